@@ -17,6 +17,8 @@ from skdp import text as text
 from skdp._export import to_sklearn as to_sklearn
 from skdp._version import __version__ as __version__
 from skdp.linear_model.adassp import DPAdaSSPRegressor as DPAdaSSPRegressor
+from skdp.linear_model.additive.estimators import DPAdditiveClassifier as DPAdditiveClassifier
+from skdp.linear_model.additive.estimators import DPAdditiveRegressor as DPAdditiveRegressor
 from skdp.linear_model.amp import DPAMPClassifier as DPAMPClassifier
 from skdp.linear_model.amp import DPAMPRegressor as DPAMPRegressor
 from skdp.linear_model.descent.estimators import DPAGDClassifier as DPAGDClassifier

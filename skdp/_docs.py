@@ -298,6 +298,53 @@ C : float or "auto", default=inf
     columns. inf is no penalty: coefficients are shrunk by what is known of their noise. "auto", for
     ``solver="moments"``, chooses the strength of this shrinkage by Stein's unbiased estimate of the risk as well,
     from the same releases: it costs no budget.""",
+    "C.additive": """\
+C : float or "auto", default=inf
+    Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||theta||^2``, theta
+    the coefficients of standardized columns and of their functions, n the public number of records (or groups).
+    inf is no penalty: coefficients are shrunk by what is known of their noise. "auto" chooses the strength of this
+    shrinkage by Stein's unbiased estimate of the risk as well: it costs no budget.""",
+    "interactions": """\
+interactions : int, default=8
+    Most products of two columns. 0 asks for none, and leaves their share of the budget to the other steps.""",
+    "monotone": """\
+monotone : dict, default=None
+    Columns, by name or number, whose shape must rise (1) or fall (-1), such as ``{"dose": 1}``. Their coefficients
+    are moved to the nearest monotone shape after the last release, which costs no budget, and they take part in
+    no product.""",
+    "categories": """\
+categories : dict, default=None
+    Columns of public codes without an order, by name or number, with their values: ``{"region": [1, 2, 3]}``, 2 to
+    64 numbers a column. Such a column is asked for an effect of each value in place of smooth functions. Values
+    that are not in the list have none. Do not read the lists from the data.""",
+    "feature_bounds.additive": """\
+feature_bounds : tuple of (low, high) or dict, default=None
+    Public ends of the columns: (low, high), each a number or one a column, infinite where none are known, or a
+    dict of such pairs by column name or number. Values beyond them are cut. A column with both ends needs no
+    release of its range, which is worth most for years and where records are few. Do not read them from the
+    data.""",
+    "linear_": """\
+linear_ : ndarray of shape (n_features,) or (n_classes, n_features)
+    Coefficients of the line's part, in units of the columns, which are cut to ``feature_bounds_``. One row for
+    each class if there are three or more.""",
+    "glassbox": """\
+shapes_ : tuple of Shape
+    The contribution of each column to the score, in the order of the columns: knots, values, their known noise,
+    and the window. `plot_shapes` draws them.
+interactions_ : tuple of Interaction
+    The products of two columns that were chosen.
+feature_importances_ : ndarray of shape (n_features,)
+    Mean absolute contribution of each column, without its products, under a normal law with 5 % uniform in the
+    released window. It is no mean over the records, which would cost budget.
+reason_ : str
+    Why there are no curves; empty where there are some.
+solver_ : str
+    "additive", or the method of the linear estimator to which public or released numbers left the fit.
+fill_values_ : ndarray of shape (n_features,)
+    What a missing value (NaN) counts as: the released centre of its column, or 0.
+feature_bounds_ : ndarray of shape (2, n_features)
+    Ends at which values are cut, in the fit and in predictions, given or released. Infinite for columns that were
+    not seen.""",
     "C_.front": """\
 C_ : float
     ``C``; with ``C="auto"`` the one whose penalty is most like the shrinkage of the first step, or 0 where only a

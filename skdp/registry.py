@@ -23,6 +23,8 @@ ESTIMATORS = {
     "DPAGDClassifier": "skdp.linear_model.descent.estimators",
     "DPAMPClassifier": "skdp.linear_model.amp",
     "DPAMPRegressor": "skdp.linear_model.amp",
+    "DPAdditiveClassifier": "skdp.linear_model.additive.estimators",
+    "DPAdditiveRegressor": "skdp.linear_model.additive.estimators",
     "DPAdaSSPRegressor": "skdp.linear_model.adassp",
     "DPCNNClassifier": "skdp.nn.cnn",
     "DPFrankWolfeClassifier": "skdp.linear_model.frank_wolfe",

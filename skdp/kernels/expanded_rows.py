@@ -27,9 +27,16 @@ S4, S5, S6, S7 = (
 
 
 @inner_jit
-def _cut(t, columns, edge, rows, first, c):
+def _cut(t, first, rows, columns, edge, c):
     """Clipped cells of some columns, row after row."""
     m = columns.size
+    if m == t.shape[1]:  # all of them
+        cells = t[first : first + rows].reshape(-1)
+        for i in range(cells.size):
+            cell = cells[i]
+            cell = -edge if cell < -edge else cell
+            c[i] = edge if cell > edge else cell
+        return
     for q in range(rows):
         row, to = t[first + q], c[q * m : (q + 1) * m]
         for j in range(m):
@@ -39,32 +46,63 @@ def _cut(t, columns, edge, rows, first, c):
 
 
 @inner_jit
-def _first_functions(c, sine, even, odd, w, size):
-    """sin(pi c / 5) and the first two functions of each cell."""
-    e0, e2, o0, o1 = w[0, 0], w[0, 3], w[1, 1], w[1, 2]
-    for i in range(size):
-        x = c[i]
-        u = x * x
-        low = S0 + u * (S1 + u * (S2 + u * (S3 + u * (S4 + u * (S5 + u * (S6 + u * S7))))))
-        s = x * low
-        sine[i] = s
-        even[i] = e0 + e2 * (s * s)
-        odd[i] = o0 * x + o1 * s
+def _sine(x):
+    u = x * x
+    return x * (S0 + u * (S1 + u * (S2 + u * (S3 + u * (S4 + u * (S5 + u * (S6 + u * S7)))))))
 
 
 @inner_jit
-def _last_functions(c, sine, even, odd, w, size):
-    """The last two functions of each cell."""
-    e0, e2, e4, o0, o1, o3 = w[2, 0], w[2, 3], w[2, 5], w[3, 1], w[3, 2], w[3, 4]
-    for i in range(size):
-        s = sine[i]
-        square = s * s
-        even[i] = e0 + square * (e2 + square * e4)
-        odd[i] = o0 * c[i] + s * (o1 + square * o3)
+def _functions(c, size, w, each, made):
+    """The first one, two or four functions of each cell, which stand together."""
+    a0, a2 = w[0, 0], w[0, 3]
+    b1, b2 = w[1, 1], w[1, 2]
+    e0, e2, e4 = w[2, 0], w[2, 3], w[2, 5]
+    o1, o2, o4 = w[3, 1], w[3, 2], w[3, 4]
+    if each == 1:
+        for i in range(size):
+            s = _sine(c[i])
+            made[i] = a0 + a2 * (s * s)
+    elif each == 2:
+        for i in range(size):
+            x = c[i]
+            s = _sine(x)
+            made[2 * i] = a0 + a2 * (s * s)
+            made[2 * i + 1] = b1 * x + b2 * s
+    else:
+        for i in range(size):
+            x = c[i]
+            s = _sine(x)
+            square = s * s
+            made[4 * i] = a0 + a2 * square
+            made[4 * i + 1] = b1 * x + b2 * s
+            made[4 * i + 2] = e0 + square * (e2 + square * e4)
+            made[4 * i + 3] = o1 * x + s * (o2 + square * o4)
+
+
+@inner_jit
+def _chosen(x, first, rows, width, numbers, out, begin):
+    """Copy chosen entries of each row of ``width`` entries to the columns of ``out`` from ``begin`` on.
+
+    Slices begin at 0, so that the compiler knows that no index is negative.
+    """
+    k = numbers.size
+    if k == 0:
+        return
+    least = numbers[0]
+    if numbers[k - 1] - least == k - 1:  # neighbours, because numbers ascend
+        for q in range(rows):
+            of, to = x[q * width + least : (q + 1) * width], out[first + q, begin : begin + k]
+            for f in range(k):
+                to[f] = of[f]
+        return
+    for q in range(rows):
+        of, to = x[q * width : (q + 1) * width], out[first + q, begin : begin + k]
+        for f in range(k):
+            to[f] = of[numbers[f]]
 
 
 @jit
-def add_features(t, lines, columns, edge, w, place, order, left, right, after, out):
+def add_features(t, lines, columns, edge, w, each, source, left, right, after, out):
     """Write cells, smooth functions and products of rows; between the last two, ``after`` columns stay as they are.
 
     Parameters
@@ -72,44 +110,37 @@ def add_features(t, lines, columns, edge, w, place, order, left, right, after, o
     t : ndarray of shape (n, d)
         Standardized cells.
     lines : ndarray of int64
-        Columns of t that are written as they are.
+        Columns of t that are written as they are, ascending.
     columns : ndarray of int64
-        Columns of t of which functions or products are made.
+        Columns of t of which functions or products are made, ascending.
     edge : float
         Cells are clipped to +-edge for them.
     w : ndarray of shape (4, 6)
         Coefficients of 1, c, s, s^2, s^3, s^4 of each function, s = sin(pi c / 5).
-    place, order : ndarray of int64
-        Of the smooth functions: which of ``columns``, and which function.
+    each : {1, 2, 4}
+        Functions that are computed of each of ``columns``.
+    source : ndarray of int64
+        Of each smooth function that is written: its number among those that are computed, ascending.
     left, right : ndarray of int64
         Of the products: which of ``columns``.
     after : int
     out : ndarray of shape (n, at least all features)
     """
-    m, most = columns.size, -1
-    for f in range(order.size):
-        most = max(most, order[f])
+    d, m, k = t.shape[1], columns.size, left.size
     step = max(1, TILE // max(1, m))
-    size = step * m
-    made = np.empty((6, size))  # the functions, clipped cells and sines
-    source = order * size + place
-    begin, products = lines.size, lines.size + order.size + after
-    c, flat = made[4], made.reshape(-1)
+    c, made = np.empty(step * m), np.empty(step * m * each)
+    begin = lines.size + source.size + after
     for first in range(0, t.shape[0], step):
         rows = min(step, t.shape[0] - first)
-        _cut(t, columns, edge, rows, first, c)
-        if most >= 0:
-            _first_functions(c, made[5], made[0], made[1], w, rows * m)
-        if most >= 2:
-            _last_functions(c, made[5], made[2], made[3], w, rows * m)
+        _chosen(t[first : first + rows].reshape(-1), first, rows, d, lines, out, 0)
+        _cut(t, first, rows, columns, edge, c)
+        if source.size:
+            _functions(c, rows * m, w, each, made)
+            _chosen(made, first, rows, m * each, source, out, lines.size)
         for q in range(rows):
-            row, to, at = t[first + q], out[first + q], q * m
-            for j in range(begin):
-                to[j] = row[lines[j]]
-            for f in range(source.size):
-                to[begin + f] = flat[source[f] + at]
-            for e in range(left.size):
-                to[products + e] = c[at + left[e]] * c[at + right[e]]
+            of, to = c[q * m : (q + 1) * m], out[first + q, begin : begin + k]
+            for e in range(k):
+                to[e] = of[left[e]] * of[right[e]]
 
 
 @jit
@@ -119,8 +150,9 @@ def add_levels(X, rows, first, columns, ends, levels, weight, begin, out):
     ``columns`` are columns of X, and ``ends`` where the levels of each of them begin and end.
     """
     for r in range(out.shape[0]):
-        x, to = X[row_of(rows, first + r)], out[r]
+        x = X[row_of(rows, first + r)]
         for g in range(columns.size):
-            cell = x[columns[g]]
-            for v in range(ends[g], ends[g + 1]):
-                to[begin + v] = weight if cell == levels[v] else 0.0
+            cell, values = x[columns[g]], levels[ends[g] : ends[g + 1]]
+            to = out[r, begin + ends[g] : begin + ends[g + 1]]
+            for v in range(values.size):
+                to[v] = weight if cell == values[v] else 0.0

@@ -1,6 +1,8 @@
 # Written by tools/make_stubs.py.
 
 from skdp.linear_model.adassp import DPAdaSSPRegressor as DPAdaSSPRegressor
+from skdp.linear_model.additive.estimators import DPAdditiveClassifier as DPAdditiveClassifier
+from skdp.linear_model.additive.estimators import DPAdditiveRegressor as DPAdditiveRegressor
 from skdp.linear_model.additive.explanation import Explanation as Explanation
 from skdp.linear_model.additive.shapes import Interaction as Interaction
 from skdp.linear_model.additive.shapes import Shape as Shape

@@ -1,5 +1,6 @@
 """Generalised linear models: coefficients, and the scores that they give."""
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
     "GLMModel",
     "GLMRegressor",
     "Problem",
+    "ScoreModel",
     "expected_weight",
     "like",
     "numeric_targets",
@@ -33,31 +35,43 @@ __all__ = [
 ]
 
 
-class GLMModel(Exportable, TableModel):
-    """What classifiers and regressors share after a fit."""
-
-    coef_: Any
-    intercept_: Any
-    support_: np.ndarray
+class ScoreModel(Exportable, TableModel):
+    """What models that score rows share after a fit."""
 
     def _scores(self, X: Any) -> np.ndarray:
-        """Return X @ coef_.T + intercept_ of shape (n,) or (n, n_classes)."""
+        """Return the scores of the rows, of shape (n,) or (n, n_classes)."""
         check_is_fitted(self)
         X = validate_table(self, X, reset=False, missing=self._missing)
         scores = self._scores_on_device(X) if is_cupy(X) else self._scores_on_host(X)
         return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
+    @abstractmethod
     def _scores_on_host(self, X: Any) -> np.ndarray:
         """Scores of a NumPy array or CSR matrix, in a new array of shape (n,) or (n, n_outputs)."""
+
+    @abstractmethod
+    def _scores_on_device(self, X: Any) -> np.ndarray:
+        """Scores of a CuPy array, in the host's memory."""
+
+    def _filled(self, X: Any) -> Any:
+        """X without missing values, where a model takes them."""
+        return X
+
+
+class GLMModel(ScoreModel):
+    """What linear classifiers and regressors share after a fit."""
+
+    coef_: Any
+    intercept_: Any
+    support_: np.ndarray
+
+    def _scores_on_host(self, X: Any) -> np.ndarray:
+        """X @ coef_.T + intercept_."""
         product = self._filled(X) @ self.coef_.T
         scores = product.toarray() if sp.issparse(product) else product
         scores = np.asarray(scores, dtype=np.float64)
         scores += self.intercept_
         return scores
-
-    def _filled(self, X: Any) -> Any:
-        """X without missing values, where a model takes them."""
-        return X
 
     def _scores_on_device(self, X: Any) -> np.ndarray:
         """As `_scores` for a CuPy X: multiply on the device, then bring the scores back."""

@@ -402,7 +402,7 @@ def test_a_column_that_lies_beyond_its_window_moves_no_score(d, monkeypatch):
     for seed in range(5):
         shares = Shares(PrivacySession(epsilon=0.5, delta=1e-6, random_state=seed))
         found = columns.standardize(shares, records, 0.06, 0.08, own=3.5)
-        center, scale = found._scaled()
+        center, scale = found.scaled()
         cells = (np.clip(X, found.low, found.high) - center) / scale
         assert np.ptp(cells[:, 0]) == 0.0
         assert np.abs(cells[:, 0]).max() < 3.0

@@ -21,7 +21,6 @@ from skdp.linear_model.additive.shapes import (
 )
 from skdp.linear_model.export import Exportable, linear_regression, logistic_regression
 from skdp.linear_model.front.public_bounds import column_places
-from skdp.linear_model.parts.any_cells import dense_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +89,11 @@ class Inspectable(Exportable):
         return explanation_of(function, on_host(rows), predicted, self._labels())
 
     def plot_shapes(
-        self, columns: Any = None, *, class_: Any = None, axes: "Axes | NDArray[np.object_] | None" = None
+        self,
+        columns: Any = None,
+        *,
+        class_: Any = None,
+        axes: "Axes | NDArray[np.object_] | None" = None,
     ) -> "NDArray[np.object_]":
         """Draw what columns add to the score, with bands of 1.96 standard deviations of the privacy noise.
 
@@ -159,25 +162,13 @@ class Inspectable(Exportable):
 
         function = self._function()
         if not function.curves.expansion.size:
-            return self._finished(self._with_names(self._linear_model(function.linear.T, function.offset)))
+            return self._finished(
+                self._with_names(self._linear_model(function.linear.T, function.offset))
+            )
         features, coef, intercept = additive_features(function, self)
         made = self._linear_model(coef, intercept)
         made.n_features_in_ = coef.shape[1]
         return self._finished(make_pipeline(features, made))
-
-    def _scores_on_device(self, X: Any) -> np.ndarray:
-        return self._scores_on_host(X.get())
-
-    def _scores_on_host(self, X: Any) -> np.ndarray:
-        if hasattr(X, "indptr"):
-            raise TypeError(f"{type(self).__name__} reads dense rows, and X is sparse: give X.toarray()")
-        # In the type of X, as `without_missing` fills them in.
-        fill = self.fill_values_.astype(X.dtype).astype(np.float64)
-        coef, offset = np.atleast_2d(self.linear_), np.reshape(self._offset, -1)
-        scores = dense_scores(X, coef, offset, fill, self.feature_bounds_)
-        if self._curves is not None and self._curves.expansion.size:
-            scores += self._curves.scores(X).reshape(scores.shape)
-        return scores
 
     def _function(self) -> AdditiveFunction:
         check_is_fitted(self)
@@ -204,7 +195,11 @@ class Inspectable(Exportable):
                 raise ValueError(
                     f"class_={class_!r} chooses among three or more classes, and this model has one score: leave it out"
                 )
-            return ("part of the prediction" if classes is None else f"part of the log odds of {classes[1]}"), None
+            return (
+                "part of the prediction"
+                if classes is None
+                else f"part of the log odds of {classes[1]}"
+            ), None
         known = classes.tolist()
         if class_ is None:
             return "part of the score", [(k, str(label)) for k, label in enumerate(known)]

@@ -48,7 +48,9 @@ def draw_shapes(
     except ImportError as error:
         raise ImportError('plot_shapes needs matplotlib: pip install "skdp[plot]"') from error
     handles = [_handle(k, name) for k, name in outputs or ()]
-    handles = handles if len(handles) > 1 else []  # the label of the axis names a class that is alone
+    handles = (
+        handles if len(handles) > 1 else []
+    )  # the label of the axis names a class that is alone
     if axes is None:
         across = min(PER_ROW, len(shapes))
         down = -(-len(shapes) // across)
@@ -59,10 +61,12 @@ def draw_shapes(
         panels = made.ravel()
         for panel in panels[len(shapes) :]:
             panel.remove()
-        for panel in panels[:len(shapes):across]:
+        for panel in panels[: len(shapes) : across]:
             panel.set_ylabel(label)
         if handles:
-            figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), frameon=False)
+            figure.legend(
+                handles=handles, loc="outside upper right", ncols=len(handles), frameon=False
+            )
     else:
         panels = np.ravel(np.asarray(axes, dtype=object))
         if panels.size < len(shapes):
@@ -106,7 +110,12 @@ def _draw_panel(ax: "Axes", shape: Shape, outputs: Sequence[int | None]) -> None
         )
         ax.plot(at, values, color=color)
         ax.fill_between(
-            at, values - NORMAL_95 * std, values + NORMAL_95 * std, color=color, alpha=0.2, linewidth=0
+            at,
+            values - NORMAL_95 * std,
+            values + NORMAL_95 * std,
+            color=color,
+            alpha=0.2,
+            linewidth=0,
         )
         if shape.levels.size:
             bars = NORMAL_95 * shape.level_noise_std[of]

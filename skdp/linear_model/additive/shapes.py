@@ -99,7 +99,9 @@ class Interaction:
     importance: float
 
 
-def shapes_of(function: AdditiveFunction, columns: Iterable[int] | None = None) -> tuple[Shape, ...]:
+def shapes_of(
+    function: AdditiveFunction, columns: Iterable[int] | None = None
+) -> tuple[Shape, ...]:
     """The shapes of columns of the user's table; None takes all, in order."""
     chosen = range(function.n_features) if columns is None else columns
     return tuple(_Column(function, j).shape() for j in chosen)
@@ -176,9 +178,7 @@ class _Column:
             Place of each value among the column's levels; -1 where it is none.
         """
         function, cut = self.function, np.clip(at, self.low, self.high)
-        line = np.multiply.outer(
-            cut - function.fill[self.column], function.linear[self.column]
-        )
+        line = np.multiply.outer(cut - function.fill[self.column], function.linear[self.column])
         added = self._added(at, level)
         return line + added @ function.theta[self._own()]
 
@@ -212,7 +212,11 @@ class _Column:
         known = np.flatnonzero(level >= 0)
         marks[known, order[level[known]]] = expansion.level_weight
         count = self.functions.size
-        smooth = smooth_functions(self._cells(at), expansion.weights)[:, :count] if count else marks[:, :0]
+        smooth = (
+            smooth_functions(self._cells(at), expansion.weights)[:, :count]
+            if count
+            else marks[:, :0]
+        )
         return np.column_stack([smooth, marks])
 
     def _knots(self) -> Array:

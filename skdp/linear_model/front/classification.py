@@ -17,9 +17,9 @@ from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.choice import only_frequencies
 from skdp.linear_model.front.columns import Columns, standardize
 from skdp.linear_model.front.doubts import FrontSolution, doubt_of_classes
-from skdp.linear_model.front.penalty import matching_C, weighing
+from skdp.linear_model.front.penalty import matching_C
 from skdp.linear_model.front.shares import Shares
-from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
+from skdp.linear_model.front.steps import FIRST, Growth, Steps, largest_rows, released_gram
 from skdp.linear_model.parts.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -37,8 +37,6 @@ ROUNDS, DAMP = (
 STRONGEST = 1e100  # penalty: with a larger one squares overflow, and coefficients are 0 already
 COUNTS_NOISE, MOST_COUNTS = 0.05, 0.3  # wanted noise of a frequency; the largest share for it
 CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released frequencies
-FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
-LATER = 2.0 ** np.arange(-1, 2)
 # (d + 1)^1.5 / (n mu) up to which, and units times mu from which scores are recalibrated by slope and intercepts.
 # Elsewhere that costs the gradients more than it mends, and the intercepts alone are corrected.
 CLEAN, MANY = 0.2, 700.0
@@ -56,6 +54,7 @@ def moment_classification(
     automatic: bool = False,
     n_nonzero_coefs: int | None = None,
     feature_bounds: np.ndarray | None = None,
+    growth: Growth | None = None,
 ) -> Solution:
     """Fit a logistic or softmax regression.
 
@@ -69,6 +68,8 @@ def moment_classification(
         Features that are kept after the first step; None keeps all.
     feature_bounds : ndarray of shape (2, n_features), default=None
         Public ends of the columns, infinite where none are known.
+    growth : Growth, default=None
+        Looks for more features than the columns; it needs ``n_nonzero_coefs=None`` and an intercept.
 
     Returns
     -------
@@ -92,11 +93,15 @@ def moment_classification(
     gram = released_gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
     model = _Steps(shares, rows, loss, frequency, gram, alpha, automatic)
-    model.take(left * ROUNDS[0])
-    kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
-    model.restrict(kept)
-    for part in ROUNDS[1:]:
-        model.take(left * part)
+    kept = np.arange(rows.n_features)
+    if growth is not None and growth.begins(columns, frequency):
+        growth.run(model, left)
+    else:
+        model.round(left * ROUNDS[0], first=True)
+        kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
+        model.restrict(kept)
+        for part in ROUNDS[1:]:
+            model.round(left * part)
     theta = model.theta
     if recalibration:
         theta = replace(recalibration, records=model.rows).of(theta)
@@ -107,9 +112,12 @@ def moment_classification(
         if not session.exact
         else ""
     )
-    outward = columns.outward(theta, kept)
     found = {**columns.attributes(), "C_": model.C}
-    return FrontSolution(outward, len(ROUNDS), found, doubt=doubt)
+    if growth is not None:
+        theta, more = growth.finish(columns, model, theta)
+        found.update(more)
+    outward = columns.outward(theta, kept)
+    return FrontSolution(outward, model.n_steps, found, doubt=doubt)
 
 
 def _plan_recalibration(
@@ -158,21 +166,13 @@ def _between(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return plane @ turned, np.maximum(spread, 1e-12)
 
 
-class _Steps:
-    """The model that steps along released gradients improve.
+class _Steps(Steps):
+    """Steps of a logistic or softmax regression.
 
-    The Hessian at the frequencies is the Gram matrix x the covariance of the classes; its eigenvectors turn a
-    gradient into numbers that are known one by one.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
-    gram : ndarray of shape (n_parameters, n_parameters)
-    C : float
-        The penalty that the shrinkage of the first step is like.
+    The Hessian at the frequencies is the Gram matrix x the covariance of the classes.
     """
 
-    C = 0.0
+    _bent = BENT
 
     def __init__(
         self,
@@ -184,66 +184,81 @@ class _Steps:
         alpha: float,
         automatic: bool,
     ) -> None:
-        self.shares, self.rows, self.gram = shares, rows, gram
-        self._loss, self._alpha, self._weigh = loss, alpha, weighing(automatic)
-        self.theta = _start(rows, loss, frequency)
-        self._of_classes, spread = _between(frequency)
-        self._spread = (1.0 - DAMP) * spread + DAMP / 2
+        super().__init__(shares, rows, gram, alpha, automatic)
+        self._loss, self.theta = loss, _start(rows, loss, frequency)
+        self._of_classes, self._between = _between(frequency)
+        self._damped = (1.0 - DAMP) * self._between + DAMP / 2
         # Between a typical gradient at the frequencies and that of a record of the rarest class.
         square = float(frequency @ frequency)
         rarest = float((1.0 - 2.0 * frequency + square).max())
         self._clip = CLIP * ((1.0 - square) * rarest) ** 0.25
-        p = rows.n_parameters
-        self._scales, self._variance = FIRST, np.full((p, frequency.size - 1), 1.0 / p)
-        self._turn()
+        self._binary = self.theta.ndim == 1
+        self._doubled = math.sqrt(2.0) if self._binary else 1.0
+        self._restart(grown=True)
 
-    def _turn(self) -> None:
-        values, self._of_features = np.linalg.eigh(self.gram)
-        self._curvature = np.outer(values, self._spread) + self._alpha
-        self._weighted = self.rows.averaged(ROW_NORM * math.sqrt(self.rows.n_parameters))
-
-    def restrict(self, kept: np.ndarray) -> None:
-        """Keep some features only."""
-        if kept.size == self.rows.n_features:
-            return
-        j = np.append(kept, np.arange(self.rows.n_features, self.rows.n_parameters))
-        self.theta, self.gram = self.theta[j], self.gram[np.ix_(j, j)]
-        self.rows = self.rows.restricted(kept)
-        self._variance = np.full((j.size, self._variance.shape[1]), self._variance.mean())
+    def _restart(self, *, grown: bool) -> None:
+        p, q = self.rows.n_parameters, self._between.size
+        if grown:
+            self._scales, self._variance = FIRST, np.full((p, q), 1.0 / p)
+        else:
+            self._variance = np.full((p, q), self._variance.mean())
         self._turn()
+        self._curved = np.outer(self._values, self._damped) + self._alpha
 
     def signal(self) -> tuple[float, float]:
         """Variance of the scores times the one of the labels, and how much of it may be noise."""
-        d, binary = self.rows.n_features, self.theta.ndim == 1
+        d = self.rows.n_features
         gram, coef = self.gram[:d, :d], self.theta[:d]
-        if binary:
-            return float(coef @ gram @ coef) * float(self._spread[0]) / 2.0, self._unknown
+        if self._binary:
+            return float(coef @ gram @ coef) * float(self._damped[0]) / 2.0, self._unknown
         along = coef @ self._of_classes
-        return float(((along * (gram @ along)).sum(axis=0) * self._spread).sum()), self._unknown
+        return float(((along * (gram @ along)).sum(axis=0) * self._damped).sum()), self._unknown
 
-    def take(self, share: float) -> None:
-        """Release a gradient, and take the posterior mean of the step that it asks for."""
-        session, binary = self.shares.session, self.theta.ndim == 1
-        d, p = self.rows.n_features, self.rows.n_parameters
-        to_both = math.sqrt(2.0) if binary else 1.0
-        mean = self._weighted.mean_gradient(
-            self._loss, self.theta, self._clip * math.sqrt(p) / to_both
-        )
-        plan = self.shares.plan(share, "gradient")
-        gradient = session.gaussian(mean, plan)
-        noise = session.noise_std(mean, plan) * to_both
-        gradient[:d] += self._alpha * self.theta[:d]
-        if binary:  # of the second class; that of the first one is its negative
-            gradient = np.column_stack([-gradient, gradient])
-        turned = self._of_features.T @ gradient @ self._of_classes
-        step, unknown, scale = posterior_step(
-            turned, self._curvature, noise, self._variance, self._scales, self._weigh
-        )
-        if not self.C:
-            variance, curvature = scale * self._variance.mean(), self._curvature.mean()
-            self.C = matching_C(float(variance), float(curvature), noise, self.rows.n_units)
-        self._unknown = float((self._curvature * unknown).sum())
-        # What this gradient left unknown, and what the bend of the loss makes of its step.
-        self._variance, self._scales = unknown + BENT * step**2, LATER
-        moved = self._of_features @ step @ self._of_classes.T
-        self.theta = self.theta - (moved[:, 1] - moved[:, 0] if binary else moved)
+    def round(self, share: float, *, first: bool = False, last: bool = False) -> None:
+        """Spend a share on a gradient."""
+        self.take(share, 1.0)
+
+    def before_a_look(self, share: float) -> tuple[float, float]:
+        """A gradient needs nothing else."""
+        return share, 1.0
+
+    def clip_norm(self, clip: float, square: float) -> float:
+        """In units of a residual's typical norm under the frequencies."""
+        return clip * self._clip * math.sqrt(square) / self._doubled
+
+    def outputs(self, gradient: np.ndarray) -> np.ndarray:
+        """Entries along the principal directions of the classes."""
+        return np.asarray(self._both(gradient) @ self._of_classes)
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Of the classes' indicators."""
+        return self._between
+
+    def _both(self, gradient: np.ndarray) -> np.ndarray:
+        """The gradient of each class; of two, the first one's is the negative of the second one's."""
+        return np.column_stack([-gradient, gradient]) if self._binary else gradient
+
+    def _turned(self, gradient: np.ndarray) -> np.ndarray:
+        return np.asarray(self._vectors.T @ self._both(gradient) @ self._of_classes)
+
+    def _curvature(self, clip: float) -> np.ndarray:
+        return self._curved
+
+    def _move(self, step: np.ndarray) -> None:
+        moved = self._vectors @ step @ self._of_classes.T
+        self.theta = self.theta - (moved[:, 1] - moved[:, 0] if self._binary else moved)
+
+    def _loss_of(self, unknown: np.ndarray, clip: float) -> float:
+        return float((self._curved * unknown).sum())
+
+    def _matching_C(self, scale: float, curvature: float, noise: float) -> float:
+        variance = scale * self._variance.mean()
+        return matching_C(float(variance), curvature, noise, self.rows.n_units)
+
+    def variance(self) -> np.ndarray:
+        """Of two classes the one of the second class's log odds."""
+        of = self._of_classes
+        of = of[1:] - of[:1] if self._binary else of
+        found = np.stack([(self._vectors * (self._left @ row**2)) @ self._vectors.T for row in of])
+        return found[0] if self._binary else found

@@ -86,7 +86,7 @@ class Columns:
         found = np.flatnonzero(np.isfinite(self.reach))
         return found if found.size else np.zeros(1, dtype=np.intp)
 
-    def _scaled(self) -> tuple[np.ndarray, np.ndarray]:
+    def scaled(self) -> tuple[np.ndarray, np.ndarray]:
         """Centre and scale of the columns that are seen."""
         j = self.seen
         shift = self.mean[j] * np.where(np.isfinite(self.reach[j]), self.reach[j], 0.0)
@@ -109,7 +109,7 @@ class Columns:
         A column that is not seen is not cut: its coefficients are 0.
         """
         found = np.zeros(self.center.size)
-        found[self.seen] = self._scaled()[0]
+        found[self.seen] = self.scaled()[0]
         cut = np.isfinite(self.reach)
         low, high = np.where(cut, self.low, -math.inf), np.where(cut, self.high, math.inf)
         return {"fill_values_": found, "feature_bounds_": np.stack([low, high])}
@@ -124,7 +124,7 @@ class Columns:
         seen = self.seen
         few = records if seen.size == records.n_features else records.restricted(seen)
         ends = self.low[seen], self.high[seen]
-        return few.standardized(Standardization.make(*self._scaled(), *ends)).with_intercept(1.0)
+        return few.standardized(Standardization.make(*self.scaled(), *ends)).with_intercept(1.0)
 
     def outward(self, theta: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Turn parameters for the rows above into those for the user's rows.
@@ -140,7 +140,7 @@ class Columns:
         ndarray
             With a row for every column.
         """
-        center, scale = (part[kept] for part in self._scaled())
+        center, scale = (part[kept] for part in self.scaled())
         place, d, more = self.seen[kept], self.center.size, len(theta) - kept.size
         found = np.zeros((d + more, *theta.shape[1:]))
         found[place] = (theta[: kept.size].T / scale).T
@@ -202,7 +202,7 @@ def _taken_as_standardized(columns: Columns, found: "ColumnWindows") -> np.ndarr
     Somebody has standardized them. The values of a rare dummy are then about -.1 and 10. Counts and moments see
     the first only, whose window would put the second hundreds of deviations away.
     """
-    center, scale = columns._scaled()
+    center, scale = columns.scaled()
     chosen = np.zeros(columns.center.size, dtype=bool)
     usual = (scale > USUAL[0]) & (scale < USUAL[1]) & (np.abs(center) < CLOSE * scale)
     if usual.mean() < PART:

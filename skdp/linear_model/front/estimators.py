@@ -23,18 +23,19 @@ from skdp.linear_model.front.public_bounds import (
     column_ends,
 )
 from skdp.linear_model.front.regression import moment_regression
+from skdp.linear_model.front.steps import Growth
 from skdp.linear_model.glm import (
-    GLMClassifier,
-    GLMRegressor,
+    GLMModel,
     Problem,
     relative_weights,
 )
 from skdp.linear_model.parts.any_cells import TakesAnyCell, unbounded
 from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.parts.checks import check_features
+from skdp.linear_model.targets import LabelModel, NumberModel
 from skdp.privacy import PrivacySession, PublicShape
 
-__all__ = ["DPLinearRegression", "DPLogisticRegression"]
+__all__ = ["DPLinearRegression", "DPLogisticRegression", "FrontClassifier", "FrontRegressor"]
 
 SOLVERS = ("auto", "moments", "ight", "lssgd")
 AUTOMATIC = "auto"  # the C whose shrinkage is chosen with Stein's risk
@@ -121,6 +122,14 @@ class FrontDoor(LinearFit):
     def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
         """The method of moments."""
 
+    def _growth(self, session: PrivacySession, problem: Problem) -> Growth | None:
+        """What lets the rows of the method of moments have more features on the way."""
+        return None
+
+    def _size(self, problem: Problem) -> int:
+        """More numbers than a fit draws; public."""
+        return 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
+
     def _largest_step(self, session: PrivacySession, problem: Problem) -> float:
         """The largest part of mu^2 that a release after the first one may take; public."""
         return LARGEST_STEP
@@ -131,8 +140,7 @@ class FrontDoor(LinearFit):
         if choice.solver != "moments":
             return self._solved_by_specialist(choice.solver, session, problem)
         # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
-        size = 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
-        session.require_feasible(size, 1, self._largest_step(session, problem))
+        session.require_feasible(self._size(problem), 1, self._largest_step(session, problem))
         found = self._moments(session, problem)
         attributes = {"solver_": "moments", **found.attributes}
         if self.C != AUTOMATIC:
@@ -178,8 +186,67 @@ class FrontDoor(LinearFit):
         return {"solver": f"{choice.solver}: {choice.reason}"}
 
 
+class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
+    """The automatic fit of a classifier; a subclass has the constructor."""
+
+    class_weight: Any
+    classes: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.class_weight is not None and not self.fit_intercept:
+            raise ValueError("class_weight moves intercepts: it needs fit_intercept=True")
+
+    def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
+        k = np.asarray(problem.fitted["classes_"]).size
+        return moment_classification(
+            session, problem.records, problem.loss, k, alpha=self._alpha(problem),
+            automatic=self.C == AUTOMATIC, n_nonzero_coefs=self.n_nonzero_coefs,
+            feature_bounds=self._column_ends(problem), growth=self._growth(session, problem),
+        )  # fmt: skip
+
+    def _is_hopeless(self, problem: Problem) -> bool:
+        return only_frequencies(problem.records.shape, self.epsilon, self.delta)
+
+    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
+        common = dict(
+            alpha=self._alpha(problem), fit_intercept=self.fit_intercept, classes=self.classes,
+            verbose=self.verbose,
+        )  # fmt: skip
+        common.update(
+            {
+                name: getattr(self, name)
+                for name in ("epsilon", "delta", "adjacency", "unit", "n_public")
+            }
+        )
+        if solver == "ight":
+            from skdp.linear_model.ight.estimators import DPIGHTClassifier
+
+            return DPIGHTClassifier(n_nonzero_coefs=self.n_nonzero_coefs, **common)
+        from skdp.linear_model.sgd.estimators import DPLSSGDClassifier
+
+        return DPLSSGDClassifier(**common)
+
+    def _weights_of_loss(self) -> Any:
+        """None: the weights move intercepts, which needs no larger clip norm."""
+        return None
+
+    def _recalibrates(self, problem: Problem) -> bool:
+        return self._choice(problem.records.shape).solver != "moments"
+
+    def _run(self, session: PrivacySession, problem: Problem) -> Solution:
+        """Fit, then add the logarithms of the class weights to the intercepts."""
+        found = super()._run(session, problem)
+        log = log_weights(self.class_weight, problem.fitted["classes_"])
+        if log is None:
+            return found
+        theta = found.theta.copy()
+        theta[-1] += log[1] - log[0] if theta.ndim == 1 else log
+        return replace(found, theta=theta)
+
+
 @document()
-class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
+class DPLogisticRegression(FrontClassifier, GLMModel):
     """Logistic or softmax regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns are brought to comparable scales by
@@ -311,55 +378,6 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
                 f"l1_ratio must be 0, got {self.l1_ratio!r}: for a model with a bound on its l1 norm use "
                 "DPFrankWolfeClassifier(radius=...), for a number of coefficients n_nonzero_coefs="
             )
-        if self.class_weight is not None and not self.fit_intercept:
-            raise ValueError("class_weight moves intercepts: it needs fit_intercept=True")
-
-    def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
-        k = np.asarray(problem.fitted["classes_"]).size
-        return moment_classification(
-            session, problem.records, problem.loss, k, alpha=self._alpha(problem),
-            automatic=self.C == AUTOMATIC, n_nonzero_coefs=self.n_nonzero_coefs,
-            feature_bounds=self._column_ends(problem),
-        )  # fmt: skip
-
-    def _is_hopeless(self, problem: Problem) -> bool:
-        return only_frequencies(problem.records.shape, self.epsilon, self.delta)
-
-    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
-        common = dict(
-            alpha=self._alpha(problem), fit_intercept=self.fit_intercept, classes=self.classes,
-            verbose=self.verbose,
-        )  # fmt: skip
-        common.update(
-            {
-                name: getattr(self, name)
-                for name in ("epsilon", "delta", "adjacency", "unit", "n_public")
-            }
-        )
-        if solver == "ight":
-            from skdp.linear_model.ight.estimators import DPIGHTClassifier
-
-            return DPIGHTClassifier(n_nonzero_coefs=self.n_nonzero_coefs, **common)
-        from skdp.linear_model.sgd.estimators import DPLSSGDClassifier
-
-        return DPLSSGDClassifier(**common)
-
-    def _weights_of_loss(self) -> Any:
-        """None: the weights move intercepts, which needs no larger clip norm."""
-        return None
-
-    def _recalibrates(self, problem: Problem) -> bool:
-        return self._choice(problem.records.shape).solver != "moments"
-
-    def _run(self, session: PrivacySession, problem: Problem) -> Solution:
-        """Fit, then add the logarithms of the class weights to the intercepts."""
-        found = super()._run(session, problem)
-        log = log_weights(self.class_weight, problem.fitted["classes_"])
-        if log is None:
-            return found
-        theta = found.theta.copy()
-        theta[-1] += log[1] - log[0] if theta.ndim == 1 else log
-        return replace(found, theta=theta)
 
 
 def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
@@ -368,8 +386,79 @@ def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
     return None if weights is None else np.log(weights) - np.log(weights).mean()
 
 
+class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
+    """The automatic fit of a regression; a subclass has the constructor."""
+
+    loss = "squared"
+    huber_threshold = 1.0
+    target_center_: float
+    target_reach_: float
+    y_bounds: Any
+
+    def _noise_parameters(self) -> dict[str, object]:
+        """Without the default of C: the streams of versions that had no C."""
+        given = super()._noise_parameters()
+        if self.C == math.inf:
+            del given["C"]
+        return given
+
+    def _check_targets(self) -> None:
+        super()._check_targets()
+        check_target_bounds(self.y_bounds)
+
+    def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
+        return moment_regression(
+            session,
+            problem.records,
+            self.n_nonzero_coefs,
+            alpha=self._alpha(problem),
+            automatic=self.C == AUTOMATIC,
+            y_bounds=self._given_bounds(),
+            feature_bounds=self._column_ends(problem),
+            growth=self._growth(session, problem),
+        )
+
+    def _is_hopeless(self, problem: Problem) -> bool:
+        shape = problem.records.shape
+        return self.fit_intercept and only_a_constant(shape, self.epsilon, self.delta)
+
+    def _of_specialist(self, specialist: LinearFit, found: Solution) -> dict[str, Any]:
+        names = ("target_center_", "target_reach_")
+        known = {name: found.attributes[name] for name in names if name in found.attributes}
+        return {"target_center_": 0.0, "target_reach_": 0.0, **known}
+
+    def _largest_step(self, session: PrivacySession, problem: Problem) -> float:
+        return LARGEST_MEAN if self._is_hopeless(problem) else LARGEST_STEP
+
+    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
+        common: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in (
+                "epsilon",
+                "delta",
+                "adjacency",
+                "unit",
+                "n_public",
+                "fit_intercept",
+                "verbose",
+            )
+        }
+        common["alpha"] = self._alpha(problem)
+        if solver == "ight":
+            from skdp.linear_model.ight.estimators import DPIGHTRegressor
+
+            made: Any = DPIGHTRegressor(n_nonzero_coefs=self.n_nonzero_coefs, **common)
+        else:
+            from skdp.linear_model.sgd.estimators import DPLSSGDRegressor
+
+            made = DPLSSGDRegressor(**common)
+        if self.y_bounds is not None:
+            made.y_bounds = self.y_bounds  # read by `InTargetUnits`
+        return made
+
+
 @document(DPLogisticRegression)
-class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDoor):
+class DPLinearRegression(FrontRegressor, GLMModel):
     """Linear regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns and targets are brought to
@@ -461,11 +550,6 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
     (True, 'moments')
     """
 
-    loss = "squared"
-    huber_threshold = 1.0
-    target_center_: float
-    target_reach_: float
-
     def __init__(
         self,
         *,
@@ -500,63 +584,3 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
-
-    def _noise_parameters(self) -> dict[str, object]:
-        """Without the default of C: the streams of versions that had no C."""
-        given = super()._noise_parameters()
-        if self.C == math.inf:
-            del given["C"]
-        return given
-
-    def _check_targets(self) -> None:
-        super()._check_targets()
-        check_target_bounds(self.y_bounds)
-
-    def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
-        return moment_regression(
-            session,
-            problem.records,
-            self.n_nonzero_coefs,
-            alpha=self._alpha(problem),
-            automatic=self.C == AUTOMATIC,
-            y_bounds=self._given_bounds(),
-            feature_bounds=self._column_ends(problem),
-        )
-
-    def _is_hopeless(self, problem: Problem) -> bool:
-        shape = problem.records.shape
-        return self.fit_intercept and only_a_constant(shape, self.epsilon, self.delta)
-
-    def _of_specialist(self, specialist: LinearFit, found: Solution) -> dict[str, Any]:
-        names = ("target_center_", "target_reach_")
-        known = {name: found.attributes[name] for name in names if name in found.attributes}
-        return {"target_center_": 0.0, "target_reach_": 0.0, **known}
-
-    def _largest_step(self, session: PrivacySession, problem: Problem) -> float:
-        return LARGEST_MEAN if self._is_hopeless(problem) else LARGEST_STEP
-
-    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
-        common: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in (
-                "epsilon",
-                "delta",
-                "adjacency",
-                "unit",
-                "n_public",
-                "fit_intercept",
-                "verbose",
-            )
-        }
-        common["alpha"] = self._alpha(problem)
-        if solver == "ight":
-            from skdp.linear_model.ight.estimators import DPIGHTRegressor
-
-            made: Any = DPIGHTRegressor(n_nonzero_coefs=self.n_nonzero_coefs, **common)
-        else:
-            from skdp.linear_model.sgd.estimators import DPLSSGDRegressor
-
-            made = DPLSSGDRegressor(**common)
-        if self.y_bounds is not None:
-            made.y_bounds = self.y_bounds  # read by `InTargetUnits`
-        return made

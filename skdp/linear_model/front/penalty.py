@@ -15,7 +15,8 @@ __all__ = ["Weigh", "evidence", "evidence_and_risk", "matching_C", "stein_risk",
 
 # (gradient, curvature, noise, signals) -> logarithms of the weights, of shape (n_scales,). ``signals`` are prior
 # variances of the gradient without its noise, of shape (n_scales, n_directions, n_outputs).
-Weigh = Callable[[np.ndarray, np.ndarray, float, np.ndarray], np.ndarray]
+Noise = float | np.ndarray  # of all entries of a gradient, or of each direction, of shape (n_directions, 1)
+Weigh = Callable[[np.ndarray, np.ndarray, Noise, np.ndarray], np.ndarray]
 
 # Risk over the mean risk of a direction that is not shrunk, for which a weight falls by e: that of Leung and
 # Barron (2006), "Information theory and mixing least-squares regressions", whose proof is for least squares. And
@@ -33,7 +34,7 @@ def weighing(automatic: bool) -> Weigh:
 
 
 def evidence(
-    gradient: np.ndarray, curvature: np.ndarray, noise: float, signals: np.ndarray
+    gradient: np.ndarray, curvature: np.ndarray, noise: Noise, signals: np.ndarray
 ) -> np.ndarray:
     """Logarithm of the marginal likelihood of each scale, but for a constant."""
     spread = signals + noise**2
@@ -41,24 +42,24 @@ def evidence(
 
 
 def evidence_and_risk(
-    gradient: np.ndarray, curvature: np.ndarray, noise: float, signals: np.ndarray
+    gradient: np.ndarray, curvature: np.ndarray, noise: Noise, signals: np.ndarray
 ) -> np.ndarray:
     """The root of the evidence, times exp(-risk / temperature) with Stein's risk of each scale."""
     risk = stein_risk(gradient, curvature, noise, signals / (signals + noise**2))
-    of_a_direction = noise**2 * float(np.mean(1.0 / curvature))
+    of_a_direction = float(np.mean(np.square(noise))) * float(np.mean(1.0 / curvature))
     known = evidence(gradient, curvature, noise, signals)
     return np.asarray(PART_OF_EVIDENCE * known - risk / (TEMPERATURE * of_a_direction))
 
 
 def stein_risk(
-    gradient: np.ndarray, curvature: np.ndarray, noise: float, kept: np.ndarray
+    gradient: np.ndarray, curvature: np.ndarray, noise: Noise, kept: np.ndarray
 ) -> np.ndarray:
     """Unbiased estimate of twice the loss above its minimum, after a step ``kept * gradient / curvature``.
 
     Parameters
     ----------
     gradient, curvature : ndarray of shape (n_directions, n_outputs)
-    noise : float
+    noise : float or ndarray of shape (n_directions, 1)
         Standard deviation of the gradient's entries.
     kept : ndarray of shape (..., n_directions, n_outputs)
         Factors that do not depend on the gradient.

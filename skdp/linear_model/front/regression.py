@@ -18,10 +18,10 @@ from skdp.linear_model.front.choice import only_a_constant
 from skdp.linear_model.front.columns import Columns, standardize
 from skdp.linear_model.front.doubts import FrontSolution, doubt_of_numbers, no_targets
 from skdp.linear_model.front.octaves import HIGH, LOW
-from skdp.linear_model.front.penalty import matching_C, weighing
+from skdp.linear_model.front.penalty import matching_C
 from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.slopes import released_slope, slope_share
-from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
+from skdp.linear_model.front.steps import FIRST, Growth, Steps, largest_rows, released_gram
 from skdp.linear_model.front.targets import KEY, TargetWindow, released_target_range
 from skdp.linear_model.front.windows import released_spread
 from skdp.losses import SquaredLoss
@@ -46,8 +46,6 @@ SCALE = 0.06  # part of a round for the scale of the residuals
 NEAR_CLIP, NEAR_POWER = (0.6, 30.0, 1.1, 0.1), 0.4
 FAR_CLIP, FAR_POWER = (1.6, 30.0, 2.0, 0.06), 0.25
 LEAST_INSIDE = 0.75  # of the residuals that a clip leaves: a smaller part would make steps too long
-FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
-LATER = 2.0 ** np.arange(-1, 2)
 BENT = 0.1  # part of a squared step that the next gradient is expected to correct
 BIAS = 0.1  # of the robust steps together, over the deviation of the residuals
 # Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
@@ -76,6 +74,7 @@ def moment_regression(
     automatic: bool = False,
     y_bounds: tuple[float, float] | None = None,
     feature_bounds: np.ndarray | None = None,
+    growth: Growth | None = None,
 ) -> Solution:
     """Fit a linear regression.
 
@@ -91,6 +90,8 @@ def moment_regression(
         Public ends of the targets.
     feature_bounds : ndarray of shape (2, n_features), default=None
         Public ends of the columns, infinite where none are known.
+    growth : Growth, default=None
+        Looks for more features than the columns; it needs ``n_nonzero_coefs=None`` and an intercept.
 
     Returns
     -------
@@ -112,23 +113,25 @@ def moment_regression(
     left = shares.left - last - of_slope
     gram = released_gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
-    model = _Steps(shares, rows, gram, reach / KEY, alpha, automatic)
     clean = mass / rows.n_parameters**1.5
-    near, far = _between(*NEAR_CLIP, NEAR_POWER, clean), _between(*FAR_CLIP, FAR_POWER, clean)
-    model.take(left * NEAR[0], near)
-    kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
-    model.restrict(kept)
-    for part in NEAR[1:]:
-        model.take(model.rescaled(left * part), near)
-    share = model.rescaled(left * FAR)
-    model.expect_bias()
-    model.take(share, far)
+    clips = _between(*NEAR_CLIP, NEAR_POWER, clean), _between(*FAR_CLIP, FAR_POWER, clean)
+    model = _Steps(shares, rows, gram, reach / KEY, clips, alpha, automatic)
+    kept = np.arange(rows.n_features)
+    if growth is not None and growth.begins(columns):
+        growth.run(model, left)
+    else:
+        model.round(left * NEAR[0], first=True)
+        kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
+        model.restrict(kept)
+        for part in NEAR[1:]:
+            model.round(left * part)
+        model.round(left * FAR, last=True)
     if of_slope:
         model.calibrate(of_slope)
     theta, doubt_of_mean = model.theta, 0.0
     if records.fit_intercept:
         cut = (
-            max(KEY, far, min(FARTHEST, 0.5 * MEAN_NOISE * mass * math.sqrt(last)))
+            max(KEY, model.far, min(FARTHEST, 0.5 * MEAN_NOISE * mass * math.sqrt(last)))
             * model.deviation
         )
         residuals = model.rows.residual(theta)
@@ -142,8 +145,12 @@ def moment_regression(
         doubt = doubt_of_numbers(
             records.shape, columns.n_seen, *model.signal(), doubt_of_mean**2, model.deviation**2
         )
-    outward, attributes = columns.outward(theta, kept), _found(window, columns, model.C)
-    return FrontSolution(outward, len(NEAR) + 1, attributes, doubt=doubt)
+    attributes = _found(window, columns, model.C)
+    if growth is not None:
+        theta, more = growth.finish(columns, model, theta)
+        attributes.update(more)
+    outward = columns.outward(theta, kept)
+    return FrontSolution(outward, model.n_steps, attributes, doubt=doubt)
 
 
 def _nothing(shares: Shares, records: PrivateRecords, window: TargetWindow) -> FrontSolution:
@@ -179,21 +186,18 @@ def _between(
     return float(min(largest, max(least, middle * (noise * clean) ** power)))
 
 
-class _Steps:
-    """The model that steps along released gradients improve.
-
-    The eigenvectors of the Gram matrix turn a gradient into numbers that are known one by one.
+class _Steps(Steps):
+    """Steps of a linear regression.
 
     Attributes
     ----------
-    theta : ndarray of shape (n_parameters,)
     deviation : float
         Of the residuals; released.
-    C : float
-        The penalty that the shrinkage of the first step is like.
+    near, far : float
+        Largest residual that is not cut in a typical row, over that, in all rounds but the last, and in that.
     """
 
-    C = 0.0
+    _bent, _squared = BENT, True
 
     def __init__(
         self,
@@ -201,28 +205,19 @@ class _Steps:
         rows: PrivateRecords,
         gram: np.ndarray,
         deviation: float,
+        clips: tuple[float, float],
         alpha: float,
         automatic: bool,
     ) -> None:
-        self.shares, self.rows, self.deviation = shares, rows, deviation
-        self.theta, self._gram = np.zeros(rows.n_parameters), gram
-        self._alpha, self._weigh = alpha, weighing(automatic)
-        self._turn()
+        super().__init__(shares, rows, gram, alpha, automatic)
+        self._loss, self.theta = SquaredLoss(), np.zeros(rows.n_parameters)
+        self.deviation, (self.near, self.far) = deviation, clips
+        self._restart(grown=True)
 
-    def _turn(self) -> None:
+    def _restart(self, *, grown: bool) -> None:
         p = self.rows.n_parameters
-        self._values, self._vectors = np.linalg.eigh(self._gram)
-        self._weighted = self.rows.averaged(ROW_NORM * math.sqrt(p), squared=True)
-        self._scales, self._variance = FIRST, np.full(p, self.deviation**2 / p)
-
-    def restrict(self, kept: np.ndarray) -> None:
-        """Keep some features only."""
-        if kept.size == self.rows.n_features:
-            return
-        j = np.append(kept, np.arange(self.rows.n_features, self.rows.n_parameters))
-        self.theta, self._gram = self.theta[j], self._gram[np.ix_(j, j)]
-        self.rows = self.rows.restricted(kept)
         self._turn()
+        self._scales, self._variance = FIRST, np.full((p, 1), self.deviation**2 / p)
 
     def rescaled(self, share: float) -> float:
         """Release the deviation of the residuals with a part of a share; return what is left of it."""
@@ -238,7 +233,7 @@ class _Steps:
     def signal(self) -> tuple[float, float]:
         """Variance of the predictions, and how much of it may be noise."""
         d = self.rows.n_features
-        return float(self.theta[:d] @ self._gram[:d, :d] @ self.theta[:d]), self._unknown
+        return float(self.theta[:d] @ self.gram[:d, :d] @ self.theta[:d]), self._unknown
 
     def calibrate(self, share: float) -> None:
         """Release the slope of the targets on the predictions, and shrink the coefficients that are too steep."""
@@ -247,50 +242,59 @@ class _Steps:
             factor = released_slope(
                 self.shares, self.rows, self.theta, share, spread, self.deviation
             )
+            self._left = factor**2 * self._left
             self.theta = np.append(factor * self.theta[:d], self.theta[d:])
 
-    def expect_bias(self) -> None:
-        """Let the next step be as long as the robust steps may be wrong."""
-        self._variance = self._variance + (BIAS * self.deviation) ** 2 / self.theta.size
-        self._scales = FIRST
+    def round(self, share: float, *, first: bool = False, last: bool = False) -> None:
+        """Spend a share on the scale of the residuals, but for the first round, and on a gradient."""
+        share = share if first else self.rescaled(share)
+        if last:  # this step may be as long as the robust ones before it are wrong
+            self._variance = self._variance + (BIAS * self.deviation) ** 2 / self.theta.size
+            self._scales = FIRST
+        self.take(share, self.far if last else self.near)
 
-    def take(self, share: float, clip: float) -> None:
-        """Release a gradient, and take the posterior mean of the step that it asks for.
+    def before_a_look(self, share: float) -> tuple[float, float]:
+        """Release the scale of the residuals."""
+        return self.rescaled(share), self.near
 
-        Parameters
-        ----------
-        clip : float
-            Largest residual that is not cut in a typical row, over the deviation of the residuals.
-        """
-        session, p = self.shares.session, self.theta.size
-        mean = self._weighted.mean_gradient(
-            SquaredLoss(), self.theta, clip * math.sqrt(p) * self.deviation
-        )
-        plan = self.shares.plan(share, "gradient")
-        gradient, noise = session.gaussian(mean, plan), session.noise_std(mean, plan)
-        d = self.rows.n_features
-        gradient[:d] += self._alpha * self.theta[:d]
-        # A clip flattens the loss: of normal residuals it leaves this part.
-        inside = max(LEAST_INSIDE, float(erf(clip / math.sqrt(2.0))))
-        curvature = inside * self._values + self._alpha
-        step, unknown, scale = posterior_step(
-            (self._vectors.T @ gradient)[:, None],
-            curvature[:, None],
-            noise,
-            self._variance[:, None],
-            self._scales,
-            self._weigh,
-        )
-        if not self.C:
-            # Both in units of the residuals.
-            variance, noise = (
-                float(self._variance.mean()) / self.deviation**2,
-                noise / self.deviation,
-            )
-            self.C = matching_C(scale * variance, float(curvature.mean()), noise, self.rows.n_units)
-        self._unknown = float(inside * self._values @ unknown[:, 0])
-        self._variance, self._scales = (unknown + BENT * step**2)[:, 0], LATER
+    def clip_norm(self, clip: float, square: float) -> float:
+        """In units of the deviation of the residuals."""
+        return clip * math.sqrt(square) * self.deviation
+
+    def outputs(self, gradient: np.ndarray) -> np.ndarray:
+        """The entries, as a column."""
+        return gradient[:, None]
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Of the residuals."""
+        return np.array([self.deviation**2])
+
+    def _turned(self, gradient: np.ndarray) -> np.ndarray:
+        return np.asarray(self._vectors.T @ gradient)[:, None]
+
+    def _curvature(self, clip: float) -> np.ndarray:
+        return np.asarray(_inside(clip) * self._values + self._alpha)[:, None]
+
+    def _move(self, step: np.ndarray) -> None:
         self.theta = self.theta - self._vectors @ step[:, 0]
+
+    def _loss_of(self, unknown: np.ndarray, clip: float) -> float:
+        return float(_inside(clip) * self._values @ unknown[:, 0])
+
+    def _matching_C(self, scale: float, curvature: float, noise: float) -> float:
+        """Both in units of the residuals."""
+        variance = float(self._variance.mean()) / self.deviation**2
+        return matching_C(scale * variance, curvature, noise / self.deviation, self.rows.n_units)
+
+    def variance(self) -> np.ndarray:
+        """In squared units of the targets."""
+        return np.asarray((self._vectors * self._left[:, 0]) @ self._vectors.T)
+
+
+def _inside(clip: float) -> float:
+    """Part of the curvature that a clip leaves: it flattens the loss, of normal residuals by this."""
+    return max(LEAST_INSIDE, float(erf(clip / math.sqrt(2.0))))
 
 
 def _tail(shares: Shares, rows: PrivateRecords, share: float, highest: int) -> float:

@@ -1,17 +1,24 @@
 """Steps along released gradients, shrunk by what is known of their noise: for both methods of the front door."""
 
 import math
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from skdp.linear_model.front.penalty import Weigh
+from skdp.linear_model.front.columns import Columns
+from skdp.linear_model.front.penalty import Weigh, weighing
 from skdp.linear_model.front.shares import Shares
+from skdp.losses import Loss
 from skdp.privacy import PrivateRecords
 
 __all__ = [
+    "FIRST",
+    "LATER",
     "ROW_NORM",
+    "Growth",
     "Step",
+    "Steps",
     "largest_rows",
     "posterior_step",
     "released_gram",
@@ -24,6 +31,8 @@ LEAST_VALUE = 0.05  # of an eigenvalue of the Gram matrix
 CLEARLY = (
     1.2  # times the largest eigenvalue of noise alone: that of a direction which surely has more
 )
+FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
+LATER = 2.0 ** np.arange(-1, 2)
 
 
 def released_gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
@@ -74,7 +83,7 @@ class Step(NamedTuple):
 def posterior_step(
     gradient: np.ndarray,
     curvature: np.ndarray,
-    noise: float,
+    noise: float | np.ndarray,
     prior: np.ndarray,
     scales: np.ndarray,
     weigh: Weigh,
@@ -86,13 +95,13 @@ def posterior_step(
     Parameters
     ----------
     gradient, curvature, prior : ndarray of shape (n_directions, n_outputs)
-    noise : float
+    noise : float or ndarray of shape (n_directions, 1)
         Standard deviation of the gradient's noise.
     scales : ndarray of shape (n_scales,)
     weigh : callable
         Gives the scales their weights: one of `skdp.linear_model.front.penalty`.
     """
-    signal, noise = curvature**2 * prior, max(noise, 1e-12)
+    signal, noise = curvature**2 * prior, np.maximum(noise, 1e-12)
     signals = signal * scales[:, None, None]
     spread = signals + noise**2  # of the gradient, for every scale
     likelihood = weigh(gradient, curvature, noise, signals)
@@ -110,3 +119,215 @@ def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:
     if count is None or count >= size.size:
         return np.arange(size.size)
     return np.sort(np.argsort(-size, kind="stable")[:count])
+
+
+class Steps(ABC):
+    """The model that steps along released gradients improve; a subclass gives its curvature and its outputs.
+
+    The eigenvectors of the Gram matrix turn a gradient into numbers that are known one by one.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+    rows : PrivateRecords
+        Standardized; the intercept's feature is 1.
+    gram : ndarray of shape (n_parameters, n_parameters)
+        Released, positive definite.
+    C : float
+        The penalty that the shrinkage of the first step is like.
+    n_steps : int
+        Gradients that were released and led to a step.
+    """
+
+    C = 0.0
+    n_steps = 0
+    theta: np.ndarray
+    _loss: Loss
+    _bent: float  # part of a squared step that the next gradient is expected to correct
+    _squared = False  # whether long rows weigh less by the square
+    _doubled = 1.0  # noise of a gradient's outputs over the noise that was added
+
+    def __init__(
+        self,
+        shares: Shares,
+        rows: PrivateRecords,
+        gram: np.ndarray,
+        alpha: float,
+        automatic: bool,
+    ) -> None:
+        self.shares, self.rows, self.gram = shares, rows, gram
+        self._alpha, self._weigh = alpha, weighing(automatic)
+
+    def _turn(self) -> None:
+        """Work along the eigenvectors of the Gram matrix."""
+        self._values, self._vectors = np.linalg.eigh(self.gram)
+        self._weighted = self.weighted(self.rows, self.rows.n_parameters)
+
+    def weighted(self, rows: PrivateRecords, square: float) -> PrivateRecords:
+        """Rows of which those longer than `ROW_NORM` times the root of ``square`` weigh less."""
+        return rows.averaged(ROW_NORM * math.sqrt(square), squared=self._squared)
+
+    def restrict(self, kept: np.ndarray) -> None:
+        """Keep some features only."""
+        if kept.size == self.rows.n_features:
+            return
+        j = np.append(kept, np.arange(self.rows.n_features, self.rows.n_parameters))
+        self.theta, self.gram = self.theta[j], self.gram[np.ix_(j, j)]
+        self.rows = self.rows.restricted(kept)
+        self._restart(grown=False)
+
+    def grow(self, rows: PrivateRecords, gram: np.ndarray) -> None:
+        """Go on with rows that have more features after the present ones, whose coefficients are 0."""
+        more = rows.n_features - self.rows.n_features
+        self.theta = with_zeros(self.theta, more)
+        self.rows, self.gram = rows, gram
+        self._restart(grown=True)
+
+    @abstractmethod
+    def _restart(self, *, grown: bool) -> None:
+        """Turn to the eigenvectors of another Gram matrix, and set what is known of the next step."""
+
+    # ---------------------------------------------------------------- gradients
+
+    def ask(
+        self,
+        rows: PrivateRecords,
+        share: float,
+        square: float,
+        clip: float,
+        mask: np.ndarray | None = None,
+        purpose: str = "gradient",
+    ) -> tuple[np.ndarray, float]:
+        """Release the gradient of rows that may have more features than the model, and the noise of an entry.
+
+        Parameters
+        ----------
+        rows : PrivateRecords
+            Weighted.
+        square : float
+            Mean square norm that is expected of a row, for the clip norm.
+        clip : float
+            Largest residual that is not cut in a typical row, in the unit of `clip_norm`.
+        mask : ndarray of bool, default=None
+            Entries that are released; the others are 0.
+
+        Notes
+        -----
+        **Privacy.** Each unit's gradient is clipped to the norm `clip_norm` C, so that the mean moves by at most
+        2 C / n when a unit is replaced, and by C / n when it is absent, whatever the rows are.
+        """
+        theta = with_zeros(self.theta, rows.n_parameters - len(self.theta))
+        mean = rows.mean_gradient(self._loss, theta, self.clip_norm(clip, square), mask=mask)
+        plan = self.shares.plan(share, purpose)
+        session = self.shares.session
+        return session.gaussian(mean, plan), session.noise_std(mean, plan)
+
+    def step(self, gradient: np.ndarray, noise: float | np.ndarray, clip: float) -> None:
+        """Take the posterior mean of the step that a released gradient asks for.
+
+        Parameters
+        ----------
+        gradient : ndarray of the shape of theta
+            Changed in place.
+        noise : float or ndarray of shape (n_parameters,)
+            Standard deviation of its entries' noise.
+        clip : float
+            With which it was released.
+        """
+        d = self.rows.n_features
+        gradient[:d] += self._alpha * self.theta[:d]
+        turned, curvature = self._turned(gradient), self._curvature(clip)
+        along: Any = noise
+        if np.ndim(noise):
+            along = np.sqrt((self._vectors**2).T @ np.square(noise))[:, None]
+        along = along * self._doubled
+        step, unknown, scale = posterior_step(
+            turned, curvature, along, self._variance, self._scales, self._weigh
+        )
+        if not self.C:
+            self.C = self._matching_C(scale, float(curvature.mean()), along)
+        self._unknown = self._loss_of(unknown, clip)
+        self._left = unknown
+        # What this gradient left unknown, and what the bend of the loss makes of its step.
+        self._variance, self._scales = unknown + self._bent * step**2, LATER
+        self._move(step)
+        self.n_steps += 1
+
+    def take(self, share: float, clip: float) -> None:
+        """Release a gradient, and take the step that it asks for."""
+        gradient, noise = self.ask(self._weighted, share, self.rows.n_parameters, clip)
+        self.step(gradient, noise, clip)
+
+    @abstractmethod
+    def round(self, share: float, *, first: bool = False, last: bool = False) -> None:
+        """Spend a share on the next gradient, and on what it needs."""
+
+    @abstractmethod
+    def before_a_look(self, share: float) -> tuple[float, float]:
+        """What is left of a share after the releases that come before a gradient, and the clip of this gradient."""
+
+    # ---------------------------------------------------------------- given by subclasses
+
+    @abstractmethod
+    def clip_norm(self, clip: float, square: float) -> float:
+        """The clip norm of gradients of rows with this mean square norm."""
+
+    @abstractmethod
+    def outputs(self, gradient: np.ndarray) -> np.ndarray:
+        """Entries of a gradient, along the directions of the outputs that are known one by one."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> np.ndarray:
+        """Variance of a residual along each of these directions; released."""
+
+    @property
+    def doubled(self) -> float:
+        """Noise of `outputs` over the noise of the gradient."""
+        return self._doubled
+
+    @abstractmethod
+    def _turned(self, gradient: np.ndarray) -> np.ndarray:
+        """A gradient along the eigenvectors and the directions of the outputs."""
+
+    @abstractmethod
+    def _curvature(self, clip: float) -> np.ndarray:
+        """Curvature along them, with the one of the penalty."""
+
+    @abstractmethod
+    def _move(self, step: np.ndarray) -> None:
+        """Subtract a step along them from theta."""
+
+    @abstractmethod
+    def _loss_of(self, unknown: np.ndarray, clip: float) -> float:
+        """Expected loss that a variance of the steps makes."""
+
+    @abstractmethod
+    def _matching_C(self, scale: float, curvature: float, noise: float) -> float:
+        """The penalty that the shrinkage of the first step is like."""
+
+    @abstractmethod
+    def variance(self) -> np.ndarray:
+        """Covariance of theta by the noise that the last step left, of shape (n_outputs, p, p) or (p, p)."""
+
+
+class Growth(Protocol):
+    """What lets the rows of a fit have more features on the way, where released numbers ask for them."""
+
+    def begins(self, columns: Columns, frequency: np.ndarray | None = None) -> bool:
+        """Whether more features are looked for; ``frequency`` is the one of the classes."""
+
+    def run(self, steps: Steps, share: float) -> None:
+        """Spend a share of the budget on all steps, and on looks for more features."""
+
+    def finish(
+        self, columns: Columns, steps: Steps, theta: np.ndarray
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """The parameters of the rows without more features, and fitted attributes."""
+
+
+def with_zeros(theta: np.ndarray, more: int) -> np.ndarray:
+    """Theta with zeros for more features before the intercept."""
+    if not more:
+        return theta
+    return np.concatenate([theta[:-1], np.zeros((more, *theta.shape[1:])), theta[-1:]])

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from skdp._export import clipper, filler, scale_clipper
 from skdp.kernels import is_cupy
-from skdp.linear_model.glm import GLMModel
+from skdp.linear_model.glm import ScoreModel
 from skdp.privacy import PrivateRecords, PublicShape
 
 __all__ = ["TakesAnyCell", "unbounded", "within_bounds", "without_missing"]
@@ -24,7 +24,7 @@ CELLS = (
 FEW_ROWS = 16  # rows of a block for which repeating the ends does not pay; a choice, not tuned
 
 
-class TakesAnyCell(GLMModel):
+class TakesAnyCell(ScoreModel):
     """Missing values count as the centre of their column, and far values are cut at the ends of its window.
 
     It comes first among the bases of a front door.
@@ -49,11 +49,15 @@ class TakesAnyCell(GLMModel):
     def _filled(self, X: Any) -> Any:
         return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
 
-    def _scores_on_host(self, X: Any) -> np.ndarray:
+    def _line(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients of shape (n_outputs, n_features), and intercepts of shape (n_outputs,)."""
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
+        return coef, np.reshape(self.intercept_, -1)
+
+    def _scores_on_host(self, X: Any) -> np.ndarray:
         # In the type of X, as `without_missing` fills them in.
         fill = self.fill_values_.astype(X.dtype).astype(np.float64)
-        numbers = coef, np.reshape(self.intercept_, -1), fill, self.feature_bounds_
+        numbers = *self._line(), fill, self.feature_bounds_
         return csr_scores(X, *numbers) if sp.issparse(X) else dense_scores(X, *numbers)
 
     def _scores_on_device(self, X: Any) -> np.ndarray:

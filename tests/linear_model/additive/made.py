@@ -3,13 +3,10 @@
 from functools import cache
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.linear_model.additive.curves import Curves
-from skdp.linear_model.additive.inspection import Inspectable
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor
-from skdp.linear_model.parts.any_cells import TakesAnyCell
-from skdp.linear_model.parts.bounded import NOWHERE, BoundedPredictions
+from skdp.linear_model.parts.bounded import NOWHERE
 from skdp.privacy import Expansion
 
 D = 6  # columns; number 4 is not seen by the fit
@@ -20,21 +17,9 @@ LOW = np.array([18.0, -5.0, -8.0, 1990.0, -10.0])
 HIGH = np.array([90.0, np.inf, -2.5, 2012.0, 10.0])
 
 
-class MadeClassifier(Inspectable, TakesAnyCell, GLMClassifier, BaseEstimator):
-    fit_intercept, n_iter_, _poor_score = True, 3, False
-
-    def fit(self, X, y):
-        raise NotImplementedError
-
-
-class MadeRegressor(BoundedPredictions, Inspectable, TakesAnyCell, GLMRegressor, BaseEstimator):
-    fit_intercept, n_iter_, _poor_score = True, 3, False
-
-    def fit(self, X, y):
-        raise NotImplementedError
-
-
-def made_curves(n_classes=None, *, levels=True, pairs=((0, 3), (1, 0), (2, 3)), counts=(4, 2, 1, 3, 0), seed=0):
+def made_curves(
+    n_classes=None, *, levels=True, pairs=((0, 3), (1, 0), (2, 3)), counts=(4, 2, 1, 3, 0), seed=0
+):
     rng = np.random.default_rng(seed)
     values = (0.1, 1.0, 3.0) if levels else ()
     expansion = Expansion.make(list(counts), list(pairs), 1.0, [4] * len(values), values)
@@ -52,7 +37,8 @@ def made_model(kind="two classes", *, curves="default", names=None, cut=NOWHERE,
     """A fitted model of "two classes", "three classes" or "regression"."""
     rng = np.random.default_rng(7)
     k = 3 if kind == "three classes" else None
-    model = MadeRegressor() if kind == "regression" else MadeClassifier()
+    cls = DPAdditiveRegressor if kind == "regression" else DPAdditiveClassifier
+    model = cls()
     linear = np.zeros((k or 1, D))
     linear[:, COLUMNS] = rng.normal(size=(k or 1, COLUMNS.size)) / SCALE
     model.linear_ = linear if k else linear[0]
@@ -63,7 +49,7 @@ def made_model(kind="two classes", *, curves="default", names=None, cut=NOWHERE,
     model.feature_bounds_ = np.outer([-np.inf, np.inf], np.ones(D))
     model.feature_bounds_[:, COLUMNS] = LOW, HIGH
     model._curves = made_curves(k, **options) if isinstance(curves, str) else curves
-    model.n_features_in_ = D
+    model.n_features_in_, model.n_iter_ = D, 3
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     if kind == "regression":
@@ -113,7 +99,8 @@ def added_by_formula(curves, X):
     made, functions, c = curves.expansion, smooth(t), np.clip(t, -2.5, 2.5)
     parts = [functions[:, j, k] for j in range(t.shape[1]) for k in range(made.counts[j])]
     parts += [
-        own[:, j] == X.dtype.type(value) for j, value in zip(made.levels_of, made.levels, strict=True)
+        own[:, j] == X.dtype.type(value)
+        for j, value in zip(made.levels_of, made.levels, strict=True)
     ]
     parts += [c[:, a] * c[:, b] for a, b in made.pairs]
     return np.column_stack(parts).astype(float) if parts else np.zeros((len(X), 0))
@@ -123,5 +110,3 @@ def scores_by_formula(model, X):
     filled = np.where(np.isnan(X), model.fill_values_.astype(X.dtype), X).astype(float)
     line = np.clip(filled, *model.feature_bounds_) @ model.linear_.T + model._offset
     return line + added_by_formula(model._curves, X) @ model._curves.theta
-
-

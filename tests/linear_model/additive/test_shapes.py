@@ -9,10 +9,10 @@ import skdp.linear_model
 from tests.linear_model.additive.made import (
     CENTER,
     COLUMNS,
-    D,
     HIGH,
     LOW,
     SCALE,
+    D,
     made_curves,
     made_model,
     smooth,
@@ -75,7 +75,9 @@ def test_levels_are_sorted_whatever_their_order():
     X = at_the_centre(model, 5, shape.levels)
     np.testing.assert_allclose(shape.level_values, model.explain(X).contributions[:, 5], atol=1e-11)
     own = np.sqrt(curves.variance[5 + first, 5 + first])
-    plain = made_model(curves=replace(curves, expansion=turned, variance=np.diag(np.diag(curves.variance))))
+    plain = made_model(
+        curves=replace(curves, expansion=turned, variance=np.diag(np.diag(curves.variance)))
+    )
     line = (3.0 - CENTER[4]) / SCALE[4] * np.sqrt(curves.variance[4, 4])
     assert plain.shapes_[5].level_noise_std[2] == pytest.approx(np.hypot(own, line))
 
@@ -110,7 +112,9 @@ def test_noise_is_that_of_the_coefficients(kind):
             for i in range(p):
                 found = moved(model, i, 1.0).explain(X).contributions[:, shape.column] - start
                 rows[:, i] = found if found.ndim == 1 else found[:, 0]
-            expected = np.stack([np.sqrt(np.einsum("mi,ij,mj->m", rows, v[:p, :p], rows)) for v in variance])
+            expected = np.stack(
+                [np.sqrt(np.einsum("mi,ij,mj->m", rows, v[:p, :p], rows)) for v in variance]
+            )
             assert np.allclose(noise.T, expected.reshape(noise.T.shape), rtol=1e-8, atol=1e-9)
             halved = np.sqrt(0.5) * expected
             assert not np.allclose(noise.T, halved.reshape(noise.T.shape), rtol=1e-2)
@@ -149,7 +153,9 @@ def test_importances_are_means_under_the_public_law(kind):
             i = int(np.searchsorted(COLUMNS, j))
             cells = np.clip(t, *((end[i] - CENTER[i]) / SCALE[i] for end in (LOW, HIGH)))
             ends.append(w @ np.abs(np.clip(cells, -2.5, 2.5)))
-        assert pair.importance == pytest.approx(ends[0] * ends[1] * np.abs(pair.coef).mean(), rel=1e-3)
+        assert pair.importance == pytest.approx(
+            ends[0] * ends[1] * np.abs(pair.coef).mean(), rel=1e-3
+        )
         sizes.append(pair.importance)
     assert sizes == sorted(sizes, reverse=True)
 

@@ -1,0 +1,247 @@
+"""`DPAdditiveClassifier` and `DPAdditiveRegressor`."""
+
+import math
+from typing import Any
+
+from skdp._docs import document
+from skdp.linear_model.additive.frame import AdditiveFit
+from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
+from skdp.linear_model.front import classification, regression
+from skdp.linear_model.front.estimators import FrontClassifier, FrontRegressor
+
+__all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
+
+
+@document()
+class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
+    """Additive model of classes that is differentially private: a sum of shapes that can be drawn.
+
+    `DPLogisticRegression`, with smooth functions of the columns where a line does not do, and with a few products of
+    two columns. Nothing is asked about the data. It is the first choice for tables that no line fits. Where so
+    little can be told from noise that curves would do harm, it is the linear estimator, bit for bit.
+
+    The score of a row, the log odds of the second class or the logit of each class, is ``intercept_`` plus the
+    contributions of its columns and products. `explain` lists them, `plot_shapes` draws them.
+
+    {guarantee}
+
+    Parameters
+    ----------
+    {epsilon} {delta} {C.additive} {interactions} {monotone}
+        For two classes only.
+    {categories}
+    class_weight : dict of {label: weight}, default=None
+        Public numbers > 0; a label that is left out weighs 1. Each class counts as if it were that much more
+        frequent: the logarithm of its weight is added to its intercept. It costs no budget.
+    {feature_bounds.additive}
+    {classes} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
+
+    Attributes
+    ----------
+    {linear_}
+    intercept_ : float or ndarray of shape (n_classes,)
+        The score of a row of ``fill_values_``, without curves and products.
+    {glassbox}
+    {classes_} {C_.front}
+    n_iter_ : int
+        Number of gradients that led to a step.
+    {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPAdditiveRegressor : The same for numbers as targets.
+    DPLogisticRegression : Lines only; it takes CSR matrices.
+
+    Notes
+    -----
+    **Algorithm.** The method is ours. It is the one of `DPLogisticRegression` up to the Gram matrix. Then
+
+    1. a gradient fits a line;
+    2. a wide gradient asks every column that has not just two values for 2 or 4 smooth functions as well: cosines
+       of the standardized column, cut at 2.5 standard deviations and flat beyond, orthogonal to a constant and to
+       the line under a normal law with 5 % uniform;
+    3. columns of which this gradient shows more than its known noise get 1, 2 or 4 functions;
+    4. where units times mu are at least 1000, products of the 8 columns with the largest coefficients are asked for
+       and chosen in the same way;
+    5. a Gram matrix of what was chosen and a last gradient fit all together.
+
+    Public rules leave a fit to the linear estimator: units times mu below 250, or (d + 1)^1.5 / (n mu) above .15. So
+    do released numbers: where every column has two values, or where one class has nearly all records.
+
+    **Privacy.** Besides the releases of `DPLogisticRegression`: the wide gradient and the one of the products are
+    mean gradients, clipped to a norm G: they move by at most 2 G / n when a record is replaced, by G / n under
+    zero-out and add-remove. The Gram matrices are those of rows scaled down to norm C: sqrt(2) C^2, or C^2. Both
+    hold whatever the features of a row are, because these are functions of that row and of public or released
+    numbers alone. A group contributes the mean over its rows. Which releases follow is decided by earlier ones, and
+    shares of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes, their noise, monotone shapes and
+    explanations are post-processing.
+
+    {privacy.unprotected}
+
+    References
+    ----------
+    .. [Balle2018]
+    .. [Smith2022]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPAdditiveClassifier
+    >>> X = np.random.default_rng(0).normal(size=(4000, 3))
+    >>> y = (np.abs(X[:, 0]) > 0.7).astype(int)
+    >>> model = DPAdditiveClassifier(epsilon=1.0, classes=(0, 1)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8), model.solver_
+    (True, 'additive')
+    """
+
+    l1_ratio = 0.0
+    _linear_estimator = "DPLogisticRegression"
+    _parts = OF_CLASSES
+    _of_moments = classification.MOMENTS
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-5,
+        C=math.inf,
+        interactions=8,
+        monotone=None,
+        categories=None,
+        class_weight=None,
+        feature_bounds=None,
+        classes=None,
+        adjacency="replace-one",
+        unit="record",
+        n_public=None,
+        accountant=None,
+        random_state=None,
+        verbose=False,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.C = C
+        self.interactions = interactions
+        self.monotone = monotone
+        self.categories = categories
+        self.class_weight = class_weight
+        self.feature_bounds = feature_bounds
+        self.classes = classes
+        self.adjacency = adjacency
+        self.unit = unit
+        self.n_public = n_public
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+@document(DPAdditiveClassifier)
+class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
+    """Additive model of numbers that is differentially private: a sum of shapes that can be drawn.
+
+    `DPLinearRegression`, with smooth functions of the columns where a line does not do, and with a few products of
+    two columns. Nothing is asked about the data. It is the first choice for tables that no line fits. Where so
+    little can be told from noise that curves would do harm, it is the linear estimator, bit for bit.
+
+    A prediction is ``intercept_`` plus the contributions of the row's columns and products, cut to
+    ``prediction_bounds_``. `explain` lists them, `plot_shapes` draws them.
+
+    {guarantee}
+
+    Parameters
+    ----------
+    {epsilon} {delta} {C.additive} {interactions} {monotone} {categories} {feature_bounds.additive}
+    {y_bounds.front} {bounded}
+    {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
+
+    Attributes
+    ----------
+    {linear_}
+    intercept_ : float
+        The score of a row of ``fill_values_``, without curves and products.
+    {glassbox} {C_.front}
+    target_center_ : float
+        The released centre of y, or 0 where none was released.
+    target_reach_ : float
+        About 2.5 released standard deviations of y; 0 where nothing of y was found, and the model predicts 0.
+    prediction_bounds_ : tuple of (float, float)
+        Ends to which `predict` is cut: ``y_bounds``, or three reaches about the centre. Where many targets surely
+        lie beyond the window, an end is the one of their highest octave. Infinite with ``bounded=False``.
+    n_iter_ : int
+        Number of gradients that led to a step.
+    {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPAdditiveClassifier : The same for classes.
+    DPLinearRegression : Lines only; it takes CSR matrices.
+
+    Notes
+    -----
+    **Algorithm.** The one of `DPAdditiveClassifier`, on the releases of `DPLinearRegression`: two gradients fit a
+    line before the wide one, and two come last.
+
+    **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the one of the products are mean
+    gradients, clipped to a norm G: they move by at most 2 G / n when a record is replaced, by G / n under zero-out
+    and add-remove. The Gram matrices are those of rows scaled down to norm C: sqrt(2) C^2, or C^2. Both hold
+    whatever the features of a row are, because these are functions of that row and of public or released numbers
+    alone. A group contributes the mean over its rows. Which releases follow is decided by earlier ones, and shares
+    of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes, their noise, monotone shapes and
+    explanations are post-processing.
+
+    {privacy.unprotected}
+
+    References
+    ----------
+    .. [Balle2018]
+    .. [Smith2022]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPAdditiveRegressor
+    >>> X = np.random.default_rng(0).normal(size=(4000, 3))
+    >>> y = 50.0 + 10.0 * np.abs(X[:, 0]) + X[:, 1]
+    >>> model = DPAdditiveRegressor(epsilon=1.0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8), model.solver_
+    (True, 'additive')
+    """
+
+    _linear_estimator = "DPLinearRegression"
+    _parts = OF_NUMBERS
+    _of_moments = regression.MOMENTS
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-5,
+        C=math.inf,
+        interactions=8,
+        monotone=None,
+        categories=None,
+        feature_bounds=None,
+        y_bounds=None,
+        bounded=True,
+        adjacency="replace-one",
+        unit="record",
+        n_public=None,
+        accountant=None,
+        random_state=None,
+        verbose=False,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.C = C
+        self.interactions = interactions
+        self.monotone = monotone
+        self.categories = categories
+        self.feature_bounds = feature_bounds
+        self.y_bounds = y_bounds
+        self.bounded = bounded
+        self.adjacency = adjacency
+        self.unit = unit
+        self.n_public = n_public
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose

@@ -1,0 +1,300 @@
+"""The search for curves: which columns of a fit get smooth functions, which pairs get products.
+
+The method is ours. The rounds of the automatic solver (`skdp.linear_model.front`) fit a line first. Then one wide
+gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of it
+is more than noise get 1, 2 or 4 of them. Where units are many, products of the columns with the largest effects are
+asked for in the same way. The rounds that are left fit all that was chosen together, along a Gram matrix of it.
+
+Privacy
+-------
+Every release is one of `Steps.ask` or of `released_gram` at expanded rows. A row's features are a function of this
+row and of public or released numbers alone (`PrivateRecords.expanded`), so a unit adds a gradient in the ball of the
+clip norm G, and a positive semidefinite matrix of trace at most C^2, whatever the features are: the sensitivities
+are the ones of the rounds (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under zero-out and add-remove).
+Which of the releases follow is decided by earlier ones, and all shares add up to at most 1 on every path
+(`Shares`). Evidence, choices and steps are post-processing.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from skdp.linear_model.additive.curves import Curves
+from skdp.linear_model.additive.evidence import evidence, of_functions
+from skdp.linear_model.front.columns import Columns
+from skdp.linear_model.front.steps import Steps, released_gram
+from skdp.privacy import EDGE, N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
+
+__all__ = ["OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_line"]
+
+# Chosen on inner splits of the training parts of the suite and on generated tables (`examples/additive_tables.py`).
+# Units times mu below which only a line is fitted; of classes, what 2 (1 - sum of squared frequencies) leaves of it.
+# And (d + 1)^1.5 / (n mu) above which: the noise of a Gram matrix against its eigenvalues.
+LEAST_MASS, MOST_NOISE = 250.0, 0.15
+MANY_MASS, PAIRS_MASS = 1500.0, 1000.0  # the same, for more than 2 functions, and for products
+FEW_FUNCTIONS = 2
+# Factors of the functions in the wide gradient, where a line's feature has 1.
+WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
+LEVEL_WEIGHT = 0.7  # factor of a one-hot in the wide gradient
+COUNTS = (1, 2, 4)  # numbers of functions that a column may get
+NATS, EACH = 2.0, 1.0  # nats that a column needs, and those that a function after the first costs
+TOP, PAIR_NATS = 8, 3.0  # columns whose products are looked at, and nats that a product needs
+PAIRS, GRAM = 0.1, 0.1  # parts of the steps' budget: for products, and for a Gram matrix of more features
+TWO_VALUED = 0.005  # of a mean square, from the one of a column of two values
+SURELY = 3.0  # standard deviations of its noise
+UNIT_REACH = 1.25  # of a released window about 0 whose highest octave ends at 1
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of the steps' budget.
+
+    Attributes
+    ----------
+    first : tuple of float
+        Rounds of the line, before the wide gradient.
+    look : float
+        The wide gradient.
+    last : tuple of float
+        Rounds at the end, of what is left then.
+    """
+
+    first: tuple[float, ...]
+    look: float
+    last: tuple[float, ...]
+
+
+OF_CLASSES = Parts((0.25,), 0.3, (1.0,))
+OF_NUMBERS = Parts((0.12, 0.12), 0.25, (0.45, 0.55))
+
+
+def reason_for_a_line(shape: PublicShape, epsilon: float, delta: float) -> str:
+    """Why public numbers leave a fit to the linear estimator; empty where curves are looked for."""
+    if not math.isfinite(epsilon):
+        return ""
+    mass = shape.n_units * accounting.gaussian_mu(epsilon, delta)
+    if mass < LEAST_MASS:
+        return f"n mu = {mass:.3g} is below {LEAST_MASS:g}: curves could not be told from noise"
+    noise = (shape.n_features + 1) ** 1.5 / mass
+    if noise > MOST_NOISE:
+        return f"(d + 1)^1.5 / (n mu) = {noise:.2g} is above {MOST_NOISE:g}: too many columns"
+    return ""
+
+
+@dataclass
+class CurveSearch:
+    """A `Growth` of the automatic solver: one object for each fit.
+
+    Parameters
+    ----------
+    mass : float
+        Units times mu.
+    parts : Parts
+    moments : float
+        Share of mu^2 with which the columns' moments are released.
+    n_interactions : int
+        Most products; 0 asks for none.
+    levels_of, levels : ndarray
+        Columns with declared categories, once for each of their values, and these values.
+    alone : ndarray of int
+        Columns that take part in no product.
+
+    Attributes
+    ----------
+    reason : str
+        Why no curve was fitted; empty where some were.
+    """
+
+    mass: float
+    parts: Parts
+    moments: float
+    n_interactions: int
+    levels_of: np.ndarray
+    levels: np.ndarray
+    alone: np.ndarray
+    reason: str = ""
+    _ran: bool = False
+    _lines: PrivateRecords = field(init=False)
+    _expansion: Expansion = field(init=False)
+    _curved: np.ndarray = field(init=False)
+    _levels_of: np.ndarray = field(init=False)
+    _levels: np.ndarray = field(init=False)
+    _alone: np.ndarray = field(init=False)
+    _effective: float = field(init=False)
+
+    # ---------------------------------------------------------------- before the first look
+
+    def begins(self, columns: Columns, frequency: np.ndarray | None = None) -> bool:
+        """Whether curves are looked for: not for columns of two values, nor where a class is rare."""
+        d = columns.seen.size
+        self._expansion = Expansion.make(np.zeros(d, dtype=np.int64))
+        self._effective = self.mass
+        if frequency is not None:
+            kept = min(1.0, 2.0 * (1.0 - float(frequency @ frequency)))
+            self._effective = self.mass * kept
+        noise = math.sqrt(2.0) * (0.1 * d + 1.0) / (self.mass * math.sqrt(self.moments))
+        seen = np.isfinite(columns.reach[columns.seen])
+        place = {int(column): j for j, column in enumerate(columns.seen) if seen[j]}
+        known = np.array([int(column) in place for column in self.levels_of], dtype=bool)
+        self._levels_of = np.array([place[int(c)] for c in self.levels_of[known]], dtype=np.int64)
+        self._levels = self.levels[known]
+        self._curved = np.flatnonzero(seen & ~two_valued(columns, noise))
+        self._curved = np.setdiff1d(self._curved, self._levels_of)
+        self._alone = np.array([place[int(c)] for c in self.alone if int(c) in place], dtype=int)
+        if not self._curved.size + self._levels_of.size:
+            self.reason = "every column that was seen has two values"
+        elif self._effective < LEAST_MASS:
+            self.reason = (
+                f"n mu times 2 (1 - sum of squared class frequencies) = {self._effective:.3g} is below "
+                f"{LEAST_MASS:g}: curves could not be told from noise"
+            )
+        else:
+            self.reason = ""
+        return not self.reason
+
+    # ---------------------------------------------------------------- the rounds
+
+    def run(self, steps: Steps, share: float) -> None:
+        """Spend the share: rounds of the line, the wide gradient, products, rounds of all."""
+        parts, self._ran, self._lines = self.parts, True, steps.rows
+        for i, part in enumerate(parts.first):
+            steps.round(share * part, first=i == 0)
+        rest = 1.0 - math.fsum(parts.first) - parts.look
+        grown = self._look(steps, share * parts.look, share * GRAM)
+        rest -= GRAM * grown
+        if self._effective >= PAIRS_MASS and self.n_interactions:
+            pairs = self._candidates(steps.theta)
+            if len(pairs):
+                grown = self._look_at_pairs(steps, pairs, share * PAIRS, share * GRAM)
+                rest -= PAIRS + GRAM * grown
+        for i, part in enumerate(parts.last):
+            steps.round(share * rest * part, last=i == len(parts.last) - 1)
+        if not self._expansion.size:
+            self.reason = "no column showed more than a line"
+
+    def _look(self, steps: Steps, share: float, of_gram: float) -> bool:
+        """Release the wide gradient, choose, and take the step that it asks for; say whether rows grew."""
+        lines, curved = steps.rows, self._curved
+        d, k = lines.n_features, N_FUNCTIONS if self._effective >= MANY_MASS else FEW_FUNCTIONS
+        counts = np.zeros(d, dtype=np.int64)
+        counts[curved] = k
+        wide = Expansion.make(counts, (), WEIGHTS, self._levels_of, self._levels, LEVEL_WEIGHT)
+        coded = np.unique(self._levels_of)
+        w = WEIGHTS[:k]
+        square = d + 1 + curved.size * float(w @ w) + coded.size * LEVEL_WEIGHT**2
+        part, clip = steps.before_a_look(share)
+        rows = steps.weighted(lines.expanded(wide), square)
+        gradient, noise = steps.ask(rows, part, square, clip, purpose="wide gradient")
+        along, variance = steps.outputs(gradient), steps.spread / lines.n_units
+        added = noise * steps.doubled
+        n_smooth = curved.size * k
+        block = along[d : d + n_smooth].reshape(curved.size, k, -1)
+        sd = np.sqrt(added**2 + w[:, None] ** 2 * variance)  # of the noise and of the sample
+        share_of = (w / sd.mean(axis=1)) ** 2
+        counts[curved] = of_functions(block / sd, share_of / share_of[0], COUNTS, NATS, EACH)
+        of_levels = along[d + n_smooth : -1]
+        is_shown = np.zeros(d, dtype=bool)
+        for column in coded:
+            own = self._levels_of == column
+            sd = np.sqrt(added**2 + LEVEL_WEIGHT**2 * variance / own.sum())
+            is_shown[column] = evidence((of_levels[own] / sd)[None], np.ones(own.sum()))[0] > NATS
+        kept = is_shown[self._levels_of]
+        found = Expansion.make(counts, (), 1.0, self._levels_of[kept], self._levels[kept])
+        # Entries of what was not chosen are dropped, the others are divided by their factors.
+        chosen = wide.order < counts[wide.owner]
+        ratio = 1.0 / np.concatenate(
+            [np.ones(d), WEIGHTS[wide.order[chosen]], np.full(kept.sum(), LEVEL_WEIGHT), [1.0]]
+        )
+        place = np.concatenate([np.ones(d, bool), chosen, kept, [True]])
+        gradient = (gradient[place].T * ratio).T
+        self._grow(steps, found, of_gram)
+        steps.step(gradient, noise * ratio, clip)
+        return found.size > 0
+
+    def _candidates(self, theta: np.ndarray) -> np.ndarray:
+        """All pairs of the columns with the largest coefficients, of the line and of their functions together."""
+        d = len(self._expansion.counts)
+        square = (theta[:-1].reshape(len(theta) - 1, -1) ** 2).sum(axis=1)
+        size = square[:d].copy()
+        np.add.at(size, self._expansion.owner, square[d : d + self._expansion.owner.size])
+        size[self._alone] = -1.0
+        size[np.unique(self._levels_of)] = -1.0  # a product of codes means nothing
+        top = np.argsort(-size, kind="stable")[:TOP]
+        top = np.sort(top[size[top] >= 0.0])
+        return np.array([(a, b) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
+
+    def _look_at_pairs(
+        self, steps: Steps, pairs: np.ndarray, share: float, of_gram: float
+    ) -> bool:
+        """Release a gradient of products, and keep those that show; say whether rows grew."""
+        lines, old = steps.rows, self._expansion
+        first = lines.n_features
+        every = _with_pairs(old, pairs)
+        mask = np.zeros(first + len(pairs) + 1, dtype=bool)
+        mask[first:-1] = True
+        part, clip = steps.before_a_look(share)
+        rows = steps.weighted(self._lines.expanded(every), first + 1 + len(pairs))
+        gradient, noise = steps.ask(rows, part, len(pairs), clip, mask, "products")
+        sd = np.sqrt((noise * steps.doubled) ** 2 + steps.spread / lines.n_units)
+        z = steps.outputs(gradient)[first:-1, None] / sd
+        shown = evidence(z, np.ones(1))
+        best = np.argsort(-shown, kind="stable")[: self.n_interactions]
+        best = np.sort(best[shown[best] > PAIR_NATS])
+        if best.size:
+            self._grow(steps, _with_pairs(old, pairs[best]), of_gram)
+        return best.size > 0
+
+    def _grow(self, steps: Steps, found: Expansion, of_gram: float) -> None:
+        """Go on with these features and a Gram matrix of them; with the present ones where there are no more."""
+        if found.size > self._expansion.size:
+            rows = self._lines.expanded(found)
+            steps.grow(rows, released_gram(steps.shares, rows, of_gram))
+        self._expansion = found
+
+    # ---------------------------------------------------------------- after the last round
+
+    def finish(
+        self, columns: Columns, steps: Steps, theta: np.ndarray
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """The line's parameters, and the curves as a fitted attribute."""
+        found, d = self._expansion, columns.seen.size
+        attributes: dict[str, Any] = {"reason_": self.reason, "_curves": None}
+        if self._ran:
+            attributes["solver_"] = "additive"
+        if found.size:
+            # What comes after the last round multiplies all coefficients by one factor.
+            before, after = steps.theta[:-1].ravel(), theta[:-1].ravel()
+            factor = float(after @ before) / max(float(before @ before), 1e-300)
+            center, scale = columns.scaled()
+            place = columns.seen
+            attributes["_curves"] = Curves(
+                place, center, scale, columns.low[place], columns.high[place], found, theta[d:-1],
+                factor**2 * steps.variance(),
+            )  # fmt: skip
+        return np.concatenate([theta[:d], theta[-1:]]), attributes
+
+
+def _with_pairs(found: Expansion, pairs: np.ndarray) -> Expansion:
+    return Expansion.make(found.counts, pairs, 1.0, found.levels_of, found.levels)
+
+
+def two_valued(columns: Columns, noise: float) -> np.ndarray:
+    """Which of the seen columns look as if they had two values: 0 and 1, or the ends of their window.
+
+    Of u = (x - center) / reach the mean square is then a function of the mean.
+
+    Parameters
+    ----------
+    noise : float
+        Of a released mean square, and of a mean.
+    """
+    j = columns.seen
+    mean, square = columns.mean[j], columns.deviation[j] ** 2 + columns.mean[j] ** 2
+    is_unit = (columns.reach[j] == UNIT_REACH) & (columns.center[j] == 0.0)
+    far = TWO_VALUED + SURELY * noise
+    of_zero_and_one = is_unit & (np.abs(square - mean / UNIT_REACH) < far)
+    # Columns that were taken as standardized have these moments by decree, not by a release.
+    released = (mean != 0.0) | (columns.deviation[j] != 1.0)
+    return np.asarray(of_zero_and_one | (released & (np.abs(square - 1.0) < far)))
