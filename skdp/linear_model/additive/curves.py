@@ -1,4 +1,4 @@
-"""The released numbers of what an additive model adds to a line, and what they contribute to the scores of rows."""
+"""The released numbers of what an additive model adds to a line, and the part of scores that they make."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -13,7 +13,7 @@ from skdp.privacy import EDGE, N_FUNCTIONS
 
 __all__ = ["additive_features"]
 
-# Smooth function k is made of 1, the cell, and cos(pi m v) with v = (cell + 2.5) / 5 for the first k + 1 of these m.
+# Smooth function k is made of 1, the cell, and cos(pi m v), v = (cell + 2.5) / 5, for the first k + 1 of these m.
 COSINES = (2, 1, 4, 3)
 
 Array = NDArray[np.float64]
@@ -39,8 +39,8 @@ def additive_features(function: AdditiveFunction, model: Any) -> tuple[Any, Arra
     """
     from sklearn.pipeline import make_pipeline
 
-    d = function.n_features
-    steps = [name_features(filler(function.fill), model), clipper(*function.bounds, d)]
+    d, (low, high) = function.n_features, function.bounds
+    steps = [name_features(filler(function.fill), model), clipper(low, high, d)]
     coef, intercept, made = function.linear, function.offset, function.curves.expansion
     if made.size > made.levels.size:
         cells, of_cells, constant = _of_cells(function)

@@ -83,7 +83,8 @@ class Inspectable(Exportable):
         function = self._function()
         if not hasattr(X, "tocsr") and np.ndim(X) == 1:
             # A Series of one row keeps its names; its cells may have several types.
-            X = X.to_frame().T if hasattr(X, "to_frame") else np.reshape(np.asarray(X), (1, -1))
+            named = hasattr(X, "to_frame") and hasattr(X, "index")
+            X = X.to_frame().T if named else np.reshape(np.asarray(X), (1, -1))
         predicted = on_host(self.predict(X))  # type: ignore[attr-defined]
         rows: Any = validate_table(self, X, reset=False, missing=True)  # type: ignore[call-overload]
         return explanation_of(function, on_host(rows), predicted, self._labels())
@@ -148,8 +149,8 @@ class Inspectable(Exportable):
         -------
         Pipeline or TransformedTargetRegressor
             Steps that fill in, cut and standardize cells and make cosines, products and one-hots of them, and a
-            ``LogisticRegression`` or ``LinearRegression`` of all of these. A model that stayed a line has the steps
-            that the linear estimators have. Where `predict` is cut to ``prediction_bounds_``, a
+            ``LogisticRegression`` or ``LinearRegression`` of all of these. A model that stayed a line has the
+            steps that the linear estimators have. Where `predict` is cut to ``prediction_bounds_``, a
             ``TransformedTargetRegressor`` around all of this cuts alike.
 
         Notes
@@ -193,7 +194,8 @@ class Inspectable(Exportable):
         if classes is None or classes.size == 2:
             if class_ is not None:
                 raise ValueError(
-                    f"class_={class_!r} chooses among three or more classes, and this model has one score: leave it out"
+                    f"class_={class_!r} chooses among three or more classes, and this model has one score: "
+                    "leave it out"
                 )
             return (
                 "part of the prediction"
