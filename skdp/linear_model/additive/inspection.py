@@ -171,6 +171,18 @@ class Inspectable(Exportable):
         made.n_features_in_ = coef.shape[1]
         return self._finished(make_pipeline(features, made))
 
+    def _line(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.atleast_2d(self.linear_), np.reshape(self._offset, -1)
+
+    def _scores_on_device(self, X: Any) -> np.ndarray:
+        return self._scores_on_host(on_host(X))
+
+    def _scores_on_host(self, X: Any) -> np.ndarray:
+        scores: np.ndarray = super()._scores_on_host(X)  # type: ignore[misc]
+        if self._curves is not None and self._curves.expansion.size:
+            scores += self._curves.scores(X).reshape(scores.shape)
+        return scores
+
     def _function(self) -> AdditiveFunction:
         check_is_fitted(self)
         return AdditiveFunction.make(

@@ -2,17 +2,18 @@
 
 The method is ours. The rounds of the automatic solver (`skdp.linear_model.front`) fit a line first. Then one wide
 gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of it
-is more than noise get 1, 2 or 4 of them. Where units are many, products of the columns with the largest effects are
-asked for in the same way. The rounds that are left fit all that was chosen together, along a Gram matrix of it.
+is more than noise get 1, 2 or 4 of them. Where units are many, products of the columns with the largest effects
+are asked for in the same way. The rounds that are left fit all that was chosen together, along a Gram matrix of
+it.
 
 Privacy
 -------
 Every release is one of `Steps.ask` or of `released_gram` at expanded rows. A row's features are a function of this
-row and of public or released numbers alone (`PrivateRecords.expanded`), so a unit adds a gradient in the ball of the
-clip norm G, and a positive semidefinite matrix of trace at most C^2, whatever the features are: the sensitivities
-are the ones of the rounds (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under zero-out and add-remove).
-Which of the releases follow is decided by earlier ones, and all shares add up to at most 1 on every path
-(`Shares`). Evidence, choices and steps are post-processing.
+row and of public or released numbers alone (`PrivateRecords.expanded`), so a unit adds a gradient in the ball of
+the clip norm G, and a positive semidefinite matrix of trace at most C^2, whatever the features are: the
+sensitivities are the ones of the rounds (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under zero-out
+and add-remove). Which of the releases follow is decided by earlier ones, and all shares add up to at most 1 on
+every path (`Shares`). Evidence, choices and steps are post-processing.
 """
 
 import math
@@ -25,13 +26,14 @@ from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.evidence import evidence, of_functions
 from skdp.linear_model.front.columns import Columns
 from skdp.linear_model.front.steps import Steps, released_gram
-from skdp.privacy import EDGE, N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
+from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
 
 __all__ = ["OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_line"]
 
-# Chosen on inner splits of the training parts of the suite and on generated tables (`examples/additive_tables.py`).
-# Units times mu below which only a line is fitted; of classes, what 2 (1 - sum of squared frequencies) leaves of it.
-# And (d + 1)^1.5 / (n mu) above which: the noise of a Gram matrix against its eigenvalues.
+# Chosen on inner splits of the training parts of the suite and on generated tables
+# (`examples/additive_tables.py`). Units times mu below which only a line is fitted; of classes, what 2 (1 - sum of
+# squared frequencies) leaves of it. And (d + 1)^1.5 / (n mu) above which: the noise of a Gram matrix against its
+# eigenvalues.
 LEAST_MASS, MOST_NOISE = 250.0, 0.15
 MANY_MASS, PAIRS_MASS = 1500.0, 1000.0  # the same, for more than 2 functions, and for products
 FEW_FUNCTIONS = 2
@@ -41,7 +43,10 @@ LEVEL_WEIGHT = 0.7  # factor of a one-hot in the wide gradient
 COUNTS = (1, 2, 4)  # numbers of functions that a column may get
 NATS, EACH = 2.0, 1.0  # nats that a column needs, and those that a function after the first costs
 TOP, PAIR_NATS = 8, 3.0  # columns whose products are looked at, and nats that a product needs
-PAIRS, GRAM = 0.1, 0.1  # parts of the steps' budget: for products, and for a Gram matrix of more features
+PAIRS, GRAM = (
+    0.1,
+    0.1,
+)  # parts of the steps' budget: for products, and for a Gram matrix of more features
 TWO_VALUED = 0.005  # of a mean square, from the one of a column of two values
 SURELY = 3.0  # standard deviations of its noise
 UNIT_REACH = 1.25  # of a released window about 0 whose highest octave ends at 1
@@ -225,9 +230,7 @@ class CurveSearch:
         top = np.sort(top[size[top] >= 0.0])
         return np.array([(a, b) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
 
-    def _look_at_pairs(
-        self, steps: Steps, pairs: np.ndarray, share: float, of_gram: float
-    ) -> bool:
+    def _look_at_pairs(self, steps: Steps, pairs: np.ndarray, share: float, of_gram: float) -> bool:
         """Release a gradient of products, and keep those that show; say whether rows grew."""
         lines, old = steps.rows, self._expansion
         first = lines.n_features

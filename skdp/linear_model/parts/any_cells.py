@@ -49,11 +49,6 @@ class TakesAnyCell(ScoreModel):
     def _filled(self, X: Any) -> Any:
         return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
 
-    def _line(self) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients of shape (n_outputs, n_features), and intercepts of shape (n_outputs,)."""
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
-        return coef, np.reshape(self.intercept_, -1)
-
     def _scores_on_host(self, X: Any) -> np.ndarray:
         # In the type of X, as `without_missing` fills them in.
         fill = self.fill_values_.astype(X.dtype).astype(np.float64)
@@ -63,7 +58,7 @@ class TakesAnyCell(ScoreModel):
     def _scores_on_device(self, X: Any) -> np.ndarray:
         scores, base = super()._scores_on_device(X), _of_absent_cells(self.feature_bounds_)
         if hasattr(X, "indptr") and base.any():
-            scores += np.asarray(self.coef_ @ base)
+            scores += self._line()[0] @ np.asarray(base)
         return scores
 
     def _with_names(self, made: Any) -> Any:
