@@ -39,9 +39,8 @@ class Shape:
     values : ndarray of shape (n_knots,) or (n_knots, n_classes)
         What the column adds to the score at the knots, in units of the score: log odds, or units of the target.
     noise_std : ndarray of the shape of ``values``
-        Standard deviation of the privacy noise in ``values``, as far as it is known; nan where it is not. It
-        leaves out that the records are a sample. Of a column with ``monotone`` it is the one before its shape was
-        made monotone.
+        Standard deviation that the privacy noise of the gradients leaves in ``values``; nan where it is not
+        known. Of a column with ``monotone`` it is the one before its shape was made monotone.
     low, high : float
         Ends of the released or public window; values beyond count as the end. Infinite where the column is not
         cut.
@@ -55,7 +54,12 @@ class Shape:
     level_values : ndarray of shape (n_levels,) or (n_levels, n_classes)
         What the column adds at these values, the line and the curve included.
     level_noise_std : ndarray of the shape of ``level_values``
-        Standard deviation of the privacy noise in ``level_values``; nan where it is not known.
+        The same for ``level_values``.
+
+    Notes
+    -----
+    ``noise_std`` leaves out that the records are a sample, the noise of released centres and scales, and that of
+    the factor by which a fit rescales all its coefficients together at the end.
 
     Examples
     --------

@@ -58,6 +58,10 @@ def test_one_row_of_many_kinds():
     nameless = made_model()
     for row in (X[4], X[4].tolist(), X[4:5]):
         assert np.array_equal(nameless.explain(row).contributions[0], whole.contributions[4])
+    mixed = frame.assign(unseen=frame["unseen"] > 0.0)
+    assert mixed.iloc[4].dtype == object
+    found = model.explain(mixed.iloc[4])
+    assert np.allclose(found.contributions[0], whole.contributions[4])
     with pytest.raises(IndexError, match="30 rows"):
         whole[30]
     with pytest.raises(ValueError, match="6 features"):

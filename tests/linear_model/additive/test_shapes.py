@@ -203,3 +203,45 @@ def test_nothing_is_there_before_a_fit():
     model = type(made_model())()
     for name in ("shapes_", "interactions_", "feature_importances_"):
         assert not hasattr(model, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", [skdp.DPAdditiveClassifier, skdp.DPAdditiveRegressor])
+def test_bands_are_as_wide_as_shapes_scatter_over_noise_draws(cls):
+    """One table, 120 draws of the noise; what is common to all shapes is taken out, as `Shape` says.
+
+    Ratios were .9 to 1.2. Of 120 draws a standard deviation has an error of 6.5 %: a correct one leaves the
+    limits by chance in fewer than one in 1e6 runs. Half the noise would double the ratios, to a mean above them.
+    """
+    rng = np.random.default_rng(0)
+    ends = np.array([[-3.0, -1.0, 1976.0, -3.0], [3.0, 1.0, 2024.0, 3.0]])
+    X = rng.normal(size=(8000, 4)) * [1.0, 1.0, 8.0, 1.0] + [0.0, 0.0, 2000.0, 0.0]
+    X[:, 1] = rng.uniform(-1, 1, 8000)
+    score = 1.5 * np.cos(2 * X[:, 0]) + 2 * X[:, 1] ** 2 + (X[:, 2] - 2000) / 16
+    y, options = score + rng.normal(size=8000), {}
+    if cls is skdp.DPAdditiveClassifier:
+        y, options = (
+            (rng.random(8000) < 1 / (1 + np.exp(0.5 - score))).astype(int),
+            {"classes": (0, 1)},
+        )
+    points = np.linspace(*ends, 9)[1:-1].T
+    found = {}
+    for seed in range(120):
+        shapes = (
+            cls(epsilon=4.0, feature_bounds=tuple(map(tuple, ends)), random_state=seed, **options)
+            .fit(X, y)
+            .shapes_
+        )
+        values = np.array([np.interp(x, s.knots, s.values) for x, s in zip(points, shapes)])
+        noise = np.array([np.interp(x, s.knots, s.noise_std) for x, s in zip(points, shapes)])
+        kind = tuple(s.n_functions for s in shapes)
+        found.setdefault(kind, []).append((values - values.mean(axis=1, keepdims=True), noise))
+    values, noise = map(np.array, zip(*max(found.values(), key=len)))
+    assert len(values) > 100
+    middle = values.mean(axis=0)
+    factor = (values * middle).sum(axis=(1, 2)) / (middle**2).sum()
+    rest = values - factor[:, None, None] * middle
+    ratios = np.sqrt((rest.std(axis=0) ** 2).mean(axis=1) / (noise.mean(axis=0) ** 2).mean(axis=1))
+    assert (ratios > 0.6).all()
+    assert (ratios < 1.7).all()
+    assert np.mean(2.0 * ratios) > 1.7
