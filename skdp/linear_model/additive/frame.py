@@ -92,14 +92,12 @@ class AdditiveFit(Inspectable, FrontDoor):
             return choice.reason
         return reason_for_a_line(shape, self.epsilon, self.delta)
 
-    def _growth(self, session: PrivacySession, problem: Problem) -> Growth | None:
-        if self._line_reason(problem.records.shape):
-            return None
+    def _growth(self, session: PrivacySession, problem: Problem) -> Growth:
         mass = problem.records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
         levels_of, levels = self._categories(problem)
         return CurveSearch(
             mass, self._parts, self._of_moments, int(self.interactions), levels_of, levels,
-            np.flatnonzero(self._signs(problem)),
+            np.flatnonzero(self._signs(problem)), self._line_reason(problem.records.shape),
         )  # fmt: skip
 
     def _size(self, problem: Problem) -> int:

@@ -109,7 +109,7 @@ class CurveSearch:
     Attributes
     ----------
     reason : str
-        Why no curve was fitted; empty where some were.
+        Why no curve was fitted; empty where some were. Given: why public numbers leave the fit to the line.
     """
 
     mass: float
@@ -148,6 +148,8 @@ class CurveSearch:
         self._curved = np.flatnonzero(seen & ~two_valued(columns, noise))
         self._curved = np.setdiff1d(self._curved, self._levels_of)
         self._alone = np.array([place[int(c)] for c in self.alone if int(c) in place], dtype=int)
+        if self.reason:
+            return False
         if not self._curved.size + self._levels_of.size:
             self.reason = "every column that was seen has two values"
         elif self._effective < LEAST_MASS:
@@ -155,8 +157,6 @@ class CurveSearch:
                 f"n mu times 2 (1 - sum of squared class frequencies) = {self._effective:.3g} is below "
                 f"{LEAST_MASS:g}: curves could not be told from noise"
             )
-        else:
-            self.reason = ""
         return not self.reason
 
     # ---------------------------------------------------------------- the rounds
@@ -263,19 +263,17 @@ class CurveSearch:
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """The line's parameters, and the curves as a fitted attribute."""
         found, d = self._expansion, columns.seen.size
-        attributes: dict[str, Any] = {"reason_": self.reason, "_curves": None}
+        # What comes after the last round multiplies all coefficients by one factor.
+        before, after = steps.theta[:-1].ravel(), theta[:-1].ravel()
+        factor = float(after @ before) / max(float(before @ before), 1e-300)
+        (center, scale), place = columns.scaled(), columns.seen
+        curves = Curves(
+            place, center, scale, columns.low[place], columns.high[place], found, theta[d:-1],
+            factor**2 * steps.variance(),
+        )  # fmt: skip
+        attributes: dict[str, Any] = {"reason_": self.reason, "_curves": curves}
         if self._ran:
             attributes["solver_"] = "additive"
-        if found.size:
-            # What comes after the last round multiplies all coefficients by one factor.
-            before, after = steps.theta[:-1].ravel(), theta[:-1].ravel()
-            factor = float(after @ before) / max(float(before @ before), 1e-300)
-            center, scale = columns.scaled()
-            place = columns.seen
-            attributes["_curves"] = Curves(
-                place, center, scale, columns.low[place], columns.high[place], found, theta[d:-1],
-                factor**2 * steps.variance(),
-            )  # fmt: skip
         return np.concatenate([theta[:d], theta[-1:]]), attributes
 
 
