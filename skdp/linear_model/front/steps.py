@@ -33,6 +33,7 @@ CLEARLY = (
 )
 FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
 LATER = 2.0 ** np.arange(-1, 2)
+OF_A_STEP = 0.3  # part of the last squared step that is expected to be wrong, for known noise
 
 
 def released_gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
@@ -256,7 +257,7 @@ class Steps(ABC):
         if not self.C:
             self.C = self._matching_C(scale, float(curvature.mean()), along)
         self._unknown = self._loss_of(unknown, clip)
-        self._left = unknown
+        self._left = unknown + OF_A_STEP * step**2
         # What this gradient left unknown, and what the bend of the loss makes of its step.
         self._variance, self._scales = unknown + self._bent * step**2, LATER
         self._move(step)
