@@ -168,7 +168,7 @@ class CurveSearch:
     def run(self, steps: Steps, share: float) -> None:
         """Spend the share: rounds of the line, the wide gradient, products, rounds of all."""
         parts, self._ran = self.parts, True
-        # Weights follow from the lengths of the lines' rows: those of added features are bounded.
+        # In looks rows weigh as in rounds of the line: added features are bounded, and a pass is saved.
         self._lines, self._weighted = steps.rows, steps.weighted
         for i, part in enumerate(parts.first):
             steps.round(share * part, first=i == 0)
@@ -261,8 +261,8 @@ class CurveSearch:
     def _grow(self, steps: Steps, found: Expansion, of_gram: float) -> None:
         """Go on with these features and a Gram matrix of them; with the present ones where there are no more."""
         if found.size > self._expansion.size:
-            rows, weighted = self._lines.expanded(found), self._weighted.expanded(found)
-            steps.grow(rows, weighted, released_gram(steps.shares, rows, of_gram))
+            rows = self._lines.expanded(found)
+            steps.grow(rows, released_gram(steps.shares, rows, of_gram))
         self._expansion = found
 
     # ---------------------------------------------------------------- after the last round

@@ -186,11 +186,12 @@ class Steps(ABC):
         self._weigh_rows()
         self._restart(grown=False)
 
-    def grow(self, rows: PrivateRecords, weighted: PrivateRecords, gram: np.ndarray) -> None:
+    def grow(self, rows: PrivateRecords, gram: np.ndarray) -> None:
         """Go on with rows that have more features after the present ones, whose coefficients are 0."""
         more = rows.n_features - self.rows.n_features
         self.theta = with_zeros(self.theta, more)
-        self.rows, self.weighted, self.gram = rows, weighted, gram
+        self.rows, self.gram = rows, gram
+        self._weigh_rows()
         self._restart(grown=True)
 
     @abstractmethod
