@@ -41,7 +41,6 @@ class Curves:
     def scores(self, X):
         from skdp.kernels import linear_scores
         from skdp.privacy import Standardization
-
         d = len(self.columns)
         X = np.ascontiguousarray(X[:, self.columns], dtype=np.float64)
         table = Standardization.make(self.center, self.scale, self.low, self.high).of(X)
