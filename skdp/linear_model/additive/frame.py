@@ -43,7 +43,7 @@ class AdditiveFit(Inspectable, FrontDoor):
     intercept_: Any
     reason_: str
     _linear_estimator: str  # name of the linear estimator that takes sparse matrices
-    _parts: Parts
+    _parts: tuple[Parts, Parts]
     _of_moments: float  # share of mu^2 with which the columns' moments are released
     _free_if_none = FrontDoor._free_if_none | {"monotone", "categories"}
 
