@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels.scores import linear_scores
 from skdp.privacy import Expansion, Standardization
 
 __all__ = ["Curves"]
@@ -66,6 +65,8 @@ class Curves:
         -------
         ndarray of shape (n,) or (n, n_classes)
         """
+        from skdp.kernels import linear_scores  # compiled; an estimator is made without it
+
         theta = self.theta if self.theta.ndim == 2 else self.theta[:, None]
         found = linear_scores(self._features(X), theta, np.zeros(theta.shape[1]))
         return found if self.theta.ndim == 2 else found[:, 0]
