@@ -99,7 +99,8 @@ def multi_class(name):
 
 
 each_multiclass = pytest.mark.parametrize(
-    "name", sorted(n for n in set(MODELS) - set(NETS) - ADDITIVE if classifies(n) and multi_class(n))
+    "name",
+    sorted(n for n in set(MODELS) - set(NETS) - ADDITIVE if classifies(n) and multi_class(n)),
 )
 
 
@@ -406,7 +407,7 @@ def without_rows(model):
         return model
     state = report.__getstate__()
     rows = [*state["mechanisms"], *(state["sampled_plan"] or ())]
-    # An additive fit looks for curves and products, and then at the scale of the residuals and a Gram matrix again.
+    # An additive fit looks for curves and products, and then at the residuals and a Gram matrix again.
     assert len(rows) <= (26 if hasattr(model, "linear_") else 20)
     for row in rows:
         assert len(row) <= 14
@@ -528,7 +529,9 @@ def test_csr_is_refused_by_name_where_nothing_is_computed_of_it(name, monkeypatc
     X, y = data(name)
     fitted = make(name).fit(X, y)
     methods = ["predict", "score", "explain"]
-    methods += ["decision_function", "predict_proba", "predict_log_proba"] if classifies(name) else []
+    methods += (
+        ["decision_function", "predict_proba", "predict_log_proba"] if classifies(name) else []
+    )
 
     def refuse(*args, **kwargs):
         raise AssertionError("a sparse matrix was densified")
@@ -540,7 +543,9 @@ def test_csr_is_refused_by_name_where_nothing_is_computed_of_it(name, monkeypatc
                 patched.setattr(type(S), method, refuse)
             accountant = skdp.BudgetAccountant(100.0, 1e-3, allow_seeded=True)
             model = make(name, accountant=accountant)
-            with pytest.raises(TypeError, match=rf"^{name} takes no sparse matrix.* or use DPL\w+R\w+,"):
+            with pytest.raises(
+                TypeError, match=rf"^{name} takes no sparse matrix.* or use DPL\w+R\w+,"
+            ):
                 model.fit(S, y)
             assert accountant.spent() == (0.0, 0.0)
             assert not hasattr(model, "n_features_in_")
@@ -863,7 +868,9 @@ def test_zero_out_uses_the_same_plan_with_a_zeroed_record(name):
         searches = [
             {**r, "count": 1} if r["purpose"] == "scale" else r for r in model.privacy_.mechanisms
         ]
-        if name in ADDITIVE:  # which columns get curves, and so what follows, is decided by the wide gradient
+        if (
+            name in ADDITIVE
+        ):  # which columns get curves, and so what follows, is decided by the wide gradient
             last = max(i for i, row in enumerate(searches) if row["purpose"] == "wide gradient")
             searches = searches[: last + 1]
         return [[planned(row.get(k)) for k in keys] for row in searches]

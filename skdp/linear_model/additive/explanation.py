@@ -1,6 +1,6 @@
 """Why rows get their scores: the contribution of each column and of each pair."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
