@@ -1,4 +1,4 @@
-"""The released numbers of what an additive model adds to a line, and what they add to the scores of rows."""
+"""The released numbers of what an additive model adds to a line, and the part of scores that they make."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +65,7 @@ class Curves:
         -------
         ndarray of shape (n,) or (n, n_classes)
         """
-        from skdp.kernels import linear_scores  # compiled; an estimator is made without it
+        from skdp.kernels import linear_scores  # it loads numba
 
         theta = self.theta if self.theta.ndim == 2 else self.theta[:, None]
         found = linear_scores(self._features(X), theta, np.zeros(theta.shape[1]))

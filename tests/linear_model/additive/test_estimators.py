@@ -582,7 +582,6 @@ def test_pipelines():
     coded = make_pipeline(encoder, make("numbers", epsilon=8.0)).fit(frame, y)
     assert coded.score(frame, y) > 0.3
     assert coded[-1].solver_ == "additive"
-    assert "two values" in coded[-1].reason_ or not counts(coded[-1]).any()
     sparse = make_pipeline(encoder.set_params(sparse_output=True), make("numbers"))
     with pytest.raises(TypeError, match="DPAdditiveRegressor takes no sparse matrix"):
         sparse.fit(frame, y)
