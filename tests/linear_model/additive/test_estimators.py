@@ -168,7 +168,7 @@ def test_the_report_names_the_releases(kind):
     found, text = purposes(model), str(model.privacy_)
     assert found.count("wide gradient") == 1
     assert found.count("products") == 1
-    assert found.count("Gram matrix") == 3  # of the line, with curves, with products
+    assert found.count("Gram matrix") == 2  # of the line, and of all that was chosen
     for words in (
         "wide gradient",
         "products",
