@@ -26,8 +26,8 @@ from skdp.privacy import N_FUNCTIONS, PrivacySession, PublicShape, accounting
 __all__ = ["AdditiveFit"]
 
 NO_CSR = (
-    "{name} takes no sparse matrix: smooth functions of a column are not 0 where the column is. Give X.toarray(), "
-    "or use {linear}, which takes CSR matrices"
+    "{name} takes no sparse matrix: smooth functions of a column are not 0 where the column is. Give a NumPy "
+    "array, such as X.toarray(), or use {linear}, which takes CSR matrices"
 )
 
 

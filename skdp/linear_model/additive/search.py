@@ -251,7 +251,7 @@ class CurveSearch:
         size[np.unique(self._levels_of)] = -1.0  # a product of codes means nothing
         top = np.argsort(-size, kind="stable")[:TOP]
         top = np.sort(top[size[top] >= 0.0])
-        return np.array([(a, b) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
+        return np.array([(b, a) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
 
     def _look_at_pairs(self, steps: Steps, pairs: np.ndarray, share: float) -> None:
         """Release a gradient of products, and keep those that show."""

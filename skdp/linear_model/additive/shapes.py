@@ -271,14 +271,14 @@ def smooth_functions(cells: Array, weights: Array) -> Array:
     return found
 
 
-def _noise_std(curves: Curves, places: NDArray[np.int64], rows: Array, n_outputs: int) -> Array:
-    """Standard deviations of the noise in rows times some coefficients, of shape (m, n_outputs)."""
+def _noise_std(curves: Curves, places: NDArray[np.int64], features: Array, n_outputs: int) -> Array:
+    """Standard deviations of the noise in features times some coefficients, of shape (m, n_outputs)."""
     if curves.variance is None:
-        return np.full((len(rows), n_outputs), np.nan)
+        return np.full((len(features), n_outputs), np.nan)
     every = curves.variance.reshape(n_outputs, *curves.variance.shape[-2:])
     part = every[:, places[:, None], places]
     # Rounding may leave a variance of 0 slightly below it.
-    return np.sqrt(np.maximum(np.einsum("mi,kij,mj->mk", rows, part, rows), 0.0))
+    return np.sqrt(np.maximum(np.einsum("mi,kij,mj->mk", features, part, features), 0.0))
 
 
 def _cut_cells(curves: Curves, place: int, points: Array) -> Array:
