@@ -190,7 +190,7 @@ class CurveSearch:
         along, variance = steps.outputs(gradient), steps.spread / lines.n_units
         added = noise * steps.doubled
         n_smooth = curved.size * k
-        block = along[d : d + n_smooth].reshape(curved.size, k, -1)
+        block = along[d : d + n_smooth].reshape(curved.size, k, along.shape[1])
         sd = np.sqrt(added**2 + w[:, None] ** 2 * variance)  # of the noise and of the sample
         share_of = (w / sd.mean(axis=1)) ** 2
         counts[curved] = of_functions(block / sd, share_of / share_of[0], COUNTS, NATS, EACH)
