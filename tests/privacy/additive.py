@@ -65,7 +65,7 @@ CASES = [
     (task, path) for task in TASKS for path in PATHS if task == "classes" or path not in ONLY_OF_CLASSES
 ]  # fmt: skip
 # What the first record may be: a row, and a label of classes, or the sign of a target far outside of numbers. The
-# row lies far out on both sides, or outside of every window, has missing cells, or is a typical one or of the middle.
+# row lies far out on either side, outside of every window, or in the middle, or its cells are missing.
 FAR = 1e9
 FIRST = {
     "far": ([3.5, 8.0, 1.0, 1.0], 0),
@@ -174,8 +174,8 @@ class Replay:
     Attributes
     ----------
     moved : dict of str to float
-        Of each purpose the largest change of a statistic over its sensitivity, between two tables of `compare`. Gram
-        matrices after the first one count as `MORE`.
+        Of each purpose the largest change of a statistic over its sensitivity, between two tables of `compare`.
+        Gram matrices after the first one count as `MORE`.
     costs : list of float
         Of each pair the sum of (change / standard deviation of the noise)^2 over all releases: the mu^2 that the
         pair really tells apart.
@@ -248,12 +248,22 @@ class Replay:
             cost += (change / noise.std) ** 2
         return cost
 
-    def ratio(self, i, j):
-        """log p(all that was released | table j) / p(... | table i)."""
-        found = 0.0
-        for _, _, noise, released, _, statistics in self.tape:
-            away = [released - statistics[k].astype(float) * noise.unit for k in (i, j)]
-            found += float(np.sum(away[0] ** 2) - np.sum(away[1] ** 2)) / (2 * noise.std**2)
+    def follow(self, fit, own, other):
+        """Fit ``own``, take the same path with ``other``: log p(all that was released | other) / p(... | own).
+
+        No statistic separates two tables better (Neyman and Pearson).
+        """
+        self.tape, self.playing = [], False
+        fit(*own)
+        self.playing, self.place = True, 0
+        fit(*other)
+        found, cost = 0.0, 0.0
+        for _, _, noise, released, _, (first, second) in self.tape:
+            away = released - first.astype(float) * noise.unit
+            change = (second - first).astype(float) * noise.unit
+            found += float(np.sum(away**2) - np.sum((away - change) ** 2)) / (2 * noise.std**2)
+            cost += float(np.sum(change**2)) / noise.std**2
+        self.costs.append(cost)
         return found
 
     @staticmethod
@@ -261,7 +271,7 @@ class Replay:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = fit(*data)
-        return model, left_of(model, caught)
+        return model, left_of(model, caught) if hasattr(model, "privacy_") else {}
 
 
 @contextmanager
