@@ -11,6 +11,7 @@ import numpy as np
 __all__ = [
     "clipped_regressor",
     "clipper",
+    "filler",
     "name_features",
     "scale_clipper",
     "shifted_and_divided",
@@ -159,6 +160,15 @@ def shifted_and_divided(center: np.ndarray, scale: np.ndarray) -> Any:
         made.var_ = made.scale_**2
     made.n_features_in_ = made.scale_.size
     return made
+
+
+def filler(values: np.ndarray) -> Any:
+    """A fitted ``SimpleImputer`` that puts a value of its column in the place of a missing one."""
+    from sklearn.impute import SimpleImputer
+
+    # The mean of one number is this number.
+    made = SimpleImputer(keep_empty_features=True).set_output(transform="default")
+    return made.fit(values.reshape(1, -1))
 
 
 def clipper(low: Any, high: Any, n_features: int) -> Any:

@@ -13,6 +13,7 @@ from skdp.kernels import run_blocks
 from skdp.losses import LogisticLoss
 from skdp.nn import Dense, DPNetworkClassifier, Flatten, Sequential
 from skdp.privacy import PrivateRecords
+from skdp.privacy.expansion import Expansion
 from skdp.privacy.standardization import Standardization
 from tests.test_contract import ALL, TEXT, make
 
@@ -148,6 +149,7 @@ def test_records_made_from_records_do_not_warn(value):
     def call():
         for groups in (None, np.arange(40) // 4):
             records = PrivateRecords(X, y, groups=groups)
+            columns = records.standardized(Standardization.make(np.ones(3), np.full(3, 0.1)))
             made = [
                 records.mapped(lambda rows: rows * 1e300 - rows * 1e301, 3),
                 records.scored(theta),
@@ -156,7 +158,8 @@ def test_records_made_from_records_do_not_warn(value):
                 records.centered(-1e308),
                 records.shortened(1e-3),
                 records.averaged(1e-3),
-                records.standardized(Standardization.make(np.ones(3), np.full(3, 0.1))),
+                columns,
+                columns.expanded(Expansion.make([4, 4, 4], [(0, 1)])),
             ]
             for one in made:
                 one.clipped_sum(lambda X, y: X * 1e300, 1.0, size=one.n_features)._value.on_grid(

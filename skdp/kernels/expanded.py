@@ -1,4 +1,4 @@
-"""A table with features that are made of standardized columns while they are read, so that none of them is stored."""
+"""A table with features that are made of standardized columns while they are read: none of them is stored."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,8 +11,10 @@ from skdp.kernels.standardized import LazyTable, StandardizedTable
 
 __all__ = ["ExpandedTable"]
 
-MADE = 2**14  # standardized cells that are made together, which stay in the second-level cache; a choice, not tuned
-EACH = (1, 2, 4, 4)  # functions that the loops compute of each column, by the last one that is a feature
+# Standardized cells that are made together, to stay in the second-level cache; a choice, not tuned.
+MADE = 2**14
+# Functions that the loops compute of each column, by the last one that is a feature.
+EACH = (1, 2, 4, 4)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

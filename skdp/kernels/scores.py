@@ -52,9 +52,7 @@ def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarra
     return out
 
 
-def _add_made(
-    X: LazyTable, first: int, last: int, theta: np.ndarray, out: np.ndarray
-) -> None:
+def _add_made(X: LazyTable, first: int, last: int, theta: np.ndarray, out: np.ndarray) -> None:
     buffer = np.empty((last - first, X.shape[1]))
     X.fill(first, last, buffer)
     _add(buffer, theta, out)

@@ -14,7 +14,7 @@ REPEATED = 256  # cells that a loop works on at once where rows are shorter; a c
 
 
 class LazyTable(ABC):
-    """A table of float64 whose rows are made a block at a time; a row is a function of one row of what it reads."""
+    """A table of float64 whose rows are made while they are read, each of one row of what is stored."""
 
     @property
     @abstractmethod

@@ -3,4 +3,13 @@
 from skdp._lazy import lazy_exports
 from skdp.registry import estimators_of
 
-__getattr__, __dir__, __all__ = lazy_exports(__name__, estimators_of(__name__))
+_ADDITIVE = "skdp.linear_model.additive"
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        **estimators_of(__name__),
+        "Explanation": f"{_ADDITIVE}.explanation",
+        "Interaction": f"{_ADDITIVE}.shapes",
+        "Shape": f"{_ADDITIVE}.shapes",
+    },
+)

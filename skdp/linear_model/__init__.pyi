@@ -3,6 +3,9 @@
 from skdp.linear_model.adassp import DPAdaSSPRegressor as DPAdaSSPRegressor
 from skdp.linear_model.additive.estimators import DPAdditiveClassifier as DPAdditiveClassifier
 from skdp.linear_model.additive.estimators import DPAdditiveRegressor as DPAdditiveRegressor
+from skdp.linear_model.additive.explanation import Explanation as Explanation
+from skdp.linear_model.additive.shapes import Interaction as Interaction
+from skdp.linear_model.additive.shapes import Shape as Shape
 from skdp.linear_model.amp import DPAMPClassifier as DPAMPClassifier
 from skdp.linear_model.amp import DPAMPRegressor as DPAMPRegressor
 from skdp.linear_model.descent.estimators import DPAGDClassifier as DPAGDClassifier

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import name_features
 
-__all__ = ["Exportable"]
+__all__ = ["Exportable", "linear_regression", "logistic_regression"]
 
 
 class Exportable:
@@ -70,21 +70,31 @@ class Exportable:
         """Refuse a model whose predictions none of scikit-learn's makes."""
 
     def _as_classifier(self) -> Any:
-        from sklearn.linear_model import LogisticRegression
-
-        made = LogisticRegression(fit_intercept=bool(self.fit_intercept))
-        made.classes_ = np.array(self.classes_)  # type: ignore[attr-defined]
-        made.coef_ = self.coef_.copy()
-        made.intercept_ = np.array(self.intercept_, dtype=np.float64)
-        made.n_iter_ = np.array([self.n_iter_], dtype=np.int32)  # type: ignore[attr-defined]
-        return made
+        return logistic_regression(self, self.coef_.copy(), self.intercept_)
 
     def _as_regressor(self) -> Any:
-        from sklearn.linear_model import LinearRegression
-
-        made = LinearRegression(fit_intercept=bool(self.fit_intercept))
         # scikit-learn would take a sparse coefficient for that of several targets.
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        made.coef_ = np.array(coef, dtype=np.float64).ravel()
-        made.intercept_ = float(self.intercept_)
-        return made
+        return linear_regression(self, coef, self.intercept_)
+
+
+def logistic_regression(model: Any, coef: Any, intercept: Any) -> Any:
+    """A fitted ``LogisticRegression`` with the labels of a fitted classifier."""
+    from sklearn.linear_model import LogisticRegression
+
+    made = LogisticRegression(fit_intercept=bool(model.fit_intercept))
+    made.classes_ = np.array(model.classes_)
+    made.coef_ = coef
+    made.intercept_ = np.array(intercept, dtype=np.float64)
+    made.n_iter_ = np.array([model.n_iter_], dtype=np.int32)
+    return made
+
+
+def linear_regression(model: Any, coef: Any, intercept: Any) -> Any:
+    """A fitted ``LinearRegression``."""
+    from sklearn.linear_model import LinearRegression
+
+    made = LinearRegression(fit_intercept=bool(model.fit_intercept))
+    made.coef_ = np.array(coef, dtype=np.float64).ravel()
+    made.intercept_ = float(intercept)
+    return made

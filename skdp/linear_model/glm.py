@@ -50,8 +50,16 @@ class ScoreModel(Exportable, TableModel):
         """Scores of a NumPy array or CSR matrix, in a new array of shape (n,) or (n, n_outputs)."""
 
     @abstractmethod
+    def _line(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients of shape (n_outputs, n_features), and intercepts of shape (n_outputs,)."""
+
     def _scores_on_device(self, X: Any) -> np.ndarray:
-        """Scores of a CuPy array, in the host's memory."""
+        """Scores of a CuPy array: multiply on the device, then bring the scores back."""
+        import cupy
+
+        X, (coef, intercept) = self._filled(X), self._line()
+        scores = cupy.asnumpy(X @ cupy.asarray(coef.T, dtype=X.dtype)).astype(np.float64)
+        return np.asarray(scores + intercept)
 
     def _filled(self, X: Any) -> Any:
         """X without missing values, where a model takes them."""
@@ -73,15 +81,9 @@ class GLMModel(ScoreModel):
         scores += self.intercept_
         return scores
 
-    def _scores_on_device(self, X: Any) -> np.ndarray:
-        """As `_scores` for a CuPy X: multiply on the device, then bring the scores back."""
-        import cupy
-
-        X = self._filled(X)
-        dense = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
-        scores = cupy.asnumpy(X @ cupy.asarray(dense.T, dtype=X.dtype)).astype(np.float64)
-        scores += self.intercept_
-        return scores
+    def _line(self) -> tuple[np.ndarray, np.ndarray]:
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
+        return coef, np.reshape(self.intercept_, -1)
 
     def sparsify(self) -> Any:
         """Store ``coef_`` as a CSR matrix, which is smaller and predicts faster when most are zero.

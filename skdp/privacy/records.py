@@ -426,8 +426,9 @@ class PrivateRecords:
         Returns
         -------
         PrivateRecords
-            Of ``expansion.n_features`` features. They are made while they are read: no array of all rows exists. A
-            row is a function of this row alone, to the last bit. Targets, groups and weights stay.
+            Of ``expansion.n_features`` features. They are made while they are read: statistics of gradients and
+            second moments make no array of all rows. A row is a function of this row alone, to the last bit, so
+            bounds stay as they are. Targets, groups and weights stay.
 
         Raises
         ------

@@ -17,9 +17,9 @@ from skdp.kernels.gradient.passes import (
     Extras,
     GatherPass,
     GroupGatherPass,
+    LazyGroupPass,
+    LazyPass,
     Pass,
-    StandardizedGroupPass,
-    StandardizedPass,
     Total,
     bounds,
     run_units,
@@ -29,7 +29,7 @@ from skdp.kernels.protocols import Floats, Integers, Mask, Rows
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 from skdp.kernels.threads import run_blocks
 
-__all__ = ["DenseKernel", "SparseKernel", "StandardizedKernel"]
+__all__ = ["DenseKernel", "LazyKernel", "SparseKernel"]
 
 # Gradients of one group that a pass of each kind holds at once.
 GRADIENTS = {"sums": 1, "recursive": 2, "losses": 0}
@@ -222,11 +222,11 @@ class DenseKernel(CpuKernel):
         return GatherPass(by_rows, before, rows, *rest)
 
 
-class StandardizedKernel(DenseKernel):
-    """A table that is standardized while it is read: its blocks are rows in C order."""
+class LazyKernel(DenseKernel):
+    """A table that is made while it is read: its blocks are rows in C order."""
 
     def _group_pass(self, *arguments: Any) -> Pass:
-        return StandardizedGroupPass(*arguments)
+        return LazyGroupPass(*arguments)
 
     def _row_pass(self, kind: str, before: tuple[Any, ...], rows: Rows, *size: Any) -> Pass:
         function = _dense_passes(kind)[0]
@@ -235,7 +235,7 @@ class StandardizedKernel(DenseKernel):
             from skdp.kernels.gradient.dense_rows import dense_rows
 
             function, tail = dense_rows, (None,)
-        return StandardizedPass(function, before, rows, tail, kind == "sums", *size)
+        return LazyPass(function, before, rows, tail, kind == "sums", *size)
 
 
 class SparseKernel(CpuKernel):

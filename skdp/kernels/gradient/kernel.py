@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.gradient.abstract import GradientKernel
-from skdp.kernels.gradient.cpu import DenseKernel, SparseKernel, StandardizedKernel
+from skdp.kernels.gradient.cpu import DenseKernel, LazyKernel, SparseKernel
 from skdp.kernels.inputs import checked_vectors, frozen, group_rows, usable
 from skdp.kernels.protocols import KernelLoss
 from skdp.kernels.standardized import LazyTable
@@ -86,5 +86,5 @@ def gradient_kernel(
 
         return gpu_gradient_kernel(X, *rest)
     if lazy:
-        return StandardizedKernel(X, *rest)
+        return LazyKernel(X, *rest)
     return SparseKernel(X, *rest) if sp.issparse(X) else DenseKernel(frozen(X), *rest)

@@ -15,9 +15,9 @@ __all__ = [
     "Extras",
     "GatherPass",
     "GroupGatherPass",
+    "LazyGroupPass",
+    "LazyPass",
     "Pass",
-    "StandardizedGroupPass",
-    "StandardizedPass",
     "Total",
     "bounds",
     "run_units",
@@ -31,7 +31,7 @@ MOST_BLOCKS, FEW_BLOCKS = 64, 8
 # Entries of chosen rows that are copied together. Rows: as many as stay in the second-level cache. Columns: as
 # many as a batch has, because neighbours in a column lie in one line of the cache.
 ROW_ENTRIES, COLUMN_ENTRIES = 2**15, 2**20
-# Cells of a standardized table that are made together: half a megabyte, for a second-level cache of one.
+# Cells of a `LazyTable` that are made together: half a megabyte, for a second-level cache of one.
 MADE_ENTRIES = 2**16
 
 
@@ -147,8 +147,8 @@ class GroupGatherPass(Pass):
             first = last
 
 
-class StandardizedPass(Pass):
-    """A pass over rows of a standardized table, which are made a few at a time.
+class LazyPass(Pass):
+    """A pass over rows of a `LazyTable`, which are made a few at a time.
 
     Parameters
     ----------
@@ -192,8 +192,8 @@ class StandardizedPass(Pass):
             )
 
 
-class StandardizedGroupPass(GroupGatherPass):
-    """A pass over groups of rows of a standardized table: all rows of a group are made together."""
+class LazyGroupPass(GroupGatherPass):
+    """A pass over groups of rows of a `LazyTable`: all rows of a group are made together."""
 
     copies_all = True
 

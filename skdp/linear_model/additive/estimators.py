@@ -1,7 +1,6 @@
 """`DPAdditiveClassifier` and `DPAdditiveRegressor`."""
 
 import math
-from typing import Any
 
 from skdp._docs import document
 from skdp.linear_model.additive.frame import AdditiveFit
@@ -16,9 +15,10 @@ __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
 class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
     """Additive model of classes that is differentially private: a sum of shapes that can be drawn.
 
-    `DPLogisticRegression`, with smooth functions of the columns where a line does not do, and with a few products of
-    two columns. Nothing is asked about the data. It is the first choice for tables that no line fits. Where so
-    little can be told from noise that curves would do harm, it is the linear estimator, bit for bit.
+    `DPLogisticRegression`, with smooth functions of the columns where a line does not do, and with a few
+    products of two columns. Nothing is asked about the data. It is the first choice for tables that no line
+    fits. Where so little can be told from noise that curves would do harm, it is the linear estimator, bit for
+    bit.
 
     The score of a row, the log odds of the second class or the logit of each class, is ``intercept_`` plus the
     contributions of its columns and products. `explain` lists them, `plot_shapes` draws them.
@@ -61,20 +61,21 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
        of the standardized column, cut at 2.5 standard deviations and flat beyond, orthogonal to a constant and to
        the line under a normal law with 5 % uniform;
     3. columns of which this gradient shows more than its known noise get 1, 2 or 4 functions;
-    4. where units times mu are at least 1000, products of the 8 columns with the largest coefficients are asked for
+    4. where units times mu are at least 1000, products of the 8 columns with the largest coefficients are asked
+    for
        and chosen in the same way;
     5. a Gram matrix of what was chosen and a last gradient fit all together.
 
-    Public rules leave a fit to the linear estimator: units times mu below 250, or (d + 1)^1.5 / (n mu) above .15. So
-    do released numbers: where every column has two values, or where one class has nearly all records.
+    Public rules leave a fit to the linear estimator: units times mu below 250, or (d + 1)^1.5 / (n mu) above
+    .15. So do released numbers: where every column has two values, or where one class has nearly all records.
 
     **Privacy.** Besides the releases of `DPLogisticRegression`: the wide gradient and the one of the products are
     mean gradients, clipped to a norm G: they move by at most 2 G / n when a record is replaced, by G / n under
     zero-out and add-remove. The Gram matrices are those of rows scaled down to norm C: sqrt(2) C^2, or C^2. Both
     hold whatever the features of a row are, because these are functions of that row and of public or released
-    numbers alone. A group contributes the mean over its rows. Which releases follow is decided by earlier ones, and
-    shares of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes, their noise, monotone shapes and
-    explanations are post-processing.
+    numbers alone. A group contributes the mean over its rows. Which releases follow is decided by earlier ones,
+    and shares of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes, their noise, monotone
+    shapes and explanations are post-processing.
 
     {privacy.unprotected}
 
@@ -181,13 +182,13 @@ class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
     **Algorithm.** The one of `DPAdditiveClassifier`, on the releases of `DPLinearRegression`: two gradients fit a
     line before the wide one, and two come last.
 
-    **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the one of the products are mean
-    gradients, clipped to a norm G: they move by at most 2 G / n when a record is replaced, by G / n under zero-out
-    and add-remove. The Gram matrices are those of rows scaled down to norm C: sqrt(2) C^2, or C^2. Both hold
-    whatever the features of a row are, because these are functions of that row and of public or released numbers
-    alone. A group contributes the mean over its rows. Which releases follow is decided by earlier ones, and shares
-    of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes, their noise, monotone shapes and
-    explanations are post-processing.
+    **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the one of the products are
+    mean gradients, clipped to a norm G: they move by at most 2 G / n when a record is replaced, by G / n under
+    zero-out and add-remove. The Gram matrices are those of rows scaled down to norm C: sqrt(2) C^2, or C^2. Both
+    hold whatever the features of a row are, because these are functions of that row and of public or released
+    numbers alone. A group contributes the mean over its rows. Which releases follow is decided by earlier ones,
+    and shares of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes, their noise, monotone
+    shapes and explanations are post-processing.
 
     {privacy.unprotected}
 

@@ -1,17 +1,16 @@
-"""What additive classifiers and regressors share: the fit, and the scores."""
+"""What the fits of additive classifiers and regressors share."""
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from skdp.base import check_number
-from skdp.base.fit import PrivateFit, Solution
-from skdp.kernels import is_cupy
+from skdp.base.fit import Solution
 from skdp.linear_model.additive.categories import category_values, check_categories
-from skdp.linear_model.additive.curves import Curves
+from skdp.linear_model.additive.inspection import Inspectable
 from skdp.linear_model.additive.monotone import (
     check_monotone,
     check_monotone_classes,
@@ -32,7 +31,7 @@ NO_CSR = (
 )
 
 
-class AdditiveFit(FrontDoor):
+class AdditiveFit(Inspectable, FrontDoor):
     """The fit of an additive model; it comes before a base of the automatic linear estimators."""
 
     solver = "auto"
@@ -41,13 +40,8 @@ class AdditiveFit(FrontDoor):
     interactions: int
     monotone: Any
     categories: Any
-    linear_: np.ndarray
     intercept_: Any
-    fill_values_: np.ndarray
-    feature_bounds_: np.ndarray
     reason_: str
-    _curves: Curves | None
-    _offset: Any
     _linear_estimator: str  # name of the linear estimator that takes sparse matrices
     _parts: Parts
     _of_moments: float  # share of mu^2 with which the columns' moments are released
@@ -68,7 +62,7 @@ class AdditiveFit(FrontDoor):
 
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         self._refuse_sparse(X)
-        problem = cast("Problem", super().read(X, y, groups, **weights))
+        problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[safe-super]
         self._signs(problem)  # names and numbers of columns are checked before anything is released
         self._categories(problem)
         return problem
@@ -98,14 +92,12 @@ class AdditiveFit(FrontDoor):
             return choice.reason
         return reason_for_a_line(shape, self.epsilon, self.delta)
 
-    def _growth(self, session: PrivacySession, problem: Problem) -> Growth | None:
-        if self._line_reason(problem.records.shape):
-            return None
+    def _growth(self, session: PrivacySession, problem: Problem) -> Growth:
         mass = problem.records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
         levels_of, levels = self._categories(problem)
         return CurveSearch(
             mass, self._parts, self._of_moments, int(self.interactions), levels_of, levels,
-            np.flatnonzero(self._signs(problem)),
+            np.flatnonzero(self._signs(problem)), self._line_reason(problem.records.shape),
         )  # fmt: skip
 
     def _size(self, problem: Problem) -> int:
@@ -116,7 +108,7 @@ class AdditiveFit(FrontDoor):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         found = super().solve(session, problem)
         reason = self._line_reason(problem.records.shape)
-        attributes = {"reason_": reason, "_curves": None, **found.attributes}
+        attributes: dict[str, Any] = {"reason_": reason, "_curves": None, **found.attributes}
         theta, signs = found.theta, self._signs(problem)
         if signs.any():
             fill = np.asarray(attributes["fill_values_"])
@@ -152,17 +144,3 @@ class AdditiveFit(FrontDoor):
     def _scores(self, X: Any) -> np.ndarray:
         self._refuse_sparse(X)
         return super()._scores(X)
-
-    def _line(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.atleast_2d(self.linear_), np.reshape(self._offset, -1)
-
-    def _scores_on_host(self, X: Any) -> np.ndarray:
-        scores = super()._scores_on_host(X)
-        if self._curves is not None:
-            scores = scores + self._curves.scores(X).reshape(scores.shape)
-        return scores
-
-    def _scores_on_device(self, X: Any) -> np.ndarray:
-        from skdp.kernels import on_host
-
-        return self._scores_on_host(on_host(X))

@@ -2,17 +2,18 @@
 
 The method is ours. The rounds of the automatic solver (`skdp.linear_model.front`) fit a line first. Then one wide
 gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of it
-is more than noise get 1, 2 or 4 of them. Where units are many, products of the columns with the largest effects are
-asked for in the same way. The rounds that are left fit all that was chosen together, along a Gram matrix of it.
+is more than noise get 1, 2 or 4 of them. Where units are many, products of the columns with the largest effects
+are asked for in the same way. The rounds that are left fit all that was chosen together, along a Gram matrix of
+it.
 
 Privacy
 -------
 Every release is one of `Steps.ask` or of `released_gram` at expanded rows. A row's features are a function of this
-row and of public or released numbers alone (`PrivateRecords.expanded`), so a unit adds a gradient in the ball of the
-clip norm G, and a positive semidefinite matrix of trace at most C^2, whatever the features are: the sensitivities
-are the ones of the rounds (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under zero-out and add-remove).
-Which of the releases follow is decided by earlier ones, and all shares add up to at most 1 on every path
-(`Shares`). Evidence, choices and steps are post-processing.
+row and of public or released numbers alone (`PrivateRecords.expanded`), so a unit adds a gradient in the ball of
+the clip norm G, and a positive semidefinite matrix of trace at most C^2, whatever the features are: the
+sensitivities are the ones of the rounds (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under zero-out
+and add-remove). Which of the releases follow is decided by earlier ones, and all shares add up to at most 1 on
+every path (`Shares`). Evidence, choices and steps are post-processing.
 """
 
 import math
@@ -25,13 +26,14 @@ from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.evidence import evidence, of_functions
 from skdp.linear_model.front.columns import Columns
 from skdp.linear_model.front.steps import Steps, released_gram
-from skdp.privacy import EDGE, N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
+from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
 
 __all__ = ["OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_line"]
 
-# Chosen on inner splits of the training parts of the suite and on generated tables (`examples/additive_tables.py`).
-# Units times mu below which only a line is fitted; of classes, what 2 (1 - sum of squared frequencies) leaves of it.
-# And (d + 1)^1.5 / (n mu) above which: the noise of a Gram matrix against its eigenvalues.
+# Chosen on inner splits of the training parts of the suite and on generated tables
+# (`examples/additive_tables.py`). Units times mu below which only a line is fitted; of classes, what 2 (1 - sum of
+# squared frequencies) leaves of it. And (d + 1)^1.5 / (n mu) above which: the noise of a Gram matrix against its
+# eigenvalues.
 LEAST_MASS, MOST_NOISE = 250.0, 0.15
 MANY_MASS, PAIRS_MASS = 1500.0, 1000.0  # the same, for more than 2 functions, and for products
 FEW_FUNCTIONS = 2
@@ -41,7 +43,10 @@ LEVEL_WEIGHT = 0.7  # factor of a one-hot in the wide gradient
 COUNTS = (1, 2, 4)  # numbers of functions that a column may get
 NATS, EACH = 2.0, 1.0  # nats that a column needs, and those that a function after the first costs
 TOP, PAIR_NATS = 8, 3.0  # columns whose products are looked at, and nats that a product needs
-PAIRS, GRAM = 0.1, 0.1  # parts of the steps' budget: for products, and for a Gram matrix of more features
+PAIRS, GRAM = (
+    0.1,
+    0.1,
+)  # parts of the steps' budget: for products, and for a Gram matrix of more features
 TWO_VALUED = 0.005  # of a mean square, from the one of a column of two values
 SURELY = 3.0  # standard deviations of its noise
 UNIT_REACH = 1.25  # of a released window about 0 whose highest octave ends at 1
@@ -104,7 +109,7 @@ class CurveSearch:
     Attributes
     ----------
     reason : str
-        Why no curve was fitted; empty where some were.
+        Why no curve was fitted; empty where some were. Given: why public numbers leave the fit to the line.
     """
 
     mass: float
@@ -143,6 +148,8 @@ class CurveSearch:
         self._curved = np.flatnonzero(seen & ~two_valued(columns, noise))
         self._curved = np.setdiff1d(self._curved, self._levels_of)
         self._alone = np.array([place[int(c)] for c in self.alone if int(c) in place], dtype=int)
+        if self.reason:
+            return False
         if not self._curved.size + self._levels_of.size:
             self.reason = "every column that was seen has two values"
         elif self._effective < LEAST_MASS:
@@ -150,8 +157,6 @@ class CurveSearch:
                 f"n mu times 2 (1 - sum of squared class frequencies) = {self._effective:.3g} is below "
                 f"{LEAST_MASS:g}: curves could not be told from noise"
             )
-        else:
-            self.reason = ""
         return not self.reason
 
     # ---------------------------------------------------------------- the rounds
@@ -225,9 +230,7 @@ class CurveSearch:
         top = np.sort(top[size[top] >= 0.0])
         return np.array([(a, b) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
 
-    def _look_at_pairs(
-        self, steps: Steps, pairs: np.ndarray, share: float, of_gram: float
-    ) -> bool:
+    def _look_at_pairs(self, steps: Steps, pairs: np.ndarray, share: float, of_gram: float) -> bool:
         """Release a gradient of products, and keep those that show; say whether rows grew."""
         lines, old = steps.rows, self._expansion
         first = lines.n_features
@@ -260,19 +263,17 @@ class CurveSearch:
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """The line's parameters, and the curves as a fitted attribute."""
         found, d = self._expansion, columns.seen.size
-        attributes: dict[str, Any] = {"reason_": self.reason, "_curves": None}
+        # What comes after the last round multiplies all coefficients by one factor.
+        before, after = steps.theta[:-1].ravel(), theta[:-1].ravel()
+        factor = float(after @ before) / max(float(before @ before), 1e-300)
+        (center, scale), place = columns.scaled(), columns.seen
+        curves = Curves(
+            place, center, scale, columns.low[place], columns.high[place], found, theta[d:-1],
+            factor**2 * steps.variance(),
+        )  # fmt: skip
+        attributes: dict[str, Any] = {"reason_": self.reason, "_curves": curves}
         if self._ran:
             attributes["solver_"] = "additive"
-        if found.size:
-            # What comes after the last round multiplies all coefficients by one factor.
-            before, after = steps.theta[:-1].ravel(), theta[:-1].ravel()
-            factor = float(after @ before) / max(float(before @ before), 1e-300)
-            center, scale = columns.scaled()
-            place = columns.seen
-            attributes["_curves"] = Curves(
-                place, center, scale, columns.low[place], columns.high[place], found, theta[d:-1],
-                factor**2 * steps.variance(),
-            )  # fmt: skip
         return np.concatenate([theta[:d], theta[-1:]]), attributes
 
 

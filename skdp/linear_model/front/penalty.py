@@ -15,7 +15,9 @@ __all__ = ["Weigh", "evidence", "evidence_and_risk", "matching_C", "stein_risk",
 
 # (gradient, curvature, noise, signals) -> logarithms of the weights, of shape (n_scales,). ``signals`` are prior
 # variances of the gradient without its noise, of shape (n_scales, n_directions, n_outputs).
-Noise = float | np.ndarray  # of all entries of a gradient, or of each direction, of shape (n_directions, 1)
+Noise = (
+    float | np.ndarray
+)  # of all entries of a gradient, or of each direction, of shape (n_directions, 1)
 Weigh = Callable[[np.ndarray, np.ndarray, Noise, np.ndarray], np.ndarray]
 
 # Risk over the mean risk of a direction that is not shrunk, for which a weight falls by e: that of Leung and

@@ -143,6 +143,10 @@ class Steps(ABC):
     n_steps = 0
     theta: np.ndarray
     _loss: Loss
+    _variance: np.ndarray  # expected of the next step's entries, of shape (n_parameters, n_outputs)
+    _scales: np.ndarray  # multiples of it that are tried
+    _left: np.ndarray  # variance of the entries that the last gradient left
+    _unknown: float  # loss that it makes
     _bent: float  # part of a squared step that the next gradient is expected to correct
     _squared = False  # whether long rows weigh less by the square
     _doubled = 1.0  # noise of a gradient's outputs over the noise that was added
@@ -264,7 +268,7 @@ class Steps(ABC):
 
     @abstractmethod
     def before_a_look(self, share: float) -> tuple[float, float]:
-        """What is left of a share after the releases that come before a gradient, and the clip of this gradient."""
+        """What is left of a share after the releases before a gradient, and the clip of this gradient."""
 
     # ---------------------------------------------------------------- given by subclasses
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skdp._export import clipper, scale_clipper
+from skdp._export import clipper, filler, scale_clipper
 from skdp.kernels import is_cupy
 from skdp.linear_model.glm import ScoreModel
 from skdp.privacy import PrivateRecords, PublicShape
@@ -49,11 +49,6 @@ class TakesAnyCell(ScoreModel):
     def _filled(self, X: Any) -> Any:
         return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
 
-    def _line(self) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients of shape (n_outputs, n_features), and intercepts of shape (n_outputs,)."""
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
-        return coef, np.reshape(self.intercept_, -1)
-
     def _scores_on_host(self, X: Any) -> np.ndarray:
         # In the type of X, as `without_missing` fills them in.
         fill = self.fill_values_.astype(X.dtype).astype(np.float64)
@@ -63,18 +58,14 @@ class TakesAnyCell(ScoreModel):
     def _scores_on_device(self, X: Any) -> np.ndarray:
         scores, base = super()._scores_on_device(X), _of_absent_cells(self.feature_bounds_)
         if hasattr(X, "indptr") and base.any():
-            scores += np.asarray(self.coef_ @ base)
+            scores += self._line()[0] @ np.asarray(base)
         return scores
 
     def _with_names(self, made: Any) -> Any:
         """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""
-        from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
 
-        # The mean of one number is this number.
-        filler = SimpleImputer(keep_empty_features=True).set_output(transform="default")
-        filler.fit(self.fill_values_.reshape(1, -1))
-        steps, d = [super()._with_names(filler)], self.fill_values_.size
+        steps, d = [super()._with_names(filler(self.fill_values_))], self.fill_values_.size
         made.n_features_in_ = d
         if np.isfinite(self.feature_bounds_).any():
             steps.append(self._clipper(made))

@@ -260,9 +260,7 @@ def fill_block(
     """Write some rows and columns to the first columns of ``out``; of a CSR matrix nothing else is made dense."""
     every = columns.size == X.shape[1]
     if isinstance(X, LazyTable):
-        cells = np.empty((rows.stop - rows.start, columns.size))
-        (X if every else X.restricted(columns)).fill(rows.start, rows.stop, cells)
-        out[:, : columns.size] = cells
+        (X if every else X.restricted(columns)).fill(rows.start, rows.stop, out)
         return
     block: Matrix = X[rows]
     if is_cupy(block):

@@ -1,11 +1,13 @@
 """Shapes that only rise: the nearest one is found, it rises everywhere, and nothing else of the model moves."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from skdp.linear_model.additive.curves import Curves
+from skdp.linear_model.additive.estimators import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.linear_model.additive.monotone import (
     MEAN_SQUARE,
     Slopes,
@@ -15,7 +17,7 @@ from skdp.linear_model.additive.monotone import (
     monotone_signs,
     nearest_rising,
 )
-from skdp.privacy import Expansion, Standardization
+from skdp.privacy import BudgetAccountant, Expansion, Standardization
 
 EDGE = 2.5
 COSINES = (2, 1, 4, 3)  # half waves of psi_1 to psi_4 on [-EDGE, EDGE]
@@ -176,6 +178,12 @@ def test_one_even_function_is_a_cone_of_two_inequalities():
         assert nearest_rising(np.array([b, theta]), -EDGE, EDGE) == pytest.approx(right, abs=1e-8)
 
 
+def test_a_window_beyond_the_edges_asks_for_the_line_alone():
+    for low, high in ((2.6, 3.0), (-math.inf, -2.5)):
+        found = nearest_rising(np.array([-0.5, 1.0, -2.0]), low, high)
+        assert found == pytest.approx([0.0, 1.0, -2.0], abs=1e-15)
+
+
 def test_a_noisy_shape_comes_nearer_to_the_rising_one_it_is_of():
     rng = np.random.default_rng(4)
     true = nearest_rising(np.array([0.3, 0.4, -0.2, 0.1, 0.1]), -math.inf, math.inf)
@@ -208,19 +216,6 @@ def test_coefficients_of_any_unit(far):
 # ------------------------------------------------------------------ the model
 
 
-@dataclass(frozen=True)
-class Released:
-    """The fields of `Curves` that are read."""
-
-    columns: np.ndarray
-    center: np.ndarray
-    scale: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    expansion: Expansion
-    theta: np.ndarray
-
-
 D = 6
 FILL = np.array([1.0, 0.0, -3.0, 7.0, 0.5, 0.0])
 SEEN = np.array([0, 2, 3, 4])
@@ -234,9 +229,9 @@ def model(seed, pairs=((2, 3),)):
     reach = scale * [4.0, 1.5, 2.0, 3.0]
     linear = np.zeros(D)
     linear[SEEN] = rng.standard_normal(4) / scale
-    curves = Released(
+    curves = Curves(
         SEEN, FILL[SEEN], scale, FILL[SEEN] - reach, FILL[SEEN] + 1.2 * reach, expansion,
-        rng.standard_normal(expansion.size),
+        rng.standard_normal(expansion.size), np.eye(1),
     )  # fmt: skip
     return linear, float(rng.standard_normal()), curves
 
@@ -297,7 +292,7 @@ def replaced(fitted, place):
     linear, offset, curves = fitted
     low, high = curves.low.copy(), curves.high.copy()
     low[place], high[place] = -1e300, 1e300
-    return linear, offset, Released(**{**vars(curves), "low": low, "high": high})
+    return linear, offset, replace(curves, low=low, high=high)
 
 
 def test_several_columns_at_once_are_each_alone():
@@ -324,7 +319,7 @@ def test_signs_that_hold_change_no_bit():
 def test_a_column_of_which_nothing_is_seen_is_flat():
     linear, offset, curves = model(0)
     scale = np.append(math.inf, curves.scale[1:])
-    linear[0], flat = 0.0, Released(**{**vars(curves), "scale": scale})
+    linear[0], flat = 0.0, replace(curves, scale=scale)
     found = monotone_scores(np.eye(D, dtype=int)[0], linear, offset, FILL, flat)
     assert (found[0] == linear).all()
     assert (found[1], list(found[2].theta)) == (offset, list(curves.theta))
@@ -347,6 +342,98 @@ def test_a_model_that_stayed_a_line():
         0.5 + linear @ FILL
     )  # a row of fill values keeps its score
     assert list(linear) == [1.0, -2.0, 3.0, -4.0, 0.0, 5.0]
+
+
+# ------------------------------------------------------------------ fits
+
+N = 4000
+UNIT, MIDDLE = np.array([1.0, 3.0, 10.0]), np.array([0.0, 5.0, -20.0])
+ESTIMATORS = {
+    "numbers": lambda **more: DPAdditiveRegressor(epsilon=4.0, random_state=0, **more),
+    "classes": lambda **more: DPAdditiveClassifier(
+        epsilon=4.0, random_state=0, classes=[0, 1], **more
+    ),
+}
+
+
+def table(kind):
+    """A score that rises and falls with columns 0 and 1, and rises with column 2; 5 % of a column are missing."""
+    rng = np.random.default_rng(0)
+    t = rng.standard_normal((N, 3))
+    y = np.abs(t[:, 0]) - t[:, 1] ** 2 + t[:, 1] + np.tanh(2 * t[:, 2])
+    y += 0.3 * rng.standard_normal(N)
+    t[rng.random(N) < 0.05, 0] = np.nan
+    return MIDDLE + UNIT * t, (y > 0.5).astype(int) if kind == "classes" else y
+
+
+def steps(model, column):
+    """Differences of predictions along a column; of classes the probability of the second."""
+    X = np.tile(MIDDLE, (3000, 1))
+    X[:, column] += UNIT[column] * np.linspace(-8.0, 8.0, 3000)
+    found = model.predict_proba(X)[:, 1] if hasattr(model, "classes_") else model.predict(X)
+    return np.diff(found)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_predictions_of_a_fit_rise_and_its_ledger_is_that_of_a_free_fit(kind):
+    X, y = table(kind)
+    free = ESTIMATORS[kind](interactions=0).fit(X, y)
+    fitted = ESTIMATORS[kind](interactions=0, monotone={0: 1, 1: -1}).fit(X, y)
+    for model in (free, fitted):
+        assert model._curves.expansion.counts[:2].all()
+    assert steps(free, 0).min() < -1e-4
+    assert steps(free, 1).max() > 1e-4
+    assert steps(fitted, 0).min() > -1e-13
+    assert steps(fitted, 1).max() < 1e-13
+    rows = [
+        [(row["purpose"], row["count"], row["sampling"]) for row in model.privacy_.mechanisms]
+        for model in (free, fitted)
+    ]
+    assert rows[0] == rows[1]
+    noise = [
+        [row["noise_multiplier"] for row in model.privacy_.mechanisms] for model in (free, fitted)
+    ]
+    assert noise[0] == pytest.approx(noise[1], rel=1e-12)
+    assert fitted.score(X, y) < free.score(X, y)  # the table is not as it was declared
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_products_of_a_fit_leave_monotone_columns_out(kind):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((N, 3))
+    y = X.sum(axis=1) + 2 * X[:, 0] * X[:, 1]
+    y = (y > 0).astype(int) if kind == "classes" else y
+    free = ESTIMATORS[kind]().fit(X, y)
+    fitted = ESTIMATORS[kind](monotone={0: 1}).fit(X, y)
+    assert 0 in free._curves.columns[free._curves.expansion.pairs]
+    assert fitted._curves is None or 0 not in fitted._curves.expansion.pairs
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_fit_that_stays_a_line_drops_coefficients_of_the_wrong_sign(kind):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 2))
+    y = X[:, 0] - X[:, 1]
+    fitted = ESTIMATORS[kind](monotone={0: -1, 1: -1}).fit(X, y > 0 if kind == "classes" else y)
+    assert fitted._curves is None
+    assert fitted.linear_[0] == 0
+    assert fitted.linear_[1] < 0
+
+
+def test_faults_that_need_the_table_are_refused_before_anything_is_spent():
+    X, y = table("classes")
+    accountant = BudgetAccountant(epsilon=50.0, delta=1e-3, allow_seeded=True)
+    several = ESTIMATORS["classes"](accountant=accountant, monotone={0: 1})
+    with pytest.raises(ValueError, match="for two classes, and there are 3"):
+        several.set_params(classes=[0, 1, 2]).fit(X, y)
+    for wrong, told in [
+        ({"monotone": {3: 1}}, "monotone names the column 3"),
+        ({"monotone": {0: 1}, "categories": {0: [1, 2]}}, "is in monotone and in categories"),
+        ({"categories": {"ward": [1, 2]}}, "categories names the column 'ward'"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            ESTIMATORS["classes"](accountant=accountant, **wrong).fit(X, y)
+    assert accountant.spent() == BudgetAccountant(epsilon=50.0, delta=1e-3).spent()
 
 
 # ------------------------------------------------------------------ the parameter

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import (
     Bounded,
+    Expansion,
     Negatives,
     PrivacySession,
     PrivateRecords,
@@ -67,6 +68,9 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "predicted": lambda: r.predicted(theta),
         "centered": lambda: r.centered(0.5),
         "standardized": lambda: r.standardized(Standardization.make(np.zeros(3), 1.0)),
+        "expanded": lambda: r.standardized(Standardization.make(np.zeros(3), 1.0)).expanded(
+            Expansion.make([2, 0, 1], [(0, 1)])
+        ),
         "of_targets": lambda: r.of_targets(),
         "averaged": lambda: r.averaged(2.0),
         "shortened": lambda: r.shortened(2.0),

@@ -1,0 +1,127 @@
+"""The picture of an additive model: a panel for each column, with the band of its noise."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.linear_model.additive.shapes import Shape
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_shapes"]
+
+MOST_PANELS = 12  # that are drawn where no columns are named; a choice
+PER_ROW, PANEL = 4, (2.9, 2.5)  # panels side by side, and width and height of one in inches
+NORMAL_95 = 1.96  # standard deviations to each side of the 95 % band
+MARGIN = 0.06  # of the drawn range, on each side of a window, where values count as the end
+LONGEST_LINE = 26  # letters of a line of a name below a panel of PANEL's width
+
+
+def draw_shapes(
+    shapes: Sequence[Shape],
+    axes: "Axes | NDArray[np.object_] | None",
+    label: str,
+    outputs: Sequence[tuple[int, str]] | None,
+) -> "NDArray[np.object_]":
+    """Draw shapes, each on Axes of its own.
+
+    Parameters
+    ----------
+    shapes : sequence of Shape
+    axes : Axes, array of Axes or None
+        As many as shapes, or more; the others are left as they are. None makes a figure.
+    label : str
+        What the contributions are.
+    outputs : sequence of tuple (int, str) or None
+        Which classes are drawn, and their labels; None where there is one output.
+
+    Returns
+    -------
+    ndarray of Axes of shape (n_shapes,)
+    """
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError('plot_shapes needs matplotlib: pip install "skdp[plot]"') from error
+    handles = [_handle(k, name) for k, name in outputs or ()]
+    handles = (
+        handles if len(handles) > 1 else []
+    )  # the label of the axis names a class that is alone
+    if axes is None:
+        across = min(PER_ROW, len(shapes))
+        down = -(-len(shapes) // across)
+        size = PANEL[0] * across + 0.4, PANEL[1] * down + (0.3 if handles else 0.0)
+        figure, made = pyplot.subplots(
+            down, across, figsize=size, sharey=True, squeeze=False, layout="constrained"
+        )
+        panels = made.ravel()
+        for panel in panels[len(shapes) :]:
+            panel.remove()
+        for panel in panels[: len(shapes) : across]:
+            panel.set_ylabel(label)
+        if handles:
+            figure.legend(
+                handles=handles, loc="outside upper right", ncols=len(handles), frameon=False
+            )
+    else:
+        panels = np.ravel(np.asarray(axes, dtype=object))
+        if panels.size < len(shapes):
+            raise ValueError(
+                f"axes has {panels.size} Axes for {len(shapes)} columns: give one for each, or name fewer columns"
+            )
+        for panel in panels[: len(shapes)]:
+            panel.set_ylabel(label)
+        if handles:
+            panels[0].legend(handles=handles, frameon=False)
+    for panel, shape in zip(panels, shapes):
+        _draw_panel(panel, shape, [None] if outputs is None else [k for k, _ in outputs])
+    return panels[: len(shapes)]
+
+
+def _handle(number: int, name: str) -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=f"C{number}", label=name)
+
+
+def _draw_panel(ax: "Axes", shape: Shape, outputs: Sequence[int | None]) -> None:
+    first, last = shape.knots[0], shape.knots[-1]
+    if shape.levels.size:
+        first, last = min(first, shape.levels[0]), max(last, shape.levels[-1])
+    margin = MARGIN * (last - first)
+    ends = first - margin, last + margin
+    # Beyond a window the shape is flat: the ends count for all values there.
+    cut = np.isfinite([shape.low, shape.high])
+    for beyond, is_cut in zip(((ends[0], shape.low), (shape.high, ends[1])), cut):
+        if is_cut:
+            ax.axvspan(*beyond, color="0.9", linewidth=0, zorder=0)
+    ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=1)
+    at = np.concatenate([ends[:1] if cut[0] else [], shape.knots, ends[1:] if cut[1] else []])
+    for output in outputs:
+        color = f"C{output or 0}"
+        of = slice(None) if output is None else (slice(None), output)
+        values, std = (
+            np.pad(part[of], (int(cut[0]), int(cut[1])), mode="edge")
+            for part in (shape.values, shape.noise_std)
+        )
+        ax.plot(at, values, color=color)
+        ax.fill_between(
+            at,
+            values - NORMAL_95 * std,
+            values + NORMAL_95 * std,
+            color=color,
+            alpha=0.2,
+            linewidth=0,
+        )
+        if shape.levels.size:
+            bars = NORMAL_95 * shape.level_noise_std[of]
+            ax.errorbar(
+                shape.levels, shape.level_values[of], np.where(np.isnan(bars), 0.0, bars), fmt="o",
+                color=color, markersize=4, capsize=2,
+            )  # fmt: skip
+    ax.set_xlim(*ends)
+    ax.set_xlabel(textwrap.fill(shape.name, LONGEST_LINE))

@@ -1,0 +1,143 @@
+"""The picture of shapes: a panel a column, lines, bands, windows and levels."""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from tests.linear_model.additive.made import D, made_curves, made_model
+
+NAMES = ["age of the person in years at the start", "half", "temp", "year", "unseen", "rooms"]
+
+
+@pytest.fixture
+def pyplot():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # such as of a layout without room
+        yield pyplot
+    pyplot.close("all")
+
+
+def vertices(band):
+    return band.get_paths()[0].vertices
+
+
+def test_panels_are_sorted_by_importance(pyplot):
+    model = made_model(names=NAMES)
+    panels = model.plot_shapes()
+    order = np.argsort(-model.feature_importances_)[:5]  # one column adds nothing
+    assert [p.get_xlabel().replace("\n", " ") for p in panels] == [NAMES[j] for j in order]
+    assert panels[0].get_ylabel() == "part of the log odds of yes"
+    assert len(panels[0].figure.axes) == 5
+    panels[0].figure.canvas.draw()
+    boxes = [p.get_tightbbox() for p in panels]
+    for i, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:i])
+    assert not any(p.get_legend() for p in panels)
+
+
+def test_a_panel_shows_values_band_and_window(pyplot):
+    model = made_model()
+    (panel,) = model.plot_shapes(3)
+    shape = model.shapes_[3]
+    (line,) = [found for found in panel.lines if len(found.get_xdata()) > 2]
+    # One point more on each side: beyond the window the ends count.
+    assert np.array_equal(line.get_ydata()[1:-1], shape.values)
+    assert line.get_ydata()[0] == shape.values[0]
+    assert line.get_xdata()[0] < 1990.0 < 2012.0 < line.get_xdata()[-1]
+    (band,) = panel.collections
+    top = shape.values + 1.96 * shape.noise_std
+    assert np.isin(np.round(top, 9), np.round(vertices(band)[:, 1], 9)).all()
+    low, high = (patch.get_extents().intervalx for patch in (p.get_path() for p in panel.patches))
+    assert sorted([*low, *high]) == [*panel.get_xlim()[:1], 1990.0, 2012.0, *panel.get_xlim()[1:]]
+    (half,) = model.plot_shapes(1)
+    assert len(half.patches) == 1  # one end of its window is known
+
+
+def test_levels_are_points_with_bars(pyplot):
+    model = made_model()
+    (panel,) = model.plot_shapes([5])
+    (points,) = panel.containers
+    assert points[0].get_xdata().tolist() == [0.1, 1.0, 3.0]
+    assert np.array_equal(points[0].get_ydata(), model.shapes_[5].level_values)
+    ends = np.array(points[2][0].get_segments())[:, :, 1]
+    assert np.allclose(np.diff(ends)[:, 0], 2 * 1.96 * model.shapes_[5].level_noise_std)
+
+
+def test_three_classes(pyplot):
+    model = made_model("three classes", names=NAMES)
+    panels = model.plot_shapes(["temp", 0])
+    assert [len(panel.collections) for panel in panels] == [3, 3]
+    (legend,) = panels[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "c"]
+    (one,) = model.plot_shapes("temp", class_="b")
+    (line,) = [found for found in one.lines if len(found.get_xdata()) > 2]
+    assert np.array_equal(line.get_ydata()[1:-1], model.shapes_[2].values[:, 1])
+    assert one.get_ylabel() == "part of the score of b"
+    assert not one.figure.legends
+
+
+def test_axes_that_are_given(pyplot):
+    model = made_model("regression")
+    _, row = pyplot.subplots(1, 3)
+    panels = model.plot_shapes([0, 1], axes=row)
+    assert list(panels) == list(row[:2])
+    assert not row[2].lines
+    assert row[0].get_ylabel() == "part of the prediction"
+    _, ax = pyplot.subplots()
+    assert model.plot_shapes([0], axes=ax)[0] is ax
+    with pytest.raises(ValueError, match="1 Axes for 2 columns"):
+        model.plot_shapes([0, 1], axes=ax)
+    classes = made_model("three classes")
+    _, ax = pyplot.subplots()
+    classes.plot_shapes(0, axes=ax)
+    assert len(ax.get_legend().get_texts()) == 3
+
+
+def test_lines_and_models_of_nothing_are_drawn(pyplot):
+    model = made_model(curves=None)
+    assert len(model.plot_shapes()) == 5
+    model.linear_ = np.zeros(D)
+    assert len(model.plot_shapes()) == 1
+
+
+def test_at_most_twelve_columns_are_drawn(pyplot):
+    from skdp.linear_model.additive.curves import Curves
+
+    d = 15
+    model = made_model()
+    made = made_curves(levels=False, pairs=()).expansion.make([1] * d)
+    model.n_features_in_, model.fill_values_ = d, np.zeros(d)
+    model.linear_ = np.arange(d) + 1.0
+    model.feature_bounds_ = np.outer([-1.0, 1.0], np.ones(d))
+    low, high = model.feature_bounds_
+    model._curves = Curves(np.arange(d), np.zeros(d), np.ones(d), low, high, made, np.zeros(d))
+    panels = model.plot_shapes()
+    assert [p.get_xlabel() for p in panels] == [f"x{j}" for j in range(14, 2, -1)]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"columns": "weight"}, "columns names the column 'weight'"),
+        ({"columns": [6]}, "columns names the column 6"),
+        ({"columns": []}, "at least one"),
+        ({"class_": "yes"}, "one score"),
+    ],
+)
+def test_unknown_columns_and_classes_are_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        made_model().plot_shapes(**given)
+    with pytest.raises(ValueError, match="not among classes_"):
+        made_model("three classes").plot_shapes(class_="d")
+
+
+def test_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r'pip install "skdp\[plot\]"'):
+        made_model().plot_shapes()
