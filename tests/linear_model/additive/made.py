@@ -1,6 +1,5 @@
 """Fitted additive models made of given numbers, and the same scores by a NumPy formula."""
 
-from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator

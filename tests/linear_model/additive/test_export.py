@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 import skdp
 from skdp._export import _parts_of_skdp
-from tests.linear_model.additive.made import D, NOWHERE, made_curves, made_model, made_rows
+from tests.linear_model.additive.made import NOWHERE, D, made_curves, made_model, made_rows
 
 METHODS = ("predict", "predict_proba", "decision_function")
 NAMES = ["age", "half", "temp", "year", "unseen", "rooms"]

@@ -9,10 +9,10 @@ import skdp.linear_model
 from tests.linear_model.additive.made import (
     CENTER,
     COLUMNS,
-    D,
     HIGH,
     LOW,
     SCALE,
+    D,
     made_curves,
     made_model,
     smooth,
