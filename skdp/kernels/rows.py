@@ -14,6 +14,7 @@ from skdp.kernels.numba_jit import inner_jit
 __all__ = [
     "LOSS_CODES",
     "NORMS",
+    "OPEN",
     "PLAIN",
     "ROUNDED",
     "UNDERFLOW",
@@ -30,7 +31,7 @@ __all__ = [
 LOSS_CODES = {"squared": 0, "huber": 1, "logistic": 2, "multinomial": 3}
 
 # What a pass over the rows produces.
-ROUNDED, PLAIN, NORMS = 0, 1, 2
+ROUNDED, PLAIN, NORMS, OPEN = 0, 1, 2, 3
 
 # A square below 2**-1022 may become zero; over m entries that takes at most sqrt(m) * 2**-511 from
 # a norm.

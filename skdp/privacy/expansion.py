@@ -4,13 +4,13 @@ Privacy
 -------
 An expanded row f(x) is a function of one record's row x and of public or released numbers, to the last bit. Where
 it stands, what other rows hold, and how many rows there are change nothing (`check_places` and
-`tests/privacy/exact/test_expansion.py` look at it). So two tables that differ in one unit (a record, or all rows of
-a group, however many) have expanded tables that differ in that unit alone, and what the statistics prove for any
-rows holds for these. f enters no bound, not even by its size, because each statistic clips what a unit adds:
+`tests/privacy/exact/test_expansion.py` look at it). So two tables that differ in one unit (a record, or all rows
+of a group, however many) have expanded tables that differ in that unit alone, and what the statistics prove for
+any rows holds for these. f enters no bound, not even by its size, as each statistic clips what a unit adds:
 
 * `mean_gradient`: a unit adds a vector v with ||v|| <= G, over n. Another in its place (replace-one; record or
-  group) moves the mean by ||v - v'|| / n <= 2 G / n, none in its place (zero-out, add-remove, where n is public) by
-  ||v|| / n <= G / n. A group's v is the clipped sum of its rows' weighted gradients.
+  group) moves the mean by ||v - v'|| / n <= 2 G / n, none in its place (zero-out, add-remove, where n is public)
+  by ||v|| / n <= G / n. A group's v is the clipped sum of its rows' weighted gradients.
 * `second_moment`: a unit adds a positive semidefinite A of trace at most B^2: one row z scaled to ||z|| <= B, or a
   group's rows, each weighted by one over their number. Another in its place moves the sum by
   ||A - C||_F <= sqrt(||A||_F^2 + ||C||_F^2) <= sqrt(2) B^2, as <A, C> >= 0; none in its place by

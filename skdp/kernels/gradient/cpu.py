@@ -199,11 +199,11 @@ class DenseKernel(CpuKernel):
         order, starts = self._groups(rows)
         held = GRADIENTS[kind] * self.n_outputs
         return self._group_pass(
-            _dense_passes(kind)[2], (*before, order, starts), len(starts) - 1, shape,
+            kind, _dense_passes(kind)[2], (*before, order, starts), len(starts) - 1, shape,
             cost * len(order), (lambda: (np.zeros((held, shape[1])),)) if held else tuple,
         )  # fmt: skip
 
-    def _group_pass(self, *arguments: Any) -> Pass:
+    def _group_pass(self, kind: str, *arguments: Any) -> Pass:
         """The pass over groups, in the memory order of X."""
         return (Pass if self._X.flags.c_contiguous else GroupGatherPass)(*arguments)
 
@@ -225,8 +225,8 @@ class DenseKernel(CpuKernel):
 class LazyKernel(DenseKernel):
     """A table that is made while it is read: its blocks are rows in C order."""
 
-    def _group_pass(self, *arguments: Any) -> Pass:
-        return LazyGroupPass(*arguments)
+    def _group_pass(self, kind: str, *arguments: Any) -> Pass:
+        return LazyGroupPass(kind == "sums", *arguments)
 
     def _row_pass(self, kind: str, before: tuple[Any, ...], rows: Rows, *size: Any) -> Pass:
         function = _dense_passes(kind)[0]

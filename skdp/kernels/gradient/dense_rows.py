@@ -19,6 +19,7 @@ from skdp.kernels.prefetch import (
 )
 from skdp.kernels.rows import (
     NORMS,
+    OPEN,
     PLAIN,
     UNDERFLOW,
     clip_scale,
@@ -415,7 +416,10 @@ def dense_groups(
     X, y, weight, order, starts, lo, hi, theta, mask, code, parameter, kappa, limit, inverse_unit,
     mode, acc, norms, v,
 ):  # fmt: skip
-    """Add the contributions of groups ``lo`` to ``hi``; ``v`` (K, p) holds one group's gradient.
+    """Add the contributions of groups ``lo`` to ``hi``; ``v`` (K, p) holds one group's gradient, 0 at first.
+
+    With ``mode == OPEN`` the rows are a part of one group: ``v`` keeps their gradient for the call with the next
+    part. A call without rows then ends the group.
 
     Predictors and derivatives are computed for a few rows together, whatever their groups, and what a row adds to
     its group is a function of this row alone.
@@ -425,7 +429,6 @@ def dense_groups(
     begin, end, w = starts[lo], starts[hi], theta[0]
     z = np.empty((n_outputs, GROUP_ROWS))
     g = lo
-    v[:] = 0.0
     for first in range(begin, end, GROUP_ROWS):
         m = min(GROUP_ROWS, end - first)
         for q in range(m):
@@ -448,6 +451,8 @@ def dense_groups(
                 add_row(v, k, X, i, z[k, q], d, True)
                 if p > d:
                     v[k, d] += z[k, q] * kappa
+    if mode == OPEN:
+        return
     for last in range(g, hi):  # the group that is open still, and groups without rows after it
         add_group(v, mask, limit, inverse_unit, mode, acc, norms, last)
         v[:] = 0.0

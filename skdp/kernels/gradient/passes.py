@@ -9,6 +9,7 @@ import numpy as np
 from skdp.kernels.inputs import frozen
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import copy_columns, copy_rows, transpose_rows
+from skdp.kernels.rows import OPEN
 from skdp.kernels.threads import n_threads, run_blocks
 
 __all__ = [
@@ -115,7 +116,9 @@ class GroupGatherPass(Pass):
     other groups.
     """
 
-    copies_all = False  # whether a group with more rows than fit is copied, too
+    def _alone(self, group: int, most: int, arguments: tuple[Any, ...]) -> None:
+        """Pass over a group of more rows than ``most``, which fit."""
+        self.function(*self.before, group, group + 1, *arguments)
 
     def _copy(self, rows: Any, buffer: Any) -> None:
         transpose_rows(self.before[0], rows, buffer)
@@ -129,10 +132,8 @@ class GroupGatherPass(Pass):
         while first < hi:
             begin = starts[first]
             last = min(hi, int(np.searchsorted(starts, begin + most, side="right")) - 1)
-            if last <= first and self.copies_all:
-                last = first + 1
-            elif last <= first:
-                self.function(*self.before, first, first + 1, *arguments)
+            if last <= first:
+                self._alone(first, most, arguments)
                 first += 1
                 continue
             rows = order[begin : starts[last]]
@@ -193,12 +194,45 @@ class LazyPass(Pass):
 
 
 class LazyGroupPass(GroupGatherPass):
-    """A pass over groups of rows of a `LazyTable`: all rows of a group are made together."""
+    """A pass over groups of rows of a `LazyTable`, of which some groups at a time are made.
 
-    copies_all = True
+    Parameters
+    ----------
+    in_parts : bool
+        Whether a group with more rows than fit is made a part at a time, as sums of gradients can be. Else all of
+        its rows are made together.
+
+    Notes
+    -----
+    Rows of a group are added one after another, so parts give what all rows give, to the last bit.
+    """
+
+    def __init__(self, in_parts: bool, *rest: Any) -> None:
+        super().__init__(*rest)
+        self.in_parts = in_parts
 
     def _copy(self, rows: Any, buffer: Any) -> None:
         self.before[0].fill_rows(rows, buffer)
+
+    def _alone(self, group: int, most: int, arguments: tuple[Any, ...]) -> None:
+        table, y, weight, order, starts = self.before
+        rows = order[starts[group] : starts[group + 1]]
+        step = most if self.in_parts else len(rows)
+        buffer = np.empty((min(step, len(rows)), table.shape[1]))
+
+        def add(part: Any, arguments: tuple[Any, ...]) -> None:
+            self._copy(part, buffer)
+            heavy = frozen(weight[part]) if weight.size else weight
+            places, ends = np.arange(len(part)), np.array([0, len(part)])
+            self.function(frozen(buffer), frozen(y[part]), heavy, places, ends, 0, 1, *arguments)
+
+        if not self.in_parts:
+            add(rows, arguments)
+            return
+        *before, mode, acc, norms, gradient = arguments
+        for start in range(0, len(rows), step):
+            add(rows[start : start + step], (*before, OPEN, acc, norms, gradient))
+        add(rows[:0], (*before, mode, acc, norms[group : group + 1], gradient))
 
 
 @jit

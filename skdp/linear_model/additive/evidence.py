@@ -4,15 +4,20 @@ All of it is post-processing of released gradients whose noise is known.
 """
 
 import numpy as np
+from scipy.special import logsumexp
 
-__all__ = ["evidence", "of_functions"]
+__all__ = ["log_bayes_factors", "of_functions", "probabilities"]
 
-# Squared signal over noise of a block's first entry, that are tried.
+# Squared signal over noise of a block's first entry: each is as likely as the others where there is a signal.
 RATIOS = 4.0 ** np.arange(-3.0, 9.0)
+# Fractions of blocks that have a signal, which are tried, and the exponent of Jeffreys' prior of a fraction: most
+# tables have few curves or hardly a line, and each of both makes what is in doubt clear.
+FRACTIONS = (np.arange(200.0) + 0.5) / 200
+JEFFREYS = -0.5
 
 
-def evidence(z: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Logarithm of the evidence for a signal in blocks of released numbers, against none.
+def log_bayes_factors(z: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Logarithms of the Bayes factors for a signal in blocks of released numbers, against none.
 
     Parameters
     ----------
@@ -24,31 +29,44 @@ def evidence(z: np.ndarray, share: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_blocks,)
-        In nats: the largest log ratio of the normal densities with and without a signal, over `RATIOS`.
+        In nats: of the mean over `RATIOS` of the normal density with a signal over the one without.
     """
     ratio = 1.0 + RATIOS[:, None] * share
     parts = 0.5 * (z[:, None] ** 2 * (1.0 - 1.0 / ratio[..., None]) - np.log(ratio)[..., None])
-    return np.asarray(parts.sum(axis=(2, 3)).max(axis=1))
+    return np.asarray(logsumexp(parts.sum(axis=(2, 3)), axis=1) - np.log(RATIOS.size))
 
 
 def of_functions(
-    z: np.ndarray, share: np.ndarray, counts: tuple[int, ...], least: float, each: float
-) -> np.ndarray:
-    """How many of its first functions each block needs: 0, or one of ``counts``.
+    z: np.ndarray, share: np.ndarray, prior: dict[int, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithms of the Bayes factors for some of the first functions of each block, and the likeliest number.
 
     Parameters
     ----------
     z, share
-        As for `evidence`.
-    counts : tuple of int
-    least : float
-        Nats of evidence that a block must have.
-    each : float
-        Nats that a function after the first one costs.
+        As for `log_bayes_factors`.
+    prior : dict of float by int
+        How likely a number of functions is, where there are some. Larger numbers than k are left out.
     """
-    best, found = np.full(len(z), least), np.zeros(len(z), dtype=np.int64)
-    for k in counts:
-        if k <= z.shape[1]:
-            now = evidence(z[:, :k], share[:k]) - each * (k - 1)
-            best, found = np.maximum(best, now), np.where(now > best, k, found)
-    return found
+    counts = np.array([k for k in prior if k <= z.shape[1]])
+    weights = np.array([prior[k] for k in counts])
+    each = np.stack([log_bayes_factors(z[:, :k], share[:k]) for k in counts], axis=1)
+    each += np.log(weights / weights.sum())
+    return np.asarray(logsumexp(each, axis=1)), counts[each.argmax(axis=1)]
+
+
+def probabilities(log_factors: np.ndarray) -> np.ndarray:
+    """Probability that a block has a signal, where the fraction of such blocks is not known.
+
+    The more blocks show one, the likelier it is of those in doubt.
+
+    Parameters
+    ----------
+    log_factors : ndarray of shape (n_blocks,)
+        Logarithms of Bayes factors.
+    """
+    some = np.log(FRACTIONS)[:, None] + log_factors
+    both = np.logaddexp(some, np.log1p(-FRACTIONS)[:, None])
+    weight = both.sum(axis=1) + JEFFREYS * np.log(FRACTIONS * (1.0 - FRACTIONS))
+    weight = np.exp(weight - logsumexp(weight))
+    return np.asarray(weight @ np.exp(some - both))

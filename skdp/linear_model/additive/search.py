@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from skdp.linear_model.additive.curves import Curves
-from skdp.linear_model.additive.evidence import evidence, of_functions
+from skdp.linear_model.additive.evidence import log_bayes_factors, of_functions, probabilities
 from skdp.linear_model.front.columns import Columns
 from skdp.linear_model.front.steps import Steps, released_gram
 from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
@@ -31,22 +31,22 @@ from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, ac
 __all__ = ["OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_line"]
 
 # Chosen on inner splits of the training parts of the suite and on generated tables
-# (`examples/additive_tables.py`). Units times mu below which only a line is fitted; of classes, what 2 (1 - sum of
-# squared frequencies) leaves of it. And (d + 1)^1.5 / (n mu) above which: the noise of a Gram matrix against its
-# eigenvalues.
+# (`examples/additive_tables.py`). Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above
+# which: the noise of a Gram matrix against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of
+# squared frequencies) leaves of n mu.
 LEAST_MASS, MOST_NOISE = 250.0, 0.15
 MANY_MASS, PAIRS_MASS = 1500.0, 1000.0  # the same, for more than 2 functions, and for products
 FEW_FUNCTIONS = 2
 # Factors of the functions in the wide gradient, where a line's feature has 1.
 WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
 LEVEL_WEIGHT = 0.7  # factor of a one-hot in the wide gradient
-COUNTS = (1, 2, 4)  # numbers of functions that a column may get
-NATS, EACH = 2.0, 1.0  # nats that a column needs, and those that a function after the first costs
-TOP, PAIR_NATS = 8, 3.0  # columns whose products are looked at, and nats that a product needs
-PAIRS, GRAM = (
-    0.1,
-    0.1,
-)  # parts of the steps' budget: for products, and for a Gram matrix of more features
+COUNTS = {1: 0.6, 2: 0.25, 4: 0.15}  # numbers of functions that a curve may get, and how likely
+# Probability of a curve, or of a product, from which it is fitted. What noise leaves is shrunk by the steps, so a
+# false one costs less than a missing one.
+LIKELY = 0.25
+TOP = 8  # columns whose products are looked at
+# Parts of the steps' budget: for products, and for a Gram matrix of more features.
+PAIRS, GRAM = 0.1, 0.1
 TWO_VALUED = 0.005  # of a mean square, from the one of a column of two values
 SURELY = 3.0  # standard deviations of its noise
 UNIT_REACH = 1.25  # of a released window about 0 whose highest octave ends at 1
@@ -80,11 +80,16 @@ def reason_for_a_line(shape: PublicShape, epsilon: float, delta: float) -> str:
     if not math.isfinite(epsilon):
         return ""
     mass = shape.n_units * accounting.gaussian_mu(epsilon, delta)
+    return too_little("n mu", mass, shape.n_features)
+
+
+def too_little(name: str, mass: float, n_columns: int) -> str:
+    """Why a mass of this name is too little for curves; empty where it is enough."""
     if mass < LEAST_MASS:
-        return f"n mu = {mass:.3g} is below {LEAST_MASS:g}: curves could not be told from noise"
-    noise = (shape.n_features + 1) ** 1.5 / mass
+        return f"{name} = {mass:.3g} is below {LEAST_MASS:g}: curves could not be told from noise"
+    noise = (n_columns + 1) ** 1.5 / mass
     if noise > MOST_NOISE:
-        return f"(d + 1)^1.5 / (n mu) = {noise:.2g} is above {MOST_NOISE:g}: too many columns"
+        return f"(d + 1)^1.5 / ({name}) = {noise:.2g} is above {MOST_NOISE:g}: too many columns"
     return ""
 
 
@@ -152,11 +157,9 @@ class CurveSearch:
             return False
         if not self._curved.size + self._levels_of.size:
             self.reason = "every column that was seen has two values"
-        elif self._effective < LEAST_MASS:
-            self.reason = (
-                f"n mu times 2 (1 - sum of squared class frequencies) = {self._effective:.3g} is below "
-                f"{LEAST_MASS:g}: curves could not be told from noise"
-            )
+        else:
+            effective = "n mu times 2 (1 - sum of squared class frequencies)"
+            self.reason = too_little(effective, self._effective, d)
         return not self.reason
 
     # ---------------------------------------------------------------- the rounds
@@ -198,13 +201,16 @@ class CurveSearch:
         block = along[d : d + n_smooth].reshape(curved.size, k, along.shape[1])
         sd = np.sqrt(added**2 + w[:, None] ** 2 * variance)  # of the noise and of the sample
         share_of = (w / sd.mean(axis=1)) ** 2
-        counts[curved] = of_functions(block / sd, share_of / share_of[0], COUNTS, NATS, EACH)
+        factors, best = of_functions(block / sd, share_of / share_of[0], COUNTS)
         of_levels = along[d + n_smooth : -1]
-        is_shown = np.zeros(d, dtype=bool)
         for column in coded:
             own = self._levels_of == column
             sd = np.sqrt(added**2 + LEVEL_WEIGHT**2 * variance / own.sum())
-            is_shown[column] = evidence((of_levels[own] / sd)[None], np.ones(own.sum()))[0] > NATS
+            z = (of_levels[own] / sd)[None]
+            factors = np.append(factors, log_bayes_factors(z, np.ones(own.sum())))
+        is_shown = np.zeros(d, dtype=bool)
+        is_shown[np.append(curved, coded)] = probabilities(factors) > LIKELY
+        counts[curved] = np.where(is_shown[curved], best, 0)
         kept = is_shown[self._levels_of]
         found = Expansion.make(counts, (), 1.0, self._levels_of[kept], self._levels[kept])
         # Entries of what was not chosen are dropped, the others are divided by their factors.
@@ -242,9 +248,9 @@ class CurveSearch:
         gradient, noise = steps.ask(rows, part, len(pairs), clip, mask, "products")
         sd = np.sqrt((noise * steps.doubled) ** 2 + steps.spread / lines.n_units)
         z = steps.outputs(gradient)[first:-1, None] / sd
-        shown = evidence(z, np.ones(1))
+        shown = probabilities(log_bayes_factors(z, np.ones(1)))
         best = np.argsort(-shown, kind="stable")[: self.n_interactions]
-        best = np.sort(best[shown[best] > PAIR_NATS])
+        best = np.sort(best[shown[best] > LIKELY])
         if best.size:
             self._grow(steps, _with_pairs(old, pairs[best]), of_gram)
         return best.size > 0

@@ -186,11 +186,15 @@ def test_a_level_is_compared_as_the_table_s_type_holds_it():
     np.testing.assert_array_equal(expansion.of(plain.of(single)).whole()[:, 1:], wanted)
 
 
-def test_levels_follow_the_columns_of_restricted_records():
-    X = np.arange(12.0).reshape(3, 4)
-    records = PrivateRecords(X).restricted([1, 3]).standardized(Standardization.make([0, 0], 1.0))
-    made = records.expanded(Expansion.make([0, 0], levels_of=[0, 1, 1], levels=[5.0, 3.0, 11.0]))
-    assert made._rows.matrix[:, 2:].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+@pytest.mark.parametrize("first", ["restricted", "standardized"])
+def test_levels_follow_the_columns_of_restricted_records(first):
+    records = PrivateRecords(np.arange(12.0).reshape(3, 4))
+    if first == "restricted":
+        made = records.restricted([1, 3]).standardized(Standardization.make([0, 0], 1.0))
+    else:
+        made = records.standardized(Standardization.make([0] * 4, 1.0)).restricted([1, 3])
+    made = made.expanded(Expansion.make([0, 0], levels_of=[0, 1, 1], levels=[5.0, 3.0, 11.0]))
+    assert made._rows.matrix.tolist() == [[1, 3, 0, 1, 0], [5, 7, 1, 0, 0], [9, 11, 0, 0, 1]]
 
 
 # ------------------------------------------------------------------ bits
@@ -441,7 +445,10 @@ def test_the_twin_whose_rows_depend_on_each_other_passes_the_bounds(name):
 # ------------------------------------------------------------------ memory, refusals
 
 
-def test_no_array_of_all_expanded_rows_is_made(monkeypatch):
+@pytest.mark.parametrize("grouped", [False, True])
+def test_no_array_of_all_expanded_rows_is_made(grouped, monkeypatch):
+    """Not of those of one group either, which here has three quarters of them."""
+
     def never(self):
         raise AssertionError("a copy of all rows was made")
 
@@ -450,10 +457,9 @@ def test_no_array_of_all_expanded_rows_is_made(monkeypatch):
     rng, n = np.random.default_rng(0), 40_000
     X, y = rng.normal(size=(n, 12)), rng.normal(size=n)
     wide = Expansion.make([4] * 12, list(itertools.combinations(range(8), 2)), WEIGHTS)
-    records = PrivateRecords(X, y, fit_intercept=True).standardized(
-        Standardization.make([0] * 12, 1)
-    )
-    records = records.expanded(wide)
+    groups = np.maximum(np.arange(n) - 30_000, 0) if grouped else None
+    records = PrivateRecords(X, y, groups=groups, fit_intercept=True)
+    records = records.standardized(Standardization.make([0] * 12, 1)).expanded(wide)
     p = records.n_parameters
 
     def release():
