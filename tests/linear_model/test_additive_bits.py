@@ -142,6 +142,18 @@ def test_another_method_for_many_columns_is_that_of_the_linear_estimator(task, m
     assert model.reason_
 
 
+def test_targets_of_which_nothing_is_found_leave_a_constant(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(3000, 3)), np.zeros(3000)
+    model = model_of("numbers", "all", 3, epsilon=0.5, delta=1e-5)
+    line, wanted = released(monkeypatch, of_the_line(model), X, y)
+    model, found = released(monkeypatch, model, X, y)
+    assert found == wanted
+    assert model.target_reach_ == 0.0
+    assert model._curves is None
+    assert "constant" in model.reason_
+    assert np.array_equal(model.predict(X), line.predict(X))
+
+
 # ------------------------------------------------------------------ the order of rows
 
 

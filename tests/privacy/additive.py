@@ -13,6 +13,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 
 import numpy as np
+import pytest
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.linear_model.additive import search
@@ -26,8 +27,9 @@ N = 200
 INF = math.inf
 # Thresholds of public numbers with which so few records take all steps.
 OPEN = {"LEAST_MASS": 0.0, "MOST_NOISE": INF, "MANY_MASS": 0.0, "PAIRS_MASS": 0.0}
-ALL = {**OPEN, "NATS": -INF, "PAIR_NATS": -INF}
-NOTHING = {**OPEN, "NATS": INF, "PAIR_NATS": INF}
+# Probabilities from which a curve, or a product, is taken: below 0 all are, above 1 none is.
+ALL = {**OPEN, "_look": -1.0, "_look_at_pairs": -1.0}
+NOTHING = {**OPEN, "_look": 2.0, "_look_at_pairs": 2.0}
 CODES = {2: [0, 1, 2, 3]}
 BOUNDS = [[-5.0, 0.0, 0.0, 0.0], [5.0, 8.0, 3.0, 1.0]]
 # Parameters of a fit, thresholds of its search, and which of `LOOKS` it must release how often.
@@ -44,8 +46,8 @@ PATHS = {
     "two functions": ({}, {**ALL, "MANY_MASS": INF}, (1, 1, 3)),
     "all": ({}, ALL, (1, 1, 3)),
     "all by evidence": ({}, OPEN, None),
-    "curves": ({}, {**ALL, "PAIR_NATS": INF}, (1, 1, 2)),
-    "products": ({}, {**ALL, "NATS": INF}, (1, 1, 2)),
+    "curves": ({}, {**ALL, "_look_at_pairs": 2.0}, (1, 1, 2)),
+    "products": ({}, {**ALL, "_look": 2.0}, (1, 1, 2)),
     "one product": ({"interactions": 1}, ALL, (1, 1, 3)),
     "categories": ({"categories": CODES}, ALL, (1, 1, 3)),
     "categories, nothing shown": ({"categories": CODES}, NOTHING, (1, 1, 1)),
@@ -79,11 +81,29 @@ FIRST = {
 }
 
 
-def set_thresholds(monkeypatch, thresholds):
-    """Set them, and let so few records take all steps of the automatic solver."""
+def with_likely(name, value):
+    """A method of the search that takes what is at least so likely."""
+    honest = getattr(search.CurveSearch, name)
+    honest = getattr(honest, "honest", honest)
+
+    def look(*args):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(search, "LIKELY", value)
+            return honest(*args)
+
+    look.honest = honest
+    return look
+
+
+def set_thresholds(monkeypatch, thresholds, *, every_step=True):
+    """Set those of the search; with ``every_step`` so few records also take all steps of the automatic solver."""
     for name, value in thresholds.items():
-        assert hasattr(search, name), name
-        monkeypatch.setattr(search, name, value)
+        if name.startswith("_"):
+            monkeypatch.setattr(search.CurveSearch, name, with_likely(name, value))
+        else:
+            monkeypatch.setattr(search, name, value)
+    if not every_step:
+        return
     monkeypatch.setattr(choice, "HOPELESS", INF)
     monkeypatch.setattr(choice, "EACH", 0.0)
     monkeypatch.setattr(choice, "FEW", 0.0)

@@ -119,7 +119,7 @@ def look_attacked(task, monkeypatch, runs):
 @pytest.fixture
 def only_the_gradient(monkeypatch):
     """The whole budget is for the wide gradient: no Gram matrix follows, no scale of residuals comes before."""
-    set_thresholds(monkeypatch, {**OPEN, "NATS": np.inf})
+    set_thresholds(monkeypatch, {**OPEN, "_look": 2.0})
     monkeypatch.setattr(
         regression._Steps, "before_a_look", lambda steps, share: (share, steps.near)
     )
@@ -218,7 +218,7 @@ def test_a_fit_with_half_the_noise_is_caught(task, monkeypatch):
     honest = mechanisms.noise.rounded_gaussian
     monkeypatch.setattr(mechanisms.noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
     replay = Replay(monkeypatch)
-    found = mu_lower(*sampled(replay.follow, whole(task), worst_pair(task), 250), 0.0)
+    found = mu_lower(*sampled(replay.follow, whole(task), worst_pair(task), 500), 0.0)
     assert found > CLAIM
 
 
@@ -257,7 +257,7 @@ def choices(task, runs):
 def test_a_choice_gives_away_no_more_than_the_claim(task, monkeypatch):
     """The attacker sees the choice alone. False alarm below 1e-6: the threshold is between its two values."""
     set_thresholds(monkeypatch, OPEN)
-    low, high = choices(task, 300)
+    low, high = choices(task, 250)
     assert 0.1 * CLAIM <= mu_lower(low, high, 0.5) <= CLAIM
 
 
@@ -269,31 +269,38 @@ def test_a_choice_that_looks_at_the_rows_is_caught(task, monkeypatch):
     assert mu_lower(low, high, 0.5) > CLAIM
 
 
-def scores(task, runs, monkeypatch):
-    """Scores of the second table's record, of fits of both tables."""
+def scores(task, runs, monkeypatch, n=25):
+    """Scores of a record at the end of a public window, of fits of two tables that differ in its target."""
     set_thresholds(monkeypatch, ALL)
-    pair = worst_pair(task)
-    return [
-        np.array([
-            float(np.ravel(whole(task)(2 * run + side)(*one)._scores(pair[1][0][:1]))[0])
-            for run in range(runs)
-        ])
-        for side, one in enumerate(pair)
-    ]  # fmt: skip
+    X = np.random.default_rng(0).normal(size=(n, 1))
+    X[0] = 2.0
+    own = (X[:, 0] > 0).astype(int) if task == "classes" else X[:, 0].copy()
+    public, found = {"feature_bounds": [[-2.0], [2.0]]}, []
+    if task == "numbers":
+        public["y_bounds"] = (-2.0, 2.0)
+    for side, target in enumerate((0, 1) if task == "classes" else (-FAR, FAR)):
+        y = own.copy()
+        y[0] = target
+        fits = (whole(task, **public)(2 * run + side)(X, y) for run in range(runs))
+        found.append(np.array([float(np.ravel(model._scores(X[:1]))[0]) for model in fits]))
+    return found
+
+
+def told_by_scores(low, high):
+    """What they show; the threshold comes from other runs."""
+    threshold = 0.5 * (np.median(low[:100]) + np.median(high[:100]))
+    return mu_lower(low[100:], high[100:], threshold)
 
 
 @pytest.mark.slow
 @EACH_TASK
 def test_the_scores_of_a_record_give_away_no_more_than_the_claim(task, monkeypatch):
-    """The attacker sees the final model at the record alone; the threshold comes from other runs."""
-    low, high = scores(task, 500, monkeypatch)
-    threshold = 0.5 * (np.median(low[:100]) + np.median(high[:100]))
-    assert 0.1 * CLAIM <= mu_lower(low[100:], high[100:], threshold) <= CLAIM
+    """The attacker sees the final model at the record alone."""
+    found = told_by_scores(*scores(task, 1100, monkeypatch))
+    assert (0.2 if task == "numbers" else 0.05) * CLAIM <= found <= CLAIM
 
 
 @pytest.mark.slow
 def test_scores_of_gradients_that_are_clipped_too_late_are_caught(monkeypatch):
     clipped_late(monkeypatch, 30.0)
-    low, high = scores("numbers", 300, monkeypatch)
-    threshold = 0.5 * (np.median(low[:100]) + np.median(high[:100]))
-    assert mu_lower(low[100:], high[100:], threshold) > CLAIM
+    assert told_by_scores(*scores("numbers", 300, monkeypatch)) > CLAIM

@@ -280,7 +280,7 @@ def test_any_groups_take_the_path_of_what_was_released(task, monkeypatch):
 @EACH_TASK
 def test_other_released_numbers_take_another_path(task, monkeypatch):
     """One table, several draws of noise: the path is that of the draw, also on a table of zeros."""
-    set_thresholds(monkeypatch, {**OPEN, "NATS": 1.0, "PAIR_NATS": 0.5})
+    set_thresholds(monkeypatch, {**OPEN, "_look": 0.3, "_look_at_pairs": 0.3})
     replay, signatures = Replay(monkeypatch), set()
     X, y = table(task, "categories")
     for seed in range(10):
@@ -354,7 +354,7 @@ def column(rng, n):
 
 def any_fit(rng):
     """An additive model with public numbers that fit the table or do not, and what it is fitted to."""
-    n, d = int(10 ** rng.uniform(1.0, 3.3)), int(rng.choice([1, 2, 5]))
+    n, d = int(10 ** rng.uniform(1.5, 3.5)), int(rng.choice([1, 2, 5]))
     X = np.column_stack([column(rng, n) for _ in range(d)])
     task = ["classes", "numbers"][rng.integers(2)]
     params = {
@@ -381,8 +381,8 @@ def any_fit(rng):
     low = (0.0, 250.0, math.inf)
     thresholds = {
         "LEAST_MASS": low[rng.integers(2)], "MANY_MASS": low[rng.integers(3)], "PAIRS_MASS": low[rng.integers(3)],
-        "MOST_NOISE": math.inf, "NATS": [-math.inf, 0.5, 2.0][rng.integers(3)],
-        "PAIR_NATS": [-math.inf, 0.5, 2.0][rng.integers(3)],
+        "MOST_NOISE": math.inf, "_look": [-1.0, 0.1, 0.25][rng.integers(3)],
+        "_look_at_pairs": [-1.0, 0.1, 0.25][rng.integers(3)],
     }  # fmt: skip
     return fitted(task, "all", **params), (X, y, groups), thresholds
 
@@ -394,7 +394,7 @@ def swept(monkeypatch, seeds):
         fit, data, thresholds = any_fit(np.random.default_rng(seed))
         with monkeypatch.context() as patch, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            set_thresholds(patch, thresholds)
+            set_thresholds(patch, thresholds, every_step=False)
             seen = Counted(patch)
             model = fit(*data)
             check_spending(model)
