@@ -226,8 +226,8 @@ def test_a_fit_with_half_the_noise_is_caught(task, monkeypatch):
 
 
 # The tables differ in a group of 300 rows at the far end of a column, and as many groups of one row there as make
-# the choice depend on it.
-DECIDING = {"classes": 14, "numbers": 12}
+# the choice depend on it, where a curve is fitted from this probability on.
+DECIDING, DOUBT = {"classes": 13, "numbers": 11}, {**OPEN, "_look": 0.75}
 
 
 def deciding(task, n=40):
@@ -256,14 +256,14 @@ def choices(task, runs):
 @NUMBERS_FIRST
 def test_a_choice_gives_away_no_more_than_the_claim(task, monkeypatch):
     """The attacker sees the choice alone. False alarm below 1e-6: the threshold is between its two values."""
-    set_thresholds(monkeypatch, OPEN)
+    set_thresholds(monkeypatch, DOUBT)
     low, high = choices(task, 250)
     assert 0.1 * CLAIM <= mu_lower(low, high, 0.5) <= CLAIM
 
 
 @NUMBERS_FIRST
 def test_a_choice_that_looks_at_the_rows_is_caught(task, monkeypatch):
-    set_thresholds(monkeypatch, OPEN)
+    set_thresholds(monkeypatch, DOUBT)
     with looking_at_the_rows(monkeypatch):
         low, high = choices(task, 110)
     assert mu_lower(low, high, 0.5) > CLAIM
