@@ -171,11 +171,12 @@ def numbers_of(model):
 
 
 @EACH_TASK
+@pytest.mark.parametrize("n", [N, pytest.param(30_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("k", [2, 3])
-def test_the_order_of_rows_and_of_memory_changes_no_release(task, k, monkeypatch):
+def test_the_order_of_rows_and_of_memory_changes_no_release(task, n, k, monkeypatch):
     set_thresholds(monkeypatch, ALL)
     rng, path = np.random.default_rng(0), "three classes" if k == 3 else "categories"
-    X, y = table(task, path)
+    X, y = table(task, path, n=n)
     X[rng.random(X.shape) < 0.05] = np.nan
     X[5] = 1e30
     X = X.astype(np.float32)  # what float32 holds, in float64 as well

@@ -227,7 +227,7 @@ def test_a_fit_with_half_the_noise_is_caught(task, monkeypatch):
 
 # The tables differ in a group of 300 rows at the far end of a column, and as many groups of one row there as make
 # the choice depend on it, where a curve is fitted from this probability on.
-DECIDING, DOUBT = {"classes": 13, "numbers": 11}, {**OPEN, "_look": 0.75}
+DECIDING, DOUBT = {"classes": 14, "numbers": 12}, {**OPEN, "_look": 0.75}
 
 
 def deciding(task, n=40):

@@ -129,14 +129,19 @@ def with_a_group_of(size, one):
 
 
 SIZES = (1, 40, 3, 1100, 4, 17, 2, 300)
+# Across the counts at which the package works in another way: blocks of 64 to 8192 rows.
+LARGE_SIZES = (1, 9000, 3, 4200, 17_000, 70, 300, 1100)
 
 
 @EACH_TASK
+@pytest.mark.parametrize("sizes", [SIZES, pytest.param(LARGE_SIZES, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("path", ["categories", "nothing shown"])
-def test_a_group_of_any_size_takes_the_same_path_within_the_sensitivities(task, path, monkeypatch):
+def test_a_group_of_any_size_takes_the_same_path_within_the_sensitivities(
+    task, sizes, path, monkeypatch
+):
     set_thresholds(monkeypatch, PATHS[path][1])
     replay = Replay(monkeypatch)
-    tables = [with_a_group_of(n, one) for n, one in zip(SIZES, family(task, path), strict=True)]
+    tables = [with_a_group_of(n, one) for n, one in zip(sizes, family(task, path), strict=True)]
     replay.compare(fitted(task, path), tables)
     assert max(replay.costs) <= CLAIM**2
     assert max(replay.moved.values()) <= 1 + ROUNDING
