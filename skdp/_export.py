@@ -154,7 +154,7 @@ def shifted_and_divided(center: np.ndarray, scale: np.ndarray) -> Any:
     """A fitted ``StandardScaler`` that computes ``(x - center) / scale``."""
     from sklearn.preprocessing import StandardScaler
 
-    made = StandardScaler(with_mean=bool(np.any(center)))
+    made = StandardScaler(with_mean=bool(np.any(center))).set_output(transform="default")
     made.mean_, made.scale_ = np.array(center, dtype=float), np.array(scale, dtype=float)
     with np.errstate(over="ignore", under="ignore"):  # of columns on an extreme scale; never used
         made.var_ = made.scale_**2
@@ -190,6 +190,7 @@ def clipped_regressor(made: Any, low: float, high: float) -> Any:
 
     ends = {"a_min": low, "a_max": high}
     cut = FunctionTransformer(inverse_func=np.clip, inv_kw_args=ends, check_inverse=False)
+    cut.set_output(transform="default")
     # A frozen regressor learns nothing from the row of zeros, which only brings the rest to a fitted state.
     around = TransformedTargetRegressor(FrozenEstimator(made), transformer=cut, check_inverse=False)
     around.fit(np.zeros((1, made.n_features_in_)), np.zeros(1))

@@ -1,4 +1,4 @@
-"""The released numbers of what an additive model adds to a line, and what they add to the scores of rows."""
+"""The released numbers of what an additive model adds to a line, and the part of scores that they make."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels.scores import linear_scores
 from skdp.privacy import Expansion, Standardization
 
 __all__ = ["Curves"]
@@ -66,6 +65,8 @@ class Curves:
         -------
         ndarray of shape (n,) or (n, n_classes)
         """
+        from skdp.kernels import linear_scores  # it loads numba
+
         theta = self.theta if self.theta.ndim == 2 else self.theta[:, None]
         found = linear_scores(self._features(X), theta, np.zeros(theta.shape[1]))
         return found if self.theta.ndim == 2 else found[:, 0]

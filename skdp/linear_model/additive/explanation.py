@@ -1,6 +1,6 @@
 """Why rows get their scores: the contribution of each column and of each pair."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 class Explanation:
     """Contributions of columns and pairs to the scores of rows; for each row they and the intercept are its score.
 
-    ``explanation[i]`` is that of row i alone, and a loop over an explanation gives those of its rows. Printed,
-    it is a table for each row, the largest contribution first.
+    ``explanation[i]`` is that of row i alone, and a loop over an explanation gives those of its rows. Printed, it
+    is a table for each row, the largest contribution first.
 
     Attributes
     ----------
@@ -49,6 +49,19 @@ class Explanation:
     -----
     **Privacy.** An explanation is a function of its rows and of released numbers, as a prediction is: it says
     nothing more of the training records than the model does. It shows the explained rows themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPAdditiveRegressor
+    >>> X = np.random.default_rng(0).normal(size=(8000, 2))
+    >>> model = DPAdditiveRegressor(epsilon=4.0).fit(X, np.abs(X[:, 0]) + X[:, 1])
+    >>> found = model.explain([0.0, 1.5])
+    >>> bool(found.contributions[0, 0] < 0.0 < found.contributions[0, 1])
+    True
+    >>> total = found.intercept + found.contributions.sum()
+    >>> bool(np.isclose(total, model.predict([[0.0, 1.5]])[0]))
+    True
     """
 
     names: tuple[str, ...]
@@ -154,7 +167,7 @@ def _lines(explanation: Explanation, row: int) -> Iterator[str]:
         outputs = [str(label) for label in explanation.classes]
     width = max(12, *(len(name) for name in outputs))
 
-    def line(numbers: Any, text: str) -> str:
+    def line(numbers: Array, text: str) -> str:
         return "".join(f"{number:>+{width}.4g}  " for number in numbers) + text
 
     yield "".join(f"{name:>{width}}  " for name in outputs) + "term"

@@ -37,32 +37,34 @@ def additive_features(function: AdditiveFunction, model: Any) -> tuple[Any, Arra
     coef : ndarray of shape (n_outputs, n_made)
     intercept : ndarray of shape (n_outputs,)
     """
-    from sklearn.pipeline import FeatureUnion, make_pipeline
+    from sklearn.pipeline import make_pipeline
 
-    d = function.n_features
-    cells, of_cells, constant = _of_cells(function)
-    first = name_features(filler(function.fill), model)
-    both = FeatureUnion([("lines", "passthrough"), ("curves", cells)])
-    numbers: Any = make_pipeline(first, clipper(function.bounds[0], function.bounds[1], d), both)
-    coef, intercept = np.vstack([function.linear, of_cells]), function.offset + constant
-    if function.curves.expansion.levels.size:
+    d, (low, high) = function.n_features, function.bounds
+    steps = [name_features(filler(function.fill), model), clipper(low, high, d)]
+    coef, intercept, made = function.linear, function.offset, function.curves.expansion
+    if made.size > made.levels.size:
+        cells, of_cells, constant = _of_cells(function)
+        steps.append(_union([("lines", _function(None)), ("curves", cells)]))
+        coef, intercept = np.vstack([coef, of_cells]), intercept + constant
+    numbers: Any = make_pipeline(*steps)
+    if made.levels.size:
         marks, of_marks = _one_hots(function)
         # Missing cells stay missing here, so that they are no level; names are checked as in the other branch.
         first = name_features(shifted_and_divided(np.zeros(d), np.ones(d)), model)
-        numbers = FeatureUnion([("numbers", numbers), ("levels", make_pipeline(first, *marks))])
+        numbers = _union([("numbers", numbers), ("levels", make_pipeline(first, *marks))])
         coef = np.vstack([coef, of_marks])
     return numbers, np.ascontiguousarray(coef.T), intercept
 
 
 def _of_cells(function: AdditiveFunction) -> tuple[Any, Array, Array]:
     """Cut cells, their cosines and their products, with coefficients and the constant."""
-    from sklearn.pipeline import FeatureUnion, make_pipeline
+    from sklearn.pipeline import make_pipeline
 
     curves, made = function.curves, function.curves.expansion
     used = np.union1d(np.flatnonzero(made.counts), made.pairs.reshape(-1)).astype(np.int64)
     curved = np.searchsorted(used, np.flatnonzero(made.counts))
     in_cosines, coef, constant = _in_cosines(function, used)
-    parts: list[tuple[str, Any]] = [("cells", "passthrough")]
+    parts: list[tuple[str, Any]] = [("cells", _function(None))]
     columns = [coef]
     for m, of_cosine in zip(COSINES, in_cosines):
         if not curved.size or not np.any(of_cosine):
@@ -78,7 +80,7 @@ def _of_cells(function: AdditiveFunction) -> tuple[Any, Array, Array]:
     own = curves.columns[used]
     scaled = shifted_and_divided(curves.center[used], curves.scale[used])
     cut = clipper(np.full(used.size, -EDGE), np.full(used.size, EDGE), used.size)
-    pipeline = make_pipeline(_chosen(own), scaled, cut, FeatureUnion(parts))
+    pipeline = make_pipeline(_chosen(own), scaled, cut, _union(parts))
     return pipeline, np.vstack(columns), constant
 
 
@@ -160,8 +162,15 @@ def _chosen(columns: NDArray[np.int64]) -> Any:
     return _function(np.take, indices=np.array(columns), axis=1)
 
 
+def _union(parts: list[tuple[str, Any]]) -> Any:
+    """The results of steps side by side, as an array whatever `set_config` asks for."""
+    from sklearn.pipeline import FeatureUnion
+
+    return FeatureUnion(parts).set_output(transform="default")
+
+
 def _function(function: Any, **options: Any) -> Any:
-    """A step that applies a function of NumPy."""
+    """A step that applies a function of NumPy; None leaves cells as they are."""
     from sklearn.preprocessing import FunctionTransformer
 
     made = FunctionTransformer(function, kw_args=options or None)

@@ -79,11 +79,28 @@ class Inspectable(Exportable):
         -----
         **Privacy.** An explanation is a function of X and of released numbers, as a prediction is. It shows the
         cells of X: give it to those only who may see them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp import DPAdditiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(4000, 3))
+        >>> y = (np.abs(X[:, 0]) > 0.7).astype(int)
+        >>> model = DPAdditiveClassifier(epsilon=1.0, classes=(0, 1)).fit(X, y)
+        >>> print(model.explain([1.0, 0.5, -0.5]))  # doctest: +SKIP
+        contribution  term
+             +0.9764  x0 = 1
+              +0.227  x1 = 0.5
+             +0.1286  x2 = -0.5
+              +1.221  intercept
+              +2.553  sum: log odds of 1
+                      prediction: 1
         """
         function = self._function()
         if not hasattr(X, "tocsr") and np.ndim(X) == 1:
             # A Series of one row keeps its names; its cells may have several types.
-            X = X.to_frame().T if hasattr(X, "to_frame") else np.reshape(np.asarray(X), (1, -1))
+            named = hasattr(X, "to_frame") and hasattr(X, "index")
+            X = X.to_frame().T if named else np.reshape(np.asarray(X), (1, -1))
         predicted = on_host(self.predict(X))  # type: ignore[attr-defined]
         rows: Any = validate_table(self, X, reset=False, missing=True)  # type: ignore[call-overload]
         return explanation_of(function, on_host(rows), predicted, self._labels())
@@ -97,9 +114,9 @@ class Inspectable(Exportable):
     ) -> "NDArray[np.object_]":
         """Draw what columns add to the score, with bands of 1.96 standard deviations of the privacy noise.
 
-        A band holds what the fit without noise would have given in 95 % of all fits, at each value by itself. It
-        leaves out that the records are a sample. Grey marks values beyond the released or public window of a
-        column, which count as its end. Levels are points.
+        A band is meant for each value by itself, and shows the noise of the gradients alone: see `Shape`. Grey
+        marks values beyond the released or public window of a column, which count as its end. Levels are points.
+        A panel reaches three standard deviations from the centre of its column, within the window.
 
         Parameters
         ----------
@@ -121,6 +138,11 @@ class Inspectable(Exportable):
             If matplotlib is not installed.
         ValueError
             If a column or a class is not the model's, or if ``axes`` are too few.
+
+        Examples
+        --------
+        >>> panels = model.plot_shapes(["age", "income"])  # doctest: +SKIP
+        >>> panels[0].figure.savefig("shapes.png")  # doctest: +SKIP
         """
         function = self._function()
         label, outputs = self._outputs(class_)

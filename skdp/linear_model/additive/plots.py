@@ -17,7 +17,8 @@ __all__ = ["draw_shapes"]
 MOST_PANELS = 12  # that are drawn where no columns are named; a choice
 PER_ROW, PANEL = 4, (2.9, 2.5)  # panels side by side, and width and height of one in inches
 NORMAL_95 = 1.96  # standard deviations to each side of the 95 % band
-MARGIN = 0.06  # of the drawn range, on each side of a window, where values count as the end
+REACH = 3.0  # standard deviations about the centre that are drawn, within the window
+MARGIN = 0.06  # of the drawn range, on each of its sides
 LONGEST_LINE = 26  # letters of a line of a name below a panel of PANEL's width
 
 
@@ -89,34 +90,21 @@ def _handle(number: int, name: str) -> Any:
 
 
 def _draw_panel(ax: "Axes", shape: Shape, outputs: Sequence[int | None]) -> None:
-    first, last = shape.knots[0], shape.knots[-1]
-    if shape.levels.size:
-        first, last = min(first, shape.levels[0]), max(last, shape.levels[-1])
-    margin = MARGIN * (last - first)
-    ends = first - margin, last + margin
+    ends, at = _range_of(shape), shape.knots
+    at = np.concatenate([ends[:1], at[(at > ends[0]) & (at < ends[1])], ends[1:]])
     # Beyond a window the shape is flat: the ends count for all values there.
-    cut = np.isfinite([shape.low, shape.high])
-    for beyond, is_cut in zip(((ends[0], shape.low), (shape.high, ends[1])), cut):
-        if is_cut:
+    for beyond in ((ends[0], min(shape.low, ends[1])), (max(shape.high, ends[0]), ends[1])):
+        if beyond[0] < beyond[1]:
             ax.axvspan(*beyond, color="0.9", linewidth=0, zorder=0)
     ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=1)
-    at = np.concatenate([ends[:1] if cut[0] else [], shape.knots, ends[1:] if cut[1] else []])
     for output in outputs:
         color = f"C{output or 0}"
         of = slice(None) if output is None else (slice(None), output)
-        values, std = (
-            np.pad(part[of], (int(cut[0]), int(cut[1])), mode="edge")
-            for part in (shape.values, shape.noise_std)
-        )
+        # Between knots values are nearly straight, and so are standard deviations.
+        values, std = (np.interp(at, shape.knots, y[of]) for y in (shape.values, shape.noise_std))
+        reach = NORMAL_95 * std
         ax.plot(at, values, color=color)
-        ax.fill_between(
-            at,
-            values - NORMAL_95 * std,
-            values + NORMAL_95 * std,
-            color=color,
-            alpha=0.2,
-            linewidth=0,
-        )
+        ax.fill_between(at, values - reach, values + reach, color=color, alpha=0.2, linewidth=0)
         if shape.levels.size:
             bars = NORMAL_95 * shape.level_noise_std[of]
             ax.errorbar(
@@ -125,3 +113,14 @@ def _draw_panel(ax: "Axes", shape: Shape, outputs: Sequence[int | None]) -> None
             )  # fmt: skip
     ax.set_xlim(*ends)
     ax.set_xlabel(textwrap.fill(shape.name, LONGEST_LINE))
+
+
+def _range_of(shape: Shape) -> NDArray[np.float64]:
+    """Ends of a panel: where most values lie, within the window but for a margin, and all levels."""
+    reach = REACH * shape.scale
+    first, last = max(shape.center - reach, shape.low), min(shape.center + reach, shape.high)
+    if not first < last:  # a centre far outside of the window, by noise
+        first, last = shape.knots[0], shape.knots[-1]
+    first, last = min([first, *shape.levels]), max([last, *shape.levels])
+    margin = MARGIN * (last - first)
+    return np.array([first - margin, last + margin])

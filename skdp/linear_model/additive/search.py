@@ -127,6 +127,7 @@ class CurveSearch:
     reason: str = ""
     _ran: bool = False
     _lines: PrivateRecords = field(init=False)
+    _weighted: PrivateRecords = field(init=False)
     _expansion: Expansion = field(init=False)
     _curved: np.ndarray = field(init=False)
     _levels_of: np.ndarray = field(init=False)
@@ -166,7 +167,9 @@ class CurveSearch:
 
     def run(self, steps: Steps, share: float) -> None:
         """Spend the share: rounds of the line, the wide gradient, products, rounds of all."""
-        parts, self._ran, self._lines = self.parts, True, steps.rows
+        parts, self._ran = self.parts, True
+        # In looks rows weigh as in rounds of the line: added features are bounded, and a pass is saved.
+        self._lines, self._weighted = steps.rows, steps.weighted
         for i, part in enumerate(parts.first):
             steps.round(share * part, first=i == 0)
         rest = 1.0 - math.fsum(parts.first) - parts.look
@@ -193,7 +196,7 @@ class CurveSearch:
         w = WEIGHTS[:k]
         square = d + 1 + curved.size * float(w @ w) + coded.size * LEVEL_WEIGHT**2
         part, clip = steps.before_a_look(share)
-        rows = steps.weighted(lines.expanded(wide), square)
+        rows = self._weighted.expanded(wide)
         gradient, noise = steps.ask(rows, part, square, clip, purpose="wide gradient")
         along, variance = steps.outputs(gradient), steps.spread / lines.n_units
         added = noise * steps.doubled
@@ -244,7 +247,7 @@ class CurveSearch:
         mask = np.zeros(first + len(pairs) + 1, dtype=bool)
         mask[first:-1] = True
         part, clip = steps.before_a_look(share)
-        rows = steps.weighted(self._lines.expanded(every), first + 1 + len(pairs))
+        rows = self._weighted.expanded(every)
         gradient, noise = steps.ask(rows, part, len(pairs), clip, mask, "products")
         sd = np.sqrt((noise * steps.doubled) ** 2 + steps.spread / lines.n_units)
         z = steps.outputs(gradient)[first:-1, None] / sd

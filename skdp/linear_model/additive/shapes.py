@@ -39,11 +39,14 @@ class Shape:
     values : ndarray of shape (n_knots,) or (n_knots, n_classes)
         What the column adds to the score at the knots, in units of the score: log odds, or units of the target.
     noise_std : ndarray of the shape of ``values``
-        Standard deviation of the privacy noise in ``values``, as far as it is known; nan where it is not. It
-        leaves out that the records are a sample.
+        Standard deviation that the privacy noise of the gradients leaves in ``values``; nan where it is not
+        known. Of a column with ``monotone`` it is the one before its shape was made monotone.
     low, high : float
         Ends of the released or public window; values beyond count as the end. Infinite where the column is not
         cut.
+    center, scale : float
+        Released mean and standard deviation of the column. For a model that stayed a line, its fill value and a
+        fifth of its window, or 1 without a window.
     n_functions : int
         Number of smooth functions of the column, 0 to 4; 0 is a line.
     levels : ndarray of shape (n_levels,)
@@ -51,7 +54,25 @@ class Shape:
     level_values : ndarray of shape (n_levels,) or (n_levels, n_classes)
         What the column adds at these values, the line and the curve included.
     level_noise_std : ndarray of the shape of ``level_values``
-        Standard deviation of the privacy noise in ``level_values``; nan where it is not known.
+        The same for ``level_values``.
+
+    Notes
+    -----
+    ``noise_std`` leaves out that the records are a sample, the noise of released centres and scales, and that of
+    the factor by which a fit rescales all its coefficients together at the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPAdditiveRegressor
+    >>> X = np.random.default_rng(0).normal(size=(8000, 2))
+    >>> y = np.abs(X[:, 0]) + X[:, 1]
+    >>> curve, line = DPAdditiveRegressor(epsilon=4.0, feature_bounds=(-4, 4)).fit(X, y).shapes_
+    >>> line
+    Shape('x1': line on [-4, 4])
+    >>> least = curve.knots[np.argmin(curve.values)]
+    >>> bool(abs(least) < 0.5), bool(curve.noise_std.min() < 0.1)
+    (True, True)
     """
 
     column: int
@@ -61,6 +82,8 @@ class Shape:
     noise_std: Array
     low: float
     high: float
+    center: float
+    scale: float
     n_functions: int
     levels: Array
     level_values: Array
@@ -91,6 +114,16 @@ class Interaction:
         Standard deviation of the privacy noise in ``coef``; nan where it is not known.
     importance : float
         Mean absolute contribution under the law of ``feature_importances_``; the mean over the classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPAdditiveRegressor
+    >>> X = np.random.default_rng(0).normal(size=(20000, 3))
+    >>> model = DPAdditiveRegressor(epsilon=4.0).fit(X, X[:, 0] + X[:, 1] + X[:, 0] * X[:, 1])
+    >>> pair = model.interactions_[0]
+    >>> sorted(pair.columns), bool(abs(pair.coef - 1.0) < 0.3)
+    ([0, 1], True)
     """
 
     columns: tuple[int, int]
@@ -132,8 +165,8 @@ def importances_of(function: AdditiveFunction) -> Array:
     """Mean absolute contribution of each column, of shape (n_features,).
 
     The standardized column has the law with density in proportion to exp(-t^2 / 2) + .05 on [-2.5, 2.5], and
-    values beyond the column's window count as its end. A column with levels has each of its levels equally
-    often. The mean over classes is taken.
+    values beyond the column's window count as its end. A column with levels has each of its levels equally often.
+    The mean over classes is taken.
     """
     return np.array([_Column(function, j).importance() for j in range(function.n_features)])
 
@@ -157,8 +190,9 @@ class _Column:
         outward, name = self.function.of_outputs, self.function.names[self.column]
         return Shape(
             self.column, name, knots, outward(self.values(knots, plain)),
-            outward(self.noise_std(knots, plain)), self.low, self.high, self.functions.size, levels,
-            outward(self.values(levels, marked)), outward(self.noise_std(levels, marked)),
+            outward(self.noise_std(knots, plain)), self.low, self.high, self.center, self.scale,
+            self.functions.size, levels, outward(self.values(levels, marked)),
+            outward(self.noise_std(levels, marked)),
         )  # fmt: skip
 
     def importance(self) -> float:

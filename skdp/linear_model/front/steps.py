@@ -33,6 +33,7 @@ CLEARLY = (
 )
 FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
 LATER = 2.0 ** np.arange(-1, 2)
+OF_A_STEP = 0.3  # part of the last squared step that is expected to be wrong, for known noise
 
 
 def released_gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
@@ -131,6 +132,8 @@ class Steps(ABC):
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
     rows : PrivateRecords
         Standardized; the intercept's feature is 1.
+    weighted : PrivateRecords
+        The same rows, of which long ones weigh less.
     gram : ndarray of shape (n_parameters, n_parameters)
         Released, positive definite.
     C : float
@@ -142,6 +145,7 @@ class Steps(ABC):
     C = 0.0
     n_steps = 0
     theta: np.ndarray
+    weighted: PrivateRecords
     _loss: Loss
     _variance: np.ndarray  # expected of the next step's entries, of shape (n_parameters, n_outputs)
     _scales: np.ndarray  # multiples of it that are tried
@@ -161,15 +165,16 @@ class Steps(ABC):
     ) -> None:
         self.shares, self.rows, self.gram = shares, rows, gram
         self._alpha, self._weigh = alpha, weighing(automatic)
+        self._weigh_rows()
 
     def _turn(self) -> None:
         """Work along the eigenvectors of the Gram matrix."""
         self._values, self._vectors = np.linalg.eigh(self.gram)
-        self._weighted = self.weighted(self.rows, self.rows.n_parameters)
 
-    def weighted(self, rows: PrivateRecords, square: float) -> PrivateRecords:
-        """Rows of which those longer than `ROW_NORM` times the root of ``square`` weigh less."""
-        return rows.averaged(ROW_NORM * math.sqrt(square), squared=self._squared)
+    def _weigh_rows(self) -> None:
+        """Let rows weigh less that are longer than `ROW_NORM` times the root of the expected square."""
+        norm = ROW_NORM * math.sqrt(self.rows.n_parameters)
+        self.weighted = self.rows.averaged(norm, squared=self._squared)
 
     def restrict(self, kept: np.ndarray) -> None:
         """Keep some features only."""
@@ -178,6 +183,7 @@ class Steps(ABC):
         j = np.append(kept, np.arange(self.rows.n_features, self.rows.n_parameters))
         self.theta, self.gram = self.theta[j], self.gram[np.ix_(j, j)]
         self.rows = self.rows.restricted(kept)
+        self._weigh_rows()
         self._restart(grown=False)
 
     def grow(self, rows: PrivateRecords, gram: np.ndarray) -> None:
@@ -185,6 +191,7 @@ class Steps(ABC):
         more = rows.n_features - self.rows.n_features
         self.theta = with_zeros(self.theta, more)
         self.rows, self.gram = rows, gram
+        self._weigh_rows()
         self._restart(grown=True)
 
     @abstractmethod
@@ -251,7 +258,7 @@ class Steps(ABC):
         if not self.C:
             self.C = self._matching_C(scale, float(curvature.mean()), along)
         self._unknown = self._loss_of(unknown, clip)
-        self._left = unknown
+        self._left = unknown + OF_A_STEP * step**2
         # What this gradient left unknown, and what the bend of the loss makes of its step.
         self._variance, self._scales = unknown + self._bent * step**2, LATER
         self._move(step)
@@ -259,7 +266,7 @@ class Steps(ABC):
 
     def take(self, share: float, clip: float) -> None:
         """Release a gradient, and take the step that it asks for."""
-        gradient, noise = self.ask(self._weighted, share, self.rows.n_parameters, clip)
+        gradient, noise = self.ask(self.weighted, share, self.rows.n_parameters, clip)
         self.step(gradient, noise, clip)
 
     @abstractmethod

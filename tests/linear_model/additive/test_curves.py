@@ -117,7 +117,9 @@ def test_a_fit_that_saw_no_column_adds_nothing():
     X = made_rows()
     assert np.array_equal(model._scores(X), np.full(len(X), model._offset))
     assert model.feature_importances_.tolist() == [0.0] * D
-    assert all(np.isnan(shape.noise_std).all() and not shape.values.any() for shape in model.shapes_)
+    assert all(
+        np.isnan(shape.noise_std).all() and not shape.values.any() for shape in model.shapes_
+    )
     assert "intercept" in repr(model.explain(X))
 
 

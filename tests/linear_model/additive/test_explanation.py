@@ -21,7 +21,9 @@ def test_contributions_add_up(kind, line, dtype):
     total = found.contributions.sum(axis=1) + found.intercept
     np.testing.assert_allclose(found.score, total, rtol=0, atol=1e-12)
     # Where float32 does not hold a fill value, the line's score has a rounded one.
-    np.testing.assert_allclose(found.score, model._scores(X), rtol=0, atol=1e-11 if dtype == np.float64 else 1e-6)
+    np.testing.assert_allclose(
+        found.score, model._scores(X), rtol=0, atol=1e-11 if dtype == np.float64 else 1e-6
+    )
     assert np.array_equal(found.prediction, model.predict(X))
     assert found.names[:D] == tuple(f"x{j}" for j in range(D))
     assert found.names[D:] == (() if line else ("x0 x x3", "x1 x x0", "x2 x x3"))
@@ -56,6 +58,10 @@ def test_one_row_of_many_kinds():
     nameless = made_model()
     for row in (X[4], X[4].tolist(), X[4:5]):
         assert np.array_equal(nameless.explain(row).contributions[0], whole.contributions[4])
+    mixed = frame.assign(unseen=frame["unseen"] > 0.0)
+    assert mixed.iloc[4].dtype == object
+    found = model.explain(mixed.iloc[4])
+    assert np.allclose(found.contributions[0], whole.contributions[4])
     with pytest.raises(IndexError, match="30 rows"):
         whole[30]
     with pytest.raises(ValueError, match="6 features"):
@@ -71,7 +77,7 @@ def test_the_table_is_sorted_by_size():
     assert head.split() == ["contribution", "term"]
     shown = [abs(float(line.split()[0])) for line in terms]
     assert shown == sorted(shown, reverse=True)
-    assert len(terms) == 8  # five columns and three pairs; the sixth column is not seen
+    assert len(terms) == np.count_nonzero(one.contributions)  # none of the column that is not seen
     assert any(line.endswith("year = missing") for line in terms)
     assert any(line.endswith(f"age = {X[4, 0]:.6g}") for line in terms)
     assert intercept.endswith("intercept")

@@ -80,7 +80,11 @@ def test_the_comparison_sees_a_changed_coefficient():
 def test_a_missing_cell_is_no_level():
     """Also where the fill value is a level."""
     curves = made_curves(pairs=())
-    model = made_model(curves=replace(curves, expansion=replace(curves.expansion, levels=np.array([2.0, 5.0, 7.5]))))
+    model = made_model(
+        curves=replace(
+            curves, expansion=replace(curves.expansion, levels=np.array([2.0, 5.0, 7.5]))
+        )
+    )
     assert model.fill_values_[5] == 2.0
     X = np.tile(model.fill_values_, (3, 1))
     X[0, 5], X[1, 5] = np.nan, 5.0
@@ -129,8 +133,13 @@ sys.stdout.buffer.write(pickle.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_they_work_where_skdp_is_not_installed(tmp_path):
-    models = [made_model(kind, cut=(-1.0, 0.5), **SETTINGS[s]) for kind in KINDS for s in ("all", "a line")]
+    models = [
+        made_model(kind, cut=(-1.0, 0.5), **SETTINGS[s])
+        for kind in KINDS
+        for s in ("all", "a line")
+    ]
     X = made_rows()
     blob = pickle.dumps(([model.to_sklearn() for model in models], X))
     done = subprocess.run(

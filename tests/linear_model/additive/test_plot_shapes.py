@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,16 +48,31 @@ def test_a_panel_shows_values_band_and_window(pyplot):
     shape = model.shapes_[3]
     (line,) = [found for found in panel.lines if len(found.get_xdata()) > 2]
     # One point more on each side: beyond the window the ends count.
+    assert np.array_equal(line.get_xdata()[1:-1], shape.knots)
     assert np.array_equal(line.get_ydata()[1:-1], shape.values)
-    assert line.get_ydata()[0] == shape.values[0]
-    assert line.get_xdata()[0] < 1990.0 < 2012.0 < line.get_xdata()[-1]
+    assert np.array_equal(line.get_ydata()[[0, -1]], shape.values[[0, -1]])
     (band,) = panel.collections
-    top = shape.values + 1.96 * shape.noise_std
-    assert np.isin(np.round(top, 9), np.round(vertices(band)[:, 1], 9)).all()
-    low, high = (patch.get_extents().intervalx for patch in (p.get_path() for p in panel.patches))
-    assert sorted([*low, *high]) == [*panel.get_xlim()[:1], 1990.0, 2012.0, *panel.get_xlim()[1:]]
-    (half,) = model.plot_shapes(1)
-    assert len(half.patches) == 1  # one end of its window is known
+    for sign in (-1, 1):
+        edge = shape.values + sign * 1.96 * shape.noise_std
+        assert np.isin(np.round(edge, 9), np.round(vertices(band)[:, 1], 9)).all()
+    left, right = panel.get_xlim()
+    beyond = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in panel.patches]
+    assert np.allclose(beyond, [(left, 1990.0), (2012.0, right)])
+    (temp,) = model.plot_shapes(2)
+    assert len(temp.patches) == 1  # the other end of its window is far off
+    assert np.allclose(temp.get_xlim(), [-4.5 - 0.06 * 2.0, -2.5 + 0.06 * 2.0])
+
+
+def test_a_wide_window_is_drawn_where_values_lie(pyplot):
+    curves = made_curves()
+    model = made_model(curves=replace(curves, scale=curves.scale / 10.0))
+    (panel,) = model.plot_shapes(3)
+    shape = model.shapes_[3]
+    assert np.allclose(panel.get_xlim(), 2000.0 + np.array([-1, 1]) * 3.0 * 0.8 * 1.12)
+    assert not panel.patches
+    (line,) = [found for found in panel.lines if len(found.get_xdata()) > 2]
+    assert np.allclose(line.get_ydata(), np.interp(line.get_xdata(), shape.knots, shape.values))
+    assert line.get_ydata().size == 65 + 2
 
 
 def test_levels_are_points_with_bars(pyplot):
@@ -77,7 +93,10 @@ def test_three_classes(pyplot):
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "c"]
     (one,) = model.plot_shapes("temp", class_="b")
     (line,) = [found for found in one.lines if len(found.get_xdata()) > 2]
-    assert np.array_equal(line.get_ydata()[1:-1], model.shapes_[2].values[:, 1])
+    shape = model.shapes_[2]
+    assert np.allclose(
+        line.get_ydata(), np.interp(line.get_xdata(), shape.knots, shape.values[:, 1])
+    )
     assert one.get_ylabel() == "part of the score of b"
     assert not one.figure.legends
 
