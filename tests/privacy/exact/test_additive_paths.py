@@ -243,8 +243,7 @@ def strangers(task, X, y):
     rng = np.random.default_rng(9)
     labels = np.unique(y) if task == "classes" else np.array([-1e9, 0.0, 1e-9])
     yield np.full_like(X, np.nan), np.full_like(y, labels[0])
-    yield 1e300 * rng.normal(size=X.shape), rng.permutation(y)
-    yield rng.integers(0, 4, X.shape).astype(float), rng.choice(labels, len(y)).astype(y.dtype)
+    yield 1e300 * rng.normal(size=X.shape), rng.choice(labels, len(y)).astype(y.dtype)
 
 
 @EACH_CASE
