@@ -39,7 +39,10 @@ MANY_MASS, PAIRS_MASS = 1500.0, 1000.0  # the same, for more than 2 functions, a
 FEW_FUNCTIONS = 2
 # Factors of the functions in the wide gradient, where a line's feature has 1.
 WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
-LEVEL_WEIGHT = 0.7  # factor of a one-hot in the wide gradient
+# Mean square that the one-hots of a column have together, in the wide gradient and later, where a line's feature has
+# 1; and their factor, as one of them is 1 in each row.
+OF_LEVELS = 6.0
+LEVEL_WEIGHT = math.sqrt(OF_LEVELS)
 COUNTS = {1: 0.6, 2: 0.25, 4: 0.15}  # numbers of functions that a curve may get, and how likely
 # Probability of a curve, or of a product, from which it is fitted. What noise leaves is shrunk by the steps, so a
 # false one costs less than a missing one.
@@ -173,20 +176,23 @@ class CurveSearch:
         for i, part in enumerate(parts.first):
             steps.round(share * part, first=i == 0)
         rest = 1.0 - math.fsum(parts.first) - parts.look
-        grown = self._look(steps, share * parts.look, share * GRAM)
-        rest -= GRAM * grown
+        self._look(steps, share * parts.look)
         if self._effective >= PAIRS_MASS and self.n_interactions:
             pairs = self._candidates(steps.theta)
             if len(pairs):
-                grown = self._look_at_pairs(steps, pairs, share * PAIRS, share * GRAM)
-                rest -= PAIRS + GRAM * grown
+                self._look_at_pairs(steps, pairs, share * PAIRS)
+                rest -= PAIRS
+        if self._expansion.size:
+            gram = released_gram(steps.shares, steps.rows, share * GRAM, steps.squares)
+            steps.grow(steps.rows, gram, steps.squares)
+            rest -= GRAM
         for i, part in enumerate(parts.last):
             steps.round(share * rest * part, last=i == len(parts.last) - 1)
         if not self._expansion.size:
             self.reason = "no column showed more than a line"
 
-    def _look(self, steps: Steps, share: float, of_gram: float) -> bool:
-        """Release the wide gradient, choose, and take the step that it asks for; say whether rows grew."""
+    def _look(self, steps: Steps, share: float) -> None:
+        """Release the wide gradient, choose, and take the step that it asks for."""
         lines, curved = steps.rows, self._curved
         d, k = lines.n_features, N_FUNCTIONS if self._effective >= MANY_MASS else FEW_FUNCTIONS
         counts = np.zeros(d, dtype=np.int64)
@@ -194,7 +200,7 @@ class CurveSearch:
         wide = Expansion.make(counts, (), WEIGHTS, self._levels_of, self._levels, LEVEL_WEIGHT)
         coded = np.unique(self._levels_of)
         w = WEIGHTS[:k]
-        square = d + 1 + curved.size * float(w @ w) + coded.size * LEVEL_WEIGHT**2
+        square = d + 1 + curved.size * float(w @ w) + coded.size * OF_LEVELS
         part, clip = steps.before_a_look(share)
         rows = self._weighted.expanded(wide)
         gradient, noise = steps.ask(rows, part, square, clip, purpose="wide gradient")
@@ -208,24 +214,25 @@ class CurveSearch:
         of_levels = along[d + n_smooth : -1]
         for column in coded:
             own = self._levels_of == column
-            sd = np.sqrt(added**2 + LEVEL_WEIGHT**2 * variance / own.sum())
+            sd = np.sqrt(added**2 + OF_LEVELS * variance / own.sum())
             z = (of_levels[own] / sd)[None]
             factors = np.append(factors, log_bayes_factors(z, np.ones(own.sum())))
         is_shown = np.zeros(d, dtype=bool)
         is_shown[np.append(curved, coded)] = probabilities(factors) > LIKELY
         counts[curved] = np.where(is_shown[curved], best, 0)
         kept = is_shown[self._levels_of]
-        found = Expansion.make(counts, (), 1.0, self._levels_of[kept], self._levels[kept])
+        found = Expansion.make(
+            counts, (), 1.0, self._levels_of[kept], self._levels[kept], LEVEL_WEIGHT
+        )
         # Entries of what was not chosen are dropped, the others are divided by their factors.
         chosen = wide.order < counts[wide.owner]
         ratio = 1.0 / np.concatenate(
-            [np.ones(d), WEIGHTS[wide.order[chosen]], np.full(kept.sum(), LEVEL_WEIGHT), [1.0]]
+            [np.ones(d), WEIGHTS[wide.order[chosen]], np.ones(kept.sum() + 1)]
         )
         place = np.concatenate([np.ones(d, bool), chosen, kept, [True]])
         gradient = (gradient[place].T * ratio).T
-        self._grow(steps, found, of_gram)
+        self._grow(steps, found)
         steps.step(gradient, noise * ratio, clip)
-        return found.size > 0
 
     def _candidates(self, theta: np.ndarray) -> np.ndarray:
         """All pairs of the columns with the largest coefficients, of the line and of their functions together."""
@@ -239,8 +246,8 @@ class CurveSearch:
         top = np.sort(top[size[top] >= 0.0])
         return np.array([(a, b) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
 
-    def _look_at_pairs(self, steps: Steps, pairs: np.ndarray, share: float, of_gram: float) -> bool:
-        """Release a gradient of products, and keep those that show; say whether rows grew."""
+    def _look_at_pairs(self, steps: Steps, pairs: np.ndarray, share: float) -> None:
+        """Release a gradient of products, and keep those that show."""
         lines, old = steps.rows, self._expansion
         first = lines.n_features
         every = _with_pairs(old, pairs)
@@ -255,14 +262,20 @@ class CurveSearch:
         best = np.argsort(-shown, kind="stable")[: self.n_interactions]
         best = np.sort(best[shown[best] > LIKELY])
         if best.size:
-            self._grow(steps, _with_pairs(old, pairs[best]), of_gram)
-        return best.size > 0
+            self._grow(steps, _with_pairs(old, pairs[best]))
 
-    def _grow(self, steps: Steps, found: Expansion, of_gram: float) -> None:
-        """Go on with these features and a Gram matrix of them; with the present ones where there are no more."""
+    def _grow(self, steps: Steps, found: Expansion) -> None:
+        """Go on with these features, along the Gram matrix that is expected of them until one is released."""
         if found.size > self._expansion.size:
-            rows = self._lines.expanded(found)
-            steps.grow(rows, released_gram(steps.shares, rows, of_gram))
+            rows, old = self._lines.expanded(found), len(steps.gram) - 1
+            squares = np.ones(rows.n_parameters)
+            squares[level_places(found)] = OF_LEVELS / np.bincount(found.levels_of)[found.levels_of]
+            gram = np.diag(squares)  # added features are orthonormal under the public law of a column
+            gram[:old, :old], gram[-1, :old], gram[:old, -1] = (
+                steps.gram[:-1, :-1], steps.gram[-1, :-1], steps.gram[:-1, -1],
+            )  # fmt: skip
+            gram[-1, -1] = steps.gram[-1, -1]
+            steps.grow(rows, gram, squares)
         self._expansion = found
 
     # ---------------------------------------------------------------- after the last round
@@ -276,9 +289,12 @@ class CurveSearch:
         before, after = steps.theta[:-1].ravel(), theta[:-1].ravel()
         factor = float(after @ before) / max(float(before @ before), 1e-300)
         (center, scale), place = columns.scaled(), columns.seen
+        unit = np.ones(len(theta))  # one-hots are 1 from now on
+        unit[level_places(found)] = LEVEL_WEIGHT
+        found = Expansion.make(found.counts, found.pairs, 1.0, found.levels_of, found.levels)
         curves = Curves(
-            place, center, scale, columns.low[place], columns.high[place], found, theta[d:-1],
-            factor**2 * steps.variance(),
+            place, center, scale, columns.low[place], columns.high[place], found,
+            (theta.T * unit).T[d:-1], factor**2 * np.outer(unit, unit) * steps.variance(),
         )  # fmt: skip
         attributes: dict[str, Any] = {"reason_": self.reason, "_curves": curves}
         if self._ran:
@@ -287,7 +303,15 @@ class CurveSearch:
 
 
 def _with_pairs(found: Expansion, pairs: np.ndarray) -> Expansion:
-    return Expansion.make(found.counts, pairs, 1.0, found.levels_of, found.levels)
+    return Expansion.make(
+        found.counts, pairs, 1.0, found.levels_of, found.levels, found.level_weight
+    )
+
+
+def level_places(found: Expansion) -> slice:
+    """Where the one-hots stand in a row."""
+    first = len(found.counts) + found.owner.size
+    return slice(first, first + found.levels.size)
 
 
 def two_valued(columns: Columns, noise: float) -> np.ndarray:
