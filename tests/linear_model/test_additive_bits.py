@@ -227,11 +227,11 @@ def test_a_sum_that_depends_on_the_order_is_seen(task, monkeypatch):
     set_thresholds(monkeypatch, ALL)
     honest = search.CurveSearch._look
 
-    def _look(self, steps, share, of_gram):
+    def _look(self, steps, share):
         X = steps.rows._rows.table.whole()
         rounded = X[:, 0].cumsum()[-1] - math.fsum(X[:, 0])
         steps.theta = steps.theta + 1e12 * rounded
-        return honest(self, steps, share, of_gram)
+        return honest(self, steps, share)
 
     monkeypatch.setattr(search.CurveSearch, "_look", _look)
     X, y = table(task, "all")

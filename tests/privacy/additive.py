@@ -43,23 +43,23 @@ PATHS = {
     "nothing shown": ({}, NOTHING, (1, 1, 1)),
     "no products": ({"interactions": 0}, ALL, (1, 0, 2)),
     "few products": ({}, {**ALL, "PAIRS_MASS": INF}, (1, 0, 2)),
-    "two functions": ({}, {**ALL, "MANY_MASS": INF}, (1, 1, 3)),
-    "all": ({}, ALL, (1, 1, 3)),
+    "two functions": ({}, {**ALL, "MANY_MASS": INF}, (1, 1, 2)),
+    "all": ({}, ALL, (1, 1, 2)),
     "all by evidence": ({}, OPEN, None),
     "curves": ({}, {**ALL, "_look_at_pairs": 2.0}, (1, 1, 2)),
     "products": ({}, {**ALL, "_look": 2.0}, (1, 1, 2)),
-    "one product": ({"interactions": 1}, ALL, (1, 1, 3)),
-    "categories": ({"categories": CODES}, ALL, (1, 1, 3)),
+    "one product": ({"interactions": 1}, ALL, (1, 1, 2)),
+    "categories": ({"categories": CODES}, ALL, (1, 1, 2)),
     "categories, nothing shown": ({"categories": CODES}, NOTHING, (1, 1, 1)),
-    "monotone": ({"monotone": {0: 1, 1: -1}}, ALL, (1, 1, 3)),
-    "public bounds": ({"feature_bounds": BOUNDS}, ALL, (1, 1, 3)),
-    "a penalty": ({"C": 0.1}, ALL, (1, 1, 3)),
-    "an automatic penalty": ({"C": "auto"}, ALL, (1, 1, 3)),
-    "zero-out": ({"adjacency": "zero-out", "categories": CODES}, ALL, (1, 1, 3)),
+    "monotone": ({"monotone": {0: 1, 1: -1}}, ALL, (1, 1, 2)),
+    "public bounds": ({"feature_bounds": BOUNDS}, ALL, (1, 1, 2)),
+    "a penalty": ({"C": 0.1}, ALL, (1, 1, 2)),
+    "an automatic penalty": ({"C": "auto"}, ALL, (1, 1, 2)),
+    "zero-out": ({"adjacency": "zero-out", "categories": CODES}, ALL, (1, 1, 2)),
     "add-remove": (
-        {"adjacency": "add-remove", "n_public": N + 7, "categories": CODES}, ALL, (1, 1, 3)
+        {"adjacency": "add-remove", "n_public": N + 7, "categories": CODES}, ALL, (1, 1, 2)
     ),
-    "three classes": ({"classes": (0, 1, 2), "categories": CODES}, ALL, (1, 1, 3)),
+    "three classes": ({"classes": (0, 1, 2), "categories": CODES}, ALL, (1, 1, 2)),
 }  # fmt: skip
 ONLY_OF_CLASSES = ("a rare class", "three classes")
 TASKS = {"classes": DPAdditiveClassifier, "numbers": DPAdditiveRegressor}
@@ -226,6 +226,7 @@ class Replay:
         self.place += 1
         assert (purpose, drawn_with) == (known, of_first)
         statistics.append(bounded._value.on_grid(drawn_with.unit))
+        assert statistics[-1].shape == statistics[0].shape
         return released.copy(), dict(line)
 
     def record(self, fit, *first):
