@@ -412,10 +412,9 @@ def test_products_of_a_fit_leave_monotone_columns_out(kind):
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_fit_that_stays_a_line_drops_coefficients_of_the_wrong_sign(kind):
     rng = np.random.default_rng(1)
-    X = rng.standard_normal((200, 2))
+    X = rng.standard_normal((300, 2))
     y = X[:, 0] - X[:, 1]
     fitted = ESTIMATORS[kind](monotone={0: -1, 1: -1}).fit(X, y > 0 if kind == "classes" else y)
-    assert fitted.solver_ == "moments"
     assert fitted._curves.expansion.size == 0
     assert fitted.linear_[0] == 0
     assert fitted.linear_[1] < 0
