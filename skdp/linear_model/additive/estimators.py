@@ -66,7 +66,7 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
        for and chosen in the same way;
     5. a Gram matrix of what was chosen and a last gradient fit all together.
 
-    Public rules leave a fit to the linear estimator: units times mu below 250, or (d + 1)^1.5 / (n mu) above
+    Public rules leave a fit to the linear estimator: units times mu below 125, or (d + 1)^1.5 / (n mu) above
     .15. So do released numbers: where every column has two values, or where one class has nearly all records.
 
     **Privacy.** Besides the releases of `DPLogisticRegression`: the wide gradient and the one of the products are

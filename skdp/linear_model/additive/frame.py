@@ -29,6 +29,7 @@ NO_CSR = (
     "{name} takes no sparse matrix: smooth functions of a column are not 0 where the column is. Give a NumPy "
     "array, such as X.toarray(), or use {linear}, which takes CSR matrices"
 )
+ONLY_A_CONSTANT = "too little was found for more than a constant"
 
 
 class AdditiveFit(Inspectable, FrontDoor):
@@ -43,7 +44,7 @@ class AdditiveFit(Inspectable, FrontDoor):
     intercept_: Any
     reason_: str
     _linear_estimator: str  # name of the linear estimator that takes sparse matrices
-    _parts: Parts
+    _parts: tuple[Parts, Parts]
     _of_moments: float  # share of mu^2 with which the columns' moments are released
     _free_if_none = FrontDoor._free_if_none | {"monotone", "categories"}
 
@@ -107,7 +108,7 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         found = super().solve(session, problem)
-        reason = self._line_reason(problem.records.shape)
+        reason = self._line_reason(problem.records.shape) or ONLY_A_CONSTANT
         attributes: dict[str, Any] = {"reason_": reason, "_curves": None, **found.attributes}
         theta, signs = found.theta, self._signs(problem)
         if signs.any():

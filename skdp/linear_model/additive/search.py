@@ -33,14 +33,14 @@ __all__ = ["OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_lin
 # Chosen on inner splits of the training parts of the suite and on generated tables
 # (`examples/additive_tables.py`). Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above
 # which: the noise of a Gram matrix against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of
-# squared frequencies) leaves of n mu.
-LEAST_MASS, MOST_NOISE = 250.0, 0.15
+# squared frequencies) leaves of n mu. K classes have K - 1 scores, and each needs the least mass.
+LEAST_MASS, MOST_NOISE = 125.0, 0.15
 MANY_MASS, PAIRS_MASS = 1500.0, 1000.0  # the same, for more than 2 functions, and for products
 FEW_FUNCTIONS = 2
 # Factors of the functions in the wide gradient, where a line's feature has 1.
 WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
-# Mean square that the one-hots of a column have together, in the wide gradient and later, where a line's feature has
-# 1; and their factor, as one of them is 1 in each row.
+# Mean square that the one-hots of a column have together, in the wide gradient and later, where a line's feature
+# has 1; and their factor, as one of them is 1 in each row.
 OF_LEVELS = 6.0
 LEVEL_WEIGHT = math.sqrt(OF_LEVELS)
 COUNTS = {1: 0.6, 2: 0.25, 4: 0.15}  # numbers of functions that a curve may get, and how likely
@@ -74,8 +74,12 @@ class Parts:
     last: tuple[float, ...]
 
 
-OF_CLASSES = Parts((0.25,), 0.3, (1.0,))
-OF_NUMBERS = Parts((0.12, 0.12), 0.25, (0.45, 0.55))
+# Below `MANY_MASS`, where what decides is whether curves are seen, and elsewhere.
+OF_CLASSES = Parts((0.18,), 0.42, (1.0,)), Parts((0.25,), 0.3, (1.0,))
+OF_NUMBERS = (
+    Parts((0.1, 0.1), 0.35, (0.45, 0.55)),
+    Parts((0.12, 0.12), 0.25, (0.45, 0.55)),
+)
 
 
 def reason_for_a_line(shape: PublicShape, epsilon: float, delta: float) -> str:
@@ -86,10 +90,11 @@ def reason_for_a_line(shape: PublicShape, epsilon: float, delta: float) -> str:
     return too_little("n mu", mass, shape.n_features)
 
 
-def too_little(name: str, mass: float, n_columns: int) -> str:
+def too_little(name: str, mass: float, n_columns: int, n_scores: int = 1) -> str:
     """Why a mass of this name is too little for curves; empty where it is enough."""
-    if mass < LEAST_MASS:
-        return f"{name} = {mass:.3g} is below {LEAST_MASS:g}: curves could not be told from noise"
+    least = LEAST_MASS * n_scores
+    if mass < least:
+        return f"{name} = {mass:.3g} is below {least:g}: curves could not be told from noise"
     noise = (n_columns + 1) ** 1.5 / mass
     if noise > MOST_NOISE:
         return f"(d + 1)^1.5 / ({name}) = {noise:.2g} is above {MOST_NOISE:g}: too many columns"
@@ -104,7 +109,8 @@ class CurveSearch:
     ----------
     mass : float
         Units times mu.
-    parts : Parts
+    parts : tuple of (Parts, Parts)
+        Where units are few, and where they are many.
     moments : float
         Share of mu^2 with which the columns' moments are released.
     n_interactions : int
@@ -121,7 +127,7 @@ class CurveSearch:
     """
 
     mass: float
-    parts: Parts
+    parts: tuple[Parts, Parts]
     moments: float
     n_interactions: int
     levels_of: np.ndarray
@@ -144,8 +150,9 @@ class CurveSearch:
         """Whether curves are looked for: not for columns of two values, nor where a class is rare."""
         d = columns.seen.size
         self._expansion = Expansion.make(np.zeros(d, dtype=np.int64))
-        self._effective = self.mass
+        self._effective, n_scores = self.mass, 1
         if frequency is not None:
+            n_scores = frequency.size - 1
             kept = min(1.0, 2.0 * (1.0 - float(frequency @ frequency)))
             self._effective = self.mass * kept
         noise = math.sqrt(2.0) * (0.1 * d + 1.0) / (self.mass * math.sqrt(self.moments))
@@ -163,14 +170,14 @@ class CurveSearch:
             self.reason = "every column that was seen has two values"
         else:
             effective = "n mu times 2 (1 - sum of squared class frequencies)"
-            self.reason = too_little(effective, self._effective, d)
+            self.reason = too_little(effective, self._effective, d, n_scores)
         return not self.reason
 
     # ---------------------------------------------------------------- the rounds
 
     def run(self, steps: Steps, share: float) -> None:
         """Spend the share: rounds of the line, the wide gradient, products, rounds of all."""
-        parts, self._ran = self.parts, True
+        parts, self._ran = self.parts[self._effective >= MANY_MASS], True
         # In looks rows weigh as in rounds of the line: added features are bounded, and a pass is saved.
         self._lines, self._weighted = steps.rows, steps.weighted
         for i, part in enumerate(parts.first):

@@ -40,6 +40,7 @@ CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released
 # (d + 1)^1.5 / (n mu) up to which, and units times mu from which scores are recalibrated by slope and intercepts.
 # Elsewhere that costs the gradients more than it mends, and the intercepts alone are corrected.
 CLEAN, MANY = 0.2, 700.0
+SLOPE_DOUBT = 0.5  # of that slope where rows have grown, over the slope
 BENT = 0.3  # part of a squared step that the next gradient is expected to correct
 
 
@@ -96,6 +97,8 @@ def moment_classification(
     kept = np.arange(rows.n_features)
     if growth is not None and growth.begins(columns, frequency):
         growth.run(model, left)
+        if recalibration:
+            recalibration = replace(recalibration, slope_doubt=SLOPE_DOUBT)
     else:
         model.round(left * ROUNDS[0], first=True)
         kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
