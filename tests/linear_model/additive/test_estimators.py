@@ -517,7 +517,7 @@ def test_without_privacy(kind):
 @each
 def test_where_records_are_few_it_is_the_linear_estimator_bit_for_bit(kind):
     linear = DPLinearRegression if kind == "numbers" else DPLogisticRegression
-    for n, d in ((200, D), (N, 400)):
+    for n, d in ((100, D), (N, 400)):
         X, y = table(kind, n)
         if d > D:
             X = np.hstack([X, np.random.default_rng(0).standard_normal((n, d - D))])
