@@ -183,6 +183,20 @@ def test_the_report_names_the_releases(kind):
     assert few.reason_ in few.privacy_.public["curves"]
 
 
+@each
+def test_nothing_of_the_records_stays(kind):
+    """Released curves have sizes of their own; none of them is a number of records, and no cell is kept."""
+    model, (X, y) = fitted(kind), table(kind)
+    blob = pickle.dumps(model)
+    for part in (X[0], X[:2, CURVED], X[:, CURVED], y[:8], y.astype(float)):
+        assert np.ascontiguousarray(part).tobytes() not in blob
+    made, k = model._curves.expansion, KINDS[kind] if kind == "three classes" else 1
+    p = D + made.size + 1
+    assert model._curves.theta.size == made.size * k
+    assert model._curves.variance.size == p**2 * k
+    assert len(blob) < 8 * p**2 * k + 20_000
+
+
 # ------------------------------------------------------------------ beyond the windows
 
 
@@ -503,7 +517,7 @@ def test_without_privacy(kind):
 @each
 def test_where_records_are_few_it_is_the_linear_estimator_bit_for_bit(kind):
     linear = DPLinearRegression if kind == "numbers" else DPLogisticRegression
-    for n, d in ((200, D), (N, 400)):
+    for n, d in ((100, D), (N, 400)):
         X, y = table(kind, n)
         if d > D:
             X = np.hstack([X, np.random.default_rng(0).standard_normal((n, d - D))])
