@@ -5,7 +5,6 @@ import math
 from skdp._docs import document
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
-from skdp.linear_model.front import classification, regression
 from skdp.linear_model.front.estimators import FrontClassifier, FrontRegressor
 
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
@@ -98,7 +97,6 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
     l1_ratio = 0.0
     _linear_estimator = "DPLogisticRegression"
     _parts = OF_CLASSES
-    _of_moments = classification.MOMENTS
 
     def __init__(
         self,
@@ -210,7 +208,6 @@ class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
 
     _linear_estimator = "DPLinearRegression"
     _parts = OF_NUMBERS
-    _of_moments = regression.MOMENTS
 
     def __init__(
         self,

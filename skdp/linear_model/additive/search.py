@@ -111,8 +111,6 @@ class CurveSearch:
         Units times mu.
     parts : tuple of (Parts, Parts)
         Where units are few, and where they are many.
-    moments : float
-        Share of mu^2 with which the columns' moments are released.
     n_interactions : int
         Most products; 0 asks for none.
     levels_of, levels : ndarray
@@ -128,7 +126,6 @@ class CurveSearch:
 
     mass: float
     parts: tuple[Parts, Parts]
-    moments: float
     n_interactions: int
     levels_of: np.ndarray
     levels: np.ndarray
@@ -155,13 +152,12 @@ class CurveSearch:
             n_scores = frequency.size - 1
             kept = min(1.0, 2.0 * (1.0 - float(frequency @ frequency)))
             self._effective = self.mass * kept
-        noise = math.sqrt(2.0) * (0.1 * d + 1.0) / (self.mass * math.sqrt(self.moments))
         seen = np.isfinite(columns.reach[columns.seen])
         place = {int(column): j for j, column in enumerate(columns.seen) if seen[j]}
         known = np.array([int(column) in place for column in self.levels_of], dtype=bool)
         self._levels_of = np.array([place[int(c)] for c in self.levels_of[known]], dtype=np.int64)
         self._levels = self.levels[known]
-        self._curved = np.flatnonzero(seen & ~two_valued(columns, noise))
+        self._curved = np.flatnonzero(seen & ~two_valued(columns))
         self._curved = np.setdiff1d(self._curved, self._levels_of)
         self._alone = np.array([place[int(c)] for c in self.alone if int(c) in place], dtype=int)
         if self.reason:
@@ -277,7 +273,9 @@ class CurveSearch:
             rows, old = self._lines.expanded(found), len(steps.gram) - 1
             squares = np.ones(rows.n_parameters)
             squares[level_places(found)] = OF_LEVELS / np.bincount(found.levels_of)[found.levels_of]
-            gram = np.diag(squares)  # added features are orthonormal under the public law of a column
+            gram = np.diag(
+                squares
+            )  # added features are orthonormal under the public law of a column
             gram[:old, :old], gram[-1, :old], gram[:old, -1] = (
                 steps.gram[:-1, :-1], steps.gram[-1, :-1], steps.gram[:-1, -1],
             )  # fmt: skip
@@ -321,20 +319,15 @@ def level_places(found: Expansion) -> slice:
     return slice(first, first + found.levels.size)
 
 
-def two_valued(columns: Columns, noise: float) -> np.ndarray:
+def two_valued(columns: Columns) -> np.ndarray:
     """Which of the seen columns look as if they had two values: 0 and 1, or the ends of their window.
 
-    Of u = (x - center) / reach the mean square is then a function of the mean.
-
-    Parameters
-    ----------
-    noise : float
-        Of a released mean square, and of a mean.
+    Of u = (x - center) / reach the mean square is then a function of the mean, up to the noise of both.
     """
     j = columns.seen
     mean, square = columns.mean[j], columns.deviation[j] ** 2 + columns.mean[j] ** 2
     is_unit = (columns.reach[j] == UNIT_REACH) & (columns.center[j] == 0.0)
-    far = TWO_VALUED + SURELY * noise
+    far = TWO_VALUED + SURELY * columns.noise
     of_zero_and_one = is_unit & (np.abs(square - mean / UNIT_REACH) < far)
     # Columns that were taken as standardized have these moments by decree, not by a release.
     released = (mean != 0.0) | (columns.deviation[j] != 1.0)

@@ -41,8 +41,8 @@ def released_gram(
 ) -> np.ndarray:
     """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
 
-    Columns are standardized, so the matrix is shrunk first: towards the identity, or towards the diagonal matrix of
-    the mean squares that are expected of the features.
+    Columns are standardized, so the matrix is shrunk first: towards the identity, or towards the diagonal matrix
+    of the mean squares that are expected of the features.
     """
     session, p, n = shares.session, rows.n_parameters, rows.n_units
     squares = np.ones(p) if squares is None else squares
