@@ -1,16 +1,18 @@
 """The search for curves: which columns of a fit get smooth functions, which pairs get products.
 
 The method is ours. The rounds of the automatic solver (`skdp.linear_model.front`) fit a line first. Then one wide
-gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of it
-is more than noise get 1, 2 or 4 of them. Where units are many, products of the columns with the largest effects are
-asked for in the same way. The rounds that are left fit all that was chosen together, along a Gram matrix of it.
+gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of
+it is more than noise get 1, 2 or 4 of them: the more columns show a curve, the less evidence each needs. Where
+units are many, products of the columns with the largest effects are asked for in the same way. The rounds that are
+left fit all that was chosen together, along a Gram matrix of it.
 
 Privacy
 -------
 Every release is one of `Steps.ask` or of `released_gram` at expanded rows. A row's features are a function of this
-row and of public or released numbers alone (`PrivateRecords.expanded`), so a unit adds a gradient in the ball of the
-clip norm G, and a positive semidefinite matrix of trace at most C^2, whatever the features are: the sensitivities
-are the ones of the rounds (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under zero-out and add-remove).
+row and of public or released numbers alone (`PrivateRecords.expanded`), so a unit adds a gradient in the ball of
+the clip norm G, and a positive semidefinite matrix of trace at most C^2, whatever the features are: the
+sensitivities are the ones of the rounds (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under zero-out
+and add-remove).
 Which of the releases follow is decided by earlier ones, and all shares add up to at most 1 on every path
 (`Shares`). Evidence, choices and steps are post-processing.
 """
@@ -25,26 +27,27 @@ from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.evidence import log_bayes_factors, of_functions, probabilities
 from skdp.linear_model.front.columns import Columns
 from skdp.linear_model.front.steps import Steps, released_gram
-from skdp.privacy import EDGE, N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
+from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
 
 __all__ = ["OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_line"]
 
-# Chosen on inner splits of the training parts of the suite and on generated tables (`examples/additive_tables.py`).
-# Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above which: the noise of a Gram matrix
-# against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of squared frequencies) leaves of n mu.
-# K classes have K - 1 scores, and each needs the least mass.
+# All chosen on inner splits of the training parts of the suite, and on generated tables
+# (`examples/additive_tables.py`).
+# Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above which: the noise of a Gram
+# matrix against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of squared frequencies)
+# leaves of n mu. K classes have K - 1 scores, and each needs the least mass.
 LEAST_MASS, MOST_NOISE = 125.0, 0.15
 MANY_MASS, PAIRS_MASS = 1500.0, 1000.0  # the same, for more than 2 functions, and for products
 FEW_FUNCTIONS = 2
 # Factors of the functions in the wide gradient, where a line's feature has 1.
 WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
-# Mean square that the one-hots of a column have together, in the wide gradient and later, where a line's feature has
-# 1; and their factor, as one of them is 1 in each row.
+# Mean square that the one-hots of a column have together, in the wide gradient and later, where a line's feature
+# has 1; and their factor, as one of them is 1 in each row.
 OF_LEVELS = 6.0
 LEVEL_WEIGHT = math.sqrt(OF_LEVELS)
 COUNTS = {1: 0.6, 2: 0.25, 4: 0.15}  # numbers of functions that a curve may get, and how likely
-# Probability of a curve, or of a product, from which it is fitted. What noise leaves is shrunk by the steps, so a
-# false one costs less than a missing one.
+# Probability of a curve, or of a product, from which it is fitted. Steps shrink the coefficients of a false one,
+# so it costs less than a missing one.
 LIKELY = 0.25
 TOP = 8  # columns whose products are looked at
 PAIRS, GRAM = (
@@ -75,7 +78,7 @@ class Parts:
     last: tuple[float, ...]
 
 
-# Below `MANY_MASS`, where what decides is whether curves are seen, and elsewhere.
+# Below `MANY_MASS`, where more is lost by curves that are not seen than by noise of the last rounds; and above.
 OF_CLASSES = Parts((0.18,), 0.42, (1.0,)), Parts((0.25,), 0.3, (1.0,))
 OF_NUMBERS = (
     Parts((0.1, 0.1), 0.35, (0.45, 0.55)),

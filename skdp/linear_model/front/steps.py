@@ -40,8 +40,8 @@ def released_gram(
 ) -> np.ndarray:
     """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
 
-    Columns are standardized, so the matrix is shrunk first, towards the identity, or the diagonal matrix of the mean
-    squares that are expected of the features.
+    Columns are standardized, so the matrix is shrunk first, towards the identity, or the diagonal matrix of the
+    mean squares that are expected of the features.
     """
     session, p, n = shares.session, rows.n_parameters, rows.n_units
     squares = np.ones(p) if squares is None else squares
@@ -150,6 +150,8 @@ class Steps(ABC):
     n_steps = 0
     theta: np.ndarray
     _loss: Loss
+    _variance: np.ndarray  # expected of the next step, along the directions
+    _scales: np.ndarray  # of this variance, that are tried
     _bent: float  # part of a squared step that the next gradient is expected to correct
     _squared = False  # whether long rows weigh less by the square
     _doubled = 1.0  # noise of a gradient's outputs over the noise that was added
@@ -187,7 +189,7 @@ class Steps(ABC):
         self._restart(grown=False)
 
     def grow(self, rows: PrivateRecords, gram: np.ndarray, squares: np.ndarray) -> None:
-        """Go on with rows that have more features after the present ones, whose coefficients are 0."""
+        """Go on with rows that have more features after the present ones."""
         more = rows.n_features - self.rows.n_features
         self.theta = with_zeros(self.theta, more)
         self.rows, self.gram, self.squares = rows, gram, squares
@@ -274,7 +276,7 @@ class Steps(ABC):
 
     @abstractmethod
     def before_a_look(self, share: float) -> tuple[float, float]:
-        """What is left of a share after the releases that come before a gradient, and the clip of this gradient."""
+        """What is left of a share after what is released before a gradient, and the clip of this gradient."""
 
     # ---------------------------------------------------------------- given by subclasses
 
