@@ -37,7 +37,7 @@ __all__ = ["OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_lin
 # matrix against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of squared frequencies)
 # leaves of n mu. K classes have K - 1 scores, and each needs the least mass.
 LEAST_MASS, MOST_NOISE = 125.0, 0.15
-MANY_MASS, PAIRS_MASS = 1500.0, 1000.0  # the same, for more than 2 functions, and for products
+MANY_MASS = 1000.0  # the same, for more than 2 functions of a column, and for products
 FEW_FUNCTIONS = 2
 # Factors of the functions in the wide gradient, where a line's feature has 1.
 WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
@@ -185,7 +185,7 @@ class CurveSearch:
         rest = 1.0 - math.fsum(parts.first) - parts.look
         grown = self._look(steps, share * parts.look, share * GRAM)
         rest -= GRAM * grown
-        if self._effective >= PAIRS_MASS and self.n_interactions:
+        if self._effective >= MANY_MASS and self.n_interactions:
             pairs = self._candidates(steps.theta)
             if len(pairs):
                 grown = self._look_at_pairs(steps, pairs, share * PAIRS, share * GRAM)
