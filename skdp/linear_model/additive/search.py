@@ -1,10 +1,10 @@
 """The search for curves: which columns of a fit get smooth functions, which pairs get products.
 
 The method is ours. The rounds of the automatic solver (`skdp.linear_model.front`) fit a line first. Then one wide
-gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of it
-is more than noise get 1, 2 or 4 of them. Where units are many, products of the columns with the largest effects
-are asked for in the same way. The rounds that are left fit all that was chosen together, along a Gram matrix of
-it.
+gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of
+it is more than noise get 1, 2 or 4 of them: the more columns show a curve, the less evidence each needs. Where
+units are many, products of the columns with the largest effects are asked for in the same way. The rounds that are
+left fit all that was chosen together, along a Gram matrix of it.
 
 Privacy
 -------
@@ -30,12 +30,13 @@ from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, ac
 
 __all__ = ["OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_line"]
 
-# Chosen on inner splits of the training parts of the suite and on generated tables
-# (`examples/additive_tables.py`). Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above
-# which: the noise of a Gram matrix against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of
-# squared frequencies) leaves of n mu. K classes have K - 1 scores, and each needs the least mass.
+# All chosen on inner splits of the training parts of the suite, and on generated tables
+# (`examples/additive_tables.py`).
+# Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above which: the noise of a Gram
+# matrix against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of squared frequencies)
+# leaves of n mu. K classes have K - 1 scores, and each needs the least mass.
 LEAST_MASS, MOST_NOISE = 125.0, 0.15
-MANY_MASS, PAIRS_MASS = 1500.0, 1000.0  # the same, for more than 2 functions, and for products
+MANY_MASS = 1000.0  # the same, for more than 2 functions of a column, and for products
 FEW_FUNCTIONS = 2
 # Factors of the functions in the wide gradient, where a line's feature has 1.
 WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
@@ -44,8 +45,8 @@ WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
 OF_LEVELS = 6.0
 LEVEL_WEIGHT = math.sqrt(OF_LEVELS)
 COUNTS = {1: 0.6, 2: 0.25, 4: 0.15}  # numbers of functions that a curve may get, and how likely
-# Probability of a curve, or of a product, from which it is fitted. What noise leaves is shrunk by the steps, so a
-# false one costs less than a missing one.
+# Probability of a curve, or of a product, from which it is fitted. Steps shrink the coefficients of a false one,
+# so it costs less than a missing one.
 LIKELY = 0.25
 TOP = 8  # columns whose products are looked at
 # Parts of the steps' budget: for products, and for a Gram matrix of more features.
@@ -74,7 +75,7 @@ class Parts:
     last: tuple[float, ...]
 
 
-# Below `MANY_MASS`, where what decides is whether curves are seen, and elsewhere.
+# Below `MANY_MASS`, where more is lost by curves that are not seen than by noise of the last rounds; and above.
 OF_CLASSES = Parts((0.18,), 0.42, (1.0,)), Parts((0.25,), 0.3, (1.0,))
 OF_NUMBERS = (
     Parts((0.1, 0.1), 0.35, (0.45, 0.55)),
@@ -180,7 +181,7 @@ class CurveSearch:
             steps.round(share * part, first=i == 0)
         rest = 1.0 - math.fsum(parts.first) - parts.look
         self._look(steps, share * parts.look)
-        if self._effective >= PAIRS_MASS and self.n_interactions:
+        if self._effective >= MANY_MASS and self.n_interactions:
             pairs = self._candidates(steps.theta)
             if len(pairs):
                 self._look_at_pairs(steps, pairs, share * PAIRS)

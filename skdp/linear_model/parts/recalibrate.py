@@ -98,8 +98,8 @@ class Recalibration:
     belief : float
         Part of a score that is believed before anything is released; public.
     slope_doubt : float, default=inf
-        Standard deviation of the slope over the slope, before anything was released; `PRIOR` is the largest. Where most
-        scores are near the centre and some far from it, released sums say little of the slope.
+        Standard deviation of the slope over the slope, before anything was released; `PRIOR` is the largest.
+        Where most scores are near the centre and some far from it, released sums say little of the slope.
     """
 
     session: PrivacySession
