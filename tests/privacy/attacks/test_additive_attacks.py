@@ -74,7 +74,7 @@ def only_the_look(task, seed, part=1.0):
             steps = regression._Steps(shares, rows, gram, 1.0, (1.1, 2.0), 0.0, False)
         none = np.zeros(0)
         parts = (Parts((), part, ()),) * 2
-        search = CurveSearch(records.n_units * CLAIM, parts, 0.1, 0, none, none, none)
+        search = CurveSearch(records.n_units * CLAIM, parts, 0, none, none, none)
         steps.C = 1.0  # what it would be is a figure for the user
         assert search.begins(columns)
         search.run(steps, 1.0)
