@@ -102,6 +102,28 @@ def too_little(name: str, mass: float, n_columns: int, n_scores: int = 1) -> str
     return ""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What released gradients at one model ask for.
+
+    Attributes
+    ----------
+    features : Expansion
+        That were chosen.
+    gradient : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        Of the lines, of these features, and of the constant.
+    noise : ndarray of shape (n_parameters,)
+        Standard deviation of its entries.
+    clip : float
+        With which it was released, as `Steps.ask` takes it.
+    """
+
+    features: Expansion
+    gradient: np.ndarray
+    noise: np.ndarray
+    clip: float
+
+
 @dataclass
 class CurveSearch:
     """A `Growth` of the automatic solver: one object for each fit.
@@ -180,23 +202,25 @@ class CurveSearch:
         for i, part in enumerate(parts.first):
             steps.round(share * part, first=i == 0)
         rest = 1.0 - math.fsum(parts.first) - parts.look
-        self._look(steps, share * parts.look)
+        asked = self._look(steps, share * parts.look)
         if self._effective >= MANY_MASS and self.n_interactions:
-            pairs = self._candidates(steps.theta)
+            pairs = self._candidates(steps, asked)
             if len(pairs):
-                self._look_at_pairs(steps, pairs, share * PAIRS)
+                asked = self._look_at_pairs(steps, asked, pairs, share * PAIRS)
                 rest -= PAIRS
-        if self._expansion.size:
-            gram = released_gram(steps.shares, steps.rows, share * GRAM, steps.squares)
-            steps.grow(steps.rows, gram, steps.squares)
+        self._expansion = found = asked.features
+        if found.size:
+            rows, squares = self._lines.expanded(found), mean_squares(found)
+            steps.grow(rows, released_gram(steps.shares, rows, share * GRAM, squares), squares)
             rest -= GRAM
+        steps.step(asked.gradient, asked.noise, asked.clip)
         for i, part in enumerate(parts.last):
             steps.round(share * rest * part, last=i == len(parts.last) - 1)
         if not self._expansion.size:
             self.reason = "no column showed more than a line"
 
-    def _look(self, steps: Steps, share: float) -> None:
-        """Release the wide gradient, choose, and take the step that it asks for."""
+    def _look(self, steps: Steps, share: float) -> "Asked":
+        """Release the wide gradient, and choose the columns that get functions."""
         lines, curved = steps.rows, self._curved
         d, k = lines.n_features, N_FUNCTIONS if self._effective >= MANY_MASS else FEW_FUNCTIONS
         counts = np.zeros(d, dtype=np.int64)
@@ -234,55 +258,41 @@ class CurveSearch:
             [np.ones(d), WEIGHTS[wide.order[chosen]], np.ones(kept.sum() + 1)]
         )
         place = np.concatenate([np.ones(d, bool), chosen, kept, [True]])
-        gradient = (gradient[place].T * ratio).T
-        self._grow(steps, found)
-        steps.step(gradient, noise * ratio, clip)
+        return Asked(found, (gradient[place].T * ratio).T, noise * ratio, clip)
 
-    def _candidates(self, theta: np.ndarray) -> np.ndarray:
+    def _candidates(self, steps: Steps, asked: "Asked") -> np.ndarray:
         """All pairs of the columns with the largest coefficients, of the line and of their functions together."""
-        d = len(self._expansion.counts)
-        square = (theta[:-1].reshape(len(theta) - 1, -1) ** 2).sum(axis=1)
-        size = square[:d].copy()
-        np.add.at(size, self._expansion.owner, square[d : d + self._expansion.owner.size])
+        found, d = asked.features, len(asked.features.counts)
+        functions = steps.wanted(asked.gradient[d : d + found.owner.size])
+        size = (steps.theta[:d].reshape(d, -1) ** 2).sum(axis=1)
+        np.add.at(size, found.owner, (functions.reshape(len(functions), -1) ** 2).sum(axis=1))
         size[self._alone] = -1.0
         size[np.unique(self._levels_of)] = -1.0  # a product of codes means nothing
         top = np.argsort(-size, kind="stable")[:TOP]
         top = np.sort(top[size[top] >= 0.0])
         return np.array([(b, a) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
 
-    def _look_at_pairs(self, steps: Steps, pairs: np.ndarray, share: float) -> None:
-        """Release a gradient of products, and keep those that show."""
-        lines, old = steps.rows, self._expansion
-        first = lines.n_features
-        every = _with_pairs(old, pairs)
-        mask = np.zeros(first + len(pairs) + 1, dtype=bool)
+    def _look_at_pairs(
+        self, steps: Steps, asked: "Asked", pairs: np.ndarray, share: float
+    ) -> "Asked":
+        """Release a gradient of products at the same model, and add those that show."""
+        every = _with_pairs(asked.features, pairs)
+        first = every.n_features - len(pairs)
+        mask = np.zeros(every.n_features + 1, dtype=bool)
         mask[first:-1] = True
-        part, clip = steps.before_a_look(share)
         rows = self._weighted.expanded(every)
-        gradient, noise = steps.ask(rows, part, len(pairs), clip, mask, "products")
-        sd = np.sqrt((noise * steps.doubled) ** 2 + steps.spread / lines.n_units)
+        gradient, noise = steps.ask(rows, share, len(pairs), asked.clip, mask, "products")
+        sd = np.sqrt((noise * steps.doubled) ** 2 + steps.spread / rows.n_units)
         z = steps.outputs(gradient)[first:-1, None] / sd
         shown = probabilities(log_bayes_factors(z, np.ones(1)))
         best = np.argsort(-shown, kind="stable")[: self.n_interactions]
         best = np.sort(best[shown[best] > LIKELY])
-        if best.size:
-            self._grow(steps, _with_pairs(old, pairs[best]))
-
-    def _grow(self, steps: Steps, found: Expansion) -> None:
-        """Go on with these features, along the Gram matrix that is expected of them until one is released."""
-        if found.size > self._expansion.size:
-            rows, old = self._lines.expanded(found), len(steps.gram) - 1
-            squares = np.ones(rows.n_parameters)
-            squares[level_places(found)] = OF_LEVELS / np.bincount(found.levels_of)[found.levels_of]
-            gram = np.diag(
-                squares
-            )  # added features are orthonormal under the public law of a column
-            gram[:old, :old], gram[-1, :old], gram[:old, -1] = (
-                steps.gram[:-1, :-1], steps.gram[-1, :-1], steps.gram[:-1, -1],
-            )  # fmt: skip
-            gram[-1, -1] = steps.gram[-1, -1]
-            steps.grow(rows, gram, squares)
-        self._expansion = found
+        return Asked(
+            _with_pairs(asked.features, pairs[best]),
+            np.concatenate([asked.gradient[:-1], gradient[first:-1][best], asked.gradient[-1:]]),
+            np.concatenate([asked.noise[:-1], np.full(best.size, noise), asked.noise[-1:]]),
+            asked.clip,
+        )
 
     # ---------------------------------------------------------------- after the last round
 
@@ -318,6 +328,13 @@ def level_places(found: Expansion) -> slice:
     """Where the one-hots stand in a row."""
     first = len(found.counts) + found.owner.size
     return slice(first, first + found.levels.size)
+
+
+def mean_squares(found: Expansion) -> np.ndarray:
+    """Mean squares that are expected of the features of a row and of the constant."""
+    squares = np.ones(found.n_features + 1)
+    squares[level_places(found)] = OF_LEVELS / np.bincount(found.levels_of)[found.levels_of]
+    return squares
 
 
 def two_valued(columns: Columns) -> np.ndarray:

@@ -233,6 +233,10 @@ class _Steps(Steps):
         """Entries along the principal directions of the classes."""
         return np.asarray(self._both(gradient) @ self._of_classes)
 
+    def wanted(self, gradient: np.ndarray) -> np.ndarray:
+        """The step of a unit Gram matrix, with its sign."""
+        return self._of_step(self.outputs(gradient) / self._damped)
+
     @property
     def spread(self) -> np.ndarray:
         """Of the classes' indicators."""
@@ -249,8 +253,12 @@ class _Steps(Steps):
         return self._curved
 
     def _move(self, step: np.ndarray) -> None:
-        moved = self._vectors @ step @ self._of_classes.T
-        self.theta = self.theta - (moved[:, 1] - moved[:, 0] if self._binary else moved)
+        self.theta = self.theta - self._of_step(self._vectors @ step)
+
+    def _of_step(self, step: np.ndarray) -> np.ndarray:
+        """Coefficients of a step along the principal directions of the classes; of two, those of the second."""
+        moved = step @ self._of_classes.T
+        return np.asarray(moved[:, 1] - moved[:, 0] if self._binary else moved)
 
     def _loss_of(self, unknown: np.ndarray, clip: float) -> float:
         return float((self._curved * unknown).sum())

@@ -265,6 +265,10 @@ class _Steps(Steps):
         """The entries, as a column."""
         return gradient[:, None]
 
+    def wanted(self, gradient: np.ndarray) -> np.ndarray:
+        """The entries themselves."""
+        return gradient
+
     @property
     def spread(self) -> np.ndarray:
         """Of the residuals."""

@@ -300,6 +300,10 @@ class Steps(ABC):
     def outputs(self, gradient: np.ndarray) -> np.ndarray:
         """Entries of a gradient, along the directions of the outputs that are known one by one."""
 
+    @abstractmethod
+    def wanted(self, gradient: np.ndarray) -> np.ndarray:
+        """Coefficients that entries of a gradient ask for where features are orthonormal."""
+
     @property
     @abstractmethod
     def spread(self) -> np.ndarray:
