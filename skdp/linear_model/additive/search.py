@@ -272,13 +272,10 @@ class CurveSearch:
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """The line's parameters, and the curves as a fitted attribute."""
         found, d = self._expansion, columns.seen.size
-        # What comes after the last round multiplies all coefficients by one factor.
-        before, after = steps.theta[:-1].ravel(), theta[:-1].ravel()
-        factor = float(after @ before) / max(float(before @ before), 1e-300)
         (center, scale), place = columns.scaled(), columns.seen
         curves = Curves(
             place, center, scale, columns.low[place], columns.high[place], found, theta[d:-1],
-            factor**2 * steps.variance(),
+            steps.variance(theta),
         )  # fmt: skip
         attributes: dict[str, Any] = {"reason_": self.reason, "_curves": curves}
         if self._ran:

@@ -8,6 +8,7 @@ import numpy as np
 
 from skdp.linear_model.front.columns import Columns
 from skdp.linear_model.front.penalty import Weigh, weighing
+from skdp.linear_model.front.scatter import Move
 from skdp.linear_model.front.shares import Shares
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords
@@ -33,10 +34,20 @@ CLEARLY = (
 )
 FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
 LATER = 2.0 ** np.arange(-1, 2)
-OF_A_STEP = 0.3  # part of the last squared step that is expected to be wrong, for known noise
 
 
-def released_gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
+class Gram(NamedTuple):
+    """A released Gram matrix, the standard deviation of its noise on the diagonal, and what its eigenvalues hold.
+
+    ``parts`` is of shape (n_parameters,): of each eigenvalue, ascending, the part that was not added to lift it.
+    """
+
+    matrix: np.ndarray
+    noise: float
+    parts: np.ndarray
+
+
+def released_gram(shares: Shares, rows: PrivateRecords, share: float) -> Gram:
     """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
 
     Columns are standardized, so the matrix is shrunk towards the identity first.
@@ -50,8 +61,9 @@ def released_gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndar
     shrunk, left = towards_identity(0.5 * (released + released.T), noise)
     values, vectors = np.linalg.eigh(shrunk)
     ridge = FLOOR * left * math.sqrt(2 * p)
-    values = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
-    return np.asarray(vectors * values @ vectors.T)
+    lifted = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
+    matrix = np.asarray(vectors * lifted @ vectors.T)
+    return Gram(matrix, left, np.maximum(values, 0.0) / lifted)
 
 
 def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
@@ -74,11 +86,15 @@ def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]
 
 
 class Step(NamedTuple):
-    """A step, of shape (n_directions, n_outputs), the variance that it left, and the mean of the scale t."""
+    """A step, of shape (n_directions, n_outputs), the variance that it left, and the mean of the scale t.
+
+    ``kept`` is the step's part of gradient / curvature.
+    """
 
     mean: np.ndarray
     unknown: np.ndarray
     scale: float
+    kept: np.ndarray
 
 
 def posterior_step(
@@ -109,9 +125,9 @@ def posterior_step(
     weight = np.exp(likelihood - likelihood.max())
     share = weight / weight.sum()
     weight = (share * scales)[:, None, None]
-    mean = (weight * prior * curvature / spread).sum(axis=0) * gradient
+    factor = (weight * prior * curvature / spread).sum(axis=0)
     unknown = (weight * prior * noise**2 / spread).sum(axis=0)
-    return Step(mean, unknown, float(share @ scales))
+    return Step(factor * gradient, unknown, float(share @ scales), factor * curvature)
 
 
 def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:
@@ -149,7 +165,6 @@ class Steps(ABC):
     _loss: Loss
     _variance: np.ndarray  # expected of the next step's entries, of shape (n_parameters, n_outputs)
     _scales: np.ndarray  # multiples of it that are tried
-    _left: np.ndarray  # variance of the entries that the last gradient left
     _unknown: float  # loss that it makes
     _bent: float  # part of a squared step that the next gradient is expected to correct
     _squared = False  # whether long rows weigh less by the square
@@ -159,11 +174,12 @@ class Steps(ABC):
         self,
         shares: Shares,
         rows: PrivateRecords,
-        gram: np.ndarray,
+        gram: Gram,
         alpha: float,
         automatic: bool,
     ) -> None:
-        self.shares, self.rows, self.gram = shares, rows, gram
+        self.shares, self.rows, self.gram = shares, rows, gram.matrix
+        self._gram_noise, self._parts, self._moves = gram.noise, gram.parts, list[Move]()
         self._alpha, self._weigh = alpha, weighing(automatic)
         self._weigh_rows()
 
@@ -186,11 +202,12 @@ class Steps(ABC):
         self._weigh_rows()
         self._restart(grown=False)
 
-    def grow(self, rows: PrivateRecords, weighted: PrivateRecords, gram: np.ndarray) -> None:
+    def grow(self, rows: PrivateRecords, weighted: PrivateRecords, gram: Gram) -> None:
         """Go on with rows that have more features after the present ones, whose coefficients are 0."""
         more = rows.n_features - self.rows.n_features
         self.theta = with_zeros(self.theta, more)
-        self.rows, self.weighted, self.gram = rows, weighted, gram
+        self.rows, self.weighted = rows, weighted
+        self.gram, self._gram_noise, self._parts = gram
         self._restart(grown=True)
 
     @abstractmethod
@@ -251,17 +268,27 @@ class Steps(ABC):
         if np.ndim(noise):
             along = np.sqrt((self._vectors**2).T @ np.square(noise))[:, None]
         along = along * self._doubled
-        step, unknown, scale = posterior_step(
+        step, unknown, scale, kept = posterior_step(
             turned, curvature, along, self._variance, self._scales, self._weigh
         )
         if not self.C:
             self.C = self._matching_C(scale, float(curvature.mean()), along)
         self._unknown = self._loss_of(unknown, clip)
-        self._left = unknown + OF_A_STEP * step**2
+        self._note(step, kept, curvature, along)
         # What this gradient left unknown, and what the bend of the loss makes of its step.
         self._variance, self._scales = unknown + self._bent * step**2, LATER
         self._move(step)
         self.n_steps += 1
+
+    def _note(
+        self, step: np.ndarray, kept: np.ndarray, curvature: np.ndarray, noise: float | np.ndarray
+    ) -> None:
+        """Keep what the noise of a gradient and that of the Gram matrix did to a step."""
+        of_values = kept * (1.0 - self._alpha / curvature) / self._values[:, None]
+        bent = self._gram_noise**2 / 2.0 * ((step**2).sum(axis=0) + step**2)
+        added = (kept / curvature * noise) ** 2 + of_values**2 * bent
+        corrected = kept * self._parts[:, None]
+        self._moves.append(Move(self._vectors, corrected, added))
 
     def take(self, share: float, clip: float) -> None:
         """Release a gradient, and take the step that it asks for."""
@@ -317,8 +344,14 @@ class Steps(ABC):
         """The penalty that the shrinkage of the first step is like."""
 
     @abstractmethod
-    def variance(self) -> np.ndarray:
-        """Covariance of theta by the noise that the last step left, of shape (n_outputs, p, p) or (p, p)."""
+    def variance(self, theta: np.ndarray) -> np.ndarray:
+        """Covariance over the known noise, of shape (n_outputs, p, p) or (p, p): see `scatter`.
+
+        Parameters
+        ----------
+        theta : ndarray of the shape of ``theta``
+            After what came after the last round, which multiplied all coefficients by one factor.
+        """
 
 
 class Growth(Protocol):
