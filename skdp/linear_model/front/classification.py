@@ -26,7 +26,15 @@ from skdp.linear_model.front.scatter import (
     replaced,
 )
 from skdp.linear_model.front.shares import Shares
-from skdp.linear_model.front.steps import FIRST, Gram, Growth, Steps, largest_rows, released_gram
+from skdp.linear_model.front.steps import (
+    FIRST,
+    ROW_NORM,
+    Gram,
+    Growth,
+    Steps,
+    largest_rows,
+    released_gram,
+)
 from skdp.linear_model.parts.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -289,13 +297,26 @@ class _Steps(Steps):
         return factor * np.stack(found)
 
     def _agreement(self, theta: np.ndarray) -> np.ndarray:
-        """Curvature along the directions of the classes, over the one that steps assume, for normal scores."""
-        d = self.rows.n_features
+        """Part of the assumed curvature along the directions of the classes that clipped gradients have.
+
+        For normal scores, labels that follow their probabilities, and rows of typical length. A residual that is
+        longer than the clip keeps its length.
+        """
+        d, of = self.rows.n_features, self._of_classes
         scores = np.column_stack([np.zeros(len(theta)), theta]) if self._binary else theta
         spread = scores[:d].T @ self.gram[:d, :d] @ scores[:d]
         values, vectors = np.linalg.eigh(spread)
         normal = np.random.default_rng(0).normal(size=(N_SCORES, len(values)))
-        drawn = scores[-1] + normal * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
-        p = softmax(drawn, axis=1) @ self._of_classes
-        square = softmax(drawn, axis=1) @ self._of_classes**2
-        return np.asarray((square - p**2).mean(axis=0) / self._damped)
+        p = softmax(
+            scores[-1] + normal * np.sqrt(np.maximum(values, 0.0)) @ vectors.T, axis=1
+        )
+        bent = p[:, :, None] * (of - (p @ of)[:, None])  # derivatives of the residual, (scores, classes, q)
+        found = np.zeros(of.shape[1])
+        for label in range(len(of)):
+            residual = p - np.eye(len(of))[label]
+            size = np.linalg.norm(residual, axis=1, keepdims=True)
+            part, unit = np.minimum(1.0, self._clip / ROW_NORM / size), residual / size
+            along = np.einsum("nk,nkq->nq", unit, bent) * (part < 1.0)
+            moved = np.einsum("kq,nkq->nq", of, bent) - (unit @ of) * along
+            found += (p[:, label, None] * part * moved).mean(axis=0)
+        return np.asarray(found / self._damped)

@@ -88,13 +88,14 @@ def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]
 class Step(NamedTuple):
     """A step, of shape (n_directions, n_outputs), the variance that it left, and the mean of the scale t.
 
-    ``kept`` is the step's part of gradient / curvature.
+    ``kept`` is the step's part of gradient / curvature, and ``unsure`` the variance of the step over the scales t.
     """
 
     mean: np.ndarray
     unknown: np.ndarray
     scale: float
     kept: np.ndarray
+    unsure: np.ndarray
 
 
 def posterior_step(
@@ -126,8 +127,12 @@ def posterior_step(
     share = weight / weight.sum()
     weight = (share * scales)[:, None, None]
     factor = (weight * prior * curvature / spread).sum(axis=0)
+    each = scales[:, None, None] * prior * curvature / spread
+    unsure = (share[:, None, None] * (each - factor) ** 2).sum(axis=0)
     unknown = (weight * prior * noise**2 / spread).sum(axis=0)
-    return Step(factor * gradient, unknown, float(share @ scales), factor * curvature)
+    return Step(
+        factor * gradient, unknown, float(share @ scales), factor * curvature, unsure * gradient**2
+    )
 
 
 def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:
@@ -268,25 +273,30 @@ class Steps(ABC):
         if np.ndim(noise):
             along = np.sqrt((self._vectors**2).T @ np.square(noise))[:, None]
         along = along * self._doubled
-        step, unknown, scale, kept = posterior_step(
+        step, unknown, scale, kept, unsure = posterior_step(
             turned, curvature, along, self._variance, self._scales, self._weigh
         )
         if not self.C:
             self.C = self._matching_C(scale, float(curvature.mean()), along)
         self._unknown = self._loss_of(unknown, clip)
-        self._note(step, kept, curvature, along)
+        self._note(step, kept, unsure, curvature, along)
         # What this gradient left unknown, and what the bend of the loss makes of its step.
         self._variance, self._scales = unknown + self._bent * step**2, LATER
         self._move(step)
         self.n_steps += 1
 
     def _note(
-        self, step: np.ndarray, kept: np.ndarray, curvature: np.ndarray, noise: float | np.ndarray
+        self,
+        step: np.ndarray,
+        kept: np.ndarray,
+        unsure: np.ndarray,
+        curvature: np.ndarray,
+        noise: float | np.ndarray,
     ) -> None:
-        """Keep what the noise of a gradient and that of the Gram matrix did to a step."""
+        """Keep what the noise of a gradient and that of the Gram matrix did to a step (`scatter`)."""
         of_values = kept * (1.0 - self._alpha / curvature) / self._values[:, None]
         bent = self._gram_noise**2 / 2.0 * ((step**2).sum(axis=0) + step**2)
-        added = (kept / curvature * noise) ** 2 + of_values**2 * bent
+        added = (kept / curvature * noise) ** 2 + of_values**2 * bent + unsure
         corrected = kept * self._parts[:, None]
         self._moves.append(Move(self._vectors, corrected, added))
 
