@@ -1,13 +1,14 @@
 """Coverage of the bands of additive models' shapes, by simulation.
 
-    python tools/coverage_shapes.py [--draws 40] [--n 3000 8000 50000] [--epsilon .5 1 4] [--kind two three numbers]
-        [--table normal mixed shared] [--unit record group] [--interactions 0]
+    python tools/coverage_shapes.py [--draws 40] [--n 3000 8000 50000] [--epsilon .5 1 4] [--interactions 0]
+        [--kind two three numbers tails] [--table normal mixed shared] [--unit record group]
 
-For each setting one table is drawn, and fitted with many draws of the privacy noise. Draws with the same choice of
-functions and products are compared with their mean shape: how often a shape lies within 1.96 ``noise_std`` of it, at
-21 values of each column within two standard deviations, and the ratio of the root mean square distance from the mean
-to the one of ``noise_std``. Distances are divided by sqrt(1 - 1 / m), as the mean is one of m draws. Choices of
-fewer than `LEAST_DRAWS` draws are left out, and settings where most fits stayed a line.
+For each setting one table is drawn, and fitted with many draws of the privacy noise. Draws with the same choice
+of functions and products are compared with their mean shape: how often a shape lies within 1.96 ``noise_std`` of
+it, at 21 values of each column within two standard deviations, and the ratio of the root mean square distance
+from the mean to the one of ``noise_std``. Distances are divided by sqrt(1 - 1 / m), as the mean is one of m draws.
+Choices of fewer than `LEAST_DRAWS` draws are left out, and so are fits without known noise. Lines are compared as
+curves are.
 """
 
 import argparse
@@ -73,10 +74,13 @@ def shapes(table: str, kind: str, n: int, epsilon: float, unit: str, interaction
     points = np.clip(points, X.min(axis=0), X.max(axis=0)).T
     for draw in range(draws):
         model = cls(
-            epsilon=epsilon, delta=DELTA, interactions=interactions, unit=unit, random_state=draw, **options
+            epsilon=epsilon,
+            delta=DELTA,
+            interactions=interactions,
+            unit=unit,
+            random_state=draw,
+            **options,
         ).fit(X, y, **given)
-        if model.solver_ != "additive":
-            continue
         values, noise = [], []
         for at, shape in zip(points, model.shapes_, strict=True):
             if np.isnan(shape.noise_std).any():
@@ -113,7 +117,10 @@ def measure(found: list) -> tuple[int, np.ndarray, np.ndarray] | None:
 
 def main() -> None:
     """Print a line for each setting."""
-    for told in (UtilityWarning, PrivacyLeakWarning):  # noise is repeatable here, and nothing is private
+    for told in (
+        UtilityWarning,
+        PrivacyLeakWarning,
+    ):  # noise is repeatable here, and nothing is private
         warnings.simplefilter("ignore", told)
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=40)
@@ -134,12 +141,15 @@ def main() -> None:
         count, covered, ratio = measured
         means.append(covered.mean())
         print(
-            f"{kind:8s}{table:8s}n={n:<7d}epsilon={epsilon:<5g}{unit:7s}{count:3d} draws  covered {covered.mean():4.0%} "
-            f"(columns {covered.min():4.0%} to {covered.max():4.0%})  ratios {ratio.min():.2f} to {ratio.max():.2f}",
+            f"{kind:8s}{table:8s}n={n:<7d}epsilon={epsilon:<5g}{unit:7s}{count:3d} draws  "
+            f"covered {covered.mean():4.0%} (columns {covered.min():4.0%} to {covered.max():4.0%})  "
+            f"ratios {ratio.min():.2f} to {ratio.max():.2f}",
             flush=True,
         )
     low, middle, high = np.quantile(means, (0.05, 0.5, 0.95))
-    print(f"{len(means)} settings: covered {middle:.1%} (median), {low:.1%} to {high:.1%} (nine of ten)")
+    print(
+        f"{len(means)} settings: covered {middle:.1%} (median), {low:.1%} to {high:.1%} (nine of ten)"
+    )
 
 
 if __name__ == "__main__":

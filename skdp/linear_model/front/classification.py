@@ -120,7 +120,7 @@ def moment_classification(
             model.round(left * part)
     theta = model.theta
     if recalibration:
-        theta, model._slope_noise = replace(recalibration, records=model.rows).with_noise(theta)
+        theta, model.slope_noise = replace(recalibration, records=model.rows).with_noise(theta)
     elif last:
         theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
     doubt = (
@@ -189,7 +189,7 @@ class _Steps(Steps):
     """
 
     _bent = BENT
-    _slope_noise: float | None = None  # of a recalibration, over the slope
+    slope_noise: float | None = None  # of the slope of a recalibration, over the slope
 
     def __init__(
         self,
@@ -275,26 +275,21 @@ class _Steps(Steps):
 
     def variance(self, theta: np.ndarray) -> np.ndarray:
         """Of two classes the one of the second class's log odds."""
-        of = self._of_classes
-        share = self._agreement(theta)
-        along = covariances(self._moves, share)
+        of, agreement = self._of_classes, self._agreement(theta)
+        along = covariances(self._moves, agreement)
+        # Each class has its score; of two classes the log odds are twice the second one's.
         found = [np.tensordot(row**2, along, 1) for row in of]
-        if self._slope_noise is not None:
-            metric = self.gram.copy()
-            metric[-1], metric[:, -1] = 0.0, 0.0
-            coef = self._both(self.theta) @ of
-            if self._binary:
-                coef = coef / 2.0
-            coef[-1] = 0.0
-            parts = along_direction(along, coef, metric, self._damped * share)
+        if self.slope_noise is not None:
+            metric, coef = self.gram.copy(), self._both(self.theta) @ of
+            metric[-1], metric[:, -1], coef[-1] = 0.0, 0.0, 0.0
+            coef = coef / 2.0 if self._binary else coef
+            parts = along_direction(along, coef, metric, self._damped * agreement)
             found = [
-                replaced(each, row, coef, parts, self._slope_noise)
+                replaced(each, row, coef, parts, self.slope_noise)
                 for each, row in zip(found, of, strict=True)
             ]
         factor = common_factor(self.theta, theta) ** 2
-        if self._binary:  # log odds are the difference of the scores, whose noise is opposite
-            return np.asarray(4.0 * factor * found[1])
-        return factor * np.stack(found)
+        return np.asarray(4.0 * factor * found[1]) if self._binary else factor * np.stack(found)
 
     def _agreement(self, theta: np.ndarray) -> np.ndarray:
         """Part of the assumed curvature along the directions of the classes that clipped gradients have.
@@ -307,14 +302,14 @@ class _Steps(Steps):
         spread = scores[:d].T @ self.gram[:d, :d] @ scores[:d]
         values, vectors = np.linalg.eigh(spread)
         normal = np.random.default_rng(0).normal(size=(N_SCORES, len(values)))
-        p = softmax(
-            scores[-1] + normal * np.sqrt(np.maximum(values, 0.0)) @ vectors.T, axis=1
-        )
-        bent = p[:, :, None] * (of - (p @ of)[:, None])  # derivatives of the residual, (scores, classes, q)
+        p = softmax(scores[-1] + normal * np.sqrt(np.maximum(values, 0.0)) @ vectors.T, axis=1)
+        bent = p[:, :, None] * (
+            of - (p @ of)[:, None]
+        )  # derivatives of the residual, (scores, classes, q)
         found = np.zeros(of.shape[1])
         for label in range(len(of)):
             residual = p - np.eye(len(of))[label]
-            size = np.linalg.norm(residual, axis=1, keepdims=True)
+            size = np.maximum(np.linalg.norm(residual, axis=1, keepdims=True), 1e-300)
             part, unit = np.minimum(1.0, self._clip / ROW_NORM / size), residual / size
             along = np.einsum("nk,nkq->nq", unit, bent) * (part < 1.0)
             moved = np.einsum("kq,nkq->nq", of, bent) - (unit @ of) * along

@@ -199,7 +199,8 @@ class _Steps(Steps):
     """
 
     _bent, _squared = BENT, True
-    _factor, _factor_noise = 1.0, 0.0  # of all coefficients, after the last round, and its known noise
+    # Factor of all coefficients after the last round, its known noise, and the coefficients before.
+    _slope: tuple[float, float, np.ndarray] | None = None
 
     def __init__(
         self,
@@ -241,10 +242,10 @@ class _Steps(Steps):
         """Release the slope of the targets on the predictions, and shrink the coefficients that are too steep."""
         d, spread = self.rows.n_features, math.sqrt(max(self.signal()[0], 0.0))
         if spread:
-            factor, self._factor_noise = released_slope(
+            factor, noise = released_slope(
                 self.shares, self.rows, self.theta, share, spread, self.deviation
             )
-            self._factor = factor
+            self._slope = factor, noise, self.theta
             self.theta = np.append(factor * self.theta[:d], self.theta[d:])
 
     def round(self, share: float, *, first: bool = False, last: bool = False) -> None:
@@ -292,13 +293,16 @@ class _Steps(Steps):
     def variance(self, theta: np.ndarray) -> np.ndarray:
         """In squared units of the targets."""
         along, one = covariances(self._moves, np.ones(1)), np.ones(1)
-        coef, metric = self.theta[:, None] / self._factor, self.gram.copy()
+        if self._slope is None:
+            return np.asarray(along[0])
+        factor, noise, before = self._slope
+        coef, metric = before[:, None].copy(), self.gram.copy()
         coef[-1], metric[-1], metric[:, -1] = 0.0, 0.0, 0.0
+        # A factor below 1 is the released slope; else the coefficients keep the one of the steps.
+        is_released = factor < 1.0
         cross, own = along_direction(along, coef, metric, one)
-        if self._factor == 1.0:  # the slope of the steps themselves
-            cross, own = 0.0 * cross, 0.0
-        noise = self._factor_noise / self._factor
-        return self._factor**2 * replaced(along[0], one, coef, (cross, own), noise)
+        parts = is_released * factor**2 * cross, is_released * factor**2 * own
+        return replaced(factor**2 * along[0], one, coef, parts, noise)
 
 
 def _inside(clip: float) -> float:

@@ -24,7 +24,9 @@ NOISE, REACHES = 0.15, (2.5, 12.0)  # wanted of a slope; deviations beyond which
 # The coefficients are multiplied by the slope and so many standard deviations of its noise where this is below a
 # limit. It is there to prevent harm, and elsewhere its own error would cost more than it mends.
 SURELY, TOO_STEEP = 1.5, 0.9
-NORMAL = ndtri((np.arange(64) + 0.5) / 64)  # draws of a normal law
+NORMAL = ndtri(
+    (np.arange(64) + 0.5) / 64
+)  # equally likely values of a normal law, for the noise of a factor
 
 
 def slope_share(shares: Shares, records: PrivateRecords) -> float:
@@ -42,9 +44,9 @@ def released_slope(
     spread: float,
     deviation: float,
 ) -> tuple[float, float]:
-    """Release the moments of predictions and residuals; return a factor of the coefficients, 1 for most tables.
+    """Release the moments of predictions and residuals; return a factor of the coefficients, and its known noise.
 
-    Also the standard deviation of its known noise.
+    The factor is 1 for most tables.
 
     Parameters
     ----------
@@ -93,7 +95,7 @@ def _factor(matrix: np.ndarray, noise: float, scale: float) -> tuple[float, floa
     doubt = scale * noise / math.sqrt(2.0) / square
     most = max(slope + SURELY * doubt, 0.0)
     factor = most if most < TOO_STEEP else 1.0
-    # As far as other draws of the noise would move it from here.
+    # The noise of a factor that a rule chooses is how far other draws of the slope's noise move it.
     other = np.maximum(most + doubt * NORMAL, 0.0)
     other = np.where(other < TOO_STEEP, other, 1.0)
     return factor, float(np.sqrt(np.mean((other - factor) ** 2)))
