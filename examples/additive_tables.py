@@ -300,6 +300,26 @@ def named(series):
     return ", ".join(f"{name} {value:+.3f}" for name, value in items) or "none"
 
 
+def write_table(frame, names, path):
+    """Write means by table as CSV: epsilons and estimators side by side, as the documentation shows them."""
+    chosen = frame[frame.estimator.isin(names)]
+    table = chosen.pivot_table(
+        index=["task", "table", "rows", "columns"], columns=["epsilon", "estimator"], values="score"
+    )
+    epsilons = sorted(chosen.epsilon.unique())
+    table = table.reindex(columns=[(e, name) for e in epsilons for name in names]).reset_index()
+    words = {"DPLinear": "line", "DPAdditive": "curves", "DPEBM": "DP-EBM"}
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file, lineterminator="\n")
+        heads = [f"{words.get(name, name)}, {e:g}" for e in epsilons for name in names]
+        out.writerow(["table", "rows x columns", "score", *heads])
+        for row in table.itertuples(index=False):
+            task, name, rows, columns, *scores = row
+            kind = "AUC" if task == LABELS else "R2"
+            told = ["-" if np.isnan(v) else f"{v:.3f}" for v in scores]
+            out.writerow([name, f"{rows:,.0f} x {columns:.0f}", kind, *told])
+
+
 def verdict(text, value, wanted):
     """A line of the summary that says whether it is enough."""
     return f"  {text}: {value:+.4f}, wanted {wanted:+.4f}: {'yes' if value >= wanted else 'NO'}"
@@ -396,6 +416,8 @@ def summary(arguments):
     pd.set_option("display.width", 250, "display.max_rows", 500, "display.max_columns", 50)
     frame = read(arguments.file)
     line, additive, rival = arguments.line, arguments.additive, arguments.rival
+    if arguments.csv:
+        write_table(frame, (line, additive, rival), arguments.csv)
     for task, part in means(frame, (line, additive, rival)).groupby(level="task"):
         print(f"{'AUC' if task == LABELS else 'R2'}, means over splits and draws")
         print(part.droplevel("task").to_string(float_format="{:.3f}".format), "\n")
@@ -432,6 +454,7 @@ def main():
     sums.add_argument("--line", default="DPLinear")
     sums.add_argument("--additive", default="DPAdditive")
     sums.add_argument("--rival", default="DPEBM")
+    sums.add_argument("--csv", help="where to write the means by table")
     for command in (fits, sums):
         command.add_argument("file", help="tab-separated values")
     arguments = parser.parse_args()

@@ -3,16 +3,16 @@ Curves that can be drawn
 ========================
 
 Who sees a physician this year? A line in each of ten columns of the RAND Health Insurance Experiment (20,190
-person-years, bundled with skdp) misses what a curve shows: small children and old people go, and a small deductible
-deters as much as a large one. :class:`~skdp.linear_model.DPAdditiveClassifier` finds such curves under the same
+person-years, bundled with skdp) misses what curves show: small children and old people go, and a middle deductible deters
+more than a small or a large one. :class:`~skdp.linear_model.DPAdditiveClassifier` finds such curves under the same
 epsilon, and every part of the model can be drawn.
 """
 
 # %%
 # Lines and curves
 # ----------------
-# The columns are as they were recorded. The experiment's own logarithms of them are left out. Whole persons are
-# protected, and a quarter of them is the test part.
+# The columns are as they were recorded. The experiment's own logarithms of them are left out. What is public of their
+# ranges is declared. Whole persons are protected, and a quarter of them is the test part.
 
 import warnings
 
@@ -23,15 +23,17 @@ from sklearn.model_selection import GroupShuffleSplit
 from skdp import DPAdditiveClassifier, DPLogisticRegression
 from skdp.datasets import load_rand_hie
 
-COLUMNS = [
-    "coins", "income", "xage", "female", "educdec", "num", "mhi", "disea", "physlm", "mdeoff",
-]  # fmt: skip
+BOUNDS = {  # of what a questionnaire and the plans allow
+    "coins": (0, 100), "income": (0, 50_000), "xage": (0, 65), "female": (0, 1), "educdec": (0, 25),
+    "num": (1, 15), "mhi": (0, 100), "disea": (0, 60), "physlm": (0, 1), "mdeoff": (0, 1000),
+}  # fmt: skip
+COLUMNS = list(BOUNDS)
 hie = load_rand_hie(target="any_visit", as_frame=True)
 X, y, person = hie.data[COLUMNS], hie.target, hie.person
 part = GroupShuffleSplit(1, test_size=0.25, random_state=0).split(X, y, person)
 train, test = next(iter(part))
-settings = {"delta": 1e-6, "unit": "group", "classes": [0, 1], "accountant": False}
-warnings.simplefilter("ignore")  # on accountants, and on a split by scikit-learn
+settings = {"delta": 1e-6, "unit": "group", "classes": [0, 1], "feature_bounds": BOUNDS}
+warnings.simplefilter("ignore")  # on a split by scikit-learn
 
 
 def fitted(estimator, epsilon):
@@ -51,8 +53,7 @@ for epsilon in (1.0, 4.0, float("inf")):
 # What the picture says
 # ---------------------
 # A panel shows what one column adds to the log odds of a visit. The band is 1.96 standard deviations of the privacy
-# noise, which is known. It leaves out that these people are a sample. Beyond the grey border lie no values that the
-# fit saw: they count as the end of the window.
+# noise, which is known. It leaves out that these people are a sample. A value beyond the window counts as its end.
 
 models[4.0].plot_shapes()
 plt.show()
@@ -60,7 +61,7 @@ plt.show()
 # %%
 # The same with less budget, and without noise
 # --------------------------------------------
-# At epsilon 1 the curves that show are fewer, and their bands wider. What was not told from noise stays a line.
+# At epsilon 1 fewer curves may show, and their bands are wider. What was not told from noise stays a line.
 
 figure, axes = plt.subplots(1, 3, figsize=(12.6, 4.2), sharey=True, layout="constrained")
 for ax, column in zip(axes, ("xage", "mdeoff", "coins"), strict=True):

@@ -1,13 +1,14 @@
 """
-A line or a net?
-================
+A line, curves or a net?
+========================
 
-`DPLogisticRegression` and `DPLinearRegression` beside `DPMLPClassifier` and `DPMLPRegressor` on tables that no
-line fits: products of columns, rings, waves, moons, steps. Two more are controls that a line does fit,
-and the digits are pictures of 8 x 8 pixels. Where a line knows nothing, a net needs only enough records to be
-better. Where a line knows a part, a net must first learn that part from noisier steps.
+`DPLogisticRegression` and `DPLinearRegression` beside `DPAdditiveClassifier` and `DPAdditiveRegressor`, and beside
+`DPMLPClassifier` and `DPMLPRegressor`, on tables that no line fits: products of columns, rings, waves, moons, steps.
+Two more are controls that a line does fit, and the digits are pictures of 8 x 8 pixels. Where a line knows nothing, a
+net needs only enough records to be better. Where a line knows a part, a net must first learn that part from noisier
+steps; curves are added to the line where they show.
 
-All fits have their defaults. Both estimators have the nets' adjacency, zero-out, and delta = 1e-5, so that they
+All fits have their defaults. All estimators have the nets' adjacency, zero-out, and delta = 1e-5, so that they
 promise the same. The ranged net also knows the public range of each column (``input_range``), which then comes
 to [0, 1]; without it a net releases windows and brings columns to [-1, 1]. Scores are R2 and accuracy on 4,000
 rows that no fit saw (797 of the digits).
@@ -15,8 +16,8 @@ rows that no fit saw (797 of the digits).
 
 # %%
 # The figures read ``docs/tables/front_door/lines_or_nets.csv``. ``python examples/plot_lines_or_nets.py
-# --measure`` fits everything again, in half an hour of one core. ``--measure line`` fits the lines alone, in a
-# minute, and keeps the rows of the nets. Each seed draws a table and a noise of its own: 6 seeds up to
+# --measure`` fits everything again, in half an hour of one core. ``--measure line curves`` fits these alone, in some
+# minutes, and keeps the rows of the nets. Each seed draws a table and a noise of its own: 6 seeds up to
 # 1,000 records, 3 for 4,000, 2 for 16,000, one for 64,000.
 
 import csv
@@ -45,7 +46,7 @@ from skdp.privacy.accounting import gaussian_mu
 EPSILONS, DELTA, HELD_OUT = (0.5, 1.0, 4.0), 1e-5, 4000
 SEEDS = {250: 6, 1000: 6, 4000: 3, 16_000: 2, 64_000: 1}  # by the number of training rows
 HEAD = ["table", "columns", "measure", "rows", "epsilon", "model", "score", "standard error"]
-LINE, NET, RANGED = MODELS = ("line", "net", "ranged net")
+LINE, CURVES, NET, RANGED = MODELS = ("line", "curves", "net", "ranged net")
 
 
 # %%
@@ -139,13 +140,13 @@ def models(y, box, epsilon, seed, which):
     else:
         common = {"epsilon": epsilon, "delta": DELTA, "adjacency": "zero-out", "random_state": seed}
         common |= {} if labels is None else {"classes": labels.tolist()}
-        pair = (
-            (skdp.DPLinearRegression, skdp.DPMLPRegressor)
+        line, curves, net = (
+            (skdp.DPLinearRegression, skdp.DPAdditiveRegressor, skdp.DPMLPRegressor)
             if labels is None
-            else (skdp.DPLogisticRegression, skdp.DPMLPClassifier)
+            else (skdp.DPLogisticRegression, skdp.DPAdditiveClassifier, skdp.DPMLPClassifier)
         )
-        found = {LINE: pair[0](**common), NET: pair[1](**common)}
-        found[RANGED] = pair[1](input_range=box, **common)
+        found = {LINE: line(**common), CURVES: curves(**common), NET: net(**common)}
+        found[RANGED] = net(input_range=box, **common)
     return {name: model for name, model in found.items() if name in which}
 
 
@@ -223,10 +224,11 @@ if "--measure" in sys.argv:
     measure([name for name in MODELS if name in sys.argv] or MODELS, find_table())
 
 # %%
-# Score over the number of records. Dotted: the same kind of model by scikit-learn, without privacy.
+# Score over the number of records. Dotted: the same kind of model by scikit-learn, without privacy (it has no curves of
+# this kind).
 
 found = read(find_table())
-STYLES = {LINE: ("C1", "o"), NET: ("C0", "s"), RANGED: ("C2", "^")}
+STYLES = {LINE: ("C1", "o"), CURVES: ("C3", "D"), NET: ("C0", "s"), RANGED: ("C2", "^")}
 measures = {table: measure for table, measure, _, _ in found if measure != "log loss"}
 fig, axes = plt.subplots(
     len(EPSILONS), len(SHOWN), figsize=(13, 6.2), layout="constrained", sharex=True, sharey="col"
@@ -238,7 +240,7 @@ for row, epsilon in zip(axes, EPSILONS):
                 (epsilon, {"marker": marker, "markersize": 4}),
                 (math.inf, {"linestyle": ":"}),
             ):
-                cells = found[table, measures[table], shown, label]
+                cells = found.get((table, measures[table], shown, label), {})
                 ax.plot(list(cells), list(cells.values()), color=color, **look)
         ax.set_xscale("log")
         ax.set_ylim(max(ax.get_ylim()[0], -0.2), None)
@@ -249,7 +251,7 @@ for ax in axes[-1]:
     ax.set_xlabel("training rows")
 handles = [Line2D([], [], color=c, marker=m, markersize=4) for c, m in STYLES.values()]
 handles.append(Line2D([], [], color="0.4", linestyle=":"))
-fig.legend(handles, [*STYLES, "without privacy"], loc="outside upper right", ncols=4, frameon=False)
+fig.legend(handles, [*STYLES, "without privacy"], loc="outside upper right", ncols=5, frameon=False)
 plt.show()
 
 # %%

@@ -32,6 +32,7 @@ from skdp.exceptions import (
     UnsupportedAccounting,
     UtilityWarning,
 )
+from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.frank_wolfe import FrankWolfeFit
 from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
@@ -52,8 +53,11 @@ EXACT = {name: cls for name, cls in MODELS.items() if name not in PRIVATE}
 
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_model = pytest.mark.parametrize("name", sorted(MODELS))
+ADDITIVE = {name for name, cls in MODELS.items() if issubclass(cls, AdditiveFit)}
+each_additive = pytest.mark.parametrize("name", sorted(ADDITIVE))
 # Nets have no coefficients, and compute with dense blocks of rows: tests/nn/test_estimators.py has their shapes.
-each_linear = pytest.mark.parametrize("name", sorted(set(MODELS) - set(NETS)))
+# Additive models have curves beside their lines: tests/linear_model/additive/test_estimators.py has their shapes.
+each_linear = pytest.mark.parametrize("name", sorted(set(MODELS) - set(NETS) - ADDITIVE))
 # Sequences are cut or padded, so their tables have no columns with names and no width of their own.
 each_table = pytest.mark.parametrize("name", sorted(set(MODELS) - TEXT))
 each_private = pytest.mark.parametrize("name", sorted(PRIVATE))
@@ -95,7 +99,8 @@ def multi_class(name):
 
 
 each_multiclass = pytest.mark.parametrize(
-    "name", sorted(n for n in set(MODELS) - set(NETS) if classifies(n) and multi_class(n))
+    "name",
+    sorted(n for n in set(MODELS) - set(NETS) - ADDITIVE if classifies(n) and multi_class(n)),
 )
 
 
@@ -105,10 +110,25 @@ def twin(name, **params):
 
 
 def learned(model):
-    """The released numbers that predict: of a linear model its coefficients and intercepts."""
+    """The released numbers that predict: of a linear model its coefficients and intercepts.
+
+    Of an additive one without products also the coefficients of all functions, 0 for those that it does not have.
+    """
     if hasattr(model, "parameters_"):
         return model.parameters_
+    if hasattr(model, "linear_"):
+        return np.concatenate([*map(np.ravel, (model.linear_, model.intercept_)), curves(model)])
     return np.append(np.ravel(model.coef_), model.intercept_)
+
+
+def curves(model):
+    functions = np.zeros((model.n_features_in_, 4, np.size(model.intercept_)))
+    if model._curves is not None:
+        made = model._curves.expansion
+        assert made.size == made.owner.size
+        theta = model._curves.theta.reshape(made.size, functions.shape[-1])
+        functions[model._curves.columns[made.owner], made.order] = theta
+    return functions.ravel()
 
 
 def data(name, n=60, d=5, n_classes=2, seed=0):
@@ -239,8 +259,9 @@ def test_defaults_of_the_private_classes(name):
         adjacency="replace-one",
         unit="record",
     )
-    if name in NETS:  # an intercept is part of every net
+    if name in {*NETS, *ADDITIVE}:  # an intercept is part of every net, and of every sum of shapes
         del expected["fit_intercept"]
+    if name in NETS:
         expected["adjacency"] = "zero-out"
     params = ALL[name]().get_params()
     always = set(expected) & {"epsilon", "delta", "fit_intercept", "adjacency", "unit"}
@@ -268,7 +289,8 @@ def test_clone_and_set_params_round_trip(name):
 def test_fit_changes_no_parameter_and_no_input(name):
     X, y = data(name)
     S = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
-    sparse = [] if name in TEXT else [S]  # a sparse table holds counts, and no sequences
+    # A sparse table holds counts, and no sequences; additive models refuse it.
+    sparse = [] if name in TEXT | ADDITIVE else [S]
     for table in (X, np.asfortranarray(X), X.astype(np.float32), *sparse):
         model = make(name)
         params = repr(model.get_params())
@@ -385,7 +407,8 @@ def without_rows(model):
         return model
     state = report.__getstate__()
     rows = [*state["mechanisms"], *(state["sampled_plan"] or ())]
-    assert len(rows) <= 20
+    # An additive fit looks for curves and products, and then at the residuals and a Gram matrix again.
+    assert len(rows) <= (26 if hasattr(model, "linear_") else 20)
     for row in rows:
         assert len(row) <= 14
         assert {type(value) for value in row.values()} <= {str, bool, int, float}
@@ -499,6 +522,37 @@ def test_csr_is_never_densified(name, monkeypatch):
     model.predict(S)
     if name not in CENTERED:  # these centre dense columns, which CSR rows cannot be
         assert np.allclose(model.coef_, dense.coef_, rtol=1e-6, atol=1e-9)
+
+
+@each_additive
+def test_csr_is_refused_by_name_where_nothing_is_computed_of_it(name, monkeypatch):
+    X, y = data(name)
+    fitted = make(name).fit(X, y)
+    methods = ["predict", "score", "explain"]
+    methods += (
+        ["decision_function", "predict_proba", "predict_log_proba"] if classifies(name) else []
+    )
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a sparse matrix was densified")
+
+    for kind in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array):
+        S = kind(np.where(np.abs(X) > 0.8, X, 0.0))
+        with monkeypatch.context() as patched:
+            for method in ("toarray", "todense"):
+                patched.setattr(type(S), method, refuse)
+            accountant = skdp.BudgetAccountant(100.0, 1e-3, allow_seeded=True)
+            model = make(name, accountant=accountant)
+            with pytest.raises(
+                TypeError, match=rf"^{name} takes no sparse matrix.* or use DPL\w+R\w+,"
+            ):
+                model.fit(S, y)
+            assert accountant.spent() == (0.0, 0.0)
+            assert not hasattr(model, "n_features_in_")
+            for method in methods:
+                more = (y,) if method == "score" else ()
+                with pytest.raises(TypeError, match=rf"^{name} takes no sparse matrix"):
+                    getattr(fitted, method)(S, *more)
 
 
 @each_linear
@@ -814,6 +868,11 @@ def test_zero_out_uses_the_same_plan_with_a_zeroed_record(name):
         searches = [
             {**r, "count": 1} if r["purpose"] == "scale" else r for r in model.privacy_.mechanisms
         ]
+        if (
+            name in ADDITIVE
+        ):  # which columns get curves, and so what follows, is decided by the wide gradient
+            last = max(i for i, row in enumerate(searches) if row["purpose"] == "wide gradient")
+            searches = searches[: last + 1]
         return [[planned(row.get(k)) for k in keys] for row in searches]
 
     assert rows(a) == rows(b)

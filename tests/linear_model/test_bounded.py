@@ -20,7 +20,8 @@ from skdp.multiparty.frame import MultipartyRegressor
 from skdp.nn.frame import NetFit
 
 ALL = dict(skdp.all_estimators())
-# `DPLinearRegression` also cuts its columns: tests/linear_model/test_harm.py has it.
+# Front doors also cut their columns: tests/linear_model/test_harm.py has `DPLinearRegression`, and
+# tests/linear_model/additive/test_estimators.py the additive one.
 BOUNDED = [
     name
     for name, cls in ALL.items()
@@ -58,11 +59,14 @@ def fitted(name, y=Y, X=X, **params):
 
 
 def test_every_private_regressor_has_bounds():
-    """All but the exact ones, and `DPLinearRegression`, whose file says what its bounds are."""
+    """All but the exact ones; of front doors other files say what their bounds are."""
     models = {name for name, cls in ALL.items() if is_regressor(cls())}
     models -= {name for name in models if issubclass(ALL[name], NetFit)}
     exact = {name for name in models if "epsilon" not in inspect.signature(ALL[name]).parameters}
-    assert models - exact - {"DPLinearRegression"} <= set(BOUNDED)
+    front = {name for name in models if issubclass(ALL[name], FrontDoor)}
+    assert front == {"DPAdditiveRegressor", "DPLinearRegression"}
+    assert all(issubclass(ALL[name], BoundedPredictions) for name in front)
+    assert models - exact - front <= set(BOUNDED)
     assert not exact & set(BOUNDED)
     assert len(OF_OWNERS) >= 7
     assert len(OF_RANGES) >= 2

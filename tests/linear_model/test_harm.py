@@ -369,6 +369,13 @@ def test_the_slope_of_steep_predictions():
     assert found == pytest.approx(np.sqrt(np.mean((other - factor) ** 2)), rel=0.1)
 
 
+def test_predictions_that_are_all_the_same_have_no_slope():
+    """Without noise their variance is exactly 0: a fit of one record once divided by it."""
+    assert slopes._factor(np.diag([0.0, 1.0, 1.0]), 0.0, 1.0) == 1.0
+    model = regressor(epsilon=math.inf).fit([[1.0, 2.0]], [3.0])
+    assert np.isfinite(model.predict([[5.0, 0.0]])).all()
+
+
 def test_a_zoom_stays_within_public_ends():
     r = np.random.default_rng(0)
     X = np.column_stack([r.uniform(18, 65, 3000), r.normal(size=3000), r.random(3000) < 0.3])

@@ -5,7 +5,6 @@ import math
 from skdp._docs import document
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
-from skdp.linear_model.front import classification, regression
 from skdp.linear_model.front.estimators import FrontClassifier, FrontRegressor
 
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
@@ -60,22 +59,22 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
     2. a wide gradient asks every column that has not just two values for 2 or 4 smooth functions as well: cosines
        of the standardized column, cut at 2.5 standard deviations and flat beyond, orthogonal to a constant and to
        the line under a normal law with 5 % uniform;
-    3. columns of which this gradient shows more than its known noise get 1, 2 or 4 functions;
+    3. columns that have a curve with a probability of 1/4 or more, given this gradient and its known noise, get 1,
+       2 or 4 functions;
     4. where units times mu are at least 1000, products of the 8 columns with the largest coefficients are asked
-    for
-       and chosen in the same way;
+       for and chosen in the same way;
     5. a Gram matrix of what was chosen and a last gradient fit all together.
 
-    Public rules leave a fit to the linear estimator: units times mu below 250, or (d + 1)^1.5 / (n mu) above
+    Public rules leave a fit to the linear estimator: units times mu below 125, or (d + 1)^1.5 / (n mu) above
     .15. So do released numbers: where every column has two values, or where one class has nearly all records.
 
     **Privacy.** Besides the releases of `DPLogisticRegression`: the wide gradient and the one of the products are
-    mean gradients, clipped to a norm G: they move by at most 2 G / n when a record is replaced, by G / n under
-    zero-out and add-remove. The Gram matrices are those of rows scaled down to norm C: sqrt(2) C^2, or C^2. Both
-    hold whatever the features of a row are, because these are functions of that row and of public or released
-    numbers alone. A group contributes the mean over its rows. Which releases follow is decided by earlier ones,
-    and shares of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes, their noise, monotone
-    shapes and explanations are post-processing.
+    mean gradients with Gaussian noise [Balle2018]_, clipped to a norm G: they move by at most 2 G / n when a
+    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are those of rows scaled down to
+    norm C: sqrt(2) C^2, or C^2. Both hold whatever the features of a row are, because these are functions of that
+    row and of public or released numbers alone. A group contributes the mean over its rows. Which releases follow
+    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes,
+    their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
 
@@ -98,7 +97,6 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
     l1_ratio = 0.0
     _linear_estimator = "DPLogisticRegression"
     _parts = OF_CLASSES
-    _of_moments = classification.MOMENTS
 
     def __init__(
         self,
@@ -183,12 +181,12 @@ class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
     line before the wide one, and two come last.
 
     **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the one of the products are
-    mean gradients, clipped to a norm G: they move by at most 2 G / n when a record is replaced, by G / n under
-    zero-out and add-remove. The Gram matrices are those of rows scaled down to norm C: sqrt(2) C^2, or C^2. Both
-    hold whatever the features of a row are, because these are functions of that row and of public or released
-    numbers alone. A group contributes the mean over its rows. Which releases follow is decided by earlier ones,
-    and shares of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes, their noise, monotone
-    shapes and explanations are post-processing.
+    mean gradients with Gaussian noise [Balle2018]_, clipped to a norm G: they move by at most 2 G / n when a
+    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are those of rows scaled down to
+    norm C: sqrt(2) C^2, or C^2. Both hold whatever the features of a row are, because these are functions of that
+    row and of public or released numbers alone. A group contributes the mean over its rows. Which releases follow
+    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes,
+    their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
 
@@ -210,7 +208,6 @@ class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
 
     _linear_estimator = "DPLinearRegression"
     _parts = OF_NUMBERS
-    _of_moments = regression.MOMENTS
 
     def __init__(
         self,

@@ -26,9 +26,10 @@ from skdp.privacy import N_FUNCTIONS, PrivacySession, PublicShape, accounting
 __all__ = ["AdditiveFit"]
 
 NO_CSR = (
-    "{name} takes no sparse matrix: smooth functions of a column are not 0 where the column is. Give X.toarray(), "
-    "or use {linear}, which takes CSR matrices"
+    "{name} takes no sparse matrix: smooth functions of a column are not 0 where the column is. Give a NumPy "
+    "array, such as X.toarray(), or use {linear}, which takes CSR matrices"
 )
+ONLY_A_CONSTANT = "too little was found for more than a constant"
 
 
 class AdditiveFit(Inspectable, FrontDoor):
@@ -43,8 +44,7 @@ class AdditiveFit(Inspectable, FrontDoor):
     intercept_: Any
     reason_: str
     _linear_estimator: str  # name of the linear estimator that takes sparse matrices
-    _parts: Parts
-    _of_moments: float  # share of mu^2 with which the columns' moments are released
+    _parts: tuple[Parts, Parts]
     _free_if_none = FrontDoor._free_if_none | {"monotone", "categories"}
 
     def __sklearn_tags__(self) -> Any:
@@ -96,7 +96,7 @@ class AdditiveFit(Inspectable, FrontDoor):
         mass = problem.records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
         levels_of, levels = self._categories(problem)
         return CurveSearch(
-            mass, self._parts, self._of_moments, int(self.interactions), levels_of, levels,
+            mass, self._parts, int(self.interactions), levels_of, levels,
             np.flatnonzero(self._signs(problem)), self._line_reason(problem.records.shape),
         )  # fmt: skip
 
@@ -107,7 +107,7 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         found = super().solve(session, problem)
-        reason = self._line_reason(problem.records.shape)
+        reason = self._line_reason(problem.records.shape) or ONLY_A_CONSTANT
         attributes: dict[str, Any] = {"reason_": reason, "_curves": None, **found.attributes}
         theta, signs = found.theta, self._signs(problem)
         if signs.any():

@@ -1,10 +1,10 @@
 """The search for curves: which columns of a fit get smooth functions, which pairs get products.
 
 The method is ours. The rounds of the automatic solver (`skdp.linear_model.front`) fit a line first. Then one wide
-gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of it
-is more than noise get 1, 2 or 4 of them. Where units are many, products of the columns with the largest effects
-are asked for in the same way. The rounds that are left fit all that was chosen together, along a Gram matrix of
-it.
+gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of
+it is more than noise get 1, 2 or 4 of them: the more columns show a curve, the less evidence each needs. Where
+units are many, products of the columns with the largest effects are asked for in the same way. The rounds that are
+left fit all that was chosen together, along a Gram matrix of it.
 
 Privacy
 -------
@@ -25,24 +25,28 @@ import numpy as np
 from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.evidence import log_bayes_factors, of_functions, probabilities
 from skdp.linear_model.front.columns import Columns
-from skdp.linear_model.front.steps import Steps, released_gram
+from skdp.linear_model.front.steps import Gram, Steps, released_gram
 from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
 
 __all__ = ["OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_line"]
 
-# Chosen on inner splits of the training parts of the suite and on generated tables
-# (`examples/additive_tables.py`). Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above
-# which: the noise of a Gram matrix against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of
-# squared frequencies) leaves of n mu.
-LEAST_MASS, MOST_NOISE = 250.0, 0.15
-MANY_MASS, PAIRS_MASS = 1500.0, 1000.0  # the same, for more than 2 functions, and for products
+# All chosen on inner splits of the training parts of the suite, and on generated tables
+# (`examples/additive_tables.py`).
+# Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above which: the noise of a Gram
+# matrix against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of squared frequencies)
+# leaves of n mu. K classes have K - 1 scores, and each needs the least mass.
+LEAST_MASS, MOST_NOISE = 125.0, 0.15
+MANY_MASS = 1000.0  # the same, for more than 2 functions of a column, and for products
 FEW_FUNCTIONS = 2
 # Factors of the functions in the wide gradient, where a line's feature has 1.
 WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
-LEVEL_WEIGHT = 0.7  # factor of a one-hot in the wide gradient
+# Mean square that the one-hots of a column have together, in the wide gradient and later, where a line's feature
+# has 1; and their factor, as one of them is 1 in each row.
+OF_LEVELS = 6.0
+LEVEL_WEIGHT = math.sqrt(OF_LEVELS)
 COUNTS = {1: 0.6, 2: 0.25, 4: 0.15}  # numbers of functions that a curve may get, and how likely
-# Probability of a curve, or of a product, from which it is fitted. What noise leaves is shrunk by the steps, so a
-# false one costs less than a missing one.
+# Probability of a curve, or of a product, from which it is fitted. Steps shrink the coefficients of a false one,
+# so it costs less than a missing one.
 LIKELY = 0.25
 TOP = 8  # columns whose products are looked at
 # Parts of the steps' budget: for products, and for a Gram matrix of more features.
@@ -71,8 +75,12 @@ class Parts:
     last: tuple[float, ...]
 
 
-OF_CLASSES = Parts((0.25,), 0.3, (1.0,))
-OF_NUMBERS = Parts((0.12, 0.12), 0.25, (0.45, 0.55))
+# Below `MANY_MASS`, where more is lost by curves that are not seen than by noise of the last rounds; and above.
+OF_CLASSES = Parts((0.18,), 0.42, (1.0,)), Parts((0.25,), 0.3, (1.0,))
+OF_NUMBERS = (
+    Parts((0.1, 0.1), 0.35, (0.45, 0.55)),
+    Parts((0.12, 0.12), 0.25, (0.45, 0.55)),
+)
 
 
 def reason_for_a_line(shape: PublicShape, epsilon: float, delta: float) -> str:
@@ -83,10 +91,11 @@ def reason_for_a_line(shape: PublicShape, epsilon: float, delta: float) -> str:
     return too_little("n mu", mass, shape.n_features)
 
 
-def too_little(name: str, mass: float, n_columns: int) -> str:
+def too_little(name: str, mass: float, n_columns: int, n_scores: int = 1) -> str:
     """Why a mass of this name is too little for curves; empty where it is enough."""
-    if mass < LEAST_MASS:
-        return f"{name} = {mass:.3g} is below {LEAST_MASS:g}: curves could not be told from noise"
+    least = LEAST_MASS * n_scores
+    if mass < least:
+        return f"{name} = {mass:.3g} is below {least:g}: curves could not be told from noise"
     noise = (n_columns + 1) ** 1.5 / mass
     if noise > MOST_NOISE:
         return f"(d + 1)^1.5 / ({name}) = {noise:.2g} is above {MOST_NOISE:g}: too many columns"
@@ -101,9 +110,8 @@ class CurveSearch:
     ----------
     mass : float
         Units times mu.
-    parts : Parts
-    moments : float
-        Share of mu^2 with which the columns' moments are released.
+    parts : tuple of (Parts, Parts)
+        Where units are few, and where they are many.
     n_interactions : int
         Most products; 0 asks for none.
     levels_of, levels : ndarray
@@ -118,8 +126,7 @@ class CurveSearch:
     """
 
     mass: float
-    parts: Parts
-    moments: float
+    parts: tuple[Parts, Parts]
     n_interactions: int
     levels_of: np.ndarray
     levels: np.ndarray
@@ -141,17 +148,17 @@ class CurveSearch:
         """Whether curves are looked for: not for columns of two values, nor where a class is rare."""
         d = columns.seen.size
         self._expansion = Expansion.make(np.zeros(d, dtype=np.int64))
-        self._effective = self.mass
+        self._effective, n_scores = self.mass, 1
         if frequency is not None:
+            n_scores = frequency.size - 1
             kept = min(1.0, 2.0 * (1.0 - float(frequency @ frequency)))
             self._effective = self.mass * kept
-        noise = math.sqrt(2.0) * (0.1 * d + 1.0) / (self.mass * math.sqrt(self.moments))
         seen = np.isfinite(columns.reach[columns.seen])
         place = {int(column): j for j, column in enumerate(columns.seen) if seen[j]}
         known = np.array([int(column) in place for column in self.levels_of], dtype=bool)
         self._levels_of = np.array([place[int(c)] for c in self.levels_of[known]], dtype=np.int64)
         self._levels = self.levels[known]
-        self._curved = np.flatnonzero(seen & ~two_valued(columns, noise))
+        self._curved = np.flatnonzero(seen & ~two_valued(columns))
         self._curved = np.setdiff1d(self._curved, self._levels_of)
         self._alone = np.array([place[int(c)] for c in self.alone if int(c) in place], dtype=int)
         if self.reason:
@@ -160,33 +167,36 @@ class CurveSearch:
             self.reason = "every column that was seen has two values"
         else:
             effective = "n mu times 2 (1 - sum of squared class frequencies)"
-            self.reason = too_little(effective, self._effective, d)
+            self.reason = too_little(effective, self._effective, d, n_scores)
         return not self.reason
 
     # ---------------------------------------------------------------- the rounds
 
     def run(self, steps: Steps, share: float) -> None:
         """Spend the share: rounds of the line, the wide gradient, products, rounds of all."""
-        parts, self._ran = self.parts, True
-        # Weights follow from the lengths of the lines' rows: those of added features are bounded.
+        parts, self._ran = self.parts[self._effective >= MANY_MASS], True
+        # In looks rows weigh as in rounds of the line: added features are bounded, and a pass is saved.
         self._lines, self._weighted = steps.rows, steps.weighted
         for i, part in enumerate(parts.first):
             steps.round(share * part, first=i == 0)
         rest = 1.0 - math.fsum(parts.first) - parts.look
-        grown = self._look(steps, share * parts.look, share * GRAM)
-        rest -= GRAM * grown
-        if self._effective >= PAIRS_MASS and self.n_interactions:
+        self._look(steps, share * parts.look)
+        if self._effective >= MANY_MASS and self.n_interactions:
             pairs = self._candidates(steps.theta)
             if len(pairs):
-                grown = self._look_at_pairs(steps, pairs, share * PAIRS, share * GRAM)
-                rest -= PAIRS + GRAM * grown
+                self._look_at_pairs(steps, pairs, share * PAIRS)
+                rest -= PAIRS
+        if self._expansion.size:
+            gram = released_gram(steps.shares, steps.rows, share * GRAM, steps.squares)
+            steps.grow(steps.rows, gram, steps.squares)
+            rest -= GRAM
         for i, part in enumerate(parts.last):
             steps.round(share * rest * part, last=i == len(parts.last) - 1)
         if not self._expansion.size:
             self.reason = "no column showed more than a line"
 
-    def _look(self, steps: Steps, share: float, of_gram: float) -> bool:
-        """Release the wide gradient, choose, and take the step that it asks for; say whether rows grew."""
+    def _look(self, steps: Steps, share: float) -> None:
+        """Release the wide gradient, choose, and take the step that it asks for."""
         lines, curved = steps.rows, self._curved
         d, k = lines.n_features, N_FUNCTIONS if self._effective >= MANY_MASS else FEW_FUNCTIONS
         counts = np.zeros(d, dtype=np.int64)
@@ -194,38 +204,39 @@ class CurveSearch:
         wide = Expansion.make(counts, (), WEIGHTS, self._levels_of, self._levels, LEVEL_WEIGHT)
         coded = np.unique(self._levels_of)
         w = WEIGHTS[:k]
-        square = d + 1 + curved.size * float(w @ w) + coded.size * LEVEL_WEIGHT**2
+        square = d + 1 + curved.size * float(w @ w) + coded.size * OF_LEVELS
         part, clip = steps.before_a_look(share)
         rows = self._weighted.expanded(wide)
         gradient, noise = steps.ask(rows, part, square, clip, purpose="wide gradient")
         along, variance = steps.outputs(gradient), steps.spread / lines.n_units
         added = noise * steps.doubled
         n_smooth = curved.size * k
-        block = along[d : d + n_smooth].reshape(curved.size, k, -1)
+        block = along[d : d + n_smooth].reshape(curved.size, k, along.shape[1])
         sd = np.sqrt(added**2 + w[:, None] ** 2 * variance)  # of the noise and of the sample
         share_of = (w / sd.mean(axis=1)) ** 2
         factors, best = of_functions(block / sd, share_of / share_of[0], COUNTS)
         of_levels = along[d + n_smooth : -1]
         for column in coded:
             own = self._levels_of == column
-            sd = np.sqrt(added**2 + LEVEL_WEIGHT**2 * variance / own.sum())
+            sd = np.sqrt(added**2 + OF_LEVELS * variance / own.sum())
             z = (of_levels[own] / sd)[None]
             factors = np.append(factors, log_bayes_factors(z, np.ones(own.sum())))
         is_shown = np.zeros(d, dtype=bool)
         is_shown[np.append(curved, coded)] = probabilities(factors) > LIKELY
         counts[curved] = np.where(is_shown[curved], best, 0)
         kept = is_shown[self._levels_of]
-        found = Expansion.make(counts, (), 1.0, self._levels_of[kept], self._levels[kept])
+        found = Expansion.make(
+            counts, (), 1.0, self._levels_of[kept], self._levels[kept], LEVEL_WEIGHT
+        )
         # Entries of what was not chosen are dropped, the others are divided by their factors.
         chosen = wide.order < counts[wide.owner]
         ratio = 1.0 / np.concatenate(
-            [np.ones(d), WEIGHTS[wide.order[chosen]], np.full(kept.sum(), LEVEL_WEIGHT), [1.0]]
+            [np.ones(d), WEIGHTS[wide.order[chosen]], np.ones(kept.sum() + 1)]
         )
         place = np.concatenate([np.ones(d, bool), chosen, kept, [True]])
         gradient = (gradient[place].T * ratio).T
-        self._grow(steps, found, of_gram)
+        self._grow(steps, found)
         steps.step(gradient, noise * ratio, clip)
-        return found.size > 0
 
     def _candidates(self, theta: np.ndarray) -> np.ndarray:
         """All pairs of the columns with the largest coefficients, of the line and of their functions together."""
@@ -237,10 +248,10 @@ class CurveSearch:
         size[np.unique(self._levels_of)] = -1.0  # a product of codes means nothing
         top = np.argsort(-size, kind="stable")[:TOP]
         top = np.sort(top[size[top] >= 0.0])
-        return np.array([(a, b) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
+        return np.array([(b, a) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
 
-    def _look_at_pairs(self, steps: Steps, pairs: np.ndarray, share: float, of_gram: float) -> bool:
-        """Release a gradient of products, and keep those that show; say whether rows grew."""
+    def _look_at_pairs(self, steps: Steps, pairs: np.ndarray, share: float) -> None:
+        """Release a gradient of products, and keep those that show."""
         lines, old = steps.rows, self._expansion
         first = lines.n_features
         every = _with_pairs(old, pairs)
@@ -255,14 +266,22 @@ class CurveSearch:
         best = np.argsort(-shown, kind="stable")[: self.n_interactions]
         best = np.sort(best[shown[best] > LIKELY])
         if best.size:
-            self._grow(steps, _with_pairs(old, pairs[best]), of_gram)
-        return best.size > 0
+            self._grow(steps, _with_pairs(old, pairs[best]))
 
-    def _grow(self, steps: Steps, found: Expansion, of_gram: float) -> None:
-        """Go on with these features and a Gram matrix of them; with the present ones where there are no more."""
+    def _grow(self, steps: Steps, found: Expansion) -> None:
+        """Go on with these features, along the Gram matrix that is expected of them until one is released."""
         if found.size > self._expansion.size:
-            rows, weighted = self._lines.expanded(found), self._weighted.expanded(found)
-            steps.grow(rows, weighted, released_gram(steps.shares, rows, of_gram))
+            rows, old = self._lines.expanded(found), len(steps.gram) - 1
+            squares = np.ones(rows.n_parameters)
+            squares[level_places(found)] = OF_LEVELS / np.bincount(found.levels_of)[found.levels_of]
+            gram = np.diag(
+                squares
+            )  # added features are orthonormal under the public law of a column
+            gram[:old, :old], gram[-1, :old], gram[:old, -1] = (
+                steps.gram[:-1, :-1], steps.gram[-1, :-1], steps.gram[:-1, -1],
+            )  # fmt: skip
+            gram[-1, -1] = steps.gram[-1, -1]
+            steps.grow(rows, Gram(gram, steps.gram_noise, np.ones(len(gram))), squares)
         self._expansion = found
 
     # ---------------------------------------------------------------- after the last round
@@ -273,9 +292,12 @@ class CurveSearch:
         """The line's parameters, and the curves as a fitted attribute."""
         found, d = self._expansion, columns.seen.size
         (center, scale), place = columns.scaled(), columns.seen
+        unit = np.ones(len(theta))  # one-hots are 1 from now on
+        unit[level_places(found)] = LEVEL_WEIGHT
+        found = Expansion.make(found.counts, found.pairs, 1.0, found.levels_of, found.levels)
         curves = Curves(
-            place, center, scale, columns.low[place], columns.high[place], found, theta[d:-1],
-            steps.variance(theta),
+            place, center, scale, columns.low[place], columns.high[place], found,
+            (theta.T * unit).T[d:-1], np.outer(unit, unit) * steps.variance(theta),
         )  # fmt: skip
         attributes: dict[str, Any] = {"reason_": self.reason, "_curves": curves}
         if self._ran:
@@ -284,23 +306,26 @@ class CurveSearch:
 
 
 def _with_pairs(found: Expansion, pairs: np.ndarray) -> Expansion:
-    return Expansion.make(found.counts, pairs, 1.0, found.levels_of, found.levels)
+    return Expansion.make(
+        found.counts, pairs, 1.0, found.levels_of, found.levels, found.level_weight
+    )
 
 
-def two_valued(columns: Columns, noise: float) -> np.ndarray:
+def level_places(found: Expansion) -> slice:
+    """Where the one-hots stand in a row."""
+    first = len(found.counts) + found.owner.size
+    return slice(first, first + found.levels.size)
+
+
+def two_valued(columns: Columns) -> np.ndarray:
     """Which of the seen columns look as if they had two values: 0 and 1, or the ends of their window.
 
-    Of u = (x - center) / reach the mean square is then a function of the mean.
-
-    Parameters
-    ----------
-    noise : float
-        Of a released mean square, and of a mean.
+    Of u = (x - center) / reach the mean square is then a function of the mean, up to the noise of both.
     """
     j = columns.seen
     mean, square = columns.mean[j], columns.deviation[j] ** 2 + columns.mean[j] ** 2
     is_unit = (columns.reach[j] == UNIT_REACH) & (columns.center[j] == 0.0)
-    far = TWO_VALUED + SURELY * noise
+    far = TWO_VALUED + SURELY * columns.noise
     of_zero_and_one = is_unit & (np.abs(square - mean / UNIT_REACH) < far)
     # Columns that were taken as standardized have these moments by decree, not by a release.
     released = (mean != 0.0) | (columns.deviation[j] != 1.0)

@@ -56,6 +56,7 @@ CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released
 # Elsewhere that costs the gradients more than it mends, and the intercepts alone are corrected.
 CLEAN, MANY = 0.2, 700.0
 N_SCORES = 512  # normal scores in the curvature of a finished model: an error of some 3 %
+SLOPE_DOUBT = 0.5  # of that slope where rows have grown, over the slope
 BENT = 0.3  # part of a squared step that the next gradient is expected to correct
 
 
@@ -112,6 +113,8 @@ def moment_classification(
     kept = np.arange(rows.n_features)
     if growth is not None and growth.begins(columns, frequency):
         growth.run(model, left)
+        if recalibration:
+            recalibration = replace(recalibration, slope_doubt=SLOPE_DOUBT)
     else:
         model.round(left * ROUNDS[0], first=True)
         kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)

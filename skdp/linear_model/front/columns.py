@@ -70,6 +70,8 @@ class Columns:
         Ends to which values are clipped, in the fit and in predictions.
     is_centered : bool
         Whether columns are centred: not without an intercept, and not for CSR rows.
+    noise : float
+        Standard deviation of the noise of a released mean square of u.
     """
 
     center: np.ndarray
@@ -79,6 +81,7 @@ class Columns:
     low: np.ndarray
     high: np.ndarray
     is_centered: bool
+    noise: float = 0.0
 
     @property
     def seen(self) -> np.ndarray:
@@ -186,6 +189,7 @@ def standardize(
         return columns
     seen = columns.seen
     variance, noise, square = _moments(shares, records, columns, seen, of_moments, centered)
+    columns.noise = noise
     taken = _taken_as_standardized(columns, found) if centered else np.zeros(d, dtype=bool)
     columns.reach[~taken & found.is_doubtful(square)] = np.inf
     if centered:

@@ -41,8 +41,9 @@ SOLVERS = ("auto", "moments", "ight", "lssgd")
 AUTOMATIC = "auto"  # the C whose shrinkage is chosen with Stein's risk
 C_NEEDS_MOMENTS = (
     "C='auto' is for solver='moments', and this fit takes solver={!r}, whose steps are not shrunk: give C as a "
-    "number, or solver='moments'"
+    "number{}"
 )
+OR_MOMENTS = ", or give solver='moments'"
 LARGEST_STEP = 0.35  # part of mu^2 that no release of the method of moments exceeds after the first
 LARGEST_MEAN = 0.75  # and of a regression that releases a constant only
 
@@ -64,7 +65,7 @@ class FrontDoor(LinearFit):
         check_choice("solver", self.solver, SOLVERS)
         check_number("C", self.C, Real, low=0, strict=True, word=AUTOMATIC)
         if self.C == AUTOMATIC and self.solver not in ("auto", "moments"):
-            raise ValueError(C_NEEDS_MOMENTS.format(self.solver))
+            raise ValueError(C_NEEDS_MOMENTS.format(self.solver, OR_MOMENTS))
         check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
         check_feature_bounds(self.feature_bounds)
 
@@ -154,13 +155,14 @@ class FrontDoor(LinearFit):
     def _solved_by_specialist(
         self, solver: str, session: PrivacySession, problem: Problem
     ) -> Solution:
+        hint = OR_MOMENTS if "solver" in self.get_params(deep=False) else ""
         if self.feature_bounds is not None:
             raise ValueError(
                 f"feature_bounds is for solver='moments', and this fit takes solver={solver!r}, which does not "
-                "scale columns: leave feature_bounds out, or give solver='moments'"
+                f"scale columns: leave feature_bounds out{hint}"
             )
         if self.C == AUTOMATIC:
-            raise ValueError(C_NEEDS_MOMENTS.format(solver))
+            raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
         specialist, d = self._specialist(solver, problem), problem.records.n_features
         found = specialist.solve(session, problem)
         more = self._of_specialist(specialist, found)

@@ -47,19 +47,24 @@ class Gram(NamedTuple):
     parts: np.ndarray
 
 
-def released_gram(shares: Shares, rows: PrivateRecords, share: float) -> Gram:
+def released_gram(
+    shares: Shares, rows: PrivateRecords, share: float, squares: np.ndarray | None = None
+) -> Gram:
     """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
 
-    Columns are standardized, so the matrix is shrunk towards the identity first.
+    Columns are standardized, so the matrix is shrunk first: towards the identity, or towards the diagonal matrix
+    of the mean squares that are expected of the features.
     """
     session, p, n = shares.session, rows.n_parameters, rows.n_units
-    norm = math.sqrt(ROW_NORM**2 * p - rows.fit_intercept)
+    squares = np.ones(p) if squares is None else squares
+    norm = math.sqrt(ROW_NORM**2 * float(squares.sum()) - rows.fit_intercept)
     moment = rows.second_moment(norm, 1.0, adjacency=session.adjacency, target_weight=0.0)
     plan = shares.plan(share, "Gram matrix")
     released = session.gaussian(moment, plan)[:p, :p] / n
     noise = session.noise_std(moment, plan) / n
-    shrunk, left = towards_identity(0.5 * (released + released.T), noise)
-    values, vectors = np.linalg.eigh(shrunk)
+    other = np.diag(squares - 1.0)
+    shrunk, left = towards_identity(0.5 * (released + released.T) - other, noise)
+    values, vectors = np.linalg.eigh(shrunk + other)
     ridge = FLOOR * left * math.sqrt(2 * p)
     lifted = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
     matrix = np.asarray(vectors * lifted @ vectors.T)
@@ -153,10 +158,12 @@ class Steps(ABC):
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
     rows : PrivateRecords
         Standardized; the intercept's feature is 1.
-    weighted : PrivateRecords
-        The same rows, of which long ones weigh less.
     gram : ndarray of shape (n_parameters, n_parameters)
-        Released, positive definite.
+        Released, positive definite; entries of features without a released one are expected ones.
+    gram_noise : float
+        Standard deviation of the noise on its diagonal.
+    squares : ndarray of shape (n_parameters,)
+        Mean squares that are expected of the features and of the intercept's: their sum sets the clip norms.
     C : float
         The penalty that the shrinkage of the first step is like.
     n_steps : int
@@ -166,7 +173,7 @@ class Steps(ABC):
     C = 0.0
     n_steps = 0
     theta: np.ndarray
-    weighted: PrivateRecords
+    _weighted: PrivateRecords | None = None
     _loss: Loss
     _variance: np.ndarray  # expected of the next step's entries, of shape (n_parameters, n_outputs)
     _scales: np.ndarray  # multiples of it that are tried
@@ -184,18 +191,26 @@ class Steps(ABC):
         automatic: bool,
     ) -> None:
         self.shares, self.rows, self.gram = shares, rows, gram.matrix
-        self._gram_noise, self._parts, self._moves = gram.noise, gram.parts, list[Move]()
+        self.gram_noise, self._parts, self._moves = gram.noise, gram.parts, list[Move]()
+        self.squares = np.ones(rows.n_parameters)
         self._alpha, self._weigh = alpha, weighing(automatic)
-        self._weigh_rows()
 
     def _turn(self) -> None:
         """Work along the eigenvectors of the Gram matrix."""
         self._values, self._vectors = np.linalg.eigh(self.gram)
 
-    def _weigh_rows(self) -> None:
-        """Let rows weigh less that are longer than `ROW_NORM` times the root of the expected square."""
-        norm = ROW_NORM * math.sqrt(self.rows.n_parameters)
-        self.weighted = self.rows.averaged(norm, squared=self._squared)
+    @property
+    def square(self) -> float:
+        """Mean square norm that is expected of a row."""
+        return float(self.squares.sum())
+
+    @property
+    def weighted(self) -> PrivateRecords:
+        """The rows, of which those longer than `ROW_NORM` times the root of the expected square weigh less."""
+        if self._weighted is None:
+            norm = ROW_NORM * math.sqrt(self.square)
+            self._weighted = self.rows.averaged(norm, squared=self._squared)
+        return self._weighted
 
     def restrict(self, kept: np.ndarray) -> None:
         """Keep some features only."""
@@ -203,16 +218,19 @@ class Steps(ABC):
             return
         j = np.append(kept, np.arange(self.rows.n_features, self.rows.n_parameters))
         self.theta, self.gram = self.theta[j], self.gram[np.ix_(j, j)]
-        self.rows = self.rows.restricted(kept)
-        self._weigh_rows()
+        self.squares, self.rows = self.squares[j], self.rows.restricted(kept)
+        self._weighted = None
+        # No covariance is asked for of coefficients that were chosen: the choice has noise of its own.
+        self._parts, self._moves = np.ones(j.size), []
         self._restart(grown=False)
 
-    def grow(self, rows: PrivateRecords, weighted: PrivateRecords, gram: Gram) -> None:
+    def grow(self, rows: PrivateRecords, gram: Gram, squares: np.ndarray) -> None:
         """Go on with rows that have more features after the present ones, whose coefficients are 0."""
         more = rows.n_features - self.rows.n_features
         self.theta = with_zeros(self.theta, more)
-        self.rows, self.weighted = rows, weighted
-        self.gram, self._gram_noise, self._parts = gram
+        self.rows, self.squares = rows, squares
+        self.gram, self.gram_noise, self._parts = gram
+        self._weighted = None
         self._restart(grown=True)
 
     @abstractmethod
@@ -295,14 +313,14 @@ class Steps(ABC):
     ) -> None:
         """Keep what the noise of a gradient and that of the Gram matrix did to a step (`scatter`)."""
         of_values = kept * (1.0 - self._alpha / curvature) / self._values[:, None]
-        bent = self._gram_noise**2 / 2.0 * ((step**2).sum(axis=0) + step**2)
+        bent = self.gram_noise**2 / 2.0 * ((step**2).sum(axis=0) + step**2)
         added = (kept / curvature * noise) ** 2 + of_values**2 * bent + unsure
         corrected = kept * self._parts[:, None]
         self._moves.append(Move(self._vectors, corrected, added))
 
     def take(self, share: float, clip: float) -> None:
         """Release a gradient, and take the step that it asks for."""
-        gradient, noise = self.ask(self.weighted, share, self.rows.n_parameters, clip)
+        gradient, noise = self.ask(self.weighted, share, self.square, clip)
         self.step(gradient, noise, clip)
 
     @abstractmethod

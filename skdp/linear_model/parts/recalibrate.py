@@ -97,6 +97,9 @@ class Recalibration:
         Largest slope.
     belief : float
         Part of a score that is believed before anything is released; public.
+    slope_doubt : float, default=inf
+        Standard deviation of the slope over the slope, before anything was released; `PRIOR` is the largest.
+        Where most scores are near the centre and some far from it, released sums say little of the slope.
     """
 
     session: PrivacySession
@@ -109,6 +112,7 @@ class Recalibration:
     centre: GaussianPlan
     scale: GaussianPlan
     rounds: tuple[GaussianPlan, ...]
+    slope_doubt: float = math.inf
 
     @property
     def share(self) -> float:
@@ -140,7 +144,8 @@ class Recalibration:
         )
         first = min(1.0, FIRST_LOGIT[k > 1] * math.sqrt(k) / spread)
         intercepts = self.belief * centre if self.shifts else centre[:0]
-        state = _State.start(intercepts, self.belief * first, REACH / LENGTH * spread)
+        slope, scale = self.belief * first, REACH / LENGTH * spread
+        state = _State.start(intercepts, slope, scale, self.slope_doubt)
         for index, plan in enumerate(self.rounds):
             state = self._round(scored, state, plan, last=index == len(self.rounds) - 1)
         slope = max(state.mean[-1] / state.scale, LEAST_SLOPE * first)
@@ -197,9 +202,13 @@ class _State:
     doubt: float = 0.0
 
     @classmethod
-    def start(cls, intercepts: np.ndarray, slope: float, scale: float) -> "_State":
+    def start(
+        cls, intercepts: np.ndarray, slope: float, scale: float, slope_doubt: float = math.inf
+    ) -> "_State":
         mean = np.append(np.clip(intercepts, -FARTHEST, FARTHEST), slope * scale)
-        sd = np.append(np.full(len(intercepts), PRIOR[0]), PRIOR[1])
+        sd = np.append(
+            np.full(len(intercepts), PRIOR[0]), min(PRIOR[1], slope_doubt * slope * scale)
+        )
         return cls(scale, mean, np.diag(sd**2))
 
     def updated(

@@ -126,6 +126,8 @@ READERS = {
     ("privacy/gradients/device.py", "__call__"),
     # predictions: rows of whoever asks, after the fit
     ("linear_model/parts/any_cells.py", "csr_scores"),
+    ("linear_model/additive/curves.py", "contributions"),
+    ("linear_model/additive/function.py", "contributions"),
     # inputs and labels of a transfer, which are public and released
     ("linear_model/slkt/solver.py", "inputs"),
     ("linear_model/slkt/solver.py", "teach"),
