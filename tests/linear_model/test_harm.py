@@ -352,12 +352,21 @@ def test_a_line_of_the_bulk_is_not_followed_into_the_tail(epsilon):
 
 def test_the_slope_of_steep_predictions():
     matrix = np.array([[1.0, 0.0, -0.5], [0.0, 1.0, 0.0], [-0.5, 0.0, 1.0]])
-    assert slopes._factor(matrix, 1e-9, 1.0) == pytest.approx(0.5)
-    assert slopes._factor(matrix, 0.8, 1.0) == 1.0  # nobody knows
-    assert slopes._factor(np.eye(3), 1e-9, 1.0) == 1.0
-    assert slopes._factor(matrix[[0, 2]][:, [0, 2]], 1e-9, 1.0) == pytest.approx(0.5)
+    assert slopes._factor(matrix, 1e-9, 1.0)[0] == pytest.approx(0.5)
+    assert slopes._factor(matrix, 0.8, 1.0)[0] == 1.0  # nobody knows
+    assert slopes._factor(np.eye(3), 1e-9, 1.0)[0] == 1.0
+    assert slopes._factor(matrix[[0, 2]][:, [0, 2]], 1e-9, 1.0)[0] == pytest.approx(0.5)
     matrix[0, 2] = matrix[2, 0] = -2.0
-    assert slopes._factor(matrix, 1e-9, 1.0) == 0.0
+    assert slopes._factor(matrix, 1e-9, 1.0)[0] == 0.0
+    assert slopes._factor(np.eye(3), 1e-9, 1.0)[1] == 0.0
+    # Draws of this slope's noise would find a factor of .9, or none that is needed.
+    matrix[0, 2] = matrix[2, 0] = -0.12
+    noise = 0.02
+    factor, found = slopes._factor(matrix, noise, 1.0)
+    slope = 0.88 + noise / np.sqrt(2.0) * (np.random.default_rng(0).normal(size=100_000) + 1.5)
+    other = np.where(slope < slopes.TOO_STEEP, slope, 1.0)
+    assert factor in (1.0, pytest.approx(0.88 + 1.5 * noise / np.sqrt(2.0)))
+    assert found == pytest.approx(np.sqrt(np.mean((other - factor) ** 2)), rel=0.1)
 
 
 def test_predictions_that_are_all_the_same_have_no_slope():

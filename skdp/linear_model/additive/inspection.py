@@ -114,9 +114,9 @@ class Inspectable(Exportable):
     ) -> "NDArray[np.object_]":
         """Draw what columns add to the score, with bands of 1.96 standard deviations of the privacy noise.
 
-        A band is meant for each value by itself, and shows the noise of the gradients alone: see `Shape`. Grey
-        marks values beyond the released or public window of a column, which count as its end. Levels are points.
-        A panel reaches three standard deviations from the centre of its column, within the window.
+        A band is meant for each value by itself, and shows the privacy noise about the mean shape: see `Shape`.
+        Grey marks values beyond the released or public window of a column, which count as its end. Levels are
+        points. A panel reaches three standard deviations from the centre of its column, within the window.
 
         Parameters
         ----------

@@ -301,16 +301,13 @@ class CurveSearch:
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """The line's parameters, and the curves as a fitted attribute."""
         found, d = self._expansion, columns.seen.size
-        # What comes after the last round multiplies all coefficients by one factor.
-        before, after = steps.theta[:-1].ravel(), theta[:-1].ravel()
-        factor = float(after @ before) / max(float(before @ before), 1e-300)
         (center, scale), place = columns.scaled(), columns.seen
         unit = np.ones(len(theta))  # one-hots are 1 from now on
         unit[level_places(found)] = LEVEL_WEIGHT
         found = Expansion.make(found.counts, found.pairs, 1.0, found.levels_of, found.levels)
         curves = Curves(
             place, center, scale, columns.low[place], columns.high[place], found,
-            (theta.T * unit).T[d:-1], factor**2 * np.outer(unit, unit) * steps.variance(),
+            (theta.T * unit).T[d:-1], np.outer(unit, unit) * steps.variance(theta),
         )  # fmt: skip
         attributes: dict[str, Any] = {"reason_": self.reason, "_curves": curves}
         if self._ran:

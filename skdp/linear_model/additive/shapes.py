@@ -39,8 +39,8 @@ class Shape:
     values : ndarray of shape (n_knots,) or (n_knots, n_classes)
         What the column adds to the score at the knots, in units of the score: log odds, or units of the target.
     noise_std : ndarray of the shape of ``values``
-        Standard deviation that the privacy noise of the gradients leaves in ``values``; nan where it is not
-        known. Of a column with ``monotone`` it is the one before its shape was made monotone.
+        Standard deviation of ``values`` over draws of the privacy noise, as far as this is known; nan where it is
+        not. Of a column with ``monotone`` it is the one before its shape was made monotone.
     low, high : float
         Ends of the released or public window; values beyond count as the end. Infinite where the column is not
         cut.
@@ -58,8 +58,11 @@ class Shape:
 
     Notes
     -----
-    ``noise_std`` leaves out that the records are a sample, the noise of released centres and scales, and that of
-    the factor by which a fit rescales all its coefficients together at the end.
+    ``noise_std`` is about the mean shape of fits of the same records that choose the same functions. It follows
+    the noise of all gradients and of the Gram matrix through the steps, and has the noise of the factor by which a
+    fit rescales its coefficients at the end. It leaves out that the records are a sample, what the choice of
+    functions and the shrinkage do to the mean shape, and the noise of released centres, scales and windows. On 45
+    settings of generated tables, 92 to 99 % of the values lay within 1.96 of it (``tools/coverage_shapes.py``).
 
     Examples
     --------

@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import softmax
 
 from skdp.base.fit import Solution
 from skdp.kernels import one_blas_thread
@@ -18,8 +19,22 @@ from skdp.linear_model.front.choice import only_frequencies
 from skdp.linear_model.front.columns import Columns, standardize
 from skdp.linear_model.front.doubts import FrontSolution, doubt_of_classes
 from skdp.linear_model.front.penalty import matching_C
+from skdp.linear_model.front.scatter import (
+    along_direction,
+    common_factor,
+    covariances,
+    replaced,
+)
 from skdp.linear_model.front.shares import Shares
-from skdp.linear_model.front.steps import FIRST, Growth, Steps, largest_rows, released_gram
+from skdp.linear_model.front.steps import (
+    FIRST,
+    ROW_NORM,
+    Gram,
+    Growth,
+    Steps,
+    largest_rows,
+    released_gram,
+)
 from skdp.linear_model.parts.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -40,6 +55,7 @@ CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released
 # (d + 1)^1.5 / (n mu) up to which, and units times mu from which scores are recalibrated by slope and intercepts.
 # Elsewhere that costs the gradients more than it mends, and the intercepts alone are corrected.
 CLEAN, MANY = 0.2, 700.0
+N_SCORES = 512  # normal scores in the curvature of a finished model: an error of some 3 %
 SLOPE_DOUBT = 0.5  # of that slope where rows have grown, over the slope
 BENT = 0.3  # part of a squared step that the next gradient is expected to correct
 
@@ -107,7 +123,7 @@ def moment_classification(
             model.round(left * part)
     theta = model.theta
     if recalibration:
-        theta = replace(recalibration, records=model.rows).of(theta)
+        theta, model.slope_noise = replace(recalibration, records=model.rows).with_noise(theta)
     elif last:
         theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
     doubt = (
@@ -176,6 +192,7 @@ class _Steps(Steps):
     """
 
     _bent = BENT
+    slope_noise: float | None = None  # of the slope of a recalibration, over the slope
 
     def __init__(
         self,
@@ -183,7 +200,7 @@ class _Steps(Steps):
         rows: PrivateRecords,
         loss: Loss,
         frequency: np.ndarray,
-        gram: np.ndarray,
+        gram: Gram,
         alpha: float,
         automatic: bool,
     ) -> None:
@@ -267,9 +284,45 @@ class _Steps(Steps):
         variance = scale * self._variance.mean()
         return matching_C(float(variance), curvature, noise, self.rows.n_units)
 
-    def variance(self) -> np.ndarray:
+    def variance(self, theta: np.ndarray) -> np.ndarray:
         """Of two classes the one of the second class's log odds."""
-        of = self._of_classes
-        of = of[1:] - of[:1] if self._binary else of
-        found = np.stack([(self._vectors * (self._left @ row**2)) @ self._vectors.T for row in of])
-        return found[0] if self._binary else found
+        of, agreement = self._of_classes, self._agreement(theta)
+        along = covariances(self._moves, agreement)
+        # Each class has its score; of two classes the log odds are twice the second one's.
+        found = [np.tensordot(row**2, along, 1) for row in of]
+        if self.slope_noise is not None:
+            metric, coef = self.gram.copy(), self._both(self.theta) @ of
+            metric[-1], metric[:, -1], coef[-1] = 0.0, 0.0, 0.0
+            coef = coef / 2.0 if self._binary else coef
+            parts = along_direction(along, coef, metric, self._damped * agreement)
+            found = [
+                replaced(each, row, coef, parts, self.slope_noise)
+                for each, row in zip(found, of, strict=True)
+            ]
+        factor = common_factor(self.theta, theta) ** 2
+        return np.asarray(4.0 * factor * found[1]) if self._binary else factor * np.stack(found)
+
+    def _agreement(self, theta: np.ndarray) -> np.ndarray:
+        """Part of the assumed curvature along the directions of the classes that clipped gradients have.
+
+        For normal scores, labels that follow their probabilities, and rows of typical length. A residual that is
+        longer than the clip keeps its length.
+        """
+        d, of = self.rows.n_features, self._of_classes
+        scores = np.column_stack([np.zeros(len(theta)), theta]) if self._binary else theta
+        spread = scores[:d].T @ self.gram[:d, :d] @ scores[:d]
+        values, vectors = np.linalg.eigh(spread)
+        normal = np.random.default_rng(0).normal(size=(N_SCORES, len(values)))
+        p = softmax(scores[-1] + normal * np.sqrt(np.maximum(values, 0.0)) @ vectors.T, axis=1)
+        bent = p[:, :, None] * (
+            of - (p @ of)[:, None]
+        )  # derivatives of the residual, (scores, classes, q)
+        found = np.zeros(of.shape[1])
+        for label in range(len(of)):
+            residual = p - np.eye(len(of))[label]
+            size = np.maximum(np.linalg.norm(residual, axis=1, keepdims=True), 1e-300)
+            part, unit = np.minimum(1.0, self._clip / ROW_NORM / size), residual / size
+            along = np.einsum("nk,nkq->nq", unit, bent) * (part < 1.0)
+            moved = np.einsum("kq,nkq->nq", of, bent) - (unit @ of) * along
+            found += (p[:, label, None] * part * moved).mean(axis=0)
+        return np.asarray(found / self._damped)

@@ -19,9 +19,10 @@ from skdp.linear_model.front.columns import Columns, standardize
 from skdp.linear_model.front.doubts import FrontSolution, doubt_of_numbers, no_targets
 from skdp.linear_model.front.octaves import HIGH, LOW
 from skdp.linear_model.front.penalty import matching_C
+from skdp.linear_model.front.scatter import along_direction, covariances, replaced
 from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.slopes import released_slope, slope_share
-from skdp.linear_model.front.steps import FIRST, Growth, Steps, largest_rows, released_gram
+from skdp.linear_model.front.steps import FIRST, Gram, Growth, Steps, largest_rows, released_gram
 from skdp.linear_model.front.targets import KEY, TargetWindow, released_target_range
 from skdp.linear_model.front.windows import released_spread
 from skdp.losses import SquaredLoss
@@ -198,12 +199,14 @@ class _Steps(Steps):
     """
 
     _bent, _squared = BENT, True
+    # Factor of all coefficients after the last round, its known noise, and the coefficients before.
+    _slope: tuple[float, float, np.ndarray] | None = None
 
     def __init__(
         self,
         shares: Shares,
         rows: PrivateRecords,
-        gram: np.ndarray,
+        gram: Gram,
         deviation: float,
         clips: tuple[float, float],
         alpha: float,
@@ -239,10 +242,10 @@ class _Steps(Steps):
         """Release the slope of the targets on the predictions, and shrink the coefficients that are too steep."""
         d, spread = self.rows.n_features, math.sqrt(max(self.signal()[0], 0.0))
         if spread:
-            factor = released_slope(
+            factor, noise = released_slope(
                 self.shares, self.rows, self.theta, share, spread, self.deviation
             )
-            self._left = factor**2 * self._left
+            self._slope = factor, noise, self.theta
             self.theta = np.append(factor * self.theta[:d], self.theta[d:])
 
     def round(self, share: float, *, first: bool = False, last: bool = False) -> None:
@@ -291,9 +294,19 @@ class _Steps(Steps):
         variance = float(self._variance.mean()) / self.deviation**2
         return matching_C(scale * variance, curvature, noise / self.deviation, self.rows.n_units)
 
-    def variance(self) -> np.ndarray:
+    def variance(self, theta: np.ndarray) -> np.ndarray:
         """In squared units of the targets."""
-        return np.asarray((self._vectors * self._left[:, 0]) @ self._vectors.T)
+        along, one = covariances(self._moves, np.ones(1)), np.ones(1)
+        if self._slope is None:
+            return np.asarray(along[0])
+        factor, noise, before = self._slope
+        coef, metric = before[:, None].copy(), self.gram.copy()
+        coef[-1], metric[-1], metric[:, -1] = 0.0, 0.0, 0.0
+        # A factor below 1 is the released slope; else the coefficients keep the one of the steps.
+        is_released = factor < 1.0
+        cross, own = along_direction(along, coef, metric, one)
+        parts = is_released * factor**2 * cross, is_released * factor**2 * own
+        return replaced(factor**2 * along[0], one, coef, parts, noise)
 
 
 def _inside(clip: float) -> float:

@@ -9,6 +9,7 @@ away.
 import math
 
 import numpy as np
+from scipy.special import ndtri
 
 from skdp.linear_model.front.shares import Shares
 from skdp.privacy import PrivateRecords, accounting
@@ -23,6 +24,9 @@ NOISE, REACHES = 0.15, (2.5, 12.0)  # wanted of a slope; deviations beyond which
 # The coefficients are multiplied by the slope and so many standard deviations of its noise where this is below a
 # limit. It is there to prevent harm, and elsewhere its own error would cost more than it mends.
 SURELY, TOO_STEEP = 1.5, 0.9
+NORMAL = ndtri(
+    (np.arange(64) + 0.5) / 64
+)  # equally likely values of a normal law, for the noise of a factor
 
 
 def slope_share(shares: Shares, records: PrivateRecords) -> float:
@@ -39,8 +43,10 @@ def released_slope(
     share: float,
     spread: float,
     deviation: float,
-) -> float:
-    """Release the moments of predictions and residuals; return a factor of the coefficients, 1 for most tables.
+) -> tuple[float, float]:
+    """Release the moments of predictions and residuals; return a factor of the coefficients, and its known noise.
+
+    The factor is 1 for most tables.
 
     Parameters
     ----------
@@ -69,8 +75,8 @@ def released_slope(
     return _factor(0.5 * (matrix + matrix.T), noise, clip / math.hypot(bound, constant))
 
 
-def _factor(matrix: np.ndarray, noise: float, scale: float) -> float:
-    """1, or an upper bound of the slope if that is too small.
+def _factor(matrix: np.ndarray, noise: float, scale: float) -> tuple[float, float]:
+    """1, or an upper bound of the slope if that is too small; and its known noise.
 
     Parameters
     ----------
@@ -90,4 +96,8 @@ def _factor(matrix: np.ndarray, noise: float, scale: float) -> float:
     slope = 1.0 + scale * cross / square
     doubt = scale * noise / math.sqrt(2.0) / square
     most = max(slope + SURELY * doubt, 0.0)
-    return most if most < TOO_STEEP else 1.0
+    factor = most if most < TOO_STEEP else 1.0
+    # The noise of a factor that a rule chooses is how far other draws of the slope's noise move it.
+    other = np.maximum(most + doubt * NORMAL, 0.0)
+    other = np.where(other < TOO_STEEP, other, 1.0)
+    return factor, float(np.sqrt(np.mean((other - factor) ** 2)))

@@ -8,6 +8,7 @@ import numpy as np
 
 from skdp.linear_model.front.columns import Columns
 from skdp.linear_model.front.penalty import Weigh, weighing
+from skdp.linear_model.front.scatter import Move
 from skdp.linear_model.front.shares import Shares
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords
@@ -33,12 +34,22 @@ CLEARLY = (
 )
 FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
 LATER = 2.0 ** np.arange(-1, 2)
-OF_A_STEP = 0.3  # part of the last squared step that is expected to be wrong, for known noise
+
+
+class Gram(NamedTuple):
+    """A released Gram matrix, the standard deviation of its noise on the diagonal, and what its eigenvalues hold.
+
+    ``parts`` is of shape (n_parameters,): of each eigenvalue, ascending, the part that was not added to lift it.
+    """
+
+    matrix: np.ndarray
+    noise: float
+    parts: np.ndarray
 
 
 def released_gram(
     shares: Shares, rows: PrivateRecords, share: float, squares: np.ndarray | None = None
-) -> np.ndarray:
+) -> Gram:
     """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
 
     Columns are standardized, so the matrix is shrunk first: towards the identity, or towards the diagonal matrix
@@ -55,8 +66,9 @@ def released_gram(
     shrunk, left = towards_identity(0.5 * (released + released.T) - other, noise)
     values, vectors = np.linalg.eigh(shrunk + other)
     ridge = FLOOR * left * math.sqrt(2 * p)
-    values = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
-    return np.asarray(vectors * values @ vectors.T)
+    lifted = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
+    matrix = np.asarray(vectors * lifted @ vectors.T)
+    return Gram(matrix, left, np.maximum(values, 0.0) / lifted)
 
 
 def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
@@ -79,11 +91,16 @@ def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]
 
 
 class Step(NamedTuple):
-    """A step, of shape (n_directions, n_outputs), the variance that it left, and the mean of the scale t."""
+    """A step, of shape (n_directions, n_outputs), the variance that it left, and the mean of the scale t.
+
+    ``kept`` is the step's part of gradient / curvature, and ``unsure`` the variance of the step over the scales t.
+    """
 
     mean: np.ndarray
     unknown: np.ndarray
     scale: float
+    kept: np.ndarray
+    unsure: np.ndarray
 
 
 def posterior_step(
@@ -114,9 +131,13 @@ def posterior_step(
     weight = np.exp(likelihood - likelihood.max())
     share = weight / weight.sum()
     weight = (share * scales)[:, None, None]
-    mean = (weight * prior * curvature / spread).sum(axis=0) * gradient
+    factor = (weight * prior * curvature / spread).sum(axis=0)
+    each = scales[:, None, None] * prior * curvature / spread
+    unsure = (share[:, None, None] * (each - factor) ** 2).sum(axis=0)
     unknown = (weight * prior * noise**2 / spread).sum(axis=0)
-    return Step(mean, unknown, float(share @ scales))
+    return Step(
+        factor * gradient, unknown, float(share @ scales), factor * curvature, unsure * gradient**2
+    )
 
 
 def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:
@@ -138,7 +159,9 @@ class Steps(ABC):
     rows : PrivateRecords
         Standardized; the intercept's feature is 1.
     gram : ndarray of shape (n_parameters, n_parameters)
-        Released, positive definite.
+        Released, positive definite; entries of features without a released one are expected ones.
+    gram_noise : float
+        Standard deviation of the noise on its diagonal.
     squares : ndarray of shape (n_parameters,)
         Mean squares that are expected of the features and of the intercept's: their sum sets the clip norms.
     C : float
@@ -154,7 +177,6 @@ class Steps(ABC):
     _loss: Loss
     _variance: np.ndarray  # expected of the next step's entries, of shape (n_parameters, n_outputs)
     _scales: np.ndarray  # multiples of it that are tried
-    _left: np.ndarray  # variance of the entries that the last gradient left
     _unknown: float  # loss that it makes
     _bent: float  # part of a squared step that the next gradient is expected to correct
     _squared = False  # whether long rows weigh less by the square
@@ -164,11 +186,12 @@ class Steps(ABC):
         self,
         shares: Shares,
         rows: PrivateRecords,
-        gram: np.ndarray,
+        gram: Gram,
         alpha: float,
         automatic: bool,
     ) -> None:
-        self.shares, self.rows, self.gram = shares, rows, gram
+        self.shares, self.rows, self.gram = shares, rows, gram.matrix
+        self.gram_noise, self._parts, self._moves = gram.noise, gram.parts, list[Move]()
         self.squares = np.ones(rows.n_parameters)
         self._alpha, self._weigh = alpha, weighing(automatic)
 
@@ -197,13 +220,16 @@ class Steps(ABC):
         self.theta, self.gram = self.theta[j], self.gram[np.ix_(j, j)]
         self.squares, self.rows = self.squares[j], self.rows.restricted(kept)
         self._weighted = None
+        # No covariance is asked for of coefficients that were chosen: the choice has noise of its own.
+        self._parts, self._moves = np.ones(j.size), []
         self._restart(grown=False)
 
-    def grow(self, rows: PrivateRecords, gram: np.ndarray, squares: np.ndarray) -> None:
+    def grow(self, rows: PrivateRecords, gram: Gram, squares: np.ndarray) -> None:
         """Go on with rows that have more features after the present ones, whose coefficients are 0."""
         more = rows.n_features - self.rows.n_features
         self.theta = with_zeros(self.theta, more)
-        self.rows, self.gram, self.squares = rows, gram, squares
+        self.rows, self.squares = rows, squares
+        self.gram, self.gram_noise, self._parts = gram
         self._weighted = None
         self._restart(grown=True)
 
@@ -265,17 +291,32 @@ class Steps(ABC):
         if np.ndim(noise):
             along = np.sqrt((self._vectors**2).T @ np.square(noise))[:, None]
         along = along * self._doubled
-        step, unknown, scale = posterior_step(
+        step, unknown, scale, kept, unsure = posterior_step(
             turned, curvature, along, self._variance, self._scales, self._weigh
         )
         if not self.C:
             self.C = self._matching_C(scale, float(curvature.mean()), along)
         self._unknown = self._loss_of(unknown, clip)
-        self._left = unknown + OF_A_STEP * step**2
+        self._note(step, kept, unsure, curvature, along)
         # What this gradient left unknown, and what the bend of the loss makes of its step.
         self._variance, self._scales = unknown + self._bent * step**2, LATER
         self._move(step)
         self.n_steps += 1
+
+    def _note(
+        self,
+        step: np.ndarray,
+        kept: np.ndarray,
+        unsure: np.ndarray,
+        curvature: np.ndarray,
+        noise: float | np.ndarray,
+    ) -> None:
+        """Keep what the noise of a gradient and that of the Gram matrix did to a step (`scatter`)."""
+        of_values = kept * (1.0 - self._alpha / curvature) / self._values[:, None]
+        bent = self.gram_noise**2 / 2.0 * ((step**2).sum(axis=0) + step**2)
+        added = (kept / curvature * noise) ** 2 + of_values**2 * bent + unsure
+        corrected = kept * self._parts[:, None]
+        self._moves.append(Move(self._vectors, corrected, added))
 
     def take(self, share: float, clip: float) -> None:
         """Release a gradient, and take the step that it asks for."""
@@ -335,8 +376,14 @@ class Steps(ABC):
         """The penalty that the shrinkage of the first step is like."""
 
     @abstractmethod
-    def variance(self) -> np.ndarray:
-        """Covariance of theta by the noise that the last step left, of shape (n_outputs, p, p) or (p, p)."""
+    def variance(self, theta: np.ndarray) -> np.ndarray:
+        """Covariance over the known noise, of shape (n_outputs, p, p) or (p, p): see `scatter`.
+
+        Parameters
+        ----------
+        theta : ndarray of the shape of ``theta``
+            After what came after the last round, which multiplied all coefficients by one factor.
+        """
 
 
 class Growth(Protocol):

@@ -121,8 +121,12 @@ class Recalibration:
 
     def of(self, theta: np.ndarray) -> np.ndarray:
         """Return the recalibrated theta."""
+        return self.with_noise(theta)[0]
+
+    def with_noise(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the recalibrated theta, and the known noise of its slope over the slope."""
         if not np.isfinite(theta).all() or not theta.any():
-            return theta
+            return theta, 0.0
         k = self.n_outputs
         full = theta.reshape(len(theta), k)
         full = full - full.mean(axis=1, keepdims=True) if k > 1 else full
@@ -149,7 +153,8 @@ class Recalibration:
         found = slope * full
         if self.shifts:
             found[-1] += state.mean[:-1] - slope * centre
-        return found.reshape(theta.shape)
+        noise = math.sqrt(max(float(state.covariance[-1, -1]), 0.0)) / max(state.mean[-1], 1e-300)
+        return found.reshape(theta.shape), float(noise)
 
     def _medians(self, scored: PrivateRecords) -> np.ndarray:
         """The medians of the scores of each class, by one noisy search for all."""
