@@ -265,7 +265,7 @@ class CurveSearch:
         found, d = asked.features, len(asked.features.counts)
         functions = steps.wanted(asked.gradient[d : d + found.owner.size])
         size = (steps.theta[:d].reshape(d, -1) ** 2).sum(axis=1)
-        np.add.at(size, found.owner, (functions.reshape(len(functions), -1) ** 2).sum(axis=1))
+        np.add.at(size, found.owner, (functions**2).sum(axis=tuple(range(1, functions.ndim))))
         size[self._alone] = -1.0
         size[np.unique(self._levels_of)] = -1.0  # a product of codes means nothing
         top = np.argsort(-size, kind="stable")[:TOP]

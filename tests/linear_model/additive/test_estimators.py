@@ -739,3 +739,17 @@ def test_labels_that_are_read_from_the_records_are_named(kind):
         model = make(kind, classes=None).fit(X, y)
     assert model.solver_ == "additive"
     assert any("label set" in line for line in model.privacy_.assumptions)
+
+
+@each
+def test_products_are_looked_for_where_no_column_has_a_curve(kind):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((4000, 4))
+    z, known = 0.5 * X[:, 0] + rng.logistic(size=4000), {}
+    made = DPAdditiveRegressor
+    if kind != "numbers":
+        z, known = np.digitize(z, [0.0, 1.0][: KINDS[kind] - 1]), {"classes": range(KINDS[kind])}
+        made = DPAdditiveClassifier
+    model = made(epsilon=8.0, random_state=0, **known).fit(X, z)
+    assert "products" in str(model.privacy_)
+    assert (model.solver_, model.reason_) == ("additive", "no column showed more than a line")
