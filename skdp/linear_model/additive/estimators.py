@@ -55,7 +55,7 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
     -----
     **Algorithm.** The method is ours. It is the one of `DPLogisticRegression` up to the Gram matrix. Then
 
-    1. a gradient fits a line;
+    1. two gradients fit a line;
     2. a wide gradient asks every column that has not just two values for 2 or 4 smooth functions as well: cosines
        of the standardized column, cut at 2.5 standard deviations and flat beyond, orthogonal to a constant and to
        the line under a normal law with 5 % uniform;
@@ -63,7 +63,7 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
        2 or 4 functions;
     4. where units times mu are at least 1000, products of the 8 columns with the largest coefficients are asked
        for and chosen in the same way;
-    5. a Gram matrix of what was chosen and a last gradient fit all together.
+    5. a Gram matrix of what was chosen and two last gradients fit all together.
 
     Public rules leave a fit to the linear estimator: units times mu below 125, or (d + 1)^1.5 / (n mu) above
     .15. So do released numbers: where every column has two values, or where one class has nearly all records.
@@ -177,8 +177,7 @@ class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
 
     Notes
     -----
-    **Algorithm.** The one of `DPAdditiveClassifier`, on the releases of `DPLinearRegression`: two gradients fit a
-    line before the wide one, and two come last.
+    **Algorithm.** The one of `DPAdditiveClassifier`, on the releases of `DPLinearRegression`.
 
     **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the one of the products are
     mean gradients with Gaussian noise [Balle2018]_, clipped to a norm G: they move by at most 2 G / n when a
