@@ -264,8 +264,9 @@ class CurveSearch:
         """All pairs of the columns with the largest coefficients, of the line and of their functions together."""
         found, d = asked.features, len(asked.features.counts)
         functions = steps.wanted(asked.gradient[d : d + found.owner.size])
-        size = (steps.theta[:d].reshape(d, -1) ** 2).sum(axis=1)
-        np.add.at(size, found.owner, (functions.reshape(len(functions), -1) ** 2).sum(axis=1))
+        outputs = tuple(range(1, functions.ndim))
+        size = np.sum(steps.theta[:d] ** 2, axis=outputs)
+        np.add.at(size, found.owner, np.sum(functions**2, axis=outputs))
         size[self._alone] = -1.0
         size[np.unique(self._levels_of)] = -1.0  # a product of codes means nothing
         top = np.argsort(-size, kind="stable")[:TOP]
