@@ -53,6 +53,7 @@ TOP = 8  # columns whose products are looked at
 PAIRS, GRAM = 0.1, 0.1
 TWO_VALUED = 0.005  # of a mean square, from the one of a column of two values
 SURELY = 3.0  # standard deviations of its noise
+LARGEST = 1e60  # coefficient whose noise is computed
 UNIT_REACH = 1.25  # of a released window about 0 whose highest octave ends at 1
 
 
@@ -306,9 +307,12 @@ class CurveSearch:
         unit = np.ones(len(theta))  # one-hots are 1 from now on
         unit[level_places(found)] = LEVEL_WEIGHT
         found = Expansion.make(found.counts, found.pairs, 1.0, found.levels_of, found.levels)
+        # Squares of larger coefficients overflow, and no table may end a fit that has spent its budget.
+        is_known = bool(np.abs(theta).max() < LARGEST)
+        variance = np.outer(unit, unit) * steps.variance(theta) if is_known else None
         curves = Curves(
             place, center, scale, columns.low[place], columns.high[place], found,
-            (theta.T * unit).T[d:-1], np.outer(unit, unit) * steps.variance(theta),
+            (theta.T * unit).T[d:-1], variance,
         )  # fmt: skip
         attributes: dict[str, Any] = {"reason_": self.reason, "_curves": curves}
         if self._ran:
