@@ -3,8 +3,8 @@
 The method is ours. The rounds of the automatic solver (`skdp.linear_model.front`) fit a line first. Then one wide
 gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of
 it is more than noise get 1, 2 or 4 of them: the more columns show a curve, the less evidence each needs. Where
-units are many, products of the columns with the largest effects are asked for in the same way. The rounds that are
-left fit all that was chosen together, along a Gram matrix of it.
+units are many, products of the columns with the largest effects are asked for in the same way, at the same model.
+Along a Gram matrix of all that was chosen these gradients become one step, and the rounds that are left mend it.
 
 Privacy
 -------
