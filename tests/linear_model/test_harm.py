@@ -371,7 +371,7 @@ def test_the_slope_of_steep_predictions():
 
 def test_predictions_that_are_all_the_same_have_no_slope():
     """Without noise their variance is exactly 0: a fit of one record once divided by it."""
-    assert slopes._factor(np.diag([0.0, 1.0, 1.0]), 0.0, 1.0) == 1.0
+    assert slopes._factor(np.diag([0.0, 1.0, 1.0]), 0.0, 1.0) == (1.0, 0.0)
     model = regressor(epsilon=math.inf).fit([[1.0, 2.0]], [3.0])
     assert np.isfinite(model.predict([[5.0, 0.0]])).all()
 

@@ -58,15 +58,16 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
     1. two gradients fit a line;
     2. a wide gradient asks every column that has not just two values for 2 or 4 smooth functions as well: cosines
        of the standardized column, cut at 2.5 standard deviations and flat beyond, orthogonal to a constant and to
-       the line under a normal law with 5 % uniform;
+       the line under the law of density exp(-t^2 / 2) + .05 (not normalized);
     3. columns that have a curve with a probability of 1/4 or more, given this gradient and its known noise, get 1,
        2 or 4 functions;
-    4. where units times mu are at least 1000, products of the 8 columns with the largest coefficients are asked
-       for and chosen in the same way;
-    5. a Gram matrix of what was chosen and two last gradients fit all together.
+    4. where units times mu are at least 1000, a gradient at the same model asks for products of the 8 columns with
+       the largest coefficients, which are chosen in the same way;
+    5. along a Gram matrix of all that was chosen both gradients become one step, and two last gradients mend it.
 
     Public rules leave a fit to the linear estimator: units times mu below 125, or (d + 1)^1.5 / (n mu) above
-    .15. So do released numbers: where every column has two values, or where one class has nearly all records.
+    .15. So do released numbers: where every column has two values, or where one class has nearly all records. K
+    classes need K - 1 times as many units.
 
     **Privacy.** Besides the releases of `DPLogisticRegression`: the wide gradient and the one of the products are
     mean gradients with Gaussian noise [Balle2018]_, clipped to a norm G: they move by at most 2 G / n when a

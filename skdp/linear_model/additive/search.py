@@ -3,8 +3,8 @@
 The method is ours. The rounds of the automatic solver (`skdp.linear_model.front`) fit a line first. Then one wide
 gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of
 it is more than noise get 1, 2 or 4 of them: the more columns show a curve, the less evidence each needs. Where
-units are many, products of the columns with the largest effects are asked for in the same way. The rounds that are
-left fit all that was chosen together, along a Gram matrix of it.
+units are many, products of the columns with the largest effects are asked for in the same way, at the same model.
+Along a Gram matrix of all that was chosen these gradients become one step, and the rounds that are left mend it.
 
 Privacy
 -------
@@ -53,6 +53,7 @@ TOP = 8  # columns whose products are looked at
 PAIRS, GRAM = 0.1, 0.1
 TWO_VALUED = 0.005  # of a mean square, from the one of a column of two values
 SURELY = 3.0  # standard deviations of its noise
+LARGEST = 1e60  # coefficient whose noise is computed
 UNIT_REACH = 1.25  # of a released window about 0 whose highest octave ends at 1
 
 
@@ -269,8 +270,9 @@ class CurveSearch:
         """All pairs of the columns with the largest coefficients, of the line and of their functions together."""
         found, d = asked.features, len(asked.features.counts)
         functions = steps.wanted(asked.gradient[d : d + found.owner.size])
-        size = (steps.theta[:d].reshape(d, -1) ** 2).sum(axis=1)
-        np.add.at(size, found.owner, (functions**2).sum(axis=tuple(range(1, functions.ndim))))
+        outputs = tuple(range(1, functions.ndim))
+        size = np.sum(steps.theta[:d] ** 2, axis=outputs)
+        np.add.at(size, found.owner, np.sum(functions**2, axis=outputs))
         size[self._alone] = -1.0
         size[np.unique(self._levels_of)] = -1.0  # a product of codes means nothing
         top = np.argsort(-size, kind="stable")[:TOP]
@@ -310,9 +312,12 @@ class CurveSearch:
         unit = np.ones(len(theta))  # one-hots are 1 from now on
         unit[level_places(found)] = LEVEL_WEIGHT
         found = Expansion.make(found.counts, found.pairs, 1.0, found.levels_of, found.levels)
+        # Squares of larger coefficients overflow, and no table may end a fit that has spent its budget.
+        is_known = bool(np.abs(theta).max() < LARGEST)
+        variance = np.outer(unit, unit) * steps.variance(theta) if is_known else None
         curves = Curves(
             place, center, scale, columns.low[place], columns.high[place], found,
-            (theta.T * unit).T[d:-1], np.outer(unit, unit) * steps.variance(theta),
+            (theta.T * unit).T[d:-1], variance,
         )  # fmt: skip
         attributes: dict[str, Any] = {"reason_": self.reason, "_curves": curves}
         if self._ran:

@@ -92,7 +92,7 @@ def _factor(matrix: np.ndarray, noise: float, scale: float) -> tuple[float, floa
         cross -= float(matrix[0, 1]) * float(matrix[1, 2]) / count
     square = max(square, noise)
     if not square:  # without noise, predictions that are all the same have no slope
-        return 1.0
+        return 1.0, 0.0
     slope = 1.0 + scale * cross / square
     doubt = scale * noise / math.sqrt(2.0) / square
     most = max(slope + SURELY * doubt, 0.0)

@@ -153,7 +153,7 @@ class Recalibration:
         found = slope * full
         if self.shifts:
             found[-1] += state.mean[:-1] - slope * centre
-        noise = math.sqrt(max(float(state.covariance[-1, -1]), 0.0)) / max(state.mean[-1], 1e-300)
+        noise = math.sqrt(max(float(state.covariance[-1, -1]), 0.0)) / (state.scale * slope)
         return found.reshape(theta.shape), float(noise)
 
     def _medians(self, scored: PrivateRecords) -> np.ndarray:

@@ -12,6 +12,7 @@ from skdp.linear_model.additive.search import CurveSearch, Parts
 from skdp.linear_model.front import classification, regression
 from skdp.linear_model.front.columns import Columns
 from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.front.steps import Gram
 from skdp.losses import LogisticLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
 from tests.privacy.additive import (
@@ -65,7 +66,8 @@ def only_the_look(task, seed, part=1.0):
         )
         ends = np.full(d, 4.0)
         columns = Columns(np.zeros(d), ends, np.zeros(d), 1 / ends, -ends, ends, True)
-        shares, rows, gram = Shares(session), columns.rows(records), np.eye(d + 1)
+        shares, rows = Shares(session), columns.rows(records)
+        gram = Gram(np.eye(d + 1), 0.0, np.ones(d + 1))
         if task == "classes":
             steps = classification._Steps(
                 shares, rows, LogisticLoss(), np.array([0.5, 0.5]), gram, 0.0, False
