@@ -178,7 +178,8 @@ class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
 
     Notes
     -----
-    **Algorithm.** The one of `DPAdditiveClassifier`, on the releases of `DPLinearRegression`.
+    **Algorithm.** The one of `DPAdditiveClassifier`, on the releases of `DPLinearRegression`. Where units times mu
+    are below 1000, three gradients fit the line, and three come last.
 
     **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the one of the products are
     mean gradients with Gaussian noise [Balle2018]_, clipped to a norm G: they move by at most 2 G / n when a
