@@ -315,8 +315,8 @@ monotone : dict, default=None
     "categories": """\
 categories : dict, default=None
     Columns of public codes without an order, by name or number, with their values: ``{"region": [1, 2, 3]}``, 2 to
-    64 numbers a column. Such a column is asked for an effect of each value in place of smooth functions, beside its
-    line. Values that are not in the list have the line alone. Do not read the lists from the data.""",
+    64 numbers a column. Such a column is asked for an effect of each value in place of smooth functions, beside
+    its line. Values that are not in the list have the line alone. Do not read the lists from the data.""",
     "feature_bounds.additive": """\
 feature_bounds : tuple of (low, high) or dict, default=None
     Public ends of the columns: (low, high), each a number or one a column, infinite where none are known, or a
@@ -335,8 +335,8 @@ interactions_ : tuple of Interaction
     The products of two columns that were chosen.
 feature_importances_ : ndarray of shape (n_features,)
     Mean absolute contribution of each column, without its products, under a law of the standardized column with
-    density exp(-t^2 / 2) + .05 on [-2.5, 2.5], cut at the window; of declared categories their plain mean. It is no
-    mean over the records, which would cost budget.
+    density exp(-t^2 / 2) + .05 on [-2.5, 2.5], cut at the window; of declared categories their plain mean. It is
+    no mean over the records, which would cost budget.
 reason_ : str
     Why there are no curves; empty where there are some.
 solver_ : str
