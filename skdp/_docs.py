@@ -335,8 +335,8 @@ interactions_ : tuple of Interaction
     The products of two columns that were chosen.
 feature_importances_ : ndarray of shape (n_features,)
     Mean absolute contribution of each column, without its products, under a law of the standardized column with
-    density exp(-t^2 / 2) + .05 on [-2.5, 2.5], cut at the window; of declared categories their plain mean. It is no
-    mean over the records, which would cost budget.
+    density exp(-t^2 / 2) + .05 on [-2.5, 2.5], cut at the window; of declared categories their plain mean. It is
+    no mean over the records, which would cost budget.
 reason_ : str
     Why there are no curves; empty where there are some.
 solver_ : str

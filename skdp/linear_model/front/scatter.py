@@ -116,4 +116,6 @@ def replaced(
     """
     cross, own = parts[0] @ row, coef @ row
     both = np.outer(cross, own)
-    return np.asarray(covariance - both - both.T + (parts[1] + np.square(noise)) * np.outer(own, own))
+    return np.asarray(
+        covariance - both - both.T + (parts[1] + np.square(noise)) * np.outer(own, own)
+    )
