@@ -93,7 +93,11 @@ class Shape:
     level_noise_std: Array
 
     def __repr__(self) -> str:
-        kind = f"curve of {self.n_functions} function{'s' * (self.n_functions > 1)}" if self.n_functions else "line"
+        kind = (
+            f"curve of {self.n_functions} function{'s' * (self.n_functions > 1)}"
+            if self.n_functions
+            else "line"
+        )
         more = f", {self.levels.size} levels" if self.levels.size else ""
         return f"Shape({self.name!r}: {kind} on [{self.knots[0]:.6g}, {self.knots[-1]:.6g}]{more})"
 
