@@ -90,7 +90,8 @@ class Shape:
     level_noise_std: Array
 
     def __repr__(self) -> str:
-        kind = f"curve of {self.n_functions} functions" if self.n_functions else "line"
+        count = self.n_functions
+        kind = f"curve of {count} function{'s' if count > 1 else ''}" if count else "line"
         more = f", {self.levels.size} levels" if self.levels.size else ""
         return f"Shape({self.name!r}: {kind} on [{self.knots[0]:.6g}, {self.knots[-1]:.6g}]{more})"
 
