@@ -61,7 +61,9 @@ def category_values(
 
 def _codes(column: Any, values: Any) -> list[float]:
     name = f"{NAME}[{column!r}]"
-    if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(values, Iterable):
+    if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(
+        values, Iterable
+    ):
         raise TypeError(f"{name} must be a list of numbers, got {type(values).__name__}")
     given = list(values)
     if not FEWEST <= len(given) <= MOST:

@@ -277,7 +277,9 @@ class CurveSearch:
             rows, old = self._lines.expanded(found), len(steps.gram) - 1
             squares = np.ones(rows.n_parameters)
             squares[level_places(found)] = OF_LEVELS / np.bincount(found.levels_of)[found.levels_of]
-            gram = np.diag(squares)  # added features are orthonormal under the public law of a column
+            gram = np.diag(
+                squares
+            )  # added features are orthonormal under the public law of a column
             gram[:old, :old], gram[-1, :old], gram[:old, -1] = (
                 steps.gram[:-1, :-1], steps.gram[-1, :-1], steps.gram[:-1, -1],
             )  # fmt: skip
