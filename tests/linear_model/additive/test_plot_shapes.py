@@ -1,5 +1,6 @@
 """The picture of shapes: a panel a column, lines, bands, windows and levels."""
 
+import itertools
 import sys
 import warnings
 from dataclasses import replace
@@ -176,6 +177,7 @@ def test_names_and_large_numbers_do_not_overlap(pyplot):
         boxes = [text.get_window_extent() for text in panel.get_xticklabels() if text.get_text()]
         left, right = panel.bbox.x0, panel.bbox.x1
         boxes = [box for box in boxes if left <= (box.x0 + box.x1) / 2 <= right]
-        assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False))
+        assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
         box = panel.yaxis.label.get_window_extent()
-        assert whole.y0 <= box.y0 and box.y1 <= whole.y1
+        assert whole.y0 <= box.y0
+        assert box.y1 <= whole.y1
