@@ -115,7 +115,8 @@ class Inspectable(Exportable):
         """Draw what columns add to the score, with bands of 1.96 standard deviations of the privacy noise.
 
         A band is meant for each value by itself, and shows the noise of the gradients alone: see `Shape`. Grey
-        marks values beyond the released or public window of a column, which count as its end. Levels are points.
+        marks values beyond the released or public window of a column, which count as its end. Levels are points;
+        the line beside them is for values that are not in ``categories``.
         A panel reaches three standard deviations from the centre of its column, within the window.
 
         Parameters
