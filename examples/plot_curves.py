@@ -11,8 +11,9 @@ epsilon, and every part of the model can be drawn.
 # %%
 # Lines and curves
 # ----------------
-# The columns are as they were recorded. The experiment's own logarithms of them are left out. Whole persons are
-# protected, and a quarter of them is the test part.
+# The columns are as they were recorded. The experiment's own logarithms of them are left out. Ends that the plan
+# of the experiment fixed are public. The fit does not need them, but pictures then end where values can lie. Whole
+# persons are protected, and a quarter of them is the test part.
 
 import warnings
 
@@ -26,11 +27,16 @@ from skdp.datasets import load_rand_hie
 COLUMNS = [
     "coins", "income", "xage", "female", "educdec", "num", "mhi", "disea", "physlm", "mdeoff",
 ]  # fmt: skip
+ENDS = {
+    "coins": (0, 100), "xage": (0, 65), "female": (0, 1), "mhi": (0, 100), "physlm": (0, 1), "mdeoff": (0, 1000),
+}  # fmt: skip
 hie = load_rand_hie(target="any_visit", as_frame=True)
 X, y, person = hie.data[COLUMNS], hie.target, hie.person
 part = GroupShuffleSplit(1, test_size=0.25, random_state=0).split(X, y, person)
 train, test = next(iter(part))
-settings = {"delta": 1e-6, "unit": "group", "classes": [0, 1], "accountant": False}
+settings = {
+    "delta": 1e-6, "unit": "group", "classes": [0, 1], "feature_bounds": ENDS, "accountant": False,
+}  # fmt: skip
 warnings.simplefilter("ignore")  # on accountants, and on a split by scikit-learn
 
 
@@ -50,9 +56,10 @@ for epsilon in (1.0, 4.0, float("inf")):
 # %%
 # What the picture says
 # ---------------------
-# A panel shows what one column adds to the log odds of a visit. The band is 1.96 standard deviations of the privacy
-# noise, which is known. It leaves out that these people are a sample. Beyond the grey border lie no values that the
-# fit saw: they count as the end of the window.
+# A panel shows what one column adds to the log odds of a visit. The band is 1.96 standard deviations of the
+# privacy noise, which is known. It leaves out that these people are a sample. Values in a grey margin lie beyond the
+# ends of a column, and count as the end. The other columns have windows that the fit released, and these may be
+# wide: nobody has an income below 0, and what is drawn there says nothing.
 
 models[4.0].plot_shapes()
 plt.show()
