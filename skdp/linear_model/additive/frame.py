@@ -27,7 +27,7 @@ __all__ = ["AdditiveFit"]
 
 NO_CSR = (
     "{name} takes no sparse matrix: smooth functions of a column are not 0 where the column is. Give a NumPy "
-    "array, such as X.toarray(), or use {linear}, which takes CSR matrices"
+    "array, such as X.toarray() (encoders have sparse_output=False), or use {linear}, which takes CSR matrices"
 )
 ONLY_A_CONSTANT = "too little was found for more than a constant"
 

@@ -186,7 +186,9 @@ class CurveSearch:
         self._alone = np.array([place[int(c)] for c in self.alone if int(c) in place], dtype=int)
         if self.reason:
             return False
-        if not self._curved.size + self._levels_of.size:
+        if not seen.any():
+            self.reason = "no column could be seen"
+        elif not self._curved.size + self._levels_of.size:
             self.reason = "every column that was seen has two values"
         else:
             effective = "n mu times 2 (1 - sum of squared class frequencies)"

@@ -739,3 +739,12 @@ def test_labels_that_are_read_from_the_records_are_named(kind):
         model = make(kind, classes=None).fit(X, y)
     assert model.solver_ == "additive"
     assert any("label set" in line for line in model.privacy_.assumptions)
+
+
+@pytest.mark.filterwarnings("ignore:the model may be no better")
+@each
+def test_where_no_column_is_seen_the_reason_says_so(kind):
+    X, y = table(kind)
+    model = make(kind, epsilon=4.0).fit(np.full_like(X[:, :2], np.nan), y)
+    assert (model.solver_, model.reason_) == ("moments", "no column could be seen")
+    assert np.array_equal(model.feature_importances_, np.zeros(2))
