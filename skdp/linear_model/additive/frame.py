@@ -17,7 +17,7 @@ from skdp.linear_model.additive.monotone import (
     monotone_scores,
     monotone_signs,
 )
-from skdp.linear_model.additive.search import CurveSearch, Parts, reason_for_a_line
+from skdp.linear_model.additive.search import MOST_PAIRS, CurveSearch, Parts, reason_for_a_line
 from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.front.steps import Growth
 from skdp.linear_model.glm import Problem
@@ -102,7 +102,7 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     def _size(self, problem: Problem) -> int:
         wide = (N_FUNCTIONS + 1) * problem.records.n_features + self._categories(problem)[1].size
-        wide += int(self.interactions) + 2
+        wide += min(int(self.interactions), MOST_PAIRS) + 2
         return super()._size(problem) + 4 * wide**2 * problem.loss.n_outputs
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:

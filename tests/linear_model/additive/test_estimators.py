@@ -183,6 +183,13 @@ def test_the_report_names_the_releases(kind):
     assert few.reason_ in few.privacy_.public["curves"]
 
 
+@pytest.mark.parametrize("most", [28, 10**6, 10**30])
+def test_more_products_than_there_are_are_those_that_there_are(most):
+    """The numbers that a fit may draw are bounded by the products of its columns, not by the parameter."""
+    model = make("numbers", interactions=most).fit(*table("numbers"))
+    assert 1 <= len(model.interactions_) <= 28
+
+
 @each
 def test_nothing_of_the_records_stays(kind):
     """Released curves have sizes of their own; none of them is a number of records, and no cell is kept."""
