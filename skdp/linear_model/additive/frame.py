@@ -139,6 +139,15 @@ class AdditiveFit(Inspectable, FrontDoor):
             "_offset": offset if several else float(offset[0]),
         }
 
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        given = {"categories": self.categories, "signs of monotone": self.monotone}
+        own = (
+            f"{name} were not chosen by looking at these records"
+            for name, value in given.items()
+            if value
+        )
+        return (*super()._assumptions(problem), *own)
+
     # ---------------------------------------------------------------- the scores
 
     def _scores(self, X: Any) -> np.ndarray:
