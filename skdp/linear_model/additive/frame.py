@@ -148,6 +148,11 @@ class AdditiveFit(Inspectable, FrontDoor):
         )
         return (*super()._assumptions(problem), *own)
 
+    def _post_processing(self, solution: Solution) -> tuple[str, ...]:
+        lines = super()._post_processing(solution)
+        moved = "shapes of the columns in monotone are moved to the nearest monotone ones"
+        return (moved, *lines) if self.monotone else lines
+
     # ---------------------------------------------------------------- the scores
 
     def _scores(self, X: Any) -> np.ndarray:

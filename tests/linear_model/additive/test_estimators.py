@@ -188,7 +188,9 @@ def test_the_report_names_the_releases(kind):
 @pytest.mark.parametrize("kind", ["numbers", "two classes"])
 def test_the_report_assumes_that_what_was_told_of_columns_is_public(kind, given):
     """Whether the fit uses it or stays a line: the user has told it in both cases."""
-    found = make(kind, **given).fit(*table(kind, 120)).privacy_.assumptions
+    report = make(kind, **given).fit(*table(kind, 120)).privacy_
+    found = report.assumptions
+    assert ("monotone" in given) == ("nearest monotone ones" in str(report))
     wanted = {"categories": "categories", "monotone": "signs of monotone"}
     told = [line for line in found if "were not chosen" in line]
     assert told == [f"{wanted[name]} were not chosen by looking at these records" for name in given]
