@@ -3,16 +3,16 @@ Curves that can be drawn
 ========================
 
 Who sees a physician this year? A line in each of ten columns of the RAND Health Insurance Experiment (20,190
-person-years, bundled with skdp) misses what curves show: small children and old people go, and a middle deductible deters
-more than a small or a large one. :class:`~skdp.linear_model.DPAdditiveClassifier` finds such curves under the same
-epsilon, and every part of the model can be drawn.
+person-years, bundled with skdp) misses what curves show: small children and old people go, and a middle
+deductible deters more than a small or a large one. :class:`~skdp.linear_model.DPAdditiveClassifier` finds such
+curves under the same epsilon, and every part of the model can be drawn.
 """
 
 # %%
 # Lines and curves
 # ----------------
-# The columns are as they were recorded. The experiment's own logarithms of them are left out. What is public of their
-# ranges is declared. Whole persons are protected, and a quarter of them is the test part.
+# The columns are as they were recorded. The experiment's own logarithms of them are left out. What is public of
+# their ranges is declared. Whole persons are protected, and a quarter of them is the test part.
 
 import warnings
 
@@ -52,8 +52,9 @@ for epsilon in (1.0, 4.0, float("inf")):
 # %%
 # What the picture says
 # ---------------------
-# A panel shows what one column adds to the log odds of a visit. The band is 1.96 standard deviations of the privacy
-# noise, which is known. It leaves out that these people are a sample. A value beyond the window counts as its end.
+# A panel shows what one column adds to the log odds of a visit. The band is 1.96 standard deviations of the
+# privacy noise, which is known. It leaves out that these people are a sample. A value beyond the window counts as
+# its end.
 
 models[4.0].plot_shapes()
 plt.show()
@@ -72,7 +73,9 @@ for ax, column in zip(axes, ("xage", "mdeoff", "coins"), strict=True):
             low = shape.values - 1.96 * shape.noise_std
             high = shape.values + 1.96 * shape.noise_std
             ax.fill_between(shape.knots, low, high, color=color, alpha=0.2, lw=0)
-    ax.set_xlabel({"xage": "age", "mdeoff": "maximum deductible", "coins": "coinsurance, %"}[column])
+    ax.set_xlabel(
+        {"xage": "age", "mdeoff": "maximum deductible", "coins": "coinsurance, %"}[column]
+    )
 axes[0].set_ylabel("part of the log odds of a visit")
 axes[0].legend()
 plt.show()

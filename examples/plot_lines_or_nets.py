@@ -3,10 +3,10 @@ A line, curves or a net?
 ========================
 
 `DPLogisticRegression` and `DPLinearRegression` beside `DPAdditiveClassifier` and `DPAdditiveRegressor`, and beside
-`DPMLPClassifier` and `DPMLPRegressor`, on tables that no line fits: products of columns, rings, waves, moons, steps.
-Two more are controls that a line does fit, and the digits are pictures of 8 x 8 pixels. Where a line knows nothing, a
-net needs only enough records to be better. Where a line knows a part, a net must first learn that part from noisier
-steps; curves are added to the line where they show.
+`DPMLPClassifier` and `DPMLPRegressor`, on tables that no line fits: products of columns, rings, waves, moons,
+steps. Two more are controls that a line does fit, and the digits are pictures of 8 x 8 pixels. Where a line
+knows nothing, a net needs only enough records to be better. Where a line knows a part, a net must first learn
+that part from noisier steps; curves are added to the line where they show.
 
 All fits have their defaults. All estimators have the nets' adjacency, zero-out, and delta = 1e-5, so that they
 promise the same. The ranged net also knows the public range of each column (``input_range``), which then comes
@@ -16,9 +16,9 @@ rows that no fit saw (797 of the digits).
 
 # %%
 # The figures read ``docs/tables/front_door/lines_or_nets.csv``. ``python examples/plot_lines_or_nets.py
-# --measure`` fits everything again, in half an hour of one core. ``--measure line curves`` fits these alone, in some
-# minutes, and keeps the rows of the nets. Each seed draws a table and a noise of its own: 6 seeds up to
-# 1,000 records, 3 for 4,000, 2 for 16,000, one for 64,000.
+# --measure`` fits everything again, in half an hour of one core. ``--measure line curves`` fits these alone, in
+# some minutes, and keeps the rows of the nets. Each seed draws a table and a noise of its own: 6 seeds up to 1,000
+# records, 3 for 4,000, 2 for 16,000, one for 64,000.
 
 import csv
 import math
@@ -224,8 +224,8 @@ if "--measure" in sys.argv:
     measure([name for name in MODELS if name in sys.argv] or MODELS, find_table())
 
 # %%
-# Score over the number of records. Dotted: the same kind of model by scikit-learn, without privacy (it has no curves of
-# this kind).
+# Score over the number of records. Dotted: the same kind of model by scikit-learn, without privacy (it has no
+# curves of this kind).
 
 found = read(find_table())
 STYLES = {LINE: ("C1", "o"), CURVES: ("C3", "D"), NET: ("C0", "s"), RANGED: ("C2", "^")}

@@ -315,8 +315,9 @@ monotone : dict, default=None
     "categories": """\
 categories : dict, default=None
     Columns of public codes without an order, by name or number, with their values: ``{"region": [1, 2, 3]}``, 2 to
-    64 numbers a column. Such a column is asked for an effect of each value in place of smooth functions, beside
-    its line. Values that are not in the list have the line alone. Do not read the lists from the data.""",
+    64 numbers a column. Such a column is asked for an effect of each value in place of smooth functions. Values
+    that are not in the list have none of their own: they lie on the column's line, as all values do where no
+    effect shows. So list codes such as 99 for "unknown" too. Do not read the lists from the data.""",
     "feature_bounds.additive": """\
 feature_bounds : tuple of (low, high) or dict, default=None
     Public ends of the columns: (low, high), each a number or one a column, infinite where none are known, or a

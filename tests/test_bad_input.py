@@ -138,6 +138,17 @@ def test_a_column_of_dates_is_named():
     assert type(caught.value) is TypeError
 
 
+def test_a_column_of_text_categories_is_named():
+    pd = pytest.importorskip("pandas")
+    names, codes = pd.Categorical(["a", "b"] * 20), pd.Categorical([1, 2] * 20)
+    table = pd.DataFrame({"a": X[:, 0], "ward": names, "code": codes})
+    for cls in (DPIGHTRegressor, DPAdaSSPRegressor):
+        with pytest.raises(
+            ValueError, match=r"X must be numeric; not numeric: column 'ward' \(\w+\)\. "
+        ):
+            cls().fit(table, X[:, 0])
+
+
 def test_parameters_are_checked_before_data():
     assert "epsilon" in refused(X=np.full((3, 2), np.nan), epsilon=-1.0)
 

@@ -114,7 +114,8 @@ def _without_cells(text: str, estimator: BaseEstimator, X: ArrayLike, y: ArrayLi
     """Return a message for one of scikit-learn's that quotes values or row counts; None if it quotes none."""
     if "could not convert" in text or "invalid literal" in text or "DateTime" in text:
         return _text_columns(X)
-    if "TimeDelta" in text or "promoted" in text:
+    # pandas says "Cannot cast" of categories that are text.
+    if "TimeDelta" in text or "promoted" in text or "Cannot cast" in text:
         return _text_columns(X)
     if text.startswith("Complex data"):
         return "Complex data not supported: X and y must be real"
@@ -185,6 +186,7 @@ def _text_columns(X: ArrayLike) -> str:
     if columns is not None:
         for name in columns:
             dtype = cast("pd.DataFrame", X)[name].dtype  # it has columns
+            dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
             if not re.match(r"u?int|float|bool", str(dtype).lower()):
                 names.append(f"{str(name)!r} ({dtype})")
                 if str(dtype).startswith(("datetime", "timedelta")):

@@ -1,5 +1,7 @@
 # Written by tools/make_stubs.py.
 
+from skdp.kernels.alone import are_rows_alone as are_rows_alone
+from skdp.kernels.alone import rows_alone as rows_alone
 from skdp.kernels.blas import blas_that_dies as blas_that_dies
 from skdp.kernels.blas import one_blas_thread as one_blas_thread
 from skdp.kernels.cbow import cbow_losses as cbow_losses

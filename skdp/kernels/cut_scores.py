@@ -1,7 +1,8 @@
 """Scores of rows whose cells are cut at public ends and filled where missing, in one pass, compiled by numba.
 
-No copy of X is made. The terms of a row's sum may be added in any order: a prediction is post-processing, and
-nothing is proved about its bits.
+No copy of X is made. The terms of a row's sum may be added in any order, but it is the same for all rows of one
+memory order: an evaluation takes these loops (`skdp.kernels.alone`), and in it a row's bits must depend on this
+row alone.
 """
 
 from typing import Any

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.base.tables import validate_table
-from skdp.kernels import is_cupy
+from skdp.kernels import are_rows_alone, is_cupy, on_host
 from skdp.linear_model.export import Exportable
 from skdp.linear_model.targets import (
     LabelModel,
@@ -42,7 +42,10 @@ class ScoreModel(Exportable, TableModel):
         """Return the scores of the rows, of shape (n,) or (n, n_classes)."""
         check_is_fitted(self)
         X = validate_table(self, X, reset=False, missing=self._missing)
-        scores = self._scores_on_device(X) if is_cupy(X) else self._scores_on_host(X)
+        if is_cupy(X) and not are_rows_alone():
+            scores = self._scores_on_device(X)
+        else:
+            scores = self._scores_on_host(on_host(X))
         return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
     @abstractmethod
@@ -75,6 +78,11 @@ class GLMModel(ScoreModel):
 
     def _scores_on_host(self, X: Any) -> np.ndarray:
         """X @ coef_.T + intercept_."""
+        if are_rows_alone():
+            from skdp.kernels import linear_scores  # it loads numba
+
+            coef, intercept = self._line()
+            return linear_scores(self._filled(X), coef.T, intercept)
         product = self._filled(X) @ self.coef_.T
         scores = product.toarray() if sp.issparse(product) else product
         scores = np.asarray(scores, dtype=np.float64)

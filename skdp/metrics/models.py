@@ -3,13 +3,13 @@
 Privacy
 -------
 A record's cell must be a function of this record and of public numbers. A model scores a row by itself, but its
-last bits may depend on the row's place in a block and on the block's size: products of BLAS treat the last rows
-of a block in another way. Where the number of rows is public, every other row keeps its place in a call on all
-rows when a record changes. Where it is private (groups, or a given ``n_public``), rows move. skdp's linear
-models compute each row alone. Any other model gets exactly 64 rows at a time, on one thread of BLAS (the last
-block repeats its last row), if 64 generated rows show that places among 64 do not matter
-(`skdp.privacy.check_places`). Otherwise it gets one row at a time. For tables that cannot be generated, such as
-data frames of text, it is an assumption.
+last bits may depend on the row's place in a block and on the block's size: products of BLAS treat the last rows of
+a block in another way. Where the number of rows is public, every other row keeps its place in a call on all rows
+when a record changes. Where it is private (groups, or a given ``n_public``), rows move. skdp's linear and additive
+models compute each row alone here (`skdp.kernels.rows_alone`), also inside a pipeline. Any other model gets
+exactly 64 rows at a time, on one thread of BLAS (the last block repeats its last row), if 64 generated rows show
+that places among 64 do not matter (`skdp.privacy.check_places`). Otherwise it gets one row at a time. For tables
+that cannot be generated, such as data frames of text, it is an assumption.
 """
 
 import re
@@ -149,7 +149,7 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
     ValueError
         If the method raised. Its message is withheld: it may quote a cell.
     """
-    from skdp.kernels import on_host, one_blas_thread
+    from skdp.kernels import on_host, one_blas_thread, rows_alone
 
     n = _num_samples(X)
     size = None if fixed else _at_once(model, method, X)
@@ -158,7 +158,7 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
         X = np.asarray(X)
     ask = getattr(model, method)
     step = n if size is None else size
-    with one_blas_thread(), np.errstate(all="ignore"):
+    with rows_alone(), one_blas_thread(), np.errstate(all="ignore"):
         for first in range(0, n, step):
             part = slice(first, first + step)
             places = np.minimum(np.arange(first, part.stop), n - 1)
@@ -193,6 +193,7 @@ def _rows_alone(model: Any) -> bool:
 def _at_once(model: Any, method: str, X: Any) -> int | None:
     """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that places do "
     "not matter."""
+    from skdp.kernels import rows_alone
     from skdp.privacy import Vectors, check_places
 
     if _rows_alone(model):
@@ -211,7 +212,8 @@ def _at_once(model: Any, method: str, X: Any) -> int | None:
         return [Vectors(answers.reshape(AT_ONCE, -1)[: len(rows)].copy())]
 
     try:
-        check_places(function, int(X.shape[1]))
+        with rows_alone():
+            check_places(function, int(X.shape[1]))
     except Exception:
         # A place matters, or the model refuses generated rows, such as those of categories that it does not know.
         return 1

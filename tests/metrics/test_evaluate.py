@@ -21,7 +21,13 @@ from sklearn.model_selection import FixedThresholdClassifier, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from skdp import BudgetAccountant, DPLogisticRegression
+from skdp import (
+    BudgetAccountant,
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPIGHTClassifier,
+    DPLogisticRegression,
+)
 from skdp.exceptions import PrivacyBudgetExceeded, UtilityWarning
 from skdp.metrics import (
     Evaluation,
@@ -425,6 +431,92 @@ def test_own_models_score_each_row_alone():
     assert whole == pytest.approx(model.predict_proba(X))
     for first, last in ((1, N), (7, 300), (N - 2, N), *((i, i + 1) for i in range(20))):
         assert (asked(X[first:last]) == whole[first:last]).all()
+
+
+WIDE = 33  # columns: of fewer than 8 a product of BLAS treats all rows alike
+
+
+def wide_models():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(3000, WIDE))
+    score = Z @ rng.normal(size=WIDE)
+    labels = (score > 0).astype(int)
+    options = {"epsilon": 8.0, "random_state": 0}
+    return Z, {
+        "front door": DPLogisticRegression(classes=(0, 1), **options).fit(Z, labels),
+        "curves": DPAdditiveClassifier(classes=(0, 1), **options).fit(Z, labels),
+        "three classes": DPLogisticRegression(classes=(0, 1, 2), **options).fit(
+            Z, labels + (score > 3)
+        ),
+        "numbers": DPAdditiveRegressor(**options).fit(Z, score),
+        "no windows": DPIGHTClassifier(classes=(0, 1), **options).fit(Z, labels),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_row_of_a_wide_table_is_scored_alone():
+    """Wherever it stands, whatever cells are missing elsewhere, and as many rows as there are."""
+    Z, models = wide_models()
+    rng = np.random.default_rng(1)
+    moved_without = 0
+    for name, model in models.items():
+        method, k = ("predict", 1) if name == "numbers" else ("predict_proba", len(model.classes_))
+        tables = {
+            "C": Z[:130],
+            "F": np.asfortranarray(Z[:130]),
+            "float32": Z[:130].astype(np.float32),
+        }
+        if name != "no windows":
+            tables["missing"] = np.where(rng.random((130, WIDE)) < 0.02, math.nan, Z[:130])
+        if name in ("front door", "no windows"):
+            tables["csr"] = sp.csr_matrix(np.where(rng.random((130, WIDE)) < 0.5, 0.0, Z[:130]))
+        for form, rows in tables.items():
+            asked = functools.partial(row_scores, model, method, n_outputs=k, fixed=False)
+            whole = asked(rows)
+            plain = np.asarray(getattr(model, method)(rows)).reshape(-1, k)
+            assert whole == pytest.approx(plain, rel=1e-5 if form == "float32" else 1e-9)
+            for first, last in (
+                (1, 130),
+                (0, 129),
+                (2, 67),
+                *((i, i + 1) for i in range(0, 130, 9)),
+            ):
+                assert (asked(rows[first:last]) == whole[first:last]).all(), (name, form)
+            if form in ("C", "missing"):
+                part = getattr(model, method)(rows[1:])
+                moved_without += int((np.reshape(part, (-1, k)) != plain[1:]).sum())
+            if form == "missing":  # another record's cells decide how many rows are filled
+                other = rows.copy()
+                other[:7] = np.where(np.isnan(other[:7]), 0.0, math.nan)
+                for fixed in (False, True):
+                    found = row_scores(model, method, other, k, fixed=fixed)
+                    assert (found[7:] == whole[7:]).all()
+    assert moved_without or not blas_moves_rows()  # the twin: plain predictions
+
+
+def blas_moves_rows():
+    """Whether this machine's BLAS treats the last rows of a table in another way at all."""
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        row, w = rng.normal(size=WIDE), rng.normal(size=(WIDE, 1))
+        for n in range(2, 12):
+            products = np.tile(row, (n, 1)) @ w
+            if (products != products[0]).any():
+                return True
+    return False
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("task", ["dense", "csr"])
+def test_the_size_of_a_table_does_not_choose_how_a_row_is_scored(task, monkeypatch):
+    """From some size on predictions take compiled loops; the numbers of rows and stored cells may be private."""
+    Z, models = wide_models()
+    model = models["front door"]
+    rows = sp.csr_matrix(Z[:100]) if task == "csr" else Z[:100]
+    whole = row_scores(model, "predict_proba", rows, 2, fixed=False)
+    monkeypatch.setattr("skdp.linear_model.parts.any_cells.COMPILED", 99 * WIDE + 1)
+    assert (row_scores(model, "predict_proba", rows, 2, fixed=False) == whole).all()
+    assert (row_scores(model, "predict_proba", rows[1:], 2, fixed=False) == whole[1:]).all()
 
 
 def test_it_charges_once_and_only_what_it_can_pay():

@@ -17,7 +17,7 @@ from skdp.linear_model.additive.monotone import (
     monotone_scores,
     monotone_signs,
 )
-from skdp.linear_model.additive.search import CurveSearch, Parts, reason_for_a_line
+from skdp.linear_model.additive.search import MOST_PAIRS, CurveSearch, Parts, reason_for_a_line
 from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.front.steps import Growth
 from skdp.linear_model.glm import Problem
@@ -27,7 +27,7 @@ __all__ = ["AdditiveFit"]
 
 NO_CSR = (
     "{name} takes no sparse matrix: smooth functions of a column are not 0 where the column is. Give a NumPy "
-    "array, such as X.toarray(), or use {linear}, which takes CSR matrices"
+    "array, such as X.toarray() (encoders have sparse_output=False), or use {linear}, which takes CSR matrices"
 )
 ONLY_A_CONSTANT = "too little was found for more than a constant"
 
@@ -102,7 +102,7 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     def _size(self, problem: Problem) -> int:
         wide = (N_FUNCTIONS + 1) * problem.records.n_features + self._categories(problem)[1].size
-        wide += int(self.interactions) + 2
+        wide += min(int(self.interactions), MOST_PAIRS) + 2
         return super()._size(problem) + 4 * wide**2 * problem.loss.n_outputs
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
@@ -138,6 +138,20 @@ class AdditiveFit(Inspectable, FrontDoor):
             "intercept_": middle if several else float(middle[0]),
             "_offset": offset if several else float(offset[0]),
         }
+
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        given = {"categories": self.categories, "signs of monotone": self.monotone}
+        own = (
+            f"{name} were not chosen by looking at these records"
+            for name, value in given.items()
+            if value
+        )
+        return (*super()._assumptions(problem), *own)
+
+    def _post_processing(self, solution: Solution) -> tuple[str, ...]:
+        lines = super()._post_processing(solution)
+        moved = "shapes of the columns in monotone are moved to the nearest monotone ones"
+        return (moved, *lines) if self.monotone else lines
 
     # ---------------------------------------------------------------- the scores
 

@@ -116,7 +116,8 @@ class Inspectable(Exportable):
 
         A band is meant for each value by itself, and shows the privacy noise about the mean shape: see `Shape`.
         Grey marks values beyond the released or public window of a column, which count as its end. Levels are
-        points. A panel reaches three standard deviations from the centre of its column, within the window.
+        points; the line beside them is for values that are not in ``categories``. A panel reaches three standard
+        deviations from the centre of its column, within the window.
 
         Parameters
         ----------

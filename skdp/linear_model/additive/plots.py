@@ -1,5 +1,6 @@
 """The picture of an additive model: a panel for each column, with the band of its noise."""
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ NORMAL_95 = 1.96  # standard deviations to each side of the 95 % band
 REACH = 3.0  # standard deviations about the centre that are drawn, within the window
 MARGIN = 0.06  # of the drawn range, on each of its sides
 LONGEST_LINE = 26  # letters of a line of a name below a panel of PANEL's width
+LINE = 0.16  # height of such a line in inches; the first is part of PANEL
+MOST_TICKS = 4  # intervals of the axis of values: numbers of seven letters stay apart on a panel of PANEL's width
 
 
 def draw_shapes(
@@ -55,19 +58,25 @@ def draw_shapes(
     if axes is None:
         across = min(PER_ROW, len(shapes))
         down = -(-len(shapes) // across)
-        size = PANEL[0] * across + 0.4, PANEL[1] * down + (0.3 if handles else 0.0)
+        names = [_wrapped(shape.name).count("\n") for shape in shapes]
+        lines = sum(max(names[first : first + across]) for first in range(0, len(shapes), across))
+        height = PANEL[1] * down + LINE * lines + (0.3 if handles else 0.0)
+        size = PANEL[0] * across + 0.4, height
         figure, made = pyplot.subplots(
             down, across, figsize=size, sharey=True, squeeze=False, layout="constrained"
         )
         panels = made.ravel()
         for panel in panels[len(shapes) :]:
             panel.remove()
+        for panel in panels[: len(shapes)]:
+            panel.locator_params(axis="x", nbins=MOST_TICKS)
         for panel in panels[: len(shapes) : across]:
-            panel.set_ylabel(label)
+            panel.set_ylabel(_wrapped(label), parse_math=False)
         if handles:
-            figure.legend(
+            legend = figure.legend(
                 handles=handles, loc="outside upper right", ncols=len(handles), frameon=False
             )
+            _plain(legend)
     else:
         panels = np.ravel(np.asarray(axes, dtype=object))
         if panels.size < len(shapes):
@@ -75,9 +84,9 @@ def draw_shapes(
                 f"axes has {panels.size} Axes for {len(shapes)} columns: give one for each, or name fewer columns"
             )
         for panel in panels[: len(shapes)]:
-            panel.set_ylabel(label)
+            panel.set_ylabel(_wrapped(label), parse_math=False)
         if handles:
-            panels[0].legend(handles=handles, frameon=False)
+            _plain(panels[0].legend(handles=handles, frameon=False))
     for panel, shape in zip(panels, shapes):
         _draw_panel(panel, shape, [None] if outputs is None else [k for k, _ in outputs])
     return panels[: len(shapes)]
@@ -87,6 +96,23 @@ def _handle(number: int, name: str) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=f"C{number}", label=name)
+
+
+def _plain(legend: Any) -> None:
+    """Show labels as they are: a dollar sign in one is no formula."""
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _wrapped(name: str) -> str:
+    """A name in lines that fit below a panel, broken at blanks and after underscores where it can be."""
+    lines = [""]
+    for word in re.findall(r"\s+|[^\s_]*_+|[^\s_]+", name):
+        if len(lines[-1]) + len(word.rstrip()) > LONGEST_LINE and lines[-1]:
+            lines[-1], word = lines[-1].rstrip(), word.lstrip()
+            lines.append("")
+        lines[-1] += word
+    return "\n".join(textwrap.fill(line, LONGEST_LINE) for line in lines if line.strip())
 
 
 def _draw_panel(ax: "Axes", shape: Shape, outputs: Sequence[int | None]) -> None:
@@ -112,7 +138,7 @@ def _draw_panel(ax: "Axes", shape: Shape, outputs: Sequence[int | None]) -> None
                 color=color, markersize=4, capsize=2,
             )  # fmt: skip
     ax.set_xlim(*ends)
-    ax.set_xlabel(textwrap.fill(shape.name, LONGEST_LINE))
+    ax.set_xlabel(_wrapped(shape.name), parse_math=False)
 
 
 def _range_of(shape: Shape) -> NDArray[np.float64]:

@@ -28,7 +28,14 @@ from skdp.linear_model.front.columns import Columns
 from skdp.linear_model.front.steps import Steps, released_gram
 from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
 
-__all__ = ["OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_line"]
+__all__ = [
+    "MOST_PAIRS",
+    "OF_CLASSES",
+    "OF_NUMBERS",
+    "CurveSearch",
+    "Parts",
+    "reason_for_a_line",
+]
 
 # All chosen on inner splits of the training parts of the suite, and on generated tables
 # (`examples/additive_tables.py`).
@@ -49,6 +56,7 @@ COUNTS = {1: 0.6, 2: 0.25, 4: 0.15}  # numbers of functions that a curve may get
 # so it costs less than a missing one.
 LIKELY = 0.25
 TOP = 8  # columns whose products are looked at
+MOST_PAIRS = TOP * (TOP - 1) // 2
 # Parts of the steps' budget: for products, and for a Gram matrix of more features.
 PAIRS, GRAM = 0.1, 0.1
 TWO_VALUED = 0.005  # of a mean square, from the one of a column of two values
@@ -192,7 +200,9 @@ class CurveSearch:
         self._alone = np.array([place[int(c)] for c in self.alone if int(c) in place], dtype=int)
         if self.reason:
             return False
-        if not self._curved.size + self._levels_of.size:
+        if not seen.any():
+            self.reason = "no column could be seen"
+        elif not self._curved.size + self._levels_of.size:
             self.reason = "every column that was seen has two values"
         else:
             effective = "n mu times 2 (1 - sum of squared class frequencies)"

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skdp._export import clipper, filler, scale_clipper
-from skdp.kernels import is_cupy
+from skdp.kernels import are_rows_alone, is_cupy
 from skdp.linear_model.glm import ScoreModel
 from skdp.privacy import PrivateRecords, PublicShape
 
@@ -147,7 +147,9 @@ def dense_scores(
     ends : ndarray of shape (2, d)
     """
     cuts = bool(np.isfinite(ends).any())
-    if cuts and X.size >= COMPILED:
+    if are_rows_alone():
+        X = np.ascontiguousarray(X)  # a single row has both orders, and their sums differ
+    if are_rows_alone() or (cuts and X.size >= COMPILED):
         from skdp.kernels import dense_cut_scores
 
         return dense_cut_scores(X, coef, intercept, fill, ends)
@@ -195,7 +197,7 @@ def csr_scores(
     cuts = bool(np.isfinite(ends).any())
     absent = _of_absent_cells(ends)
     whole = intercept + coef @ absent
-    if cuts and X.nnz >= COMPILED:
+    if are_rows_alone() or (cuts and X.nnz >= COMPILED):
         from skdp.kernels import csr_cut_scores
 
         return csr_cut_scores(X, coef, whole, fill, ends, absent)

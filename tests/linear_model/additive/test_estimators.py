@@ -183,6 +183,26 @@ def test_the_report_names_the_releases(kind):
     assert few.reason_ in few.privacy_.public["curves"]
 
 
+@pytest.mark.filterwarnings("ignore:the model may be no better")
+@pytest.mark.parametrize("given", [{}, {"categories": {0: [0, 1]}}, {"monotone": {0: 1}}])
+@pytest.mark.parametrize("kind", ["numbers", "two classes"])
+def test_the_report_assumes_that_what_was_told_of_columns_is_public(kind, given):
+    """Whether the fit uses it or stays a line: the user has told it in both cases."""
+    report = make(kind, **given).fit(*table(kind, 120)).privacy_
+    found = report.assumptions
+    assert ("monotone" in given) == ("nearest monotone ones" in str(report))
+    wanted = {"categories": "categories", "monotone": "signs of monotone"}
+    told = [line for line in found if "were not chosen" in line]
+    assert told == [f"{wanted[name]} were not chosen by looking at these records" for name in given]
+
+
+@pytest.mark.parametrize("most", [28, 10**6, 10**30])
+def test_more_products_than_there_are_are_those_that_there_are(most):
+    """The numbers that a fit may draw are bounded by the products of its columns, not by the parameter."""
+    model = make("numbers", interactions=most).fit(*table("numbers"))
+    assert 1 <= len(model.interactions_) <= 28
+
+
 @each
 def test_nothing_of_the_records_stays(kind):
     """Released curves have sizes of their own; none of them is a number of records, and no cell is kept."""
@@ -753,3 +773,12 @@ def test_products_are_looked_for_where_no_column_has_a_curve(kind):
     model = made(epsilon=8.0, random_state=0, **known).fit(X, z)
     assert "products" in str(model.privacy_)
     assert (model.solver_, model.reason_) == ("additive", "no column showed more than a line")
+
+
+@pytest.mark.filterwarnings("ignore:the model may be no better")
+@each
+def test_where_no_column_is_seen_the_reason_says_so(kind):
+    X, y = table(kind)
+    model = make(kind, epsilon=4.0).fit(np.full_like(X[:, :2], np.nan), y)
+    assert (model.solver_, model.reason_) == ("moments", "no column could be seen")
+    assert np.array_equal(model.feature_importances_, np.zeros(2))

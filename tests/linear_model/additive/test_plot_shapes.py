@@ -1,5 +1,6 @@
 """The picture of shapes: a panel a column, lines, bands, windows and levels."""
 
+import itertools
 import sys
 import warnings
 from dataclasses import replace
@@ -33,7 +34,7 @@ def test_panels_are_sorted_by_importance(pyplot):
     panels = model.plot_shapes()
     order = np.argsort(-model.feature_importances_)[:5]  # one column adds nothing
     assert [p.get_xlabel().replace("\n", " ") for p in panels] == [NAMES[j] for j in order]
-    assert panels[0].get_ylabel() == "part of the log odds of yes"
+    assert panels[0].get_ylabel().replace("\n", " ") == "part of the log odds of yes"
     assert len(panels[0].figure.axes) == 5
     panels[0].figure.canvas.draw()
     boxes = [p.get_tightbbox() for p in panels]
@@ -160,3 +161,23 @@ def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'pip install "skdp\[plot\]"'):
         made_model().plot_shapes()
+
+
+def test_names_and_large_numbers_do_not_overlap(pyplot):
+    names = [f"{name}_$\\wrong$_of_the_record_after_the_transfer" for name in "abcdef"]
+    curves = made_curves()
+    wide = replace(curves, center=curves.center * 1e5, scale=curves.scale * 1e5)
+    wide = replace(wide, low=wide.low * 1e5, high=wide.high * 1e5)
+    panels = made_model(names=names, curves=wide).plot_shapes()
+    figure = panels[0].figure
+    figure.canvas.draw()  # a dollar sign is no formula
+    whole = figure.bbox
+    for panel in panels:
+        assert all(line.endswith("_") for line in panel.get_xlabel().split("\n")[:-1])
+        boxes = [text.get_window_extent() for text in panel.get_xticklabels() if text.get_text()]
+        left, right = panel.bbox.x0, panel.bbox.x1
+        boxes = [box for box in boxes if left <= (box.x0 + box.x1) / 2 <= right]
+        assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+        box = panel.yaxis.label.get_window_extent()
+        assert whole.y0 <= box.y0
+        assert box.y1 <= whole.y1
