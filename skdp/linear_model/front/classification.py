@@ -299,7 +299,7 @@ class _Steps(Steps):
                 replaced(each, row, coef, parts, self.slope_noise)
                 for each, row in zip(found, of, strict=True)
             ]
-        factor = common_factor(self.theta, theta) ** 2
+        factor = np.square(common_factor(self.theta, theta))
         return np.asarray(4.0 * factor * found[1]) if self._binary else factor * np.stack(found)
 
     def _agreement(self, theta: np.ndarray) -> np.ndarray:
