@@ -62,7 +62,7 @@ class Shape:
     the noise of all gradients and of the Gram matrix through the steps, and has the noise of the factor by which a
     fit rescales its coefficients at the end. It leaves out that the records are a sample, what the choice of
     functions and the shrinkage do to the mean shape, and the noise of released centres, scales and windows. On 45
-    settings of generated tables, 92 to 99 % of the values lay within 1.96 of it (``tools/coverage_shapes.py``).
+    settings of generated tables, 92 to 98 % of the values lay within 1.96 of it (``tools/coverage_shapes.py``).
 
     Examples
     --------
