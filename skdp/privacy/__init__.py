@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "CLIPPINGS": "skdp.privacy.statistics.gradient_sum",
         "EDGE": "skdp.privacy.expansion",
         "Expansion": "skdp.privacy.expansion",
+        "SMOOTH_FUNCTIONS": "skdp.privacy.expansion",
         "LEAST_CLIP": "skdp.privacy.statistics.gradient_sum",
         "GaussianPlan": "skdp.privacy.session",
         "InnerFits": "skdp.privacy.session",

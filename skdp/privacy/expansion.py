@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.kernels.expanded import ExpandedTable
 from skdp.kernels.standardized import StandardizedTable
 
-__all__ = ["EDGE", "N_FUNCTIONS", "Expansion"]
+__all__ = ["EDGE", "N_FUNCTIONS", "SMOOTH_FUNCTIONS", "Expansion"]
 
 EDGE = 2.5  # standard deviations beyond which smooth functions and products are flat; a choice
 N_FUNCTIONS = 4  # smooth functions that a column can have
@@ -37,7 +37,7 @@ N_FUNCTIONS = 4  # smooth functions that a column can have
 # psi_1 to psi_4 of a clipped cell c in 1, c, s, s^2, s^3, s^4, s = sin(pi c / 5): cos(pi v) is -s for
 # v = (c + 2.5) / 5, and the other cosines are its Chebyshev polynomials. Computed by quadrature with 40 digits;
 # `test_expansion.py` computes them again.
-COEFFICIENTS = np.array([
+SMOOTH_FUNCTIONS = np.array([
     [-0.99153652549038380815, 0.0, 0.0, 3.4635578751720244912, 0.0, 0.0],
     [0.0, 8.5473021539921141429, -16.231977929195988613, 0.0, 0.0, 0.0],
     [1.0130437511919718712, 0.0, 0.0, -11.085805384218432801, 0.0, 13.069471633320730071],
@@ -180,7 +180,7 @@ class Expansion:
         return ExpandedTable(
             table, np.arange(d), self.owner, self.order,
             self.levels_of if table.columns is None else table.columns[self.levels_of],
-            self.levels, self.pairs, EDGE, self.weights[:, None] * COEFFICIENTS, self.level_weight,
+            self.levels, self.pairs, EDGE, self.weights[:, None] * SMOOTH_FUNCTIONS, self.level_weight,
         )  # fmt: skip
 
 

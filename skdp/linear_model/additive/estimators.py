@@ -97,7 +97,7 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
 
     l1_ratio = 0.0
     _linear_estimator = "DPLogisticRegression"
-    _parts = OF_CLASSES
+    _budget_parts = OF_CLASSES
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
     """
 
     _linear_estimator = "DPLinearRegression"
-    _parts = OF_NUMBERS
+    _budget_parts = OF_NUMBERS
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ class AdditiveFit(Inspectable, FrontDoor):
     intercept_: Any
     reason_: str
     _linear_estimator: str  # name of the linear estimator that takes sparse matrices
-    _parts: tuple[Parts, Parts]
+    _budget_parts: tuple[Parts, Parts]
     _free_if_none = FrontDoor._free_if_none | {"monotone", "categories"}
 
     def __sklearn_tags__(self) -> Any:
@@ -96,7 +96,7 @@ class AdditiveFit(Inspectable, FrontDoor):
         mass = problem.records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
         levels_of, levels = self._categories(problem)
         return CurveSearch(
-            mass, self._parts, int(self.interactions), levels_of, levels,
+            mass, self._budget_parts, int(self.interactions), levels_of, levels,
             np.flatnonzero(self._signs(problem)), self._line_reason(problem.records.shape),
         )  # fmt: skip
 

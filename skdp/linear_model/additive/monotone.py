@@ -25,7 +25,7 @@ import numpy as np
 from numpy.polynomial import polynomial
 
 from skdp.linear_model.front.public_bounds import column_places
-from skdp.privacy.expansion import COEFFICIENTS, EDGE
+from skdp.privacy import EDGE, SMOOTH_FUNCTIONS
 
 if TYPE_CHECKING:
     from skdp.linear_model.additive.curves import Curves
@@ -223,8 +223,8 @@ class Slopes:
         """The slopes at c within [-EDGE, EDGE], a row of shape (1 + k,) for each."""
         angle = TURN * c
         power = np.sin(angle)[:, None] ** np.arange(4) * np.arange(1, 5)
-        curved = COEFFICIENTS[: self.k, 1] + TURN * np.cos(angle)[:, None] * (
-            power @ COEFFICIENTS[: self.k, 2:].T
+        curved = SMOOTH_FUNCTIONS[: self.k, 1] + TURN * np.cos(angle)[:, None] * (
+            power @ SMOOTH_FUNCTIONS[: self.k, 2:].T
         )
         return np.hstack([np.ones((c.size, 1)), curved])
 
@@ -239,7 +239,7 @@ class Slopes:
 
     def _candidates(self, theta: np.ndarray) -> np.ndarray:
         """The ends, and points within that include all where the slope can be smallest."""
-        h = (theta @ COEFFICIENTS[: self.k, 2:]) * np.arange(1, 5)
+        h = (theta @ SMOOTH_FUNCTIONS[: self.k, 2:]) * np.arange(1, 5)
         turning = polynomial.polysub(
             polynomial.polymul(polynomial.polyder(h), [1.0, 0.0, -1.0]), polynomial.polymulx(h)
         )

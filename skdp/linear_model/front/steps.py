@@ -191,7 +191,7 @@ class Steps(ABC):
         automatic: bool,
     ) -> None:
         self.shares, self.rows, self.gram = shares, rows, gram.matrix
-        self.gram_noise, self._parts, self._moves = gram.noise, gram.parts, list[Move]()
+        self.gram_noise, self._held, self._moves = gram.noise, gram.parts, list[Move]()
         self.squares = np.ones(rows.n_parameters)
         self._alpha, self._weigh = alpha, weighing(automatic)
 
@@ -221,7 +221,7 @@ class Steps(ABC):
         self.squares, self.rows = self.squares[j], self.rows.restricted(kept)
         self._weighted = None
         # No covariance is asked for of coefficients that were chosen: the choice has noise of its own.
-        self._parts, self._moves = np.ones(j.size), []
+        self._held, self._moves = np.ones(j.size), []
         self._restart(grown=False)
 
     def grow(self, rows: PrivateRecords, gram: Gram, squares: np.ndarray) -> None:
@@ -229,7 +229,7 @@ class Steps(ABC):
         more = rows.n_features - self.rows.n_features
         self.theta = with_zeros(self.theta, more)
         self.rows, self.squares = rows, squares
-        self.gram, self.gram_noise, self._parts = gram
+        self.gram, self.gram_noise, self._held = gram
         self._weighted = None
         self._restart(grown=True)
 
@@ -315,7 +315,7 @@ class Steps(ABC):
         of_values = kept * (1.0 - self._alpha / curvature) / self._values[:, None]
         bent = self.gram_noise**2 / 2.0 * ((step**2).sum(axis=0) + step**2)
         added = (kept / curvature * noise) ** 2 + of_values**2 * bent + unsure
-        corrected = kept * self._parts[:, None]
+        corrected = kept * self._held[:, None]
         self._moves.append(Move(self._vectors, corrected, added))
 
     def take(self, share: float, clip: float) -> None:

@@ -20,13 +20,13 @@ from skdp.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import (
     EDGE,
     N_FUNCTIONS,
+    SMOOTH_FUNCTIONS,
     Expansion,
     PrivateRecords,
     Standardization,
     Vectors,
     check_places,
 )
-from skdp.privacy.expansion import COEFFICIENTS
 
 D = 6
 MAP = Standardization.make(
@@ -105,7 +105,9 @@ def test_the_constants_are_those_of_the_law(functions):
         [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [-1, 0, 0, 2, 0, 0], [0, 0, -1, 0, 0, 0],
          [1, 0, 0, -8, 0, 8], [0, 0, 3, 0, -4, 0]],
     )  # fmt: skip
-    np.testing.assert_allclose(COEFFICIENTS, functions.of_waves @ of_powers, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(
+        SMOOTH_FUNCTIONS, functions.of_waves @ of_powers, rtol=1e-14, atol=1e-14
+    )
     assert (np.diag(functions.of_waves[:, 2:]) > 0).all()
     assert (EDGE, N_FUNCTIONS) == (2.5, 4)
 
