@@ -36,7 +36,7 @@ class ExpandedTable(LazyTable):
     pairs : ndarray of int64 of shape (m, 2)
         Of each product: two columns of ``table``.
     edge : float
-        Functions and products are those of cells clipped to +-edge.
+        Functions and products are made of cells clipped to +-edge.
     coefficients : ndarray of shape (4, 6)
         Of the functions, in 1, c, s, s^2, s^3, s^4 with s = sin(pi c / 5) of a clipped cell c.
     level_weight : float

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 class Explanation:
     """Contributions of columns and pairs to the scores of rows; for each row they and the intercept are its score.
 
-    ``explanation[i]`` is that of row i alone, and a loop over an explanation gives those of its rows. Printed, it
+    ``explanation[i]`` explains row i alone, and a loop over an explanation explains row by row. Printed, it
     is a table for each row, the largest contribution first.
 
     Attributes

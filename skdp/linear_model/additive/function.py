@@ -135,7 +135,7 @@ class AdditiveFunction:
         return out
 
     def of_outputs(self, values: Array) -> Any:
-        """Values without their last axis, unless it is that of classes; a number where nothing else is left."""
+        """Values without their last axis, unless it counts classes; a number where nothing else is left."""
         found = values if self.has_classes else values[..., 0]
         return float(found) if found.ndim == 0 else found
 

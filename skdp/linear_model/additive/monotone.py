@@ -43,7 +43,7 @@ SHOULD = (
     f"{NAME} must be None or a dict of +1 (never falls) or -1 (never rises) by column, such as "
     '{"dose": +1}'
 )
-MEAN_SQUARE = 1.0187667252640478  # of c under the public law; a test computes it by quadrature
+MEAN_SQUARE = 1.0187667252640478  # c has it under the public law; a test computes it by quadrature
 # Slopes above minus this part of the largest coefficient are those of rounding. What is left of them at the end is
 # added to the line, so the number decides how near the result is to the nearest one, and not whether it rises.
 ROUNDING = 1e-13
@@ -129,7 +129,7 @@ def monotone_scores(
         Values in place of missing ones. A row of them keeps its score where there are no curves.
     curves : Curves or None
         None: the model is a line. Products must leave monotone columns out, and `theta` must have shape (size,).
-        `variance` stays that of the coefficients before they were moved.
+        `variance` stays as it was before the coefficients were moved.
     """
     linear = np.array(linear, dtype=np.float64)
     if curves is None:

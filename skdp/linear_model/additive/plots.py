@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_shapes"]
 
-MOST_PANELS = 12  # that are drawn where no columns are named; a choice
+MOST_PANELS = 12  # so many panels are drawn at most where no columns are named; a choice
 PER_ROW, PANEL = 4, (2.9, 2.5)  # panels side by side, and width and height of one in inches
 NORMAL_95 = 1.96  # standard deviations to each side of the 95 % band
 REACH = 3.0  # standard deviations about the centre that are drawn, within the window

@@ -59,10 +59,11 @@ TOP = 8  # columns whose products are looked at
 MOST_PAIRS = TOP * (TOP - 1) // 2
 # Parts of the steps' budget: for products, and for a Gram matrix of more features.
 PAIRS, GRAM = 0.1, 0.1
-TWO_VALUED = 0.005  # of a mean square, from the one of a column of two values
-SURELY = 3.0  # standard deviations of its noise
-LARGEST = 1e60  # coefficient whose noise is computed
-UNIT_REACH = 1.25  # of a released window about 0 whose highest octave ends at 1
+# A mean square that is closer to the one of a column of two values tells no third value.
+TWO_VALUED = 0.005
+SURELY = 3.0  # standard deviations of its noise that are added to this distance
+LARGEST = 1e60  # the noise of larger coefficients is not computed
+UNIT_REACH = 1.25  # a released window about 0 whose highest octave ends at 1 has this reach
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ __all__ = ["Interaction", "Shape", "importances_of", "interactions_of", "shapes_
 
 CURVE_KNOTS = 65  # of a curve within +-EDGE deviations; its turns are at least 50 pixels wide on a usual picture
 LAW_POINTS = 513  # of the law of columns, a trapezoidal rule; twice as many change an importance by less than 1e-4
-TAIL = 0.05  # part of a uniform law in that of columns; the smooth functions are orthonormal under the same law
+TAIL = 0.05  # density of the uniform part beside exp(-t^2 / 2): the law of which `Expansion` tells
 
 Array = NDArray[np.float64]
 
@@ -149,7 +149,7 @@ def shapes_of(
 
 
 def interactions_of(function: AdditiveFunction) -> tuple[Interaction, ...]:
-    """The products, those of largest importance first."""
+    """The products, the most important one first."""
     curves = function.curves
     first = curves.expansion.size - len(curves.expansion.pairs)
     points, law = _law()
