@@ -71,11 +71,6 @@ class Curves:
         found = linear_scores(self._features(X), theta, np.zeros(theta.shape[1]))
         return found if self.theta.ndim == 2 else found[:, 0]
 
-    def added(self, X: Any) -> Array:
-        """The added features of rows, of shape (n, expansion.size); for few rows."""
-        features: Array = self._features(X).whole()
-        return features
-
     def contributions(self, X: Any) -> Array:
         """The parts of `scores` by standardized column, and then by pair.
 

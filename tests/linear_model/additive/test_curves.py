@@ -27,7 +27,7 @@ def test_scores_features_and_contributions_are_those_of_the_formula(n_classes, d
     features = added_by_formula(curves, X)
     marks = features[:, curves.expansion.owner.size :][:, :3]
     assert (marks.sum(axis=0) > 20).all()  # also where float32 does not hold the level
-    np.testing.assert_allclose(curves.added(X), features, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(curves._features(X).whole(), features, rtol=0, atol=1e-12)
     np.testing.assert_allclose(curves.scores(X), features @ curves.theta, rtol=0, atol=1e-12)
     parts = curves.contributions(X)
     assert parts.shape == (len(X), COLUMNS.size + 3, *([3] if n_classes else []))
