@@ -4,7 +4,7 @@ Tables with heavy tails: how often a fit does harm
 
 This script fits `DPLinearRegression` and `DPLogisticRegression` with their defaults to generated tables that are
 as unpleasant as real ones can be, and counts how often a model is worse than a constant, and how often it is so
-without a `UtilityWarning`. The constants of ``skdp/linear_model/front`` that say where columns are cut, which
+without a `UtilityWarning`. The constants of ``skdp/linear_model/auto`` that say where columns are cut, which
 windows are believed and when a fit warns were chosen on tables 0 to 999 and on inner splits of the training
 parts of a suite of real tables. ``--tables`` takes 2,000 others.
 

@@ -28,7 +28,7 @@ from sklearn.model_selection import train_test_split
 
 import skdp
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.front import penalty
+from skdp.linear_model.auto import penalty
 
 # Seeds make these figures repeatable and are for this only: each fit would say so.
 warnings.filterwarnings("ignore", "random_state is a seed")

@@ -16,7 +16,8 @@ rows of the table beside two numbers that it does not have: the epsilon which th
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdp.multiparty.baselines.published import (
+from skdp.privacy.noise import discrete_laplace, rounded_gaussian
+from skdp.reproductions.published import (
     METHODS,
     Setting,
     published_scale,
@@ -24,7 +25,6 @@ from skdp.multiparty.baselines.published import (
     true_epsilon,
     valid_std,
 )
-from skdp.privacy.noise import discrete_laplace, rounded_gaussian
 
 SETTING, N_FEATURES, GRID = Setting(), 104, 2.0**-30
 PRINTED = dict(zip(METHODS, (1150, 112, 11.6, 5.63, 12.2, 0.572)))

@@ -36,6 +36,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "nn",
         "preprocessing",
         "privacy",
+        "reproductions",
         "statistics",
         "text",
     ),

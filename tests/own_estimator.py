@@ -7,8 +7,8 @@ The guide's page "Your own estimator" is this file. `tests/test_own_estimator.py
 from numbers import Real
 
 from skdp.base import Solution, check_number
-from skdp.linear_model.frame import LinearFit
-from skdp.linear_model.glm import GLMRegressor
+from skdp.fitting.glm import GLMRegressor
+from skdp.fitting.linear import LinearFit
 
 
 class DPHuberRegressor(GLMRegressor, LinearFit):

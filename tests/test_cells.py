@@ -10,7 +10,7 @@ from skdp import DPIGHTClassifier, DPIGHTRegressor, DPSparseERM, DPSparseERMRegr
 from skdp.base import encode_groups
 from skdp.base.cells import as_table, cell_numbers, label_codes
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.linear_model import targets as _targets
+from skdp.fitting import targets as _targets
 from skdp.losses import MultinomialLoss
 
 pd = pytest.importorskip("pandas")

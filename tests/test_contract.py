@@ -33,8 +33,8 @@ from skdp.exceptions import (
     UtilityWarning,
 )
 from skdp.linear_model.additive.frame import AdditiveFit
+from skdp.linear_model.auto.estimators import FrontDoor
 from skdp.linear_model.frank_wolfe import FrankWolfeFit
-from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.privacy import mechanisms
 from skdp.registry import estimators_of

@@ -29,7 +29,7 @@ from skdp import (
 )
 from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
-from skdp.linear_model.front.estimators import FrontRegressor
+from skdp.linear_model.auto.estimators import FrontRegressor
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.privacy import Bounded
 from skdp.privacy.budget import read_ledger

@@ -24,8 +24,8 @@ from skdp import (
     IGHTRegressor,
 )
 from skdp.exceptions import PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning
+from skdp.fitting.stochastic import StochasticFit
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
-from skdp.linear_model.stochastic import StochasticFit
 from skdp.multiparty.estimators import _GradientFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn.frame import NetFit

@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.common import best_of
+from skdp.fitting.task import Task
 from skdp.linear_model.frank_wolfe import frank_wolfe
-from skdp.linear_model.parts.task import Task
 from skdp.losses import LogisticLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 

@@ -8,13 +8,11 @@ from skdp.linear_model.additive.shapes import Interaction as Interaction
 from skdp.linear_model.additive.shapes import Shape as Shape
 from skdp.linear_model.amp import DPAMPClassifier as DPAMPClassifier
 from skdp.linear_model.amp import DPAMPRegressor as DPAMPRegressor
-from skdp.linear_model.descent.estimators import DPAGDClassifier as DPAGDClassifier
-from skdp.linear_model.descent.estimators import DPGDClassifier as DPGDClassifier
-from skdp.linear_model.descent.estimators import DPRRPSGDClassifier as DPRRPSGDClassifier
+from skdp.linear_model.auto.estimators import DPLinearRegression as DPLinearRegression
+from skdp.linear_model.auto.estimators import DPLogisticRegression as DPLogisticRegression
 from skdp.linear_model.frank_wolfe import DPFrankWolfeClassifier as DPFrankWolfeClassifier
 from skdp.linear_model.frank_wolfe import DPFrankWolfeRegressor as DPFrankWolfeRegressor
-from skdp.linear_model.front.estimators import DPLinearRegression as DPLinearRegression
-from skdp.linear_model.front.estimators import DPLogisticRegression as DPLogisticRegression
+from skdp.linear_model.gradient_descent import DPGDClassifier as DPGDClassifier
 from skdp.linear_model.ight.estimators import DPIGHTClassifier as DPIGHTClassifier
 from skdp.linear_model.ight.estimators import DPIGHTRegressor as DPIGHTRegressor
 from skdp.linear_model.ight.estimators import IGHTClassifier as IGHTClassifier

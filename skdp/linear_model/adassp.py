@@ -14,16 +14,16 @@ import numpy as np
 from skdp._docs import document
 from skdp.base import check_number
 from skdp.base.fit import Solution
-from skdp.linear_model.frame import LinearFit
-from skdp.linear_model.glm import GLMRegressor, Problem
-from skdp.linear_model.parts.bounded import BoundedPredictions
-from skdp.linear_model.parts.quantiles import (
+from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.glm import GLMRegressor, Problem
+from skdp.fitting.linear import LinearFit
+from skdp.fitting.quantiles import (
     released_reach,
     released_row_norm,
     scale_share,
 )
-from skdp.linear_model.parts.target_units import InTargetUnits
-from skdp.linear_model.parts.task import given
+from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = [

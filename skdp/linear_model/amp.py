@@ -13,15 +13,15 @@ import numpy as np
 from skdp._docs import document
 from skdp.base import check_number
 from skdp.base.fit import Solution
-from skdp.linear_model.frame import LinearFit, count_assumption
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model.parts.bounded import BoundedPredictions
-from skdp.linear_model.parts.quantiles import (
+from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.linear import LinearFit, count_assumption
+from skdp.fitting.quantiles import (
     QUESTIONS,
     released_row_norm,
 )
-from skdp.linear_model.parts.target_units import InTargetUnits
-from skdp.linear_model.parts.task import given
+from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.task import given
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 

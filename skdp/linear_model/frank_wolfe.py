@@ -19,16 +19,16 @@ import numpy as np
 from skdp._docs import document
 from skdp.base import check_number
 from skdp.base.fit import Solution
-from skdp.linear_model.coordinates import parameter_shape
-from skdp.linear_model.frame import LinearFit
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model.parts.bounded import BoundedPredictions
-from skdp.linear_model.parts.checks import check_callback
-from skdp.linear_model.parts.progress import Progress
-from skdp.linear_model.parts.scales import CLIP_FACTOR, QUESTIONS, grown_share
-from skdp.linear_model.parts.search import noisy_search
-from skdp.linear_model.parts.target_units import InTargetUnits
-from skdp.linear_model.parts.task import Rescaled, Task, given, silent
+from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.checks import check_callback
+from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.linear import LinearFit
+from skdp.fitting.progress import Progress
+from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, grown_share
+from skdp.fitting.search import noisy_search
+from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.task import Rescaled, Task, given, silent
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
 

@@ -183,7 +183,7 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
 
 def _rows_alone(model: Any) -> bool:
     """Whether the model's scores of a row have the same bits wherever the row stands."""
-    from skdp.linear_model.targets import TableModel
+    from skdp.fitting.targets import TableModel
 
     if isinstance(model, Pipeline):
         return len(model.steps) == 1 and _rows_alone(model.steps[-1][1])

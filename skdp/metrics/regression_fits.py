@@ -13,7 +13,7 @@ from skdp.base.columns import check_bounds
 from skdp.base.containers import refuse_dates
 from skdp.base.fit import Solution
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.targets import finite_targets
+from skdp.fitting.targets import finite_targets
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
 from skdp.metrics.moments import Influence, Moments, Sum

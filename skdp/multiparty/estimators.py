@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base import Solution, check_number
-from skdp.linear_model.coordinates import from_theta
-from skdp.linear_model.glm import Problem
+from skdp.fitting.coordinates import from_theta
+from skdp.fitting.glm import Problem
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
 from skdp.multiparty.gradient import (
     DescentSettings,

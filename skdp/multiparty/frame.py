@@ -12,10 +12,10 @@ from skdp._compat import warn_user
 from skdp.base import check_number
 from skdp.base.parameters import check_choice
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
+from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.linear import FEW, LinearFit, Solution
 from skdp.kernels import is_cupy
-from skdp.linear_model.frame import FEW, LinearFit, Solution
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
 from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of

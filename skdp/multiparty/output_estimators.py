@@ -5,8 +5,8 @@ from typing import Any
 
 from skdp._docs import document
 from skdp.base import Solution
-from skdp.linear_model.coordinates import parameter_shape
-from skdp.linear_model.glm import Problem
+from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.glm import Problem
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
 from skdp.multiparty.output import average_of_minimizers, ridge_loss

@@ -1,7 +1,7 @@
 """The last releases of a net: how far its predictions can be trusted.
 
 Classification: the outputs are the only features of a second, small model, with an intercept for each class and
-one slope. `skdp.linear_model.parts.recalibrate` fits it on released sums, as for the linear models. A row of a
+one slope. `skdp.fitting.recalibrate` fits it on released sums, as for the linear models. A row of a
 group of m rows weighs 1 / m there.
 
 Regression: let f be a prediction and t a target in units of the reach, both clipped to [-1, 1]. The mean of
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.linear_model.parts.recalibrate import Recalibration, plan_recalibration
+from skdp.fitting.recalibrate import Recalibration, plan_recalibration
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.nn.task import NetTask
 from skdp.privacy import PrivacySession, PrivateRecords

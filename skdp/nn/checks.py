@@ -10,9 +10,9 @@ import numpy as np
 from skdp.base import check_number
 from skdp.base.cells import as_cells, label_codes
 from skdp.base.tables import validate_table
-from skdp.linear_model.parts.checks import check_clip
-from skdp.linear_model.parts.task import given
-from skdp.linear_model.targets import numeric_targets
+from skdp.fitting.checks import check_clip
+from skdp.fitting.targets import numeric_targets
+from skdp.fitting.task import given
 from skdp.nn.sparsification import RandomSparsification
 from skdp.privacy import LEAST_CLIP, check_projected
 

@@ -16,10 +16,10 @@ from skdp.base import check_choice, check_number
 from skdp.base.columns import check_bounds
 from skdp.base.fit import PrivateFit, Solution
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
-from skdp.linear_model.parts.checks import check_callback
-from skdp.linear_model.parts.scales import grown_share
-from skdp.linear_model.parts.task import given
-from skdp.linear_model.targets import Problem
+from skdp.fitting.checks import check_callback
+from skdp.fitting.scales import grown_share
+from skdp.fitting.targets import Problem
+from skdp.fitting.task import given
 from skdp.nn.checks import check_clipping, check_validation, public_data
 from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
 from skdp.nn.inputs import as_rows, public_inputs, released_inputs

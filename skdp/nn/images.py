@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._compat import warn_user
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.targets import Problem
+from skdp.fitting.targets import Problem
 from skdp.nn.inputs import as_rows, check_image_shape, image_of, own_shape
 
 __all__ = ["ImageModel"]

@@ -12,17 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.base.columns import check_bounds
 from skdp.base.fit import Solution
 from skdp.base.tables import validate_table
-from skdp.linear_model.parts.bounded import cut_text
-from skdp.linear_model.parts.checks import warn_probabilities
-from skdp.linear_model.parts.quantiles import (
+from skdp.fitting.bounded import cut_text
+from skdp.fitting.checks import warn_probabilities
+from skdp.fitting.quantiles import (
     RANGE_QUESTIONS,
     RANGE_SEARCHES,
     SMALLEST_SHARE,
     released_range,
 )
-from skdp.linear_model.parts.recalibrate import Recalibration
-from skdp.linear_model.parts.scales import grown_share
-from skdp.linear_model.targets import LabelModel, NumberModel, Problem
+from skdp.fitting.recalibrate import Recalibration
+from skdp.fitting.scales import grown_share
+from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
 from skdp.nn.choices import REGRESSION_WALK
 from skdp.nn.export import ExportableNet

@@ -3,7 +3,7 @@
 from typing import Any
 
 from skdp._docs import document
-from skdp.linear_model.targets import Problem
+from skdp.fitting.targets import Problem
 from skdp.nn.architectures import default_mlp
 from skdp.nn.images import ImageModel
 from skdp.nn.layers.flatten import Flatten

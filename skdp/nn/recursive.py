@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base import check_number
-from skdp.linear_model.parts.checks import check_clip
-from skdp.linear_model.parts.task import given
+from skdp.fitting.checks import check_clip
+from skdp.fitting.task import given
 from skdp.nn.choices import CLIP_NORM
 from skdp.nn.corrections import corrected
 from skdp.nn.training import ClippedMean, Clipping, Gradient, Vector

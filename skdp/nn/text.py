@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.linear_model.targets import Problem
+from skdp.fitting.targets import Problem
 from skdp.nn.architectures import lstm
 from skdp.nn.layers.embedding import LARGEST
 from skdp.nn.mlp import layer_sizes

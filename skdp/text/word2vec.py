@@ -14,7 +14,7 @@ from skdp._docs import document
 from skdp.base import check_choice, check_flag, check_number
 from skdp.base.fit import PrivateFit, Problem, Solution
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.parts.checks import check_callback
+from skdp.fitting.checks import check_callback
 from skdp.nn.choices import CLIP_NORM, chosen_run, signal
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule, rate_factor
 from skdp.nn.progress import Progress

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import DPAdaSSPRegressor
+from skdp.fitting.quantiles import released_range, scale_share
+from skdp.fitting.search import AVERAGED, noisy_search
 from skdp.linear_model.adassp import adaptive_ridge, normal_equations
-from skdp.linear_model.parts.quantiles import released_range, scale_share
-from skdp.linear_model.parts.search import AVERAGED, noisy_search
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from tests.privacy.audit import shown
 

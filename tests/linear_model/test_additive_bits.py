@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.linear_model.additive import search
-from skdp.linear_model.front import choice
+from skdp.linear_model.auto import choice
 from tests.privacy.additive import (
     ALL,
     CODES,

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from skdp.linear_model.descent import agd as _agd
 
 from skdp import DPAGDClassifier
-from skdp.linear_model.descent import agd as _agd
 from skdp.privacy import Bounded, PrivacySession, accounting, mechanisms
 
 

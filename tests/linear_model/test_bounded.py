@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp.base import Solution
-from skdp.linear_model.front.estimators import FrontDoor
-from skdp.linear_model.parts.bounded import MARGIN, BoundedPredictions
+from skdp.fitting.bounded import MARGIN, BoundedPredictions
+from skdp.linear_model.auto.estimators import FrontDoor
 from skdp.multiparty.frame import MultipartyRegressor
 from skdp.nn.frame import NetFit
 

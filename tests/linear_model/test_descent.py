@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from skdp.linear_model.descent import solver as _descent
 
 from skdp import DPAGDClassifier, DPGDClassifier, DPRRPSGDClassifier
 from skdp.exceptions import UnsupportedAccounting
-from skdp.linear_model.descent import solver as _descent
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 EACH = [DPGDClassifier, DPRRPSGDClassifier, DPAGDClassifier]

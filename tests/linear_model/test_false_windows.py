@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from skdp.linear_model.front import columns, octaves
-from skdp.linear_model.front.columns import MARGIN, USUAL_OCTAVES, ColumnWindows
-from skdp.linear_model.front.octaves import HIGH, LOW, NEAR, highest_octaves
+from skdp.linear_model.auto import columns, octaves
+from skdp.linear_model.auto.columns import MARGIN, USUAL_OCTAVES, ColumnWindows
+from skdp.linear_model.auto.octaves import HIGH, LOW, NEAR, highest_octaves
 
 SHAPES = {1: [1.0], 5: [0.3, 0.25, 0.2, 0.15, 0.1]}
 # Cells of the column: standard deviations of its counts' noise, and octaves below 1 over which they are spread.

@@ -10,10 +10,10 @@ from sklearn.base import is_classifier, is_regressor
 
 import skdp
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.front.estimators import FrontDoor
+from skdp.fitting.scales import LARGEST_SHARE, PRECISION, grown_share
+from skdp.fitting.stochastic import StochasticFit
+from skdp.linear_model.auto.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
-from skdp.linear_model.parts.scales import LARGEST_SHARE, PRECISION, grown_share
-from skdp.linear_model.stochastic import StochasticFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.multiparty.output_estimators import _OutputFit
 from skdp.nn.frame import NetFit

@@ -11,8 +11,8 @@ import skdp.privacy.mechanisms
 from skdp import DPFrankWolfeClassifier, DPFrankWolfeRegressor
 from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.fitting.task import Task
 from skdp.linear_model.frank_wolfe import frank_wolfe, steps_for
-from skdp.linear_model.parts.task import Task
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
 from tests.privacy.audit import mu_lower

@@ -12,9 +12,9 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.front.choice import choose
-from skdp.linear_model.front.estimators import log_weights
-from skdp.linear_model.front.steps import largest_rows
+from skdp.linear_model.auto.choice import choose
+from skdp.linear_model.auto.estimators import log_weights
+from skdp.linear_model.auto.steps import largest_rows
 from skdp.privacy.shape import PublicShape
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is a seed")

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.front import regression
+from skdp.linear_model.auto import regression
 from skdp.privacy import mechanisms
 
 N, D = 400, 3
@@ -147,7 +147,7 @@ def test_a_warning_that_follows_the_data_is_caught(replayed, monkeypatch):
         peeked.append(records)
         return honest(session, records, *args, **more)
 
-    monkeypatch.setattr("skdp.linear_model.front.estimators.moment_regression", peeking)
+    monkeypatch.setattr("skdp.linear_model.auto.estimators.moment_regression", peeking)
     monkeypatch.setattr(
         regression,
         "doubt_of_numbers",

@@ -12,9 +12,9 @@ from sklearn.metrics import log_loss
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.front import columns, doubts, slopes, targets
-from skdp.linear_model.front.octaves import HIGH, LOW
-from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.auto import columns, doubts, slopes, targets
+from skdp.linear_model.auto.octaves import HIGH, LOW
+from skdp.linear_model.auto.shares import Shares
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.shape import PublicShape
 

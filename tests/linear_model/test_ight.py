@@ -12,11 +12,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
 from skdp.datasets import make_sparse_classification, make_sparse_regression
-from skdp.linear_model.ight import solver as ight_module
-from skdp.linear_model.ight.solver import MAX_ITER, Schedule, Settings
-from skdp.linear_model.parts.scales import released_scales
-from skdp.linear_model.parts.search import GRID, noisy_search
-from skdp.linear_model.parts.steps import (
+from skdp.fitting.scales import released_scales
+from skdp.fitting.search import GRID, noisy_search
+from skdp.fitting.steps import (
     LEAST,
     AcceleratedStep,
     ConstantStep,
@@ -24,8 +22,9 @@ from skdp.linear_model.parts.steps import (
     keep_largest,
     shrinkage,
 )
-from skdp.linear_model.parts.task import Task
-from skdp.linear_model.pursuit import (
+from skdp.fitting.task import Task
+from skdp.linear_model.ight import solver as ight_module
+from skdp.linear_model.ight.pursuit import (
     CHOSEN,
     CHOSEN_BY_CLASSIFIERS,
     CLIP_SHARE,
@@ -36,6 +35,7 @@ from skdp.linear_model.pursuit import (
     Ranking,
     pays,
 )
+from skdp.linear_model.ight.solver import MAX_ITER, Schedule, Settings
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.accounting import bounded_range_mu, gaussian_mu

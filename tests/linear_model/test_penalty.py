@@ -10,15 +10,15 @@ from sklearn.datasets import make_classification, make_regression
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.front import regression
-from skdp.linear_model.front.penalty import (
+from skdp.linear_model.auto import regression
+from skdp.linear_model.auto.penalty import (
     evidence,
     evidence_and_risk,
     matching_C,
     stein_risk,
     weighing,
 )
-from skdp.linear_model.front.steps import posterior_step
+from skdp.linear_model.auto.steps import posterior_step
 from skdp.privacy import mechanisms
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is a seed")

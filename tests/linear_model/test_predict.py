@@ -12,11 +12,11 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import expit
 from scipy.special import softmax as scipy_softmax
+from skdp.fitting import any_cells
 
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
-from skdp.linear_model.parts import any_cells
-from skdp.linear_model.parts.probabilities import of_two_classes, softmax
+from skdp.fitting.probabilities import of_two_classes, softmax
 
 RNG = np.random.default_rng(0)
 N, D = 5000, 7  # more rows than a run of the compiled loop over columns

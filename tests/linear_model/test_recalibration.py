@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
 import skdp
-from skdp.linear_model.frame import LinearFit
+from skdp.fitting.linear import LinearFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn.frame import NetFit
 from skdp.privacy import accounting

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skdp.linear_model.front.scatter import Move, along_direction, covariances, replaced
+from skdp.linear_model.auto.scatter import Move, along_direction, covariances, replaced
 
 
 def made(p, q, rng):

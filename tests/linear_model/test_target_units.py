@@ -8,10 +8,10 @@ import pytest
 
 import skdp
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.parts.calibration import Moments, Slope, calibrate, released_shift
-from skdp.linear_model.parts.quantiles import released_range, scale_share
-from skdp.linear_model.parts.search import _crossing, likely_search
-from skdp.linear_model.parts.target_units import InTargetUnits
+from skdp.fitting.calibration import Moments, Slope, calibrate, released_shift
+from skdp.fitting.quantiles import released_range, scale_share
+from skdp.fitting.search import _crossing, likely_search
+from skdp.fitting.target_units import InTargetUnits
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 pytestmark = [

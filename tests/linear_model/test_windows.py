@@ -10,11 +10,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
 
 import skdp
-from skdp.linear_model.front import columns
-from skdp.linear_model.front.octaves import HIGH, LOW, posterior_of_tops
-from skdp.linear_model.front.shares import Shares
-from skdp.linear_model.front.steps import towards_identity
-from skdp.linear_model.front.windows import BEYOND, BINS, _family, narrowed, released_spread
+from skdp.linear_model.auto import columns
+from skdp.linear_model.auto.octaves import HIGH, LOW, posterior_of_tops
+from skdp.linear_model.auto.shares import Shares
+from skdp.linear_model.auto.steps import towards_identity
+from skdp.linear_model.auto.windows import BEYOND, BINS, _family, narrowed, released_spread
 from skdp.privacy import PrivacySession, PrivateRecords
 
 N = 20_000

@@ -514,7 +514,7 @@ def test_the_size_of_a_table_does_not_choose_how_a_row_is_scored(task, monkeypat
     model = models["front door"]
     rows = sp.csr_matrix(Z[:100]) if task == "csr" else Z[:100]
     whole = row_scores(model, "predict_proba", rows, 2, fixed=False)
-    monkeypatch.setattr("skdp.linear_model.parts.any_cells.COMPILED", 99 * WIDE + 1)
+    monkeypatch.setattr("skdp.fitting.any_cells.COMPILED", 99 * WIDE + 1)
     assert (row_scores(model, "predict_proba", rows, 2, fixed=False) == whole).all()
     assert (row_scores(model, "predict_proba", rows[1:], 2, fixed=False) == whole[1:]).all()
 

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from skdp.multiparty.baselines.published import (
+from skdp.privacy.accounting import gaussian_delta
+from skdp.privacy.noise import discrete_laplace, rounded_gaussian
+from skdp.reproductions.published import (
     METHODS,
     Setting,
     published_scale,
@@ -13,8 +15,6 @@ from skdp.multiparty.baselines.published import (
     true_epsilon,
     valid_std,
 )
-from skdp.privacy.accounting import gaussian_delta
-from skdp.privacy.noise import discrete_laplace, rounded_gaussian
 
 # Table 6.1, in thousandths: input of the generator, and the standard deviation of 1,000 generated values.
 INPUTS = dict(zip(METHODS, (800, 80.0, 8.00, 5.66, 8.00, 0.57)))

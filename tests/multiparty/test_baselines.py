@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from skdp.reproductions import local_objective, own_noise
 
 import skdp
 from skdp import (
@@ -18,10 +19,9 @@ from skdp import (
 )
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.multiparty import Owners
-from skdp.multiparty.baselines import local_objective, own_noise
-from skdp.multiparty.baselines.published import Setting, published_std, valid_std
-from skdp.multiparty.baselines.rajkumar_agarwal import total_epsilon
 from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting
+from skdp.reproductions.published import Setting, published_std, valid_std
+from skdp.reproductions.rajkumar_agarwal import total_epsilon
 
 LABELS = {"classes": (0, 1), "fit_intercept": False}
 

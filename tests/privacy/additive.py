@@ -17,7 +17,7 @@ import pytest
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.linear_model.additive import search
-from skdp.linear_model.front import choice, slopes
+from skdp.linear_model.auto import choice, slopes
 from skdp.privacy import PrivacySession, accounting, mechanisms
 from skdp.privacy.session import releases
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.linear_model.front.public_bounds import column_places
+from skdp.linear_model.auto.public_bounds import column_places
 
 __all__ = ["category_values", "check_categories"]
 

@@ -5,7 +5,7 @@ import math
 from skdp._docs import document
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
-from skdp.linear_model.front.estimators import FrontClassifier, FrontRegressor
+from skdp.linear_model.auto.estimators import FrontClassifier, FrontRegressor
 
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
 

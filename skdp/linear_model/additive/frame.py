@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from skdp.base import check_number
 from skdp.base.fit import Solution
+from skdp.fitting.glm import Problem
 from skdp.linear_model.additive.categories import category_values, check_categories
 from skdp.linear_model.additive.inspection import Inspectable
 from skdp.linear_model.additive.monotone import (
@@ -18,9 +19,8 @@ from skdp.linear_model.additive.monotone import (
     monotone_signs,
 )
 from skdp.linear_model.additive.search import MOST_PAIRS, CurveSearch, Parts, reason_for_a_line
-from skdp.linear_model.front.estimators import FrontDoor
-from skdp.linear_model.front.steps import Growth
-from skdp.linear_model.glm import Problem
+from skdp.linear_model.auto.estimators import FrontDoor
+from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import N_FUNCTIONS, PrivacySession, PublicShape, accounting
 
 __all__ = ["AdditiveFit"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.fitting.any_cells import within_bounds, without_missing
 from skdp.linear_model.additive.curves import Curves
-from skdp.linear_model.parts.any_cells import within_bounds, without_missing
 from skdp.privacy import EDGE, Expansion
 
 __all__ = ["AdditiveFunction"]

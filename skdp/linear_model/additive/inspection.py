@@ -7,6 +7,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.base.tables import validate_table
+from skdp.fitting.export import Exportable, linear_regression, logistic_regression
 from skdp.kernels import on_host
 from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.explanation import Explanation, explanation_of
@@ -19,8 +20,7 @@ from skdp.linear_model.additive.shapes import (
     interactions_of,
     shapes_of,
 )
-from skdp.linear_model.export import Exportable, linear_regression, logistic_regression
-from skdp.linear_model.front.public_bounds import column_places
+from skdp.linear_model.auto.public_bounds import column_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

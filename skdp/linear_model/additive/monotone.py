@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.polynomial import polynomial
 
-from skdp.linear_model.front.public_bounds import column_places
+from skdp.linear_model.auto.public_bounds import column_places
 from skdp.privacy import EDGE, SMOOTH_FUNCTIONS
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The search for curves: which columns of a fit get smooth functions, which pairs get products.
 
-The method is ours. The rounds of the automatic solver (`skdp.linear_model.front`) fit a line first. Then one wide
+The method is ours. The rounds of the automatic solver (`skdp.linear_model.auto`) fit a line first. Then one wide
 gradient, released like any other, asks every column for smooth functions beyond its line. Columns whose part of
 it is more than noise get 1, 2 or 4 of them: the more columns show a curve, the less evidence each needs. Where
 units are many, products of the columns with the largest effects are asked for in the same way, at the same model.
@@ -24,8 +24,8 @@ import numpy as np
 
 from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.evidence import log_bayes_factors, of_functions, probabilities
-from skdp.linear_model.front.columns import Columns
-from skdp.linear_model.front.steps import Steps, released_gram
+from skdp.linear_model.auto.columns import Columns
+from skdp.linear_model.auto.steps import Steps, released_gram
 from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
 
 __all__ = [

@@ -11,23 +11,23 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.base.fit import Solution
-from skdp.linear_model.coordinates import parameter_shape
-from skdp.linear_model.frame import ExactLinearFit, LinearFit
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model.ight.solver import Settings, divided, solve
-from skdp.linear_model.parts.bounded import BoundedPredictions
-from skdp.linear_model.parts.checks import (
+from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.checks import (
     check_callback,
     check_clip,
     check_features,
     check_finite,
     check_refit,
 )
-from skdp.linear_model.parts.penalties import L2Penalty
-from skdp.linear_model.parts.progress import Progress
-from skdp.linear_model.parts.target_units import InTargetUnits
-from skdp.linear_model.parts.task import Task, given
-from skdp.linear_model.start import start_point
+from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.linear import ExactLinearFit, LinearFit
+from skdp.fitting.penalties import L2Penalty
+from skdp.fitting.progress import Progress
+from skdp.fitting.start_point import start_point
+from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.task import Task, given
+from skdp.linear_model.ight.solver import Settings, divided, solve
 from skdp.privacy import PrivacySession
 
 __all__ = [

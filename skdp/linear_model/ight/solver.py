@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp.base.fit import Solution
-from skdp.linear_model.parts.loop import GradientAt, NoisyGradient, Project, descend
-from skdp.linear_model.parts.scales import (
+from skdp.fitting.loop import GradientAt, NoisyGradient, Project, descend
+from skdp.fitting.scales import (
     CLIP_SHARE,
     QUESTIONS,
     Scales,
@@ -24,15 +24,15 @@ from skdp.linear_model.parts.scales import (
     grown_share,
     released_scales,
 )
-from skdp.linear_model.parts.steps import (
+from skdp.fitting.steps import (
     AcceleratedStep,
     StepRule,
     keep_largest,
     square,
     step_rule,
 )
-from skdp.linear_model.parts.task import Task
-from skdp.linear_model.pursuit import are_few, pays, pursue, require_room
+from skdp.fitting.task import Task
+from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy import PrivacySession
 

@@ -8,8 +8,8 @@ zero-out and add-remove, and hardly at all under replace-one.
 
 import math
 
-from skdp.linear_model.coordinates import parameter_shape
-from skdp.linear_model.parts.task import Task
+from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.task import Task
 from skdp.privacy import factor
 
 __all__ = ["MAX_ITER", "is_long", "steps_and_batch"]

@@ -6,10 +6,11 @@ from typing import Any
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model.parts.bounded import BoundedPredictions
-from skdp.linear_model.parts.target_units import InTargetUnits
-from skdp.linear_model.parts.task import Task, given
+from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.stochastic import SAMPLING, StochasticFit
+from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.task import Task, given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
     SCHEDULES,
@@ -18,7 +19,6 @@ from skdp.linear_model.sgd.solver import (
     plan_steps,
     stochastic_descent,
 )
-from skdp.linear_model.stochastic import SAMPLING, StochasticFit
 from skdp.privacy import PrivacySession
 
 __all__ = [

@@ -14,12 +14,12 @@ import numpy as np
 from scipy.special import digamma, zeta
 
 from skdp.base.fit import Solution
-from skdp.linear_model.coordinates import parameter_shape
-from skdp.linear_model.descent.solver import BatchSettings
-from skdp.linear_model.parts.loop import NoisyGradient, descend
-from skdp.linear_model.parts.progress import announce
-from skdp.linear_model.parts.start import Start, begin, precision, scale_part
-from skdp.linear_model.parts.task import Task
+from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.loop import NoisyGradient, descend
+from skdp.fitting.progress import announce
+from skdp.fitting.settings import BatchSettings
+from skdp.fitting.start import Start, begin, precision, scale_part
+from skdp.fitting.task import Task
 from skdp.linear_model.sgd.batches import is_long, steps_and_batch
 from skdp.privacy import BatchGroup, BatchPlan
 

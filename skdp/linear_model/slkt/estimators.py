@@ -12,12 +12,12 @@ from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.base.fit import Solution
 from skdp.exceptions import UnprovenPrivacyWarning
-from skdp.linear_model.frame import LinearFit, count_assumption
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model.parts.bounded import BoundedPredictions
-from skdp.linear_model.parts.checks import check_features
-from skdp.linear_model.parts.target_units import InTargetUnits
-from skdp.linear_model.parts.task import Task, given
+from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.checks import check_features
+from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.linear import LinearFit, count_assumption
+from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.task import Task, given
 from skdp.linear_model.slkt.solver import (
     Settings,
     Transfer,

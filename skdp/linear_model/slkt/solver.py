@@ -18,19 +18,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from skdp.base.fit import Solution
-from skdp.linear_model.coordinates import parameter_shape
+from skdp.fitting import quantiles
+from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.loop import descend
+from skdp.fitting.penalties import L2Penalty
+from skdp.fitting.quantiles import QUESTIONS, scale_share
+from skdp.fitting.scales import QUESTIONS as MEDIAN_QUESTIONS
+from skdp.fitting.scales import count_searches, grown_share, released_scales
+from skdp.fitting.search import GRID, noisy_search
+from skdp.fitting.steps import AcceleratedStep, keep_largest, step_rule
+from skdp.fitting.task import Task
+from skdp.linear_model.ight.pursuit import pays, pursue, require_room
 from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
 from skdp.linear_model.ight.solver import solve, thresholding
-from skdp.linear_model.parts import quantiles
-from skdp.linear_model.parts.loop import descend
-from skdp.linear_model.parts.penalties import L2Penalty
-from skdp.linear_model.parts.quantiles import QUESTIONS, scale_share
-from skdp.linear_model.parts.scales import QUESTIONS as MEDIAN_QUESTIONS
-from skdp.linear_model.parts.scales import count_searches, grown_share, released_scales
-from skdp.linear_model.parts.search import GRID, noisy_search
-from skdp.linear_model.parts.steps import AcceleratedStep, keep_largest, step_rule
-from skdp.linear_model.parts.task import Task
-from skdp.linear_model.pursuit import pays, pursue, require_room
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 

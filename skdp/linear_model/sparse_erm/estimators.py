@@ -1,10 +1,10 @@
 """The estimators of sparse-gradient ERM: parameters here, the algorithm in `solver`."""
 
 from skdp._docs import document
-from skdp.linear_model.any_loss import GLMAnyLoss
-from skdp.linear_model.frame import LinearFit
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor
-from skdp.linear_model.parts.bounded import BoundedPredictions
+from skdp.fitting.any_loss import GLMAnyLoss
+from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.glm import GLMClassifier, GLMRegressor
+from skdp.fitting.linear import LinearFit
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit, SparseRegressionFit
 
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]

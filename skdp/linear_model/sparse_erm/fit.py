@@ -11,17 +11,18 @@ from skdp.base import check_choice, check_number, encode_groups
 from skdp.base.fit import Solution
 from skdp.base.weights import names_weights
 from skdp.exceptions import UnsupportedAccounting
-from skdp.linear_model.coordinates import parameter_shape
-from skdp.linear_model.glm import Problem
-from skdp.linear_model.parts.checks import (
+from skdp.fitting.checks import (
     check_callback,
     check_clip,
     check_finite,
     check_refit,
 )
-from skdp.linear_model.parts.progress import Progress
-from skdp.linear_model.parts.target_units import InTargetUnits
-from skdp.linear_model.parts.task import Task, given
+from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.glm import Problem
+from skdp.fitting.progress import Progress
+from skdp.fitting.start_point import start_point
+from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.task import Task, given
 from skdp.linear_model.sparse_erm.batches import (
     SCHEDULES,
     AllRows,
@@ -37,7 +38,6 @@ from skdp.linear_model.sparse_erm.solver import (
     require_room,
     solve,
 )
-from skdp.linear_model.start import start_point
 from skdp.losses import HuberLoss, SquaredLoss, is_shipped
 from skdp.privacy import PrivacySession
 

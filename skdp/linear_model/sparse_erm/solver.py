@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp.base.fit import Solution
-from skdp.linear_model.parts.loop import descend
-from skdp.linear_model.parts.refit import Refit, refit
-from skdp.linear_model.parts.scales import (
+from skdp.fitting.loop import descend
+from skdp.fitting.refit import Refit, refit
+from skdp.fitting.scales import (
     CLIP_SHARE,
     QUESTIONS,
     Between,
@@ -23,9 +23,9 @@ from skdp.linear_model.parts.scales import (
     grown_share,
     released_sup_scales,
 )
-from skdp.linear_model.parts.search import EVERYTHING
-from skdp.linear_model.parts.steps import ConstantStep, SparseDistanceOverGradients, StepRule
-from skdp.linear_model.parts.task import Task
+from skdp.fitting.search import EVERYTHING
+from skdp.fitting.steps import ConstantStep, SparseDistanceOverGradients, StepRule
+from skdp.fitting.task import Task
 from skdp.linear_model.sparse_erm.batches import AllRows
 from skdp.privacy import accounting
 

@@ -5,17 +5,17 @@ from numbers import Integral, Real
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
-from skdp.linear_model.frame import ExactLinearFit
-from skdp.linear_model.glm import GLMClassifier, Problem
-from skdp.linear_model.parts.checks import check_clip
-from skdp.linear_model.parts.task import given
-from skdp.linear_model.srm.solver import Settings, recursive_momentum
-from skdp.linear_model.stochastic import (
+from skdp.fitting.checks import check_clip
+from skdp.fitting.glm import GLMClassifier, Problem
+from skdp.fitting.linear import ExactLinearFit
+from skdp.fitting.stochastic import (
     SAMPLING,
     StochasticFit,
     StochasticRun,
     check_common,
 )
+from skdp.fitting.task import given
+from skdp.linear_model.srm.solver import Settings, recursive_momentum
 
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 

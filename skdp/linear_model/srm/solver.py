@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from skdp.base.fit import Solution
-from skdp.linear_model.parts.loop import descend
-from skdp.linear_model.parts.progress import announce
-from skdp.linear_model.parts.scales import CLIP_FACTOR, Scales
-from skdp.linear_model.parts.start import Start, begin, precision, scale_part
-from skdp.linear_model.parts.steps import square
-from skdp.linear_model.parts.task import Task
+from skdp.fitting.loop import descend
+from skdp.fitting.progress import announce
+from skdp.fitting.scales import CLIP_FACTOR, Scales
+from skdp.fitting.start import Start, begin, precision, scale_part
+from skdp.fitting.steps import square
+from skdp.fitting.task import Task
 from skdp.losses import Loss
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
 

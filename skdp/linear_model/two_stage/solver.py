@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from skdp.fitting.quantiles import released_row_norm, scale_share
+from skdp.fitting.scales import released_prior
+from skdp.fitting.search import AVERAGED, noisy_search
 from skdp.linear_model.adassp import INTERCEPT, adassp
 from skdp.linear_model.amp import perturbed_minimum
-from skdp.linear_model.parts.quantiles import released_row_norm, scale_share
-from skdp.linear_model.parts.scales import released_prior
-from skdp.linear_model.parts.search import AVERAGED, noisy_search
 from skdp.losses import Loss
 from skdp.privacy import Partition, PrivacySession, PrivateRecords, accounting
 

@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp.fitting.bounded import NOWHERE
 from skdp.linear_model.additive.curves import Curves
-from skdp.linear_model.parts.bounded import NOWHERE
 from skdp.privacy import Expansion
 
 D = 6  # columns; number 4 is not seen by the fit

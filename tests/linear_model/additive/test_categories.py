@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.linear_model.additive.categories import category_values, check_categories
-from skdp.linear_model.front.public_bounds import column_ends, column_places
+from skdp.linear_model.auto.public_bounds import column_ends, column_places
 
 NAMES = np.array(["age", "region", "ward"], dtype=object)
 WRONG = {

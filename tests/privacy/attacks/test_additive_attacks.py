@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from skdp.linear_model.additive.search import CurveSearch, Parts
-from skdp.linear_model.front import classification, regression
-from skdp.linear_model.front.columns import Columns
-from skdp.linear_model.front.shares import Shares
-from skdp.linear_model.front.steps import Gram
+from skdp.linear_model.auto import classification, regression
+from skdp.linear_model.auto.columns import Columns
+from skdp.linear_model.auto.shares import Shares
+from skdp.linear_model.auto.steps import Gram
 from skdp.losses import LogisticLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
 from tests.privacy.additive import (

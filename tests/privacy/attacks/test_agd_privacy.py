@@ -14,10 +14,10 @@ from scipy.stats import norm
 
 from skdp import DPAGDClassifier
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
-from skdp.linear_model.descent.agd import CHOICE, Purse
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
+from skdp.reproductions.adaptive_descent import CHOICE, Purse
 from tests.privacy.audit import epsilon_lower, shown
 from tests.privacy.exact.test_replay import Tape
 

@@ -17,7 +17,7 @@ from scipy.special import log_expit
 
 import skdp.privacy.session.objective as session_objective
 from skdp import DPAMPClassifier, DPRRPSGDClassifier, DPSRMClassifier
-from skdp.linear_model.frame import LinearFit
+from skdp.fitting.linear import LinearFit
 from skdp.privacy import PrivateRecords, accounting, mechanisms, noise
 from skdp.privacy.accounting.objective import ObjectiveTerms, objective_delta
 from skdp.privacy.session import sampler

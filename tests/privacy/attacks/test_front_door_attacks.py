@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import PrivacyAccountingError
-from skdp.linear_model.front import choice, classification, slopes
+from skdp.linear_model.auto import choice, classification, slopes
 from skdp.privacy import accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger

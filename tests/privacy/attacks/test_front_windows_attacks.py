@@ -13,8 +13,8 @@ import scipy.sparse as sp
 
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import PrivacyAccountingError
-from skdp.linear_model.front import choice, regression, slopes, targets
-from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.auto import choice, regression, slopes, targets
+from skdp.linear_model.auto.shares import Shares
 from skdp.privacy import PrivacySession, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger

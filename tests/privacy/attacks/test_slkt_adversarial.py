@@ -17,7 +17,7 @@ import skdp.privacy.mechanisms
 import skdp.privacy.statistics.minimizer as minimizer
 from skdp import DPSLKTRegressor
 from skdp.exceptions import UnprovenPrivacyWarning
-from skdp.linear_model.parts.scales import Scales
+from skdp.fitting.scales import Scales
 from skdp.privacy import PrivacySession, accounting
 from tests.privacy.audit import epsilon_lower, shown
 

@@ -24,7 +24,7 @@ from skdp.exceptions import (
     PrivacyBudgetExceeded,
     UnsupportedAccounting,
 )
-from skdp.linear_model.parts.task import Task
+from skdp.fitting.task import Task
 from skdp.linear_model.sparse_erm.batches import (
     AllRows,
     FreshSample,

@@ -14,7 +14,7 @@ import pytest
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.kernels.expanded import ExpandedTable
-from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.auto.shares import Shares
 from skdp.privacy import Bounded, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from skdp.losses import LogisticLoss
 from skdp.privacy import PrivateRecords, Standardization, Vectors
 from skdp.linear_model import DPLinearRegression, DPLogisticRegression
-from skdp.linear_model.parts.recalibrate import Statistic, _State
+from skdp.fitting.recalibrate import Statistic, _State
 
 n, d = 8200, 100
 rng = np.random.default_rng(0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skdp.linear_model.parts import recalibrate
-from skdp.linear_model.parts.recalibrate import Statistic, _State
+from skdp.fitting import recalibrate
+from skdp.fitting.recalibrate import Statistic, _State
 from skdp.privacy import PrivateRecords, Standardization
 from skdp.privacy.statistics import moments
 from skdp.privacy.statistics.moments import RowMoments, predictions

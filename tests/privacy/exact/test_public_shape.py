@@ -126,7 +126,7 @@ READERS = {
     ("privacy/gradients/function.py", "_in_calls"),
     ("privacy/gradients/device.py", "__call__"),
     # predictions: rows of whoever asks, after the fit
-    ("linear_model/parts/any_cells.py", "csr_scores"),
+    ("fitting/any_cells.py", "csr_scores"),
     ("linear_model/additive/curves.py", "contributions"),
     ("linear_model/additive/function.py", "contributions"),
     # inputs and labels of a transfer, which are public and released

@@ -20,12 +20,12 @@ from sklearn.base import is_classifier
 
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
+from skdp.fitting.target_units import HOPELESS, InTargetUnits
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.amp import PerturbedFit
-from skdp.linear_model.front import choice, classification, slopes
-from skdp.linear_model.front.estimators import FrontDoor
+from skdp.linear_model.auto import choice, classification, slopes
+from skdp.linear_model.auto.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
-from skdp.linear_model.parts.target_units import HOPELESS, InTargetUnits
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn import (

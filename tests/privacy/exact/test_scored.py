@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.linear_model.parts.portion import Portion
-from skdp.linear_model.parts.recalibrate import LAST_SLOPE, Statistic, _State, bound_of
+from skdp.fitting.portion import Portion
+from skdp.fitting.recalibrate import LAST_SLOPE, Statistic, _State, bound_of
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, mechanisms, noise
 from tests.privacy.audit import mu_lower

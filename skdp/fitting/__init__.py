@@ -1,0 +1,1 @@
+"""What estimators share: labels, targets and their scales, step rules, penalties, calibration, progress."""

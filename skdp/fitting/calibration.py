@@ -1,0 +1,216 @@
+"""The last release of a private regression: how far its predictions may be believed.
+
+A fit releases coefficients whose noise may hide what they say. So the targets are regressed once more on one
+feature, what the released model predicts. The moments of two numbers a record have little noise, however many
+coefficients there are. Their slope shrinks all coefficients, and their mean moves the intercept. Where nothing is
+left of a prediction, the model predicts the released centre of the targets.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from skdp.fitting.search import likely_search
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+
+__all__ = ["MOST", "Calibration", "calibrate", "released_shift"]
+
+# All chosen on inner splits of the training parts of the suite and on synthetic tables.
+SEARCH = 0.2  # part of the share for the reach of the predictions, and for that of the residuals
+QUESTIONS = 7  # counts of such a search
+SCORES = 2.0 ** (np.arange(-24, 17) / 4)  # reaches of predictions, over that of the targets
+LARGEST = (
+    4.0  # reach of predictions, over that of the targets, above which all coefficients become 0
+)
+TAIL = 0.02  # part of the records whose predictions may reach further
+SEEN = 2.2  # least such part, in standard deviations of an answer
+INTERCEPT = 1.0  # value of the intercept's feature over the reach of the predictions
+SMALLEST = 0.02  # factor below which all coefficients become 0
+FINEST = 1e-3  # least standard deviation of a slope that is used
+MOST = 1.5  # largest factor of the coefficients
+BELIEF = (0.7, 0.18, 0.12)  # weights of factor 0, of factors about 1, of all factors
+ABOUT_ONE = 0.15  # standard deviation of factors about 1
+# Of the mean residual: least and largest clip over the reach of the targets, and its noise for one between.
+NEAREST, FARTHEST, MEAN_NOISE = 1.0, 4.0, 0.03
+LEAST_KEPT = 0.05  # least part of a mean that is kept; a choice, not tuned
+NEAREST_CONSTANT = 0.6  # the least clip where there is no other coefficient
+SKEW = 0.1  # standard deviation of the mean about the median before it is measured, over the reach
+
+
+def _prior() -> tuple[np.ndarray, np.ndarray]:
+    """Factors of predictions, and their weights before anything is measured."""
+    factors = np.append(0.0, np.geomspace(1e-3, MOST, 200))
+    width = np.gradient(factors)
+    about_one = width * np.exp(-0.5 * ((factors - 1.0) / ABOUT_ONE) ** 2)
+    between = np.where(factors > 0, width, 0.0)
+    weights = BELIEF[1] * about_one / about_one.sum() + BELIEF[2] * between / between.sum()
+    weights[0] += BELIEF[0]
+    return factors, weights
+
+
+FACTORS, WEIGHTS = _prior()
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A prediction f becomes ``factor * f + shift``."""
+
+    factor: float
+    shift: float
+
+    def of(self, theta: np.ndarray, n_features: int) -> np.ndarray:
+        """The coefficients, the intercept last, of which the predictions are calibrated."""
+        moved = self.factor * theta
+        moved[n_features:] += self.shift
+        return moved
+
+
+def calibrate(
+    session: PrivacySession,
+    records: PrivateRecords,
+    theta: np.ndarray,
+    reach: float,
+    share: float,
+    largest: float = MOST,
+) -> Calibration:
+    """Release the moments of predictions and targets, and find factor and shift from them.
+
+    The noise of a slope is proportional to the reach of what is regressed. So residuals take the place of the
+    targets where their reach, which is released, is smaller.
+
+    Parameters
+    ----------
+    records : PrivateRecords
+        With centred targets; the intercept's feature is that of ``theta``.
+    theta : ndarray of shape (n_parameters,)
+        Released coefficients.
+    reach : float
+        Public or released; targets are clipped to it.
+    share : float
+        Share of the session's mu^2.
+    largest : float, default=1.5
+        Largest factor.
+    """
+    part, scored, left = SEARCH * share, records.predicted(theta), records.residual(theta)
+    bound = quantile(session, scored.row_norm_count, records.n_units, reach * SCORES, part)
+    far = partial(left.target_count, absolute=True)
+    of_left = quantile(session, far, records.n_units, reach * SCORES, part)
+    if bound > LARGEST * reach:
+        return Calibration(0.0, 0.0)
+    constant = INTERCEPT * bound if records.fit_intercept else 0.0
+    close = of_left < reach
+    known, scored = (1.0, left.predicted(theta)) if close else (0.0, scored)
+    scored = scored.with_intercept(constant) if constant else scored
+    clip = of_left if close else reach
+    moment = scored.second_moment(bound, clip, adjacency=session.adjacency)
+    plan = session.plan_gaussian(1, share - 2 * part, purpose="calibration")
+    matrix = session.gaussian(moment, plan)
+    scale, noise = clip / math.hypot(bound, constant), session.noise_std(moment, plan)
+    released = Moments(0.5 * (matrix + matrix.T), noise, scale, constant, SKEW * reach)
+    return released.solve(known, largest)
+
+
+def released_shift(
+    session: PrivacySession, records: PrivateRecords, theta: np.ndarray, reach: float, share: float
+) -> float:
+    """Release the mean of what a linear model leaves of the targets, shrunk by what is known of its noise.
+
+    The released centre is a median, and clipped gradients do not find a mean either. A single number has little
+    noise. So residuals are clipped as far out as that noise allows, by public numbers: tails count for the mean.
+
+    Parameters
+    ----------
+    records : PrivateRecords
+        With centred targets.
+    theta : ndarray of shape (n_parameters,)
+        Released coefficients.
+    reach : float
+        Of the targets; public or released.
+    share : float
+        Share of the session's mu^2.
+    """
+    left, n = records.residual(theta).of_targets(), records.n_units
+    nearest = NEAREST if theta.any() else NEAREST_CONSTANT
+    plan = session.plan_gaussian(1, share, purpose="calibration")
+    noise = (
+        session.noise_std(left.column_sums(0.0, reach), plan) / n
+    )  # over the clip, whatever it is
+    clip = reach * min(FARTHEST, max(nearest, MEAN_NOISE / noise))
+    mean = float(session.gaussian(left.column_sums(0.0, clip), plan)[0]) / n
+    return clip * mean * max(LEAST_KEPT, 1.0 - (noise / mean) ** 2) if mean else 0.0
+
+
+def quantile(
+    session: PrivacySession,
+    count: Callable[[float], Bounded],
+    n_units: int,
+    grid: np.ndarray,
+    share: float,
+) -> float:
+    """Release a number that few units exceed: 2 %, or as many as the noise allows to see."""
+    plan = session.plan_gaussian(QUESTIONS, share, purpose="calibration")
+    noise = session.noise_std(count(1.0), plan) / n_units
+    level = 1 - min(0.5, max(TAIL, SEEN * noise))
+    return likely_search(session, plan, count, grid, n_units=n_units, level=level)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Released moments of the prediction, of the constant if there is one, and of the target over ``scale``.
+
+    Attributes
+    ----------
+    matrix : ndarray
+        Symmetric.
+    noise : float
+        Standard deviation of the noise of a diagonal entry. Off the diagonal two entries were averaged.
+    skew : float
+        Standard deviation of the shift before it is measured.
+    """
+
+    matrix: np.ndarray
+    noise: float
+    scale: float
+    constant: float
+    skew: float
+
+    def solve(self, known: float, largest: float) -> Calibration:
+        """Find factor and shift; ``known`` is the factor of what was subtracted from the targets."""
+        matrix, off = self.matrix, self.noise / math.sqrt(2.0)
+        square, cross = float(matrix[0, 0]), float(matrix[0, -1]) * self.scale
+        if not self.constant:
+            slope = Slope(cross, off * self.scale, max(square, self.noise))
+            return Calibration(slope.factor(known, largest), 0.0)
+        joint, of_target = float(matrix[0, 1]), float(matrix[1, -1]) * self.scale
+        count = max(float(matrix[1, 1]), self.noise)
+        mean, target_mean = joint / count, of_target / count
+        doubt = off * math.hypot(self.scale * math.hypot(1.0, mean), target_mean)
+        slope = Slope(cross - mean * of_target, doubt, max(square - mean * joint, self.noise))
+        factor = slope.factor(known, largest)
+        shift = (target_mean - (factor - known) * mean) * self.constant
+        doubt = off * math.hypot(self.scale, factor - known) / count * self.constant
+        return Calibration(factor, self.skew**2 / (self.skew**2 + doubt**2) * shift)
+
+
+@dataclass(frozen=True)
+class Slope:
+    """What was released of a slope: a moment, the standard deviation of its noise, and the moment to divide by."""
+
+    cross: float
+    doubt: float
+    square: float
+
+    def factor(self, known: float, largest: float) -> float:
+        """Posterior mean of ``known`` plus the slope.
+
+        The mean has the least expected squared error. The prior says that predictions are worth nothing, or about
+        what they say, or something between.
+        """
+        spread = max(self.doubt / self.square, FINEST)
+        distance = (known + self.cross / self.square - FACTORS) / spread
+        weight = WEIGHTS * np.exp(-0.5 * (distance**2 - np.min(distance**2)))
+        mean = float(np.sum(weight * FACTORS) / np.sum(weight))
+        return min(largest, mean) if mean >= SMALLEST else 0.0

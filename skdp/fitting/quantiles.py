@@ -1,0 +1,159 @@
+"""Quantiles by noisy counts: row norm and range of the targets, for the methods that clip data, not gradients."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.fitting.scales import grown_share
+from skdp.fitting.search import AVERAGED, QUESTIONS, likely_search, noisy_search
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+
+__all__ = [
+    "QUESTIONS",
+    "RANGE_QUESTIONS",
+    "RANGE_SEARCHES",
+    "SMALLEST_SHARE",
+    "TargetRange",
+    "released_range",
+    "released_reach",
+    "released_row_norm",
+    "scale_share",
+]
+
+# The grids and the numbers of searches are choices, not tuned.
+ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # as `GRID`, in eighth octaves
+EVEN_GRID = np.arange(-48, 49) / 32  # centres, in sizes of targets
+SIZES = 2.0 ** np.arange(-40.0, 45.0) * (1 + 2.0**-7)  # sizes of targets
+REACHES = 2.0 ** (np.arange(-8, 11) / 4)  # reaches of targets near 0, in sizes
+WIDE_REACHES = 2.0 ** (np.arange(-32, 9) / 4)  # and of targets far from it
+RANGE_SEARCHES = 3  # number of searches of `released_range`
+RANGE_QUESTIONS = 10  # of each of them
+MOST_ABOVE = 0.05  # part of the targets above their size
+SEEN = 2.2  # least tail, in standard deviations of an answer
+AGAIN = 0.4  # part of the share of a search that is kept for another one
+NEAR = 0.0625  # centre, in sizes, below which targets are near 0
+TAIL = 0.02  # part of the targets that may be clipped, if the noise allows to count so few
+SMALLEST_SHARE = 0.05  # least part of mu^2 for all searches of a fit
+
+
+@dataclass(frozen=True)
+class TargetRange:
+    """Targets are clipped to ``center`` plus or minus ``bound``."""
+
+    center: float
+    bound: float
+
+    @classmethod
+    def between(cls, low: float, high: float) -> "TargetRange":
+        """Make the range of a pair of public bounds."""
+        return cls(0.5 * (low + high), 0.5 * (high - low))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range as (low, high)."""
+        return self.center - self.bound, self.center + self.bound
+
+
+def scale_share(session: PrivacySession, n_units: int, searches: int) -> float:
+    """Share of mu^2 for all searches together: 5 %, more (at most 20 %) where the units are few.
+
+    It is made from public numbers, as `grown_share`.
+    """
+    if not searches:
+        return 0.0
+    return grown_share(session, n_units, searches * QUESTIONS, SMALLEST_SHARE)
+
+
+def released_row_norm(
+    session: PrivacySession,
+    records: PrivateRecords,
+    share: float,
+    level: float = 0.5,
+    grid: np.ndarray = ROW_GRID,
+) -> float:
+    """Release a grid point near a quantile of the row norms, by default the median."""
+    offset = (level - 0.5) * records.n_units
+    return noisy_search(
+        session, share, records.row_norm_count, grid=grid, doubt=AVERAGED, offset=offset
+    )
+
+
+def released_range(
+    session: PrivacySession, records: PrivateRecords, share: float, *, centered: bool = True
+) -> TargetRange:
+    """Release the targets' centre and reach by searches that divide the share.
+
+    The first search finds the size of the targets, an upper quantile of |y|. Their median lies within it, and is
+    searched for on an even grid; then an upper quantile of the distances from that, the reach. Targets that are
+    far from 0 may be close to each other, and the grid too coarse for them. So both are then searched for once
+    more, on a finer one. This is decided by the released centre, and either way the whole share is spent.
+
+    Parameters
+    ----------
+    centered : bool, default=True
+        False leaves the centre at 0.
+    """
+    part = share / RANGE_SEARCHES
+    size = _quantile(session, records, SIZES, part, MOST_ABOVE)
+    if not centered:
+        return TargetRange(0.0, _quantile(session, records, size * REACHES, 2 * part, TAIL))
+    first, again = part * (1 - AGAIN), part * AGAIN
+    center = _median(session, records, size * EVEN_GRID, first)
+    moved = records.centered(center)
+    if abs(center) < NEAR * size:
+        return TargetRange(center, _quantile(session, moved, size * REACHES, part + again, TAIL))
+    size = _quantile(session, moved, size * WIDE_REACHES, first, TAIL)
+    center += _median(session, moved, size * EVEN_GRID, again)
+    moved = records.centered(center)
+    return TargetRange(center, _quantile(session, moved, size * WIDE_REACHES, again, TAIL))
+
+
+def _median(
+    session: PrivacySession, records: PrivateRecords, grid: np.ndarray, share: float
+) -> float:
+    """Release a number near the median of the targets."""
+    plan = session.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
+    return likely_search(session, plan, records.target_count, grid, n_units=records.n_units)
+
+
+def _quantile(
+    session: PrivacySession,
+    records: PrivateRecords,
+    grid: np.ndarray,
+    share: float,
+    tail: float,
+) -> float:
+    """Release a number that about this part of the targets exceed in magnitude, or more if the noise hides so few.
+
+    Of a larger part the number is lengthened to 2 %, as if the targets were normal.
+    """
+
+    def count(bound: float) -> Bounded:
+        return records.target_count(bound, absolute=True)
+
+    plan = session.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
+    noise = session.noise_std(count(1.0), plan) / records.n_units
+    seen = min(0.5, max(tail, SEEN * noise))
+    found = likely_search(session, plan, count, grid, n_units=records.n_units, level=1 - seen)
+    return found * float(ndtri(tail / 2) / ndtri(seen / 2)) if seen > tail else found
+
+
+def released_reach(
+    session: PrivacySession, records: PrivateRecords, share: float, grid: np.ndarray
+) -> float:
+    """Release a number that about 98 % of the targets do not exceed in magnitude.
+
+    The noise of the counts decides how far into the tail the search looks. A shorter reach is then lengthened to a
+    tail of 2 %, as if the targets were normal.
+    """
+
+    def count(bound: float) -> Bounded:
+        return records.target_count(bound, absolute=True)
+
+    plan = session.plan_gaussian(QUESTIONS, share, purpose="scale")
+    noise = session.noise_std(count(1.0), plan) / records.n_units
+    tail = min(0.5, max(TAIL, 2.0 * noise))
+    offset = (0.5 - tail) * records.n_units
+    reach = noisy_search(session, share, count, grid=grid, doubt=AVERAGED, offset=offset, plan=plan)
+    return reach * float(ndtri(TAIL / 2) / ndtri(tail / 2))

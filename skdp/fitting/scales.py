@@ -1,0 +1,206 @@
+"""The scale of the data, released before the first step: clip norm, intercept feature, first distance.
+
+Each is made from medians of norms, which `skdp.fitting.search` finds.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from skdp.fitting.search import EVERYTHING, GRID, noisy_search
+from skdp.losses import Loss
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
+
+__all__ = [
+    "CLIP_SHARE",
+    "EVERYWHERE",
+    "GRID",
+    "Between",
+    "Scales",
+    "count_searches",
+    "given_scales",
+    "grown_share",
+    "released_prior",
+    "released_scales",
+    "released_sup_scales",
+]
+
+# All chosen on held-out parts of training sets and on synthetic data of other seeds.
+CLIP_SHARE = 0.02  # part of the session's mu^2 for all medians together, if the units are many
+LARGEST_SHARE = 0.2  # the largest such part, if the units are few
+# Units over the standard deviation of one count. Far from the median the count is half of all units, so noise ends
+# the search there with probability P(Z < -4.5) = 3e-6.
+PRECISION = 11.0
+QUESTIONS = 8  # counts that find a median on the whole grid
+CLIP_FACTOR = 0.5  # clip norm over the median gradient norm at the start
+INTERCEPT = 0.125  # value of the intercept's feature over the median row norm
+SUP_INTERCEPT = 0.5  # the same over the median sup norm, if rows are clipped in that norm
+START = 6.0  # first distance over gradient norm / (smoothness * squared row norm)
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Public or released numbers that fix clipping, the intercept's feature and the first distance.
+
+    Attributes
+    ----------
+    intercept : float
+        Value of the intercept's feature.
+    distance : float
+        First distance of a step rule that needs no step size; 0 where the user gave one.
+    row : float
+        Median norm of the rows; 0 where it was not released.
+    gradient : float
+        Median norm of the rows' gradients at the start; 0 where it was not released.
+    """
+
+    intercept: float
+    clip_norm: float
+    distance: float
+    row: float = 0.0
+    gradient: float = 0.0
+
+
+@dataclass(frozen=True)
+class Between:
+    """Public or released bounds of medians, with which fewer counts find them."""
+
+    row: tuple[float, float] = EVERYTHING
+    gradient: tuple[float, float] = EVERYTHING
+    unit: tuple[float, float] = EVERYTHING
+
+
+EVERYWHERE = Between()
+
+
+def grown_share(
+    session: PrivacySession,
+    n_units: int,
+    questions: int,
+    smallest: float = CLIP_SHARE,
+    part: float = 1.0,
+    largest: float = LARGEST_SHARE,
+) -> float:
+    """Share for a number of noisy counts: the smallest, more (at most ``largest``) where the units are few.
+
+    It is made from public numbers. With too much noise a search ends far from the median, and the fit is of no
+    use. It is a share of ``part``, which is a share of the session's mu^2.
+    """
+    if session.exact:
+        return smallest
+    mu = accounting.bounded_range_mu(session.selection_epsilon(1, 1.0))  # of the whole session
+    wanted = questions * (PRECISION / (n_units * mu)) ** 2 / part
+    return min(largest, max(smallest, wanted))
+
+
+def count_searches(records: PrivateRecords, loss: Loss) -> int:
+    """Number of medians that `released_scales` releases."""
+    return 1 + (loss.start_norm is None) + (records.unit == "group")
+
+
+def given_scales(clip_norm: float) -> Scales:
+    """Scales for a given clip norm and step size: no budget is spent."""
+    return Scales(1.0, clip_norm, 0.0)
+
+
+def released_scales(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Loss,
+    theta: np.ndarray,
+    *,
+    share: float,
+    literal: bool = False,
+    between: Between = EVERYWHERE,
+) -> Scales:
+    """Release the scales from the median row norm and the median gradient norm at the start.
+
+    The norm of a logistic or softmax gradient at 0 follows from the row's. For regression the median of the rows'
+    gradient norms is released too, and for groups that of the groups' gradients. The searches divide the share.
+
+    Parameters
+    ----------
+    theta : ndarray
+        Start; its intercept multiplies the records' present feature.
+    share : float
+        Share of the session's mu^2.
+    literal : bool, default=False
+        Whether the user's own step size is used: the intercept's feature then is 1.
+    """
+    part = share / count_searches(records, loss)
+    row = noisy_search(session, part, records.row_norm_count, between=between.row)
+    value = 1.0 if literal else INTERCEPT * row
+    full = math.hypot(row, value) if records.fit_intercept else row
+    scaled, start = _moved(records, theta, value)
+
+    if loss.start_norm is None:
+        count = partial(scaled.gradient_norm_count, loss, start, each_row=True)
+        of_row = noisy_search(session, part, count, between=between.gradient)
+    else:
+        of_row = full * loss.start_norm
+    of_unit = of_row
+    if records.unit == "group":
+        count = partial(scaled.gradient_norm_count, loss, start)
+        of_unit = noisy_search(session, part, count, between=between.unit)
+    distance = START * of_row / (loss.smoothness * full**2)
+    return Scales(value, CLIP_FACTOR * of_unit, distance, row, of_row)
+
+
+def released_sup_scales(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Loss,
+    theta: np.ndarray,
+    *,
+    share: float,
+    literal: bool,
+) -> Scales:
+    """Release the scales from medians of sup norms: of the rows and, for regression, of their gradients.
+
+    As `released_scales`, for a method that clips in the sup norm; the clip norm is the median itself.
+    """
+    part = share if loss.start_sup_norm is not None else share / 2
+    row = noisy_search(session, part, records.row_sup_norm_count)
+    value = 1.0 if literal else SUP_INTERCEPT * row
+    largest = max(row, value) if records.fit_intercept else row
+    if loss.start_sup_norm is not None:
+        clip_norm = largest * loss.start_sup_norm
+    else:
+        scaled, start = _moved(records, theta, value)
+        clip_norm = noisy_search(
+            session, part, partial(scaled.gradient_sup_norm_count, loss, start)
+        )
+    return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
+
+
+def _moved(
+    records: PrivateRecords, theta: np.ndarray, value: float
+) -> tuple[PrivateRecords, np.ndarray]:
+    """Records whose intercept's feature is ``value``, and theta in their units."""
+    start = theta.copy()
+    start[records.n_features :] *= records.intercept_value / value
+    return records.with_intercept(value), start
+
+
+def released_prior(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Loss,
+    start: np.ndarray,
+    share: float,
+) -> np.ndarray:
+    """Intercept at which the classes have their released frequencies."""
+    assert loss.start_norm is not None
+    only = np.zeros(records.n_parameters, dtype=bool)
+    only[-1] = True
+    plan = session.plan_gaussian(1, share, purpose="class frequencies")
+    clip_norm = loss.start_norm * records.intercept_value
+    mean = records.mean_gradient(loss, start, clip_norm, mask=only)
+    slope = session.gaussian(mean, plan)[-1] / records.intercept_value
+    k = max(2, loss.n_outputs)
+    frequency = np.clip(1.0 / k - slope, 0.1 / k, 1 - 0.1 / k)
+    if loss.n_outputs == 1:
+        return np.log(frequency / (1 - frequency)) / records.intercept_value
+    return (np.log(frequency) - np.mean(np.log(frequency))) / records.intercept_value

@@ -1,0 +1,110 @@
+"""The start of a fit by gradient steps: scales are released, and the task moves into their units."""
+
+import math
+from dataclasses import dataclass
+
+from skdp.fitting.scales import (
+    CLIP_FACTOR,
+    QUESTIONS,
+    Scales,
+    count_searches,
+    given_scales,
+    grown_share,
+    released_scales,
+)
+from skdp.fitting.task import Task
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
+
+__all__ = ["Start", "begin", "precision", "scale_part"]
+
+# Chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
+PRECISION_PER_CLIP = 100.0  # `precision` at which the clip norm is one median gradient norm
+LEAST_CLIP, LARGEST_CLIP = 0.5, 1.4  # bounds of the clip norm, in median gradient norms
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the first releases decided.
+
+    Attributes
+    ----------
+    task : Task
+        In the units of a record with a rescaled intercept.
+    """
+
+    task: Task
+    scales: Scales
+    clip_norm: float
+
+    @property
+    def rows_per_unit(self) -> float:
+        """How much larger a unit's gradient is than a row's: 1 but for groups."""
+        of_unit = self.scales.clip_norm / CLIP_FACTOR
+        return max(1.0, of_unit / self.scales.gradient) if self.scales.gradient else 1.0
+
+    @property
+    def clip_factor(self) -> float:
+        """Clip norm over the median gradient norm of the units at the start."""
+        return self.clip_norm * CLIP_FACTOR / self.scales.clip_norm
+
+    @property
+    def row(self) -> float:
+        """Norm of a median row with the intercept's feature."""
+        records = self.task.records
+        return math.hypot(self.scales.row, records.intercept_value * records.fit_intercept)
+
+    @property
+    def curvature(self) -> float:
+        """Smoothness of the mean loss, as far as the released scales tell."""
+        return float(self.task.loss.smoothness) * self.row**2 * self.rows_per_unit
+
+
+def precision(session: PrivacySession, records: PrivateRecords, size: int) -> float:
+    """Public measure of the signal over the noise: units times mu over the root of the number of parameters.
+
+    A gradient that takes the whole budget has noise of norm 2 clip_norm / precision under replace-one.
+    """
+    if session.exact:
+        return math.inf
+    mu = accounting.gaussian_mu(session.epsilon, session.delta)
+    return records.n_units * mu / math.sqrt(size)
+
+
+def scale_part(task: Task, clip_norm: float | None, learning_rate: float | None) -> float:
+    """Share of mu^2 for the scales of the data; 0 where both numbers are given."""
+    if clip_norm is not None and learning_rate is not None:
+        return 0.0
+    questions = QUESTIONS * count_searches(task.records, task.loss)
+    return grown_share(task.session, task.records.n_units, questions)
+
+
+def begin(task: Task, clip_norm: float | None, learning_rate: float | None, share: float) -> Start:
+    """Release the scales that are not given, and move the task into their units.
+
+    Parameters
+    ----------
+    task : Task
+        In the user's units.
+    clip_norm, learning_rate : float or None
+        No budget is spent if both are numbers. The intercept then multiplies 1.
+    share : float
+        Of `scale_part`.
+    """
+    if share:
+        scales = released_scales(
+            task.session,
+            task.records,
+            task.loss,
+            task.theta,
+            share=share,
+            literal=learning_rate is not None,
+        )
+    else:
+        assert clip_norm is not None
+        scales = given_scales(float(clip_norm))
+    if clip_norm is None:
+        seen = precision(task.session, task.records, task.theta.size) / PRECISION_PER_CLIP
+        clip = min(LARGEST_CLIP, max(LEAST_CLIP, seen)) * scales.clip_norm / CLIP_FACTOR
+    else:
+        clip = float(clip_norm)
+    return Start(task.rescaled(scales.intercept), scales, clip)

@@ -1,0 +1,191 @@
+"""Regression in units of a released centre and reach of the targets: one part that all regressors share."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from skdp._compat import warn_user
+from skdp.base.fit import Solution
+from skdp.exceptions import UtilityWarning
+from skdp.fitting.calibration import MOST, calibrate, released_shift
+from skdp.fitting.glm import Problem
+from skdp.fitting.portion import Portion
+from skdp.fitting.quantiles import (
+    RANGE_QUESTIONS,
+    RANGE_SEARCHES,
+    SMALLEST_SHARE,
+    TargetRange,
+    released_range,
+)
+from skdp.fitting.scales import grown_share
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
+
+__all__ = ["InTargetUnits"]
+
+# Chosen on inner splits of the training parts of the suite and on synthetic tables.
+LEAST = 20.0  # units times mu below which no centre is searched for: it would end anywhere
+LEAST_FACTOR = 0.5  # factor below which the fit warns
+LARGEST_RANGE = 0.3  # largest part of mu^2 for centre and reach, if the units are few
+CALIBRATION = 0.1  # least part of mu^2 for the calibration
+MEAN, MEAN_MASS, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean residual
+# Units times mu below which all coefficients are 0, and more for each root of the number of features. No slope can
+# be told from noise there, and even a mean takes most of the budget. The parts of mu^2 are those of the range and
+# of the mean. The method runs on the rest, so that what it refuses is refused, and what it reports is there.
+HOPELESS, EACH = 45.0, 8.0
+CONSTANT_PARTS = (0.6, 0.3)
+SURE = 250.0  # units times mu below which a fit warns before it runs
+CALIBRATION_ANSWERS = 60  # `grown_share` of so many questions
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Shares of mu^2 for the range of the targets, the calibration and the mean residual."""
+
+    range: float
+    calibration: float
+    mean: float
+    constant: bool = False  # all coefficients become 0
+
+
+def _mass(session: PrivacySession, n_units: int) -> float:
+    """Units times mu of the whole session."""
+    if session.exact:
+        return math.inf
+    return n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+
+
+class InTargetUnits:
+    """A mixin before the fit of a private regressor.
+
+    Centre and reach of y are released first. The fit sees centred targets, and its coefficients are calibrated
+    (`skdp.fitting.calibration`). The centre is added to the intercept in the end. With
+    very few records, a public decision, all coefficients are 0 and most of the budget goes to the mean of y.
+
+    The fit has a method ``_plan_first(session, problem)``. Before the first release it refuses what cannot be
+    solved, and plans what must be planned. What it returns is ``problem.planned``.
+    """
+
+    target_center_: float
+    target_reach_: float
+    fit_intercept: bool
+    _largest_factor = MOST  # of the coefficients, by the calibration
+    _hopeless = HOPELESS
+    _needs_reach = False  # whether the method needs the reach of the targets by itself
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        """Whether centre and reach of the targets may be released: a public decision."""
+        return session.exact or session.delta > 0
+
+    def _given_range(self) -> TargetRange | None:
+        """A public range of the targets, which costs nothing."""
+        bounds = getattr(self, "y_bounds", "adaptive")
+        return None if isinstance(bounds, str) else TargetRange.between(*bounds)
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        last = self._last_share(session, problem)
+        needed = bool(last) or self.fit_intercept or self._needs_reach
+        if not needed or not self._searches_targets(session, problem):
+            found: Solution = super().solve(session, problem)  # type: ignore[misc]
+            return replace(found, attributes={"target_center_": 0.0, **found.attributes})
+        records, target = problem.records, self._given_range()
+        shares = self._shares(session, problem, last)
+        first = 0.0 if target is not None else shares.range
+        rest = Portion.of(session, 1.0 - first - shares.calibration - shares.mean)
+        planned = self._plan_first(rest, problem)  # type: ignore[attr-defined]
+        if target is None:
+            centered = self.fit_intercept and _mass(session, records.n_units) >= LEAST
+            target = released_range(session, records, first, centered=centered)
+        elif not self.fit_intercept:
+            target = TargetRange(0.0, max(map(abs, target.bounds)))
+        moved = records.centered(target.center) if target.center else records
+        found = super().solve(rest, replace(problem, records=moved, target=target, planned=planned))  # type: ignore[misc]
+        theta, calibrated = self._calibrated(session, moved, target, np.array(found.theta), shares)
+        theta[records.n_features :] += target.center
+        attributes = {"target_center_": target.center, "target_reach_": target.bound, **calibrated}
+        return replace(found, theta=theta, attributes={**found.attributes, **attributes})
+
+    def _shares(self, session: PrivacySession, problem: Problem, last: float) -> "_Shares":
+        """Divide mu^2, by public numbers; ``last`` is the part of the calibration."""
+        first = self._first_share(session, problem)
+        if not (last and self.fit_intercept):
+            return _Shares(first, last, 0.0)
+        hopeless = self._hopeless + EACH * math.sqrt(problem.records.n_features)
+        if _mass(session, problem.records.n_units) < hopeless:
+            return _Shares(CONSTANT_PARTS[0], 0.0, CONSTANT_PARTS[1], constant=True)
+        return _Shares(first, last, self._mean_share(session, problem))
+
+    def _calibrated(
+        self,
+        session: PrivacySession,
+        records: PrivateRecords,
+        target: TargetRange,
+        theta: np.ndarray,
+        shares: "_Shares",
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """The coefficients after the last releases, in units of centred targets, and their attributes."""
+        found: dict[str, Any] = {}
+        if shares.constant:
+            theta, found["shrinkage_"] = np.zeros_like(theta), 0.0
+        if shares.calibration:
+            calibration = calibrate(
+                session,
+                records,
+                theta,
+                target.bound,
+                shares.calibration,
+                largest=self._largest_factor,
+            )
+            theta, found["shrinkage_"] = (
+                calibration.of(theta, records.n_features),
+                calibration.factor,
+            )
+        if shares.mean:
+            shift = released_shift(session, records, theta, target.bound, shares.mean)
+            theta[records.n_features :] += shift / records.intercept_value
+        return theta, found
+
+    def _warn_mean(self, session: PrivacySession, mass: float, problem: Problem) -> None:
+        """Warn by public numbers if a model may be worse than the mean of y."""
+        if mass < SURE and self._last_share(session, problem):
+            shape, name = problem.records.shape, type(self).__name__
+            wanted = math.ceil(shape.n_units * SURE / mass)
+            warn_user(
+                f"with {shape.counted()} at epsilon={session.epsilon:g} the predictions of {name} may be worse "
+                f"than the mean of y. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough for few "
+                "features, or a larger epsilon",
+                UtilityWarning,
+            )
+
+    def _warn_after(self, solution: Solution) -> None:
+        super()._warn_after(solution)  # type: ignore[misc]
+        if cast("float", solution.attributes.get("shrinkage_", 1.0)) < LEAST_FACTOR:
+            warn_user(
+                "the predictions can hardly be told from noise, so the coefficients were shrunk to "
+                f"{solution.attributes['shrinkage_']:.0%} of what they were, and the model predicts about the "
+                "released centre of y; use fewer features, more records or a larger epsilon",
+                UtilityWarning,
+            )
+
+    def _first_share(self, session: PrivacySession, problem: Problem) -> float:
+        """Share of mu^2 for centre and reach of the targets."""
+        return grown_share(
+            session,
+            problem.records.n_units,
+            RANGE_SEARCHES * RANGE_QUESTIONS,
+            SMALLEST_SHARE,
+            largest=LARGEST_RANGE,
+        )
+
+    def _mean_share(self, session: PrivacySession, problem: Problem) -> float:
+        """Share of mu^2 for the mean residual."""
+        mass = _mass(session, problem.records.n_units)
+        return min(LARGEST_MEAN, max(MEAN, (MEAN_MASS / mass) ** 2))
+
+    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
+        """Share of mu^2 for the calibration; weighted records and the user's own step size have none."""
+        literal = getattr(self, "learning_rate", "auto") != "auto"
+        if session.exact or literal or getattr(self, "max_weight", None) is not None:
+            return 0.0
+        return grown_share(session, problem.records.n_units, CALIBRATION_ANSWERS, CALIBRATION)

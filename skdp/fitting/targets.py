@@ -1,0 +1,503 @@
+"""Labels and targets of a table in, predictions of scores out: what every model of X and y has, linear or not."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.multiclass import check_classification_targets
+
+from skdp.base import fit
+from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
+from skdp.base.containers import refuse_dates
+from skdp.base.parameters import check_number
+from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
+from skdp.fitting.probabilities import of_two_classes, softmax
+from skdp.kernels import is_cupy, on_host
+from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from skdp.privacy import PrivateRecords
+
+__all__ = [
+    "LabelModel",
+    "NumberModel",
+    "Problem",
+    "TableModel",
+    "check_class_weight",
+    "expected_weight",
+    "finite_targets",
+    "like",
+    "numeric_targets",
+    "relative_weights",
+]
+
+ROWS = 2**14  # of scores that become labels at once; a choice
+UNDECLARED = (
+    "y contains labels that are not in classes (1 and '1' are different labels); "
+    "every record's label must be a declared one"
+)
+
+
+@dataclass(frozen=True)
+class Problem(fit.Problem):
+    """A validated fit: the records, what of them is public, and the loss.
+
+    Attributes
+    ----------
+    target : TargetRange or None
+        Of a private regression: the centre that was subtracted from the targets, and their reach about it.
+    planned : object
+        What a fit planned before its first release, if anything.
+    """
+
+    records: PrivateRecords
+    loss: Any
+    target: Any = None
+    planned: Any = None
+
+    @property
+    def center(self) -> float:
+        """What was subtracted from the targets."""
+        return 0.0 if self.target is None else float(self.target.center)
+
+
+class TableModel:
+    """What models of a table share: how it becomes records, and the scores that a subclass computes."""
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    n_iter_: int
+
+    _missing = False  # whether X may hold NaN
+    _poor_score: bool
+    fit_intercept: bool
+    max_weight: Any
+    get_params: Any
+    _scores: Callable[
+        [Any], np.ndarray
+    ]  # scores of shape (n,) or (n, n_classes), in the host's memory
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._missing
+        for of_task in (tags.classifier_tags, tags.regressor_tags):
+            if of_task is not None:
+                of_task.poor_score = self._poor_score
+        return tags
+
+    def _weights(self, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
+        known = {"sample_weight"} if hasattr(self, "max_weight") else set()
+        unknown = set(weights) - known
+        if unknown:
+            name = sorted(unknown)[0]
+            hint = ": this method has no weighted form" if name == "sample_weight" else ""
+            raise TypeError(f"fit got an unexpected keyword argument {name!r}{hint}")
+        sample_weight = weights.get("sample_weight")
+        if sample_weight is None:
+            return None
+        return clipped_weights(sample_weight, self.max_weight, n_samples)
+
+    def _records(
+        self,
+        X: Any,
+        y: np.ndarray,
+        groups: Any,
+        weights: dict[str, Any],
+        n_classes: int | None = None,
+        of_label: np.ndarray | None = None,
+    ) -> PrivateRecords:
+        codes = None if groups is None else encode_groups(groups, X.shape[0])
+        sample_weight = self._weights(weights, X.shape[0])
+        if of_label is not None:
+            sample_weight = of_label if sample_weight is None else of_label * sample_weight
+        make = partial(
+            PrivateRecords,
+            y=y,
+            groups=codes,
+            sample_weight=sample_weight,
+            fit_intercept=self.fit_intercept,
+            n_public=getattr(self, "n_public", None),
+            n_classes=n_classes,
+        )
+        return self._of_table(make, X)
+
+    def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
+        """The records that ``make`` makes of a table; a model that takes missing values may fill it first."""
+        return make(X)
+
+    def _require(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+
+    def _scratch(self) -> Any:
+        """An unfitted copy for validation, so that a failed fit leaves this model as it was."""
+        return type(self)(**self.get_params(deep=False))
+
+
+class LabelModel(TableModel, ClassifierMixin):
+    """Labels and predictions of binary (logistic) and multiclass (softmax) models."""
+
+    _record_checks = "finite, numeric, label among the classes"
+
+    class_weight: Any = None
+    classes_: np.ndarray
+
+    def _check_targets(self) -> None:
+        check_class_weight(self.class_weight, self._declared_classes())
+
+    def _declared_classes(self) -> np.ndarray | None:
+        if self.classes is None:
+            return None
+        if isinstance(self.classes, (str, bytes)) or not hasattr(self.classes, "__iter__"):
+            raise TypeError(
+                f"classes must list the labels, for example (0, 1), got {type(self.classes).__name__}"
+            )
+        labels = list(self.classes)
+        if len({isinstance(label, (str, np.str_)) for label in labels}) > 1:
+            raise ValueError(
+                "classes must be all text or all numbers: 1 and '1' are different labels"
+            )
+        classes = np.asarray(labels)
+        if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
+            raise ValueError("classes must list at least two different labels, without repetition")
+        return np.sort(classes)
+
+    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+        """Check the table and the labels. Each label must be declared; without a declaration all are taken."""
+        declared = self._declared_classes()
+        self._require(y)
+        scratch = self._scratch()
+        cells = as_cells(y)
+        refuse_dates(cells)
+        by_cell = declared is not None and is_untyped(cells)
+        if declared is not None and by_cell:
+            y = label_codes(cells, declared)
+        elif is_untyped(cells):
+            _refuse_mixed(cells)
+        X, y = validate_table(scratch, X, y, missing=self._missing)
+        leaks: tuple[str, ...] = ()
+        if declared is None:
+            check_classification_targets(y)
+            declared = _distinct(y)
+            if declared.size < 2:
+                raise ValueError(
+                    "y holds one class only; give the label set with classes= to fit such data"
+                )
+            leaks = self._inferred()  # type: ignore[attr-defined]
+        codes = _known(y) if by_cell else _encode(y, declared)
+        loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
+        target = codes.astype(np.float64) if declared.size == 2 else codes
+        public = None if self.classes is None else declared.size  # inferred classes are not public
+        of_class = relative_weights(self._weights_of_loss(), declared)
+        of_label = None if of_class is None else of_class[codes]
+        records = self._records(X, target, groups, weights, public, of_label)
+        return Problem(records, {**_seen_in(scratch), "classes_": declared}, leaks, loss)
+
+    def _weights_of_loss(self) -> Any:
+        """The class weights that multiply gradients."""
+        return self.class_weight
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes; their softmax is `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return like(X, self._scores(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class; ties go to the first class.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self._scores(X)
+        if scores.ndim == 1:
+            return like(X, _of_signs(scores, self.classes_))
+        return like(X, self.classes_[scores.argmax(axis=1)])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, for every declared class.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores = self._scores(X)
+        if scores.ndim == 1:
+            return like(X, of_two_classes(scores))
+        return like(X, softmax(scores))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`, as scikit-learn defines them.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        probabilities = self.predict_proba(X)
+        if is_cupy(probabilities):
+            import cupy
+
+            return cupy.log(probabilities)
+        with np.errstate(divide="ignore"):
+            return np.log(probabilities)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict`; on private rows it is not private.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+            In [0, 1].
+
+        Notes
+        -----
+        **Not private.** Predictions are compared with the given labels without noise: on private rows the score
+        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
+        ``partial_dependence``. Score on public rows, or release scores with noise by
+        `skdp.metrics.evaluate`.
+        """
+        y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
+
+
+class NumberModel(TableModel, RegressorMixin):
+    """Numeric targets and predictions, with squared or Huber loss."""
+
+    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+        """Check the table and the targets: finite numbers, each read by itself."""
+        self._require(y)
+        scratch = self._scratch()
+        X, target = numeric_targets(scratch, X, y)
+        loss, leaks = self._loss_of(target)
+        records = self._records(X, target, groups, weights)
+        return Problem(records, _seen_in(scratch), leaks, loss)
+
+    def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
+        """Return the loss object, and what its choice leaks."""
+        if self.loss == "huber":
+            return HuberLoss(float(self.huber_threshold)), ()
+        return SquaredLoss(), ()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return like(X, self._scores(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of `predict`; on private rows it is not private.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+            At most 1; 0 is the mean of ``y``.
+
+        Notes
+        -----
+        **Not private.** Predictions are compared with the given targets without noise: on private rows the score
+        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
+        ``partial_dependence``. Score on public rows, or release scores with noise by
+        `skdp.metrics.evaluate`.
+        """
+        y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
+        return float(r2_score(y, found, sample_weight=sample_weight))
+
+    def _check_targets(self) -> None:
+        if self.loss not in ("squared", "huber"):
+            raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
+        check_number("huber_threshold", self.huber_threshold, Real, low=0, strict=True)
+
+
+def _of_signs(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The second of two labels where a score is positive.
+
+    Labels of eight bytes are written over the scores, which nobody else holds: a new array of a million numbers
+    costs more than to fill it.
+    """
+    labels = (
+        np.require(scores, np.float64, ["C", "W"]).view(classes.dtype)
+        if classes.dtype in (np.int64, np.float64)
+        else np.empty(len(scores), dtype=classes.dtype)
+    )
+    for first in range(0, len(scores), ROWS):
+        part = slice(first, first + ROWS)
+        classes.take((scores[part] > 0).view(np.int8), out=labels[part], mode="clip")
+    return labels
+
+
+def check_class_weight(class_weight: Any, declared: np.ndarray | None) -> None:
+    """Refuse what is not a dict of public weights over the declared labels."""
+    if class_weight is None:
+        return
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight={class_weight!r} would read the class counts, which are private: give public numbers, "
+            "for example {0: 1, 1: 20}, or release the counts first and give weights made of them"
+        )
+    if not isinstance(class_weight, Mapping):
+        raise TypeError(
+            f"class_weight must be a dict from labels to weights, got {type(class_weight).__name__}"
+        )
+    for label, weight in class_weight.items():
+        check_number(f"class_weight[{label!r}]", weight, Real, low=1e-6, high=1e6)
+    if declared is not None:
+        known = declared.tolist()
+        wrong = [label for label in class_weight if label not in known]
+        if wrong:
+            raise ValueError(
+                f"class_weight has labels that are not in classes: {wrong} (1 and '1' are different labels)"
+            )
+
+
+def relative_weights(class_weight: Any, classes: np.ndarray) -> np.ndarray | None:
+    """The weight of each class over the largest weight; a class that is not named weighs 1."""
+    if class_weight is None:
+        return None
+    found = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
+    return found / found.max()
+
+
+def expected_weight(estimator: Any, problem: "Problem") -> float:
+    """What a record weighs on the average, if the weights balance the classes; from public numbers."""
+    found = relative_weights(
+        getattr(estimator, "class_weight", None), np.asarray(problem.fitted["classes_"])
+    )
+    return 1.0 if found is None else min(1.0, found.size * float(found.min()))
+
+
+def _seen_in(scratch: Any) -> dict[str, Any]:
+    """What validation has marked: ``n_features_in_`` and ``feature_names_in_``."""
+    return {name: value for name, value in vars(scratch).items() if name.endswith("_in_")}
+
+
+def numeric_targets(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Return X and y as `validate_table` does, y as finite float64, each target read by itself."""
+    cells = as_cells(y)
+    refuse_dates(cells)
+    if is_untyped(cells):
+        y = _as_numbers(cells)
+    missing = getattr(estimator, "_missing", False)
+    X, y = validate_table(estimator, X, y, missing=missing)
+    return X, finite_targets(y)
+
+
+def finite_targets(y: Any) -> np.ndarray:
+    """Return y as finite float64, each target read by itself."""
+    target = _as_numbers(y)
+    if not np.isfinite(target).all():
+        raise ValueError(
+            "Input y contains NaN or infinity. Every record needs a finite target: leave out rows "
+            "without one, or clip y to a public range"
+        )
+    return target
+
+
+def _as_numbers(y: Any) -> np.ndarray:
+    try:
+        return cell_numbers(y)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError("y must be numeric for a regression; it holds text or other objects")
+
+
+def _refuse_mixed(labels: np.ndarray) -> None:
+    """Raise ValueError for text and numbers in one y: NumPy would turn the numbers into text."""
+    kinds = {kind(label) for label in labels.ravel()} - {"missing"}
+    if "text" in kinds and len(kinds) > 1:
+        raise ValueError(
+            "y holds text and numbers, which are different labels: declare the label set with classes= "
+            "and make all labels text or all numbers"
+        )
+
+
+def _known(codes: np.ndarray) -> np.ndarray:
+    """Return the indices of labels that were looked up one by one; -1 is an undeclared label."""
+    if np.any(codes < 0):
+        raise ValueError(UNDECLARED)
+    return codes.astype(np.int64)
+
+
+def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the index of each label in ``classes``, for a y whose container has a type."""
+    if classes.size == 2 and y.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
+        second = y == classes[1]  # half as long as a search
+        if not np.all(second | (y == classes[0])):
+            raise ValueError(UNDECLARED)
+        return second.astype(np.int64)
+    try:
+        position = np.minimum(np.searchsorted(classes, y), classes.size - 1)
+        known = classes[position] == y
+    except TypeError:
+        known = np.zeros(1, dtype=bool)
+    if not np.all(known):
+        raise ValueError(UNDECLARED)
+    return position.astype(np.int64, copy=False)
+
+
+def _distinct(y: np.ndarray) -> np.ndarray:
+    """Return the labels in y, sorted."""
+    try:
+        found: np.ndarray = distinct(y)
+        return found
+    except TypeError:
+        pass
+    raise ValueError(
+        "y holds missing labels, or labels that have no order; declare the label set with classes= and leave "
+        "out rows without a label"
+    )
+
+
+def like(X: Any, result: np.ndarray) -> Any:
+    """Return a result where X lies: on the device, unless it holds text labels."""
+    if is_cupy(X) and result.dtype.kind in "biuf":
+        import cupy
+
+        return cupy.asarray(result)
+    return result

@@ -1,0 +1,328 @@
+"""Logistic and softmax regression by a released Gram matrix and a few noisy gradients of standardized rows.
+
+The method is ours (`DPLogisticRegression` has its description). Stages: magnitudes and moments of the columns,
+class counts, the Gram matrix, gradients, and a recalibration of the scores or of their intercepts alone. Each
+gradient is turned into a step by the inverse of (Gram matrix x covariance of the classes), and the step is shrunk
+by what is known of its noise.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import softmax
+
+from skdp.base.fit import Solution
+from skdp.fitting.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
+from skdp.kernels import one_blas_thread
+from skdp.linear_model.auto import intercepts
+from skdp.linear_model.auto.choice import only_frequencies
+from skdp.linear_model.auto.columns import Columns, standardize
+from skdp.linear_model.auto.doubts import FrontSolution, doubt_of_classes
+from skdp.linear_model.auto.penalty import matching_C
+from skdp.linear_model.auto.scatter import (
+    along_direction,
+    common_factor,
+    covariances,
+    replaced,
+)
+from skdp.linear_model.auto.shares import Shares
+from skdp.linear_model.auto.steps import (
+    FIRST,
+    ROW_NORM,
+    Gram,
+    Growth,
+    Steps,
+    largest_rows,
+    released_gram,
+)
+from skdp.losses import Loss
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
+
+__all__ = ["moment_classification"]
+
+REACH, MOMENTS = 0.1, 0.14  # shares of mu^2 for the columns
+OWN = 2.5  # standard deviations that a column's own counts must show
+COUNTS = 0.03  # share of mu^2 for the class counts
+GRAM = 0.1  # part of what is left
+ROUNDS, DAMP = (
+    (0.3, 0.3, 0.4),
+    0.1,
+)  # parts of the rest; part of Boehning's bound in the classes' covariance
+STRONGEST = 1e100  # penalty: with a larger one squares overflow, and coefficients are 0 already
+COUNTS_NOISE, MOST_COUNTS = 0.05, 0.3  # wanted noise of a frequency; the largest share for it
+CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released frequencies
+# (d + 1)^1.5 / (n mu) up to which, and units times mu from which scores are recalibrated by slope and intercepts.
+# Elsewhere that costs the gradients more than it mends, and the intercepts alone are corrected.
+CLEAN, MANY = 0.2, 700.0
+N_SCORES = 512  # normal scores in the curvature of a finished model: an error of some 3 %
+SLOPE_DOUBT = 0.5  # of that slope where rows have grown, over the slope
+BENT = 0.3  # part of a squared step that the next gradient is expected to correct
+
+
+@one_blas_thread()  # decompositions would wait for each other beside busy processes
+def moment_classification(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Loss,
+    n_classes: int,
+    *,
+    alpha: float = 0.0,
+    automatic: bool = False,
+    n_nonzero_coefs: int | None = None,
+    feature_bounds: np.ndarray | None = None,
+    growth: Growth | None = None,
+) -> Solution:
+    """Fit a logistic or softmax regression.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0
+        Weight of the penalty ``alpha / 2 ||coef||^2`` on the coefficients of standardized columns.
+    automatic : bool, default=False
+        Whether Stein's risk takes part in the choice of the shrinkage.
+    n_nonzero_coefs : int, default=None
+        Features that are kept after the first step; None keeps all.
+    feature_bounds : ndarray of shape (2, n_features), default=None
+        Public ends of the columns, infinite where none are known.
+    growth : Growth, default=None
+        Looks for more features than the columns; it needs ``n_nonzero_coefs=None`` and an intercept.
+
+    Returns
+    -------
+    Solution
+        Its theta is in the user's units.
+    """
+    shares = Shares(session)
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    alpha = min(alpha, STRONGEST)
+    if only_frequencies(records.shape, session.epsilon, session.delta):
+        frequency, none = _frequencies(shares, records, n_classes, 1.0), Columns.none(records)
+        constant = {**none.attributes(), "C_": 0.0}
+        return Solution(_start(records, loss, frequency), 0, constant)
+    columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=feature_bounds)
+    share = min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
+    frequency = _frequencies(shares, records, n_classes, share)
+    rows = columns.rows(records)
+    recalibration = _plan_recalibration(shares, rows, loss, alpha)
+    last = not recalibration and rows.fit_intercept and intercepts.is_worth(shares, rows, loss)
+    left = shares.left - last * intercepts.SHARE
+    gram = released_gram(shares, rows, left * GRAM)
+    left *= 1.0 - GRAM
+    model = _Steps(shares, rows, loss, frequency, gram, alpha, automatic)
+    kept = np.arange(rows.n_features)
+    if growth is not None and growth.begins(columns, frequency):
+        growth.run(model, left)
+        if recalibration:
+            recalibration = replace(recalibration, slope_doubt=SLOPE_DOUBT)
+    else:
+        model.round(left * ROUNDS[0], first=True)
+        kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
+        model.restrict(kept)
+        for part in ROUNDS[1:]:
+            model.round(left * part)
+    theta = model.theta
+    if recalibration:
+        theta, model.slope_noise = replace(recalibration, records=model.rows).with_noise(theta)
+    elif last:
+        theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
+    doubt = (
+        doubt_of_classes(records.shape, columns.n_seen, *model.signal())
+        if not session.exact
+        else ""
+    )
+    found = {**columns.attributes(), "C_": model.C}
+    if growth is not None:
+        theta, more = growth.finish(columns, model, theta)
+        found.update(more)
+    outward = columns.outward(theta, kept)
+    return FrontSolution(outward, model.n_steps, found, doubt=doubt)
+
+
+def _plan_recalibration(
+    shares: Shares, rows: PrivateRecords, loss: Loss, alpha: float
+) -> Recalibration | None:
+    """Plan the recalibration of the scores, where n mu and the number of seen columns say that it helps."""
+    session = shares.session
+    mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    if mass < MANY or rows.n_parameters**1.5 > CLEAN * mass:
+        return None
+    # A penalty that the user asked for makes coefficients small on purpose.
+    plan = plan_recalibration(session, rows, loss, steepest=1.0 if alpha else LARGEST_SLOPE)
+    if plan is not None:
+        shares.left -= plan.share
+    return plan
+
+
+def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarray:
+    """Parameters that predict the frequencies for every row."""
+    k, p = loss.n_outputs, rows.n_parameters
+    theta = np.zeros(p if k == 1 else (p, k))
+    if rows.fit_intercept:
+        log = np.log(frequency)
+        theta[-1] = log[1] - log[0] if k == 1 else log - log.mean()
+    return theta
+
+
+def _frequencies(
+    shares: Shares, records: PrivateRecords, n_classes: int, share: float
+) -> np.ndarray:
+    """Release the class frequencies; none is below two standard deviations of its noise."""
+    session = shares.session
+    counts = records.class_counts(n_classes, adjacency=session.adjacency)
+    plan = shares.plan(share, "class counts")
+    found = session.gaussian(counts, plan)
+    found = np.maximum(found, max(2.0 * session.noise_std(counts, plan), 0.5))
+    return np.asarray(found / found.sum())
+
+
+def _between(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Principal directions of the classes' indicators among scores of sum 0, and the variances along them."""
+    k = frequency.size
+    plane = np.linalg.qr(np.eye(k) - 1.0 / k)[0][:, : k - 1]
+    covariance = np.diag(frequency) - np.outer(frequency, frequency)
+    spread, turned = np.linalg.eigh(plane.T @ covariance @ plane)
+    return plane @ turned, np.maximum(spread, 1e-12)
+
+
+class _Steps(Steps):
+    """Steps of a logistic or softmax regression.
+
+    The Hessian at the frequencies is the Gram matrix x the covariance of the classes.
+    """
+
+    _bent = BENT
+    slope_noise: float | None = None  # of the slope of a recalibration, over the slope
+
+    def __init__(
+        self,
+        shares: Shares,
+        rows: PrivateRecords,
+        loss: Loss,
+        frequency: np.ndarray,
+        gram: Gram,
+        alpha: float,
+        automatic: bool,
+    ) -> None:
+        super().__init__(shares, rows, gram, alpha, automatic)
+        self._loss, self.theta = loss, _start(rows, loss, frequency)
+        self._of_classes, self._between = _between(frequency)
+        self._damped = (1.0 - DAMP) * self._between + DAMP / 2
+        # Between a typical gradient at the frequencies and that of a record of the rarest class.
+        square = float(frequency @ frequency)
+        rarest = float((1.0 - 2.0 * frequency + square).max())
+        self._clip = CLIP * ((1.0 - square) * rarest) ** 0.25
+        self._binary = self.theta.ndim == 1
+        self._doubled = math.sqrt(2.0) if self._binary else 1.0
+        self._restart(grown=True)
+
+    def _restart(self, *, grown: bool) -> None:
+        p, q = self.rows.n_parameters, self._between.size
+        if grown:
+            self._scales, self._variance = FIRST, np.full((p, q), 1.0 / p)
+        else:
+            self._variance = np.full((p, q), self._variance.mean())
+        self._turn()
+        self._curved = np.outer(self._values, self._damped) + self._alpha
+
+    def signal(self) -> tuple[float, float]:
+        """Variance of the scores times the one of the labels, and how much of it may be noise."""
+        d = self.rows.n_features
+        gram, coef = self.gram[:d, :d], self.theta[:d]
+        if self._binary:
+            return float(coef @ gram @ coef) * float(self._damped[0]) / 2.0, self._unknown
+        along = coef @ self._of_classes
+        return float(((along * (gram @ along)).sum(axis=0) * self._damped).sum()), self._unknown
+
+    def round(self, share: float, *, first: bool = False, last: bool = False) -> None:
+        """Spend a share on a gradient."""
+        self.take(share, 1.0)
+
+    def before_a_look(self, share: float) -> tuple[float, float]:
+        """A gradient needs nothing else."""
+        return share, 1.0
+
+    def clip_norm(self, clip: float, square: float) -> float:
+        """In units of a residual's typical norm under the frequencies."""
+        return clip * self._clip * math.sqrt(square) / self._doubled
+
+    def outputs(self, gradient: np.ndarray) -> np.ndarray:
+        """Entries along the principal directions of the classes."""
+        return np.asarray(self._both(gradient) @ self._of_classes)
+
+    def wanted(self, gradient: np.ndarray) -> np.ndarray:
+        """The step of a unit Gram matrix, with its sign."""
+        return self._of_step(self.outputs(gradient) / self._damped)
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Of the classes' indicators."""
+        return self._between
+
+    def _both(self, gradient: np.ndarray) -> np.ndarray:
+        """The gradient of each class; of two, the first one's is the negative of the second one's."""
+        return np.column_stack([-gradient, gradient]) if self._binary else gradient
+
+    def _turned(self, gradient: np.ndarray) -> np.ndarray:
+        return np.asarray(self._vectors.T @ self._both(gradient) @ self._of_classes)
+
+    def _curvature(self, clip: float) -> np.ndarray:
+        return self._curved
+
+    def _move(self, step: np.ndarray) -> None:
+        self.theta = self.theta - self._of_step(self._vectors @ step)
+
+    def _of_step(self, step: np.ndarray) -> np.ndarray:
+        """Coefficients of a step along the principal directions of the classes; of two, those of the second."""
+        moved = step @ self._of_classes.T
+        return np.asarray(moved[:, 1] - moved[:, 0] if self._binary else moved)
+
+    def _loss_of(self, unknown: np.ndarray, clip: float) -> float:
+        return float((self._curved * unknown).sum())
+
+    def _matching_C(self, scale: float, curvature: float, noise: float) -> float:
+        variance = scale * self._variance.mean()
+        return matching_C(float(variance), curvature, noise, self.rows.n_units)
+
+    def variance(self, theta: np.ndarray) -> np.ndarray:
+        """Of two classes the one of the second class's log odds."""
+        of, agreement = self._of_classes, self._agreement(theta)
+        along = covariances(self._moves, agreement)
+        # Each class has its score; of two classes the log odds are twice the second one's.
+        found = [np.tensordot(row**2, along, 1) for row in of]
+        if self.slope_noise is not None:
+            metric, coef = self.gram.copy(), self._both(self.theta) @ of
+            metric[-1], metric[:, -1], coef[-1] = 0.0, 0.0, 0.0
+            coef = coef / 2.0 if self._binary else coef
+            parts = along_direction(along, coef, metric, self._damped * agreement)
+            found = [
+                replaced(each, row, coef, parts, self.slope_noise)
+                for each, row in zip(found, of, strict=True)
+            ]
+        factor = np.square(common_factor(self.theta, theta))
+        return np.asarray(4.0 * factor * found[1]) if self._binary else factor * np.stack(found)
+
+    def _agreement(self, theta: np.ndarray) -> np.ndarray:
+        """Part of the assumed curvature along the directions of the classes that clipped gradients have.
+
+        For normal scores, labels that follow their probabilities, and rows of typical length. A residual that is
+        longer than the clip keeps its length.
+        """
+        d, of = self.rows.n_features, self._of_classes
+        scores = np.column_stack([np.zeros(len(theta)), theta]) if self._binary else theta
+        spread = scores[:d].T @ self.gram[:d, :d] @ scores[:d]
+        values, vectors = np.linalg.eigh(spread)
+        normal = np.random.default_rng(0).normal(size=(N_SCORES, len(values)))
+        p = softmax(scores[-1] + normal * np.sqrt(np.maximum(values, 0.0)) @ vectors.T, axis=1)
+        bent = p[:, :, None] * (
+            of - (p @ of)[:, None]
+        )  # derivatives of the residual, (scores, classes, q)
+        found = np.zeros(of.shape[1])
+        for label in range(len(of)):
+            residual = p - np.eye(len(of))[label]
+            size = np.maximum(np.linalg.norm(residual, axis=1, keepdims=True), 1e-300)
+            part, unit = np.minimum(1.0, self._clip / ROW_NORM / size), residual / size
+            along = np.einsum("nk,nkq->nq", unit, bent) * (part < 1.0)
+            moved = np.einsum("kq,nkq->nq", of, bent) - (unit @ of) * along
+            found += (p[:, label, None] * part * moved).mean(axis=0)
+        return np.asarray(found / self._damped)

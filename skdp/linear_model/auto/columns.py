@@ -1,0 +1,454 @@
+"""Columns in units of their own: reaches, means and deviations are released; the model is linear between cuts.
+
+1. Reach. Each column's records are counted by octaves of their magnitude. Which octave is the highest is a
+   posterior: columns share a prior, and the reach is the upper end of a high quantile. It is lowered where nearly
+   all cells lie far below it. A column of which the posterior knows little is left out: its coefficients are 0.
+   Public ends take the place of all this. Cells beyond the ends of a window count as the end.
+2. Moments of u = x / reach: the second moments of the rows (u, 1), moved towards their mean over the columns.
+3. Columns that look standardized are taken as they are.
+4. Zoom, for columns far from 0 whose variance is lost in the noise, such as years: histograms find a window
+   around their values.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.linear_model.auto.octaves import HIGH, LOW, SURELY, highest_octaves
+from skdp.linear_model.auto.shares import Shares
+from skdp.linear_model.auto.windows import NARROW, narrowed, released_spread
+from skdp.privacy import PrivateRecords, Standardization, accounting
+
+__all__ = ["ColumnWindows", "Columns", "released_windows", "standardize"]
+
+ZOOM, PRESENT = 0.06, 0.01  # shares of mu^2
+MISSED = 4.0  # standard deviations of a count by which values must be missing
+LEAST_PRESENT = 0.05  # of a column
+MARGIN = 1.25  # of a reach
+# Least mean square of a column over its squared window, below which the window is lowered; and standard
+# deviations of its noise that an octave's count must show to take part. Of .01 to .25 the one that does no harm
+# to normal, exponential, Laplace and Student columns of any unit, nor on inner splits of the training parts of
+# the suite.
+FILLED, SHOWN, CELLS = 0.02, 1.5, 3.0
+MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in an octave, over its squared end
+# Octaves that need no more evidence than `standardize` was asked for: of 0/1 columns and small numbers. A wrong
+# window among them is at most 16 times too large for a 0/1 column, and does no harm.
+USUAL_OCTAVES = (-2, 4)
+# Standard deviations for which a mean square counts at most in a window below the usual octaves. Of 2, 2.5 and 3
+# the largest with a rate of false windows below 1e-5 in every simulation of 1e6 (`ColumnWindows.is_doubtful`).
+AT_THE_ENDS = 2.0
+TYPICAL = 0.1  # mean square of a column in its reach
+LEAST_WEIGHT = 0.2  # of the records, after rows were scaled down
+FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
+# Deviations, and means over them, of columns that look standardized; part of the columns that must; and least
+# deviation that is then taken for the bulk of a standardized column.
+USUAL, CLOSE, PART, BULK = (0.6, 1.6), 0.4, 0.22, 1 / 256
+LEAST_VARIANCE = 1e-6  # of a column over its squared reach
+FAR = 0.6  # part of the records in the two highest octaves
+UNSEEN = 4.0  # deviations of the variance's noise
+ZOOM_PARTS = (0.7, 0.3)  # of the share of a zoom: histograms, moments
+LOOK, LEAST_LOOK = (
+    14.0,
+    1e-4,
+)  # units of noise in a histogram that finds a window; its least share of mu^2
+CLEAR = 0.2  # part of the units: a histogram whose noise is larger would not find a window
+GIVEN_UP, SPREAD = 8.0, 2.0  # evidence for an atom that is too much, and for none that is enough
+
+
+@dataclass
+class Columns:
+    """What is released of the columns.
+
+    Attributes
+    ----------
+    center, reach : ndarray of shape (n_features,)
+        Of the windows; reach is inf for columns that are not seen.
+    mean, deviation : ndarray of shape (n_features,)
+        Of u = (x - center) / reach.
+    low, high : ndarray of shape (n_features,)
+        Ends to which values are clipped, in the fit and in predictions.
+    is_centered : bool
+        Whether columns are centred: not without an intercept, and not for CSR rows.
+    noise : float
+        Standard deviation of the noise of a released mean square of u.
+    """
+
+    center: np.ndarray
+    reach: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    is_centered: bool
+    noise: float = 0.0
+
+    @property
+    def seen(self) -> np.ndarray:
+        """The columns that are seen; the first one if none is, with a scale of inf."""
+        found = np.flatnonzero(np.isfinite(self.reach))
+        return found if found.size else np.zeros(1, dtype=np.intp)
+
+    def scaled(self) -> tuple[np.ndarray, np.ndarray]:
+        """Centre and scale of the columns that are seen."""
+        j = self.seen
+        shift = self.mean[j] * np.where(np.isfinite(self.reach[j]), self.reach[j], 0.0)
+        return self.center[j] + shift, self.reach[j] * self.deviation[j]
+
+    @classmethod
+    def none(cls, records: PrivateRecords) -> "Columns":
+        """Columns of which nothing is seen."""
+        d, inf = records.n_features, np.full(records.n_features, math.inf)
+        return cls(np.zeros(d), inf, np.zeros(d), np.ones(d), -inf, inf, False)
+
+    @property
+    def n_seen(self) -> int:
+        """How many columns are seen."""
+        return int(np.isfinite(self.reach).sum())
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """Fitted attributes: values that missing ones count as, and ends at which values are cut.
+
+        A column that is not seen is not cut: its coefficients are 0.
+        """
+        found = np.zeros(self.center.size)
+        found[self.seen] = self.scaled()[0]
+        cut = np.isfinite(self.reach)
+        low, high = np.where(cut, self.low, -math.inf), np.where(cut, self.high, math.inf)
+        return {"fill_values_": found, "feature_bounds_": np.stack([low, high])}
+
+    def window(self, chosen: np.ndarray) -> Standardization:
+        """The map of chosen columns to u."""
+        ends = self.low[chosen], self.high[chosen]
+        return Standardization.make(self.center[chosen], self.reach[chosen], *ends)
+
+    def rows(self, records: PrivateRecords) -> PrivateRecords:
+        """Standardized records of the columns that are seen; the intercept's feature is 1."""
+        seen = self.seen
+        few = records if seen.size == records.n_features else records.restricted(seen)
+        ends = self.low[seen], self.high[seen]
+        return few.standardized(Standardization.make(*self.scaled(), *ends)).with_intercept(1.0)
+
+    def outward(self, theta: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Turn parameters for the rows above into those for the user's rows.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,) or (n_parameters, n_outputs)
+        kept : ndarray of int
+            Which of the rows' features theta holds.
+
+        Returns
+        -------
+        ndarray
+            With a row for every column.
+        """
+        center, scale = (part[kept] for part in self.scaled())
+        place, d, more = self.seen[kept], self.center.size, len(theta) - kept.size
+        found = np.zeros((d + more, *theta.shape[1:]))
+        found[place] = (theta[: kept.size].T / scale).T
+        if more:
+            found[d] = theta[-1] - center @ found[place]
+        return found
+
+
+def standardize(
+    shares: Shares,
+    records: PrivateRecords,
+    of_reach: float,
+    of_moments: float,
+    *,
+    own: float,
+    given: np.ndarray | None = None,
+) -> Columns:
+    """Release reaches, means and deviations of the columns, with two shares of mu^2.
+
+    Without an intercept, and for CSR rows, columns are scaled by their root mean square and not centred.
+
+    Parameters
+    ----------
+    of_reach, of_moments : float
+        Shares of the session's mu^2.
+    own : float
+        Standard deviations that a column's own counts must show near its highest octave.
+    given : ndarray of shape (2, n_features), default=None
+        Public ends of the columns, infinite where none are known.
+
+    Notes
+    -----
+    **Privacy.** Of d columns: octave counts (`PrivateRecords.magnitude_counts`), second moments of the rows
+    (u, 1), scaled down to a public norm (`second_moment`), for a zoom counts (`column_counts`) and a histogram.
+    Which columns are zoomed in to is decided by what was released. A value is cut at the ends of its column's
+    window before anything else: these are public or released, so a row's contribution is a function of the row.
+    """
+    d = records.n_features
+    centered = records.fit_intercept and records.shape.container == "dense"
+    found = released_windows(shares, records, of_reach, own, given)
+    columns = found.columns(centered)
+    if not np.isfinite(columns.reach).any():
+        return columns
+    seen = columns.seen
+    variance, noise, square = _moments(shares, records, columns, seen, of_moments, centered)
+    columns.noise = noise
+    taken = _taken_as_standardized(columns, found) if centered else np.zeros(d, dtype=bool)
+    columns.reach[~taken & found.is_doubtful(square)] = np.inf
+    if centered:
+        unseen = np.isfinite(columns.reach) & (variance < UNSEEN * noise)
+        far = np.flatnonzero(unseen & ~taken & (found.in_two > FAR * records.n_units))
+        if far.size:
+            _zoom(shares, records, columns, far, found.ends)
+    return columns
+
+
+def _taken_as_standardized(columns: Columns, found: "ColumnWindows") -> np.ndarray:
+    """Take columns as they are if many of them have mean 0 and deviation 1; say which.
+
+    Somebody has standardized them. The values of a rare dummy are then about -.1 and 10. Counts and moments see
+    the first only, whose window would put the second hundreds of deviations away.
+    """
+    center, scale = columns.scaled()
+    chosen = np.zeros(columns.center.size, dtype=bool)
+    usual = (scale > USUAL[0]) & (scale < USUAL[1]) & (np.abs(center) < CLOSE * scale)
+    if usual.mean() < PART:
+        return chosen
+    reach = columns.reach[columns.seen]
+    # ColumnWindows of 1 and more may be those of dummies that nobody standardized.
+    free = ~found.is_given[columns.seen]
+    taken = columns.seen[free & (usual | ((scale > BULK) & (reach < 1.0)))]
+    columns.center[taken], columns.reach[taken] = 0.0, 1.0
+    columns.mean[taken], columns.deviation[taken] = 0.0, 1.0
+    chosen[taken] = True
+    return chosen
+
+
+@dataclass(frozen=True)
+class ColumnWindows:
+    """ColumnWindows of the columns before their moments are known.
+
+    Attributes
+    ----------
+    center, reach : ndarray of shape (n_features,)
+        reach is inf where nothing is seen.
+    ends : ndarray of shape (2, n_features)
+        Public ends; infinite where none are known.
+    in_two : ndarray of shape (n_features,)
+        Released number of records in the two highest octaves of the window; inf for a given one.
+    evidence : ndarray of shape (n_features,)
+        Of the octave counts for the window, in standard deviations; inf for a given one.
+    """
+
+    center: np.ndarray
+    reach: np.ndarray
+    ends: np.ndarray
+    in_two: np.ndarray
+    evidence: np.ndarray
+
+    @property
+    def is_given(self) -> np.ndarray:
+        """The columns whose window is public."""
+        return np.isfinite(self.ends).all(axis=0)
+
+    def columns(self, centered: bool) -> Columns:
+        """Columns with these windows, with mean 0 and deviation 1."""
+        d = self.reach.size
+        # Half-open public ends cut a released window, and never to nothing.
+        low, high = self.center - self.reach, self.center + self.reach
+        low = np.where(self.ends[0] < high, np.maximum(low, self.ends[0]), low)
+        high = np.where(self.ends[1] > low, np.minimum(high, self.ends[1]), high)
+        if not centered:  # zeros of a CSR matrix stay zeros
+            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+        return Columns(self.center, self.reach.copy(), np.zeros(d), np.ones(d), low, high, centered)
+
+    def is_doubtful(self, square: np.ndarray) -> np.ndarray:
+        """Whether noise alone may have made the window of a column.
+
+        Parameters
+        ----------
+        square : ndarray of shape (n_features,)
+            Released mean square of the column in its window, in standard deviations of its noise.
+
+        Notes
+        -----
+        Both pieces of evidence are normal and independent where the column is empty. Their norm is larger than
+        `SURELY` with a rate below 1e-5, with all octaves and shapes that were looked at. Of a column with few
+        cells that are not 0, the mean square in a window that is too low shows these cells at its ends, wherever
+        the window is. So below the usual octaves it counts for `AT_THE_ENDS` at most, and octave counts must show
+        5.2 standard deviations themselves.
+        """
+        octave = np.log2(np.where(np.isfinite(self.reach), self.reach, 1.0) / MARGIN)
+        usual = (octave >= USUAL_OCTAVES[0]) & (octave <= USUAL_OCTAVES[1])
+        most = np.where(octave < USUAL_OCTAVES[0], AT_THE_ENDS, math.inf)
+        square = np.minimum(square, most)
+        return ~usual & (np.hypot(self.evidence, np.maximum(square, 0.0)) < SURELY)
+
+
+def released_windows(
+    shares: Shares, records: PrivateRecords, share: float, least: float, given: np.ndarray | None
+) -> ColumnWindows:
+    """Release octave counts of the columns without public ends, and find windows."""
+    d = records.n_features
+    ends = np.outer([-math.inf, math.inf], np.ones(d)) if given is None else given
+    unknown = ~np.isfinite(ends).all(axis=0)
+    low, high = np.where(unknown, 0.0, ends)
+    centered = records.fit_intercept and records.shape.container == "dense"
+    center = 0.5 * low + 0.5 * high if centered else np.zeros(d)
+    reach = 0.5 * high - 0.5 * low if centered else np.maximum(np.abs(low), np.abs(high))
+    in_two, evidence = np.full((2, d), math.inf)
+    if unknown.any():
+        few = records if unknown.all() else records.restricted(np.flatnonzero(unknown))
+        found = _released_reaches(shares, few, share, least)
+        reach[unknown], in_two[unknown], evidence[unknown] = found
+    return ColumnWindows(center, reach, ends, in_two, evidence)
+
+
+def _released_reaches(
+    shares: Shares, records: PrivateRecords, share: float, least: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Release octave counts; return the reaches, inf where nothing is seen, ``in_two`` and ``evidence``."""
+    session = shares.session
+    bounded = records.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    plan = shares.plan(share, "octaves")
+    counts = session.gaussian(bounded, plan)
+    noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
+    top, sure, evidence = highest_octaves(counts, noise, records.n_units, least)
+    top, evidence = _of_the_bulk(counts, noise, records.n_units, top, evidence)
+    place = np.arange(len(counts))
+    in_two = counts[place, top] + counts[place, np.maximum(top - 1, 0)]
+    return np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf), in_two, evidence
+
+
+def _of_the_bulk(
+    counts: np.ndarray, noise: float, n: int, top: np.ndarray, evidence: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Octaves at which columns are cut, so that their bulk fills the window: the highest one for most columns.
+
+    Also the evidence for them: at least `SURELY` for those that are lower.
+
+    Of a column with a long tail, or with rare codes, nearly all cells lie far below the highest octave. The mean
+    square over the squared window is then tiny, and a slope would follow from few cells.
+
+    A window is lowered no farther than to the lowest octave that surely holds cells, by its own count or with the
+    two below it. Where few cells differ from 0, the sum over dozens of octaves of noise would fill any window.
+    """
+    place = np.arange(counts.shape[1])
+    padded = np.pad(counts, [(0, 0), (2, 0)])
+    in_three = padded[:, 2:] + padded[:, 1:-1] + padded[:, :-2]
+    sure = (counts > SURELY * noise) | (in_three > SURELY * math.sqrt(3.0) * noise)
+    lowest = np.where(sure.any(axis=1), sure.argmax(axis=1), counts.shape[1])
+    parts = np.where((counts > SHOWN * noise) & (place <= top[:, None]), counts / n, 0.0)
+    above = parts.sum(axis=1)[:, None] - np.cumsum(parts, axis=1)
+    # Cells of an octave are taken as uniform in it.
+    shrunk = MEAN_SQUARE * parts * 4.0 ** (place - (HIGH - LOW))
+    below = np.cumsum(shrunk, axis=1) * 4.0 ** (HIGH - LOW - place)
+    filled = above + below + noise / n
+    # Between the bulk and a rare code lie octaves without cells: a window ends at the bulk, and not among them.
+    fills = (
+        (filled >= FILLED)
+        & (counts > CELLS * noise)
+        & (place <= top[:, None])
+        & (place >= lowest[:, None])
+    )
+    lowered = np.where(fills, place, -1).max(axis=1)
+    is_low = (filled[np.arange(top.size), top] < FILLED) & (lowered >= 0) & (lowered < top)
+    lowered = np.where(is_low, lowered, top)
+    return lowered, np.where(is_low, np.maximum(evidence, SURELY), evidence)
+
+
+def _moments(
+    shares: Shares,
+    records: PrivateRecords,
+    columns: Columns,
+    chosen: np.ndarray,
+    share: float,
+    centered: bool,
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Release means and deviations of the chosen columns, from the second moments of the rows (u, 1).
+
+    Returns
+    -------
+    variance : ndarray of shape (n_features,)
+        0 for other columns.
+    noise : float
+        Of a variance.
+    square : ndarray of shape (n_features,)
+        Released mean squares, in standard deviations of their noise; 0 for other columns.
+    """
+    session, n, d = shares.session, records.n_units, chosen.size
+    few = records if d == records.n_features else records.restricted(chosen)
+    present = _present(shares, few) if centered else np.ones(d)
+    few = few.standardized(columns.window(chosen)).with_intercept(1.0)
+    p = few.n_parameters
+    moment = few.second_moment(
+        math.sqrt(TYPICAL * d), 1.0, adjacency=session.adjacency, target_weight=0.0
+    )
+    plan = shares.plan(share, "column moments")
+    released = session.gaussian(moment, plan)[:p, :p] / n
+    noise = session.noise_std(moment, plan) / n
+    both = 0.5 * (released + released.T)
+    square, mean = np.diag(both)[:d].copy(), np.zeros(d)
+    plain = square / max(noise, 1e-300)
+    if centered:
+        whole = max(both[d, d], LEAST_WEIGHT)
+        both[:d, d] /= present  # missing values counted as 0
+        square /= present
+        mean = np.clip(_james_stein(both[:d, d] / whole, noise / whole / math.sqrt(2)), -1.0, 1.0)
+        square, noise = square / whole - mean**2, noise / whole
+    typical = max(square.mean(), 2 * noise / math.sqrt(d))
+    columns.mean[chosen] = mean
+    least = min(noise, FLOOR * typical) + LEAST_VARIANCE
+    columns.deviation[chosen] = np.sqrt(np.maximum(_james_stein(square, noise), least))
+    variance, in_noise = np.zeros((2, columns.center.size))
+    variance[chosen], in_noise[chosen] = square, plain
+    return variance, noise, in_noise
+
+
+def _present(shares: Shares, records: PrivateRecords) -> np.ndarray:
+    """Release which part of each column is not missing; 1 where that cannot be told from all of it."""
+    session, n = shares.session, records.n_units
+    counts = records.column_counts(np.inf)
+    plan = shares.plan(PRESENT, "missing values")
+    found = session.gaussian(counts, plan) / n + 0.5
+    noise = session.noise_std(counts, plan) / n
+    return np.where(found > 1.0 - MISSED * noise, 1.0, np.clip(found, LEAST_PRESENT, 1.0))
+
+
+def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
+    """Numbers with known noise, moved towards their mean."""
+    center = found.mean()
+    away = found - center
+    return center + away * max(
+        0.0, 1.0 - (found.size - 1) * noise**2 / max(float(away @ away), 1e-300)
+    )
+
+
+def _zoom(
+    shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray, ends: np.ndarray
+) -> None:
+    """Move the windows of columns that are far from 0 to where their records are, within public ends."""
+    session, n = shares.session, records.n_units
+    mass, left = n * accounting.gaussian_mu(session.epsilon, session.delta), ZOOM_PARTS[0] * ZOOM
+    if 2.0 * math.sqrt(far.size / left) > CLEAR * mass:
+        return
+    few, wide = records.restricted(far), columns.reach[far]
+    look = max(LEAST_LOOK, min(0.5 * left, far.size * (LOOK / mass) ** 2))
+    found = narrowed(
+        shares, few, wide, look, left - look, "zoom", GIVEN_UP, start=columns.center[far]
+    )
+    if not found.columns.size:
+        return
+    far, wide, few = far[found.columns], wide[found.columns], few.restricted(found.columns)
+    last = released_spread(shares, few, left - found.spent, found.center, found.reach, "zoom")
+    width = 3.0 * last.deviation
+    # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
+    # hundreds of deviations away.
+    is_good = (
+        (width < 0.5 * wide) & (last.deviation > NARROW * found.reach) & (last.spread > SPREAD)
+    )
+    low = np.maximum(last.center - width, ends[0, far])
+    high = np.minimum(last.center + width, ends[1, far])
+    good = np.flatnonzero(is_good & (low < high))
+    if good.size:
+        place = far[good]
+        columns.center[place], columns.reach[place] = last.center[good], width[good]
+        columns.low[place], columns.high[place] = low[good], high[good]
+        _moments(shares, records, columns, place, ZOOM_PARTS[1] * ZOOM, True)

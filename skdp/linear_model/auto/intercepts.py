@@ -1,0 +1,92 @@
+"""Intercepts at which the mean probabilities are the classes' frequencies.
+
+Clipped gradients and shrunken steps move mean probabilities away from the frequencies. The gradient with respect
+to the intercepts, which is their difference, is bounded without a clip: it is released, and the intercepts follow.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from skdp.linear_model.auto.shares import Shares
+from skdp.losses import Loss
+from skdp.privacy import PrivateRecords, accounting, factor
+
+__all__ = ["SHARE", "corrected", "is_worth"]
+
+SHARE = 0.03  # of mu^2
+WORTH = 0.02  # noise of a mean probability from which on nothing is corrected
+DRAWS = 2048  # simulated scores
+LARGEST = 2.0  # largest change of an intercept
+
+
+def is_worth(shares: Shares, rows: PrivateRecords, loss: Loss) -> bool:
+    """Whether the noise of the correction is small enough; public numbers decide."""
+    session = shares.session
+    mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    return factor(session.adjacency) * loss.lipschitz / (mass * math.sqrt(SHARE)) < WORTH
+
+
+def corrected(
+    shares: Shares, rows: PrivateRecords, loss: Loss, theta: np.ndarray, gram: np.ndarray
+) -> np.ndarray:
+    """Release the mean of (probabilities - labels), and move the intercepts so that it becomes 0.
+
+    How much a mean probability moves with an intercept follows from the scores' distribution. It is simulated:
+    normal, with the covariance that the released Gram matrix gives the scores.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        For standardized rows; the intercept is the last row.
+    gram : ndarray of shape (n_parameters, n_parameters)
+        Released, positive semidefinite.
+
+    Notes
+    -----
+    **Privacy.** A record adds p - e_y, of norm at most 1 (two classes: one entry) or sqrt(2); a group adds the
+    mean over its rows.
+    """
+    session = shares.session
+    only = np.zeros(rows.n_parameters, dtype=bool)
+    only[-1] = True
+    mean = rows.averaged().mean_gradient(loss, theta, loss.lipschitz, mask=only)
+    plan = shares.plan(SHARE, "mean probabilities")
+    surplus = session.gaussian(mean, plan)[-1]
+    noise = session.noise_std(mean, plan)
+    size = float(np.sum(surplus**2))
+    surplus = surplus * max(0.0, 1.0 - np.size(surplus) * noise**2 / size) if size else surplus
+    moved = theta.copy()
+    moved[-1] += _shift(_simulated(theta, gram), surplus)
+    return moved
+
+
+def _simulated(theta: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    """Scores of shape (draws,) or (draws, n_classes), from a fixed stream: a function of theta and gram."""
+    weights = theta[:-1].reshape(len(theta) - 1, -1)
+    covariance = weights.T @ gram[:-1, :-1] @ weights
+    values, vectors = np.linalg.eigh(covariance)
+    normal = np.random.default_rng(0).standard_normal((DRAWS // 2, len(values)))
+    scores = np.vstack([normal, -normal]) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+    return (scores + theta[-1]).reshape(DRAWS, *theta.shape[1:])
+
+
+def _shift(scores: np.ndarray, surplus: np.ndarray) -> np.ndarray:
+    """What to add to the scores so that their mean probabilities fall by ``surplus``."""
+    probability = expit if scores.ndim == 1 else softmax_of_rows
+    wanted = probability(scores).mean(axis=0) - surplus
+    wanted = np.clip(wanted, 1e-4, 1.0 - 1e-4)
+    shift = np.zeros_like(wanted)
+    for _ in range(50):  # each step matches odds, as iterative proportional fitting does
+        now = np.clip(probability(scores + shift).mean(axis=0), 1e-12, 1.0 - 1e-12)
+        step = np.log(wanted / now)
+        if scores.ndim == 1:
+            step = step - np.log((1.0 - wanted) / (1.0 - now))
+        shift = np.clip(shift + step, -LARGEST, LARGEST)
+    return shift if scores.ndim == 1 else shift - shift.mean()
+
+
+def softmax_of_rows(scores: np.ndarray) -> np.ndarray:
+    """Softmax of every row."""
+    return np.asarray(softmax(scores, axis=1))

@@ -1,0 +1,357 @@
+"""Linear regression by a released Gram matrix and a few noisy gradients of standardized rows.
+
+The method is ours (`DPLinearRegression` has its description). Stages: reaches and moments of the columns, the
+range of the targets, the Gram matrix, gradients, and the mean residual. The first gradients are clipped near their
+typical norm: they have little noise, and are those of a robust regression. The last one is clipped farther out,
+because the mean of a skewed target lies in its tail.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import erf
+
+from skdp.base.fit import Solution
+from skdp.kernels import one_blas_thread
+from skdp.linear_model.auto.choice import only_a_constant
+from skdp.linear_model.auto.columns import Columns, standardize
+from skdp.linear_model.auto.doubts import FrontSolution, doubt_of_numbers, no_targets
+from skdp.linear_model.auto.octaves import HIGH, LOW
+from skdp.linear_model.auto.penalty import matching_C
+from skdp.linear_model.auto.scatter import along_direction, covariances, replaced
+from skdp.linear_model.auto.shares import Shares
+from skdp.linear_model.auto.slopes import released_slope, slope_share
+from skdp.linear_model.auto.steps import FIRST, Gram, Growth, Steps, largest_rows, released_gram
+from skdp.linear_model.auto.targets import KEY, TargetWindow, released_target_range
+from skdp.linear_model.auto.windows import released_spread
+from skdp.losses import SquaredLoss
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
+
+__all__ = ["moment_regression"]
+
+# All chosen on inner splits of the training parts of the suite and on generated tables.
+REACH, MOMENTS = 0.06, 0.08  # shares of mu^2 for the columns
+OWN = 3.5  # standard deviations that a column's own counts must show
+GRAM = 0.2  # part of what the columns and the range of the targets leave
+NEAR = (
+    0.14,
+    0.14,
+    0.175,
+    0.245,
+)  # parts of the rest for gradients that are clipped near their typical norm
+FAR = 0.3  # and for the last one
+SCALE = 0.06  # part of a round for the scale of the residuals
+# Clip norms over the typical norm: the least, the largest, and one at a (d + 1)^1.5 / (n mu). The less noise there
+# is, the less a clip is worth what it cuts.
+NEAR_CLIP, NEAR_POWER = (0.6, 30.0, 1.1, 0.1), 0.4
+FAR_CLIP, FAR_POWER = (1.6, 30.0, 2.0, 0.06), 0.25
+LEAST_INSIDE = 0.75  # of the residuals that a clip leaves: a smaller part would make steps too long
+BENT = 0.1  # part of a squared step that the next gradient is expected to correct
+BIAS = 0.1  # of the robust steps together, over the deviation of the residuals
+# Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
+LAST, LAST_MASS, LARGEST_LAST = 0.04, 20.0, 0.17
+SKEW = 0.2  # of that mean, over the deviation: what the clips may have left
+MEAN_NOISE, FARTHEST = (
+    0.06,
+    100.0,
+)  # of that mean, over the deviation, for which its clip goes farther out
+# Where few records leave a constant only, the range of the targets takes a share between two limits, the larger
+# one where units times mu are below a mass; the mean takes the rest.
+FEW_RANGE, FEW_MASS = (0.3, 0.6), 25.0
+# Part of that share for counts of the residuals by octaves, and standard deviations of its noise that a count must
+# show: as far out go the residuals that the mean must not leave out.
+FAR_SHARE, CLEARLY = 0.3, 5.0
+LAST_LOOKS = 3  # where nothing is found: none of them takes more than the largest step of a fit
+FEW_BOUND = 0.8  # of the distances from the centre in the mean, over the range
+
+
+@one_blas_thread()  # decompositions would wait for each other beside busy processes
+def moment_regression(
+    session: PrivacySession,
+    records: PrivateRecords,
+    n_nonzero_coefs: int | None = None,
+    alpha: float = 0.0,
+    automatic: bool = False,
+    y_bounds: tuple[float, float] | None = None,
+    feature_bounds: np.ndarray | None = None,
+    growth: Growth | None = None,
+) -> Solution:
+    """Fit a linear regression.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, default=None
+        Features that are kept after the first step; None keeps all.
+    alpha : float, default=0.0
+        Weight of the penalty ``alpha / 2 ||coef||^2`` on the coefficients of standardized columns.
+    automatic : bool, default=False
+        Whether Stein's risk takes part in the choice of the shrinkage.
+    y_bounds : tuple of (float, float), default=None
+        Public ends of the targets.
+    feature_bounds : ndarray of shape (2, n_features), default=None
+        Public ends of the columns, infinite where none are known.
+    growth : Growth, default=None
+        Looks for more features than the columns; it needs ``n_nonzero_coefs=None`` and an intercept.
+
+    Returns
+    -------
+    Solution
+        Its theta is in the user's units.
+    """
+    shares = Shares(session)
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    if records.fit_intercept and only_a_constant(records.shape, session.epsilon, session.delta):
+        return _constant(shares, records, y_bounds)
+    columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=feature_bounds)
+    window = released_target_range(shares, records, given=y_bounds)
+    if not window.reach:
+        return _nothing(shares, records, window)
+    center, reach, highest = window.center, window.reach, window.highest
+    rows = columns.rows(records).centered(center)
+    last = min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
+    of_slope = slope_share(shares, records)
+    left = shares.left - last - of_slope
+    gram = released_gram(shares, rows, left * GRAM)
+    left *= 1.0 - GRAM
+    clean = mass / rows.n_parameters**1.5
+    clips = _between(*NEAR_CLIP, NEAR_POWER, clean), _between(*FAR_CLIP, FAR_POWER, clean)
+    model = _Steps(shares, rows, gram, reach / KEY, clips, alpha, automatic)
+    kept = np.arange(rows.n_features)
+    if growth is not None and growth.begins(columns):
+        growth.run(model, left)
+    else:
+        model.round(left * NEAR[0], first=True)
+        kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
+        model.restrict(kept)
+        for part in NEAR[1:]:
+            model.round(left * part)
+        model.round(left * FAR, last=True)
+    if of_slope:
+        model.calibrate(of_slope)
+    theta, doubt_of_mean = model.theta, 0.0
+    if records.fit_intercept:
+        cut = (
+            max(KEY, model.far, min(FARTHEST, 0.5 * MEAN_NOISE * mass * math.sqrt(last)))
+            * model.deviation
+        )
+        residuals = model.rows.residual(theta)
+        bound = max(cut, _tail(shares, residuals, FAR_SHARE * last, highest))
+        mean, doubt_of_mean = _mean(
+            shares, residuals, bound, (1.0 - FAR_SHARE) * last, SKEW * model.deviation
+        )
+        theta[-1] += mean + center
+    doubt = ""
+    if not session.exact:
+        doubt = doubt_of_numbers(
+            records.shape, columns.n_seen, *model.signal(), doubt_of_mean**2, model.deviation**2
+        )
+    attributes = _found(window, columns, model.C)
+    if growth is not None:
+        theta, more = growth.finish(columns, model, theta)
+        attributes.update(more)
+    outward = columns.outward(theta, kept)
+    return FrontSolution(outward, model.n_steps, attributes, doubt=doubt)
+
+
+def _nothing(shares: Shares, records: PrivateRecords, window: TargetWindow) -> FrontSolution:
+    """The model of targets of which nothing was found: 0 for every row.
+
+    The rest of the budget goes to looks that nobody needs: the claim is the whole, whatever was found.
+    """
+    session, targets = shares.session, records.of_targets()
+    counted = targets.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    plan = shares.plan(shares.left, "range of the targets", LAST_LOOKS)
+    for _ in range(LAST_LOOKS):
+        session.gaussian(counted, plan)
+    theta, attributes = np.zeros(records.n_parameters), _found(window, Columns.none(records))
+    doubt = "" if session.exact else no_targets(records.shape)
+    return FrontSolution(theta, 0, attributes, doubt=doubt)
+
+
+def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, Any]:
+    """Fitted attributes."""
+    return {
+        "C_": C,
+        "target_center_": window.center,
+        "target_reach_": window.reach,
+        "prediction_bounds_": (window.low, window.high),
+        **columns.attributes(),
+    }
+
+
+def _between(
+    least: float, largest: float, middle: float, noise: float, power: float, clean: float
+) -> float:
+    """A clip norm that grows with ``clean``, n mu / (d + 1)^1.5."""
+    return float(min(largest, max(least, middle * (noise * clean) ** power)))
+
+
+class _Steps(Steps):
+    """Steps of a linear regression.
+
+    Attributes
+    ----------
+    deviation : float
+        Of the residuals; released.
+    near, far : float
+        Largest residual that is not cut in a typical row, over that, in all rounds but the last, and in that.
+    """
+
+    _bent, _squared = BENT, True
+    # Factor of all coefficients after the last round, its known noise, and the coefficients before.
+    _slope: tuple[float, float, np.ndarray] | None = None
+
+    def __init__(
+        self,
+        shares: Shares,
+        rows: PrivateRecords,
+        gram: Gram,
+        deviation: float,
+        clips: tuple[float, float],
+        alpha: float,
+        automatic: bool,
+    ) -> None:
+        super().__init__(shares, rows, gram, alpha, automatic)
+        self._loss, self.theta = SquaredLoss(), np.zeros(rows.n_parameters)
+        self.deviation, (self.near, self.far) = deviation, clips
+        self._restart(grown=True)
+
+    def _restart(self, *, grown: bool) -> None:
+        p = self.rows.n_parameters
+        self._turn()
+        self._scales, self._variance = FIRST, np.full((p, 1), self.deviation**2 / p)
+
+    def rescaled(self, share: float) -> float:
+        """Release the deviation of the residuals with a part of a share; return what is left of it."""
+        residuals = self.rows.residual(self.theta).of_targets()
+        window = np.zeros(1), np.array([KEY * self.deviation])
+        found = released_spread(
+            self.shares, residuals, SCALE * share, *window, "scale of the residuals"
+        )
+        now = math.hypot(float(found.deviation[0]), float(found.center[0]))
+        self.deviation = min(self.deviation, now)
+        return (1.0 - SCALE) * share
+
+    def signal(self) -> tuple[float, float]:
+        """Variance of the predictions, and how much of it may be noise."""
+        d = self.rows.n_features
+        return float(self.theta[:d] @ self.gram[:d, :d] @ self.theta[:d]), self._unknown
+
+    def calibrate(self, share: float) -> None:
+        """Release the slope of the targets on the predictions, and shrink the coefficients that are too steep."""
+        d, spread = self.rows.n_features, math.sqrt(max(self.signal()[0], 0.0))
+        if spread:
+            factor, noise = released_slope(
+                self.shares, self.rows, self.theta, share, spread, self.deviation
+            )
+            self._slope = factor, noise, self.theta
+            self.theta = np.append(factor * self.theta[:d], self.theta[d:])
+
+    def round(self, share: float, *, first: bool = False, last: bool = False) -> None:
+        """Spend a share on the scale of the residuals, but for the first round, and on a gradient."""
+        share = share if first else self.rescaled(share)
+        if last:  # this step may be as long as the robust ones before it are wrong
+            self._variance = self._variance + (BIAS * self.deviation) ** 2 / self.theta.size
+            self._scales = FIRST
+        self.take(share, self.far if last else self.near)
+
+    def before_a_look(self, share: float) -> tuple[float, float]:
+        """Release the scale of the residuals."""
+        return self.rescaled(share), self.near
+
+    def clip_norm(self, clip: float, square: float) -> float:
+        """In units of the deviation of the residuals."""
+        return clip * math.sqrt(square) * self.deviation
+
+    def outputs(self, gradient: np.ndarray) -> np.ndarray:
+        """The entries, as a column."""
+        return gradient[:, None]
+
+    def wanted(self, gradient: np.ndarray) -> np.ndarray:
+        """The entries themselves."""
+        return gradient
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Of the residuals."""
+        return np.array([self.deviation**2])
+
+    def _turned(self, gradient: np.ndarray) -> np.ndarray:
+        return np.asarray(self._vectors.T @ gradient)[:, None]
+
+    def _curvature(self, clip: float) -> np.ndarray:
+        return np.asarray(_inside(clip) * self._values + self._alpha)[:, None]
+
+    def _move(self, step: np.ndarray) -> None:
+        self.theta = self.theta - self._vectors @ step[:, 0]
+
+    def _loss_of(self, unknown: np.ndarray, clip: float) -> float:
+        return float(_inside(clip) * self._values @ unknown[:, 0])
+
+    def _matching_C(self, scale: float, curvature: float, noise: float) -> float:
+        """Both in units of the residuals."""
+        variance = float(self._variance.mean()) / self.deviation**2
+        return matching_C(scale * variance, curvature, noise / self.deviation, self.rows.n_units)
+
+    def variance(self, theta: np.ndarray) -> np.ndarray:
+        """In squared units of the targets."""
+        along, one = covariances(self._moves, np.ones(1)), np.ones(1)
+        if self._slope is None:
+            return np.asarray(along[0])
+        factor, noise, before = self._slope
+        coef, metric = before[:, None].copy(), self.gram.copy()
+        coef[-1], metric[-1], metric[:, -1] = 0.0, 0.0, 0.0
+        # A factor below 1 is the released slope; else the coefficients keep the one of the steps.
+        is_released = factor < 1.0
+        cross, own = along_direction(along, coef, metric, one)
+        parts = is_released * factor**2 * cross, is_released * factor**2 * own
+        return replaced(factor**2 * along[0], one, coef, parts, noise)
+
+
+def _inside(clip: float) -> float:
+    """Part of the curvature that a clip leaves: it flattens the loss, of normal residuals by this."""
+    return max(LEAST_INSIDE, float(erf(clip / math.sqrt(2.0))))
+
+
+def _tail(shares: Shares, rows: PrivateRecords, share: float, highest: int) -> float:
+    """Release the end of the highest octave that surely holds residuals, up to twice the one of y; 0 for none."""
+    session = shares.session
+    counted = rows.of_targets().magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    plan = shares.plan(share, "octaves of the residuals")
+    counts = session.gaussian(counted, plan)[0]
+    sure = np.flatnonzero(counts > CLEARLY * max(session.noise_std(counted, plan), 0.25))
+    sure = sure[sure <= highest + 1]
+    return float(2.0 ** (LOW + int(sure[-1]))) if sure.size else 0.0
+
+
+def _constant(
+    shares: Shares, records: PrivateRecords, y_bounds: tuple[float, float] | None
+) -> Solution:
+    """A constant model: the released mean of the targets."""
+    mass = records.n_units * accounting.gaussian_mu(shares.session.epsilon, shares.session.delta)
+    of_range = min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
+    window = released_target_range(shares, records, of_range, y_bounds)
+    if not window.reach:
+        return _nothing(shares, records, window)
+    theta, bound = np.zeros(records.n_parameters), FEW_BOUND * window.reach
+    mean, _ = _mean(shares, records.centered(window.center), bound, shares.left)
+    theta[-1] = window.center + mean
+    return Solution(theta, 0, _found(window, Columns.none(records)))
+
+
+def _mean(
+    shares: Shares, rows: PrivateRecords, bound: float, share: float, expected: float = math.inf
+) -> tuple[float, float]:
+    """Release the mean of the targets, clipped to ``bound``, shrunk by what is known of its noise; and this noise.
+
+    ``expected`` is how large it may be expected to be.
+    """
+    session, n = shares.session, rows.n_units
+    total = rows.of_targets().column_sums(0.0, bound)
+    plan = shares.plan(share, "mean residual")
+    mean = float(session.gaussian(total, plan)[0]) / n
+    noise = session.noise_std(total, plan) / n
+    kept = max(0.0, 1.0 - (noise / mean) ** 2) if mean else 0.0
+    kept = min(kept, 1.0 / (1.0 + (bound * noise / expected) ** 2))
+    return bound * mean * kept, bound * noise

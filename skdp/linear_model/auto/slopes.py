@@ -1,0 +1,103 @@
+"""The slope of the targets on the predictions of a regression, over all rows alike.
+
+Steps along gradients of rows of which long ones weigh less find a line of the bulk. Where the targets bend, as
+with logarithms of amounts, this line is too steep for the tail. So targets are regressed once more, on the
+prediction alone: a single number has little noise, and rows weigh less only where they lie several deviations
+away.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.linear_model.auto.shares import Shares
+from skdp.privacy import PrivateRecords, accounting
+
+__all__ = ["released_slope", "slope_share"]
+
+# Units times mu from which on a slope is released, and its share of mu^2: (a mass over units times mu)^2 between
+# two limits. Chosen on inner splits of the training parts of the suite and on generated tables with tails
+# (`examples/heavy_tails.py`).
+ENOUGH, MASS, LEAST, LARGEST = 300.0, 300.0, 0.015, 0.03
+NOISE, REACHES = 0.15, (2.5, 12.0)  # wanted of a slope; deviations beyond which rows weigh less
+# The coefficients are multiplied by the slope and so many standard deviations of its noise where this is below a
+# limit. It is there to prevent harm, and elsewhere its own error would cost more than it mends.
+SURELY, TOO_STEEP = 1.5, 0.9
+NORMAL = ndtri(
+    (np.arange(64) + 0.5) / 64
+)  # equally likely values of a normal law, for the noise of a factor
+
+
+def slope_share(shares: Shares, records: PrivateRecords) -> float:
+    """Share of mu^2 for the slope; 0 where units are few. Public."""
+    session = shares.session
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    return min(LARGEST, max(LEAST, (MASS / mass) ** 2)) if mass >= ENOUGH else 0.0
+
+
+def released_slope(
+    shares: Shares,
+    rows: PrivateRecords,
+    theta: np.ndarray,
+    share: float,
+    spread: float,
+    deviation: float,
+) -> tuple[float, float]:
+    """Release the moments of predictions and residuals; return a factor of the coefficients, and its known noise.
+
+    The factor is 1 for most tables.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (n_parameters,)
+        Released.
+    spread, deviation : float
+        Of the predictions, and of the residuals; released.
+
+    Notes
+    -----
+    **Privacy.** It is the second moment of (prediction, constant, residual), scaled down to norm R: it moves by
+    sqrt(2) R^2 in Frobenius norm when a record is replaced, or by R^2 (`PrivateRecords.second_moment`).
+    """
+    session, d = shares.session, rows.n_features
+    only = theta.copy()
+    only[d:] = 0.0
+    mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    reaches = min(REACHES[1], max(REACHES[0], math.sqrt(NOISE * mass * math.sqrt(share) / 2.0)))
+    bound, clip = reaches * spread, reaches * deviation
+    constant = spread if rows.fit_intercept else 0.0
+    scored = rows.residual(theta).predicted(only)
+    scored = scored.with_intercept(constant) if constant else scored
+    moment = scored.second_moment(bound, clip, adjacency=session.adjacency)
+    plan = shares.plan(share, "slope")
+    matrix, noise = session.gaussian(moment, plan), session.noise_std(moment, plan)
+    return _factor(0.5 * (matrix + matrix.T), noise, clip / math.hypot(bound, constant))
+
+
+def _factor(matrix: np.ndarray, noise: float, scale: float) -> tuple[float, float]:
+    """1, or an upper bound of the slope if that is too small; and its known noise.
+
+    Parameters
+    ----------
+    matrix : ndarray
+        Moments of the prediction, of the constant if there is one, and of the residual over ``scale``.
+    noise : float
+        Standard deviation of an entry on the diagonal.
+    """
+    square, cross = float(matrix[0, 0]), float(matrix[0, -1])
+    if len(matrix) == 3:
+        count = max(float(matrix[1, 1]), noise)
+        square -= float(matrix[0, 1]) ** 2 / count
+        cross -= float(matrix[0, 1]) * float(matrix[1, 2]) / count
+    square = max(square, noise)
+    if not square:  # without noise, predictions that are all the same have no slope
+        return 1.0, 0.0
+    slope = 1.0 + scale * cross / square
+    doubt = scale * noise / math.sqrt(2.0) / square
+    most = max(slope + SURELY * doubt, 0.0)
+    factor = most if most < TOO_STEEP else 1.0
+    # The noise of a factor that a rule chooses is how far other draws of the slope's noise move it.
+    other = np.maximum(most + doubt * NORMAL, 0.0)
+    other = np.where(other < TOO_STEEP, other, 1.0)
+    return factor, float(np.sqrt(np.mean((other - factor) ** 2)))

@@ -1,0 +1,260 @@
+"""Where values lie: centre and spread of columns, read from a few released histograms.
+
+A unit lies in one bin. So one histogram costs what a single count costs, times sqrt(2) under replace-one, and says
+more than a dozen counts that share the budget. What its noise leaves open is decided by a posterior over a family
+of distributions, which errs upward.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtr
+
+from skdp.linear_model.auto.shares import Shares
+from skdp.privacy import PrivateRecords
+
+__all__ = ["Spread", "narrowed", "released_spread"]
+
+BINS = 16  # of a window; one more lies beyond each of its ends
+CENTERS = np.linspace(-1.0, 1.0, 33)  # of the family, in reaches
+SCALES = 2.0 ** np.arange(-5.0, 0.1, 0.5)
+ATOMS = (0.3, 0.6, 0.85)  # parts of the values that are 0; the others have an exponential law
+MISFIT = 0.02  # of the units in a bin: what the family cannot say
+UPPER = 0.6  # quantile of the standard deviation that is taken
+# Laws with an atom: parts of the values in one bin; the others lie beyond the ends, or anywhere in the window.
+HEAVY = (0.35, 0.5, 0.65, 0.8, 0.9, 0.97)
+# Standard deviations of its noise that a bin must hold to be surely there, and more of the units.
+SEEN, LEAST_SEEN = 3.5, 0.001
+NARROW = 0.09  # deviation over the reach below which a finer histogram is needed
+WIDER, LAST = 6.0, 4.0  # deviations in the next window, and in the last one
+BEYOND = 5.0  # reaches: centre and deviation where all values lie beyond one end
+# Least reach over its centre: the edges of narrower bins might not differ in float64.
+FINEST = 2.0**-40
+PASSES = 12  # of narrower and narrower windows, at most
+_EDGES = np.linspace(-1.0, 1.0, BINS + 1)
+_MIDDLES = np.linspace(-1.0 - 1.0 / BINS, 1.0 + 1.0 / BINS, BINS + 2)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What a released histogram says of each column.
+
+    Attributes
+    ----------
+    center, deviation : ndarray of shape (n_features,)
+        Posterior mean of the mean; an upper quantile of the standard deviation, and the doubt about the mean.
+    spread : ndarray of shape (n_features,)
+        Logarithm of the likelihood of laws without an atom that fill bins, over that of all others.
+    atom : ndarray of shape (n_features,)
+        The same of laws with an atom, over those without and over laws so narrow that they fill one bin.
+    beyond : ndarray of shape (n_features, 2)
+        Parts of the values that surely lie below the window, and above it; else 0.
+    """
+
+    center: np.ndarray
+    deviation: np.ndarray
+    spread: np.ndarray
+    atom: np.ndarray
+    beyond: np.ndarray
+
+
+def released_spread(
+    shares: Shares,
+    records: PrivateRecords,
+    share: float,
+    center: np.ndarray,
+    reach: np.ndarray,
+    purpose: str,
+) -> Spread:
+    """Release a histogram of each column between ``center - reach`` and ``center + reach``, and read it.
+
+    Parameters
+    ----------
+    share : float
+        Of the session's mu^2.
+    center, reach : ndarray of shape (n_features,)
+        Public or released.
+    purpose : str
+        For the ledger.
+    """
+    session, n = shares.session, records.n_units
+    middle, reach = center, np.maximum(reach, FINEST * np.abs(center))
+    edges = np.empty((reach.size, BINS + 3))
+    edges[:, 1:-1] = center[:, None] + reach[:, None] * _EDGES
+    edges[:, 0], edges[:, -1] = -np.inf, np.inf
+    counted = records.histogram(edges, adjacency=session.adjacency)
+    plan = shares.plan(share, purpose)
+    parts = session.gaussian(counted, plan) / n
+    noise = session.noise_std(counted, plan) / n
+    _, means, deviations, smooth = _family()
+    laws, one_bin, atoms = _laws()
+    fit = _fit(parts, laws, noise)
+    weight = np.exp(fit - fit.max(axis=1)[:, None])
+    weight /= weight.sum(axis=1)[:, None]
+    mean = weight @ means
+    doubt = np.maximum(weight @ means**2 - mean**2, 0.0)
+    place = (np.cumsum(weight, axis=1) < UPPER).sum(axis=1)
+    inside = deviations[np.minimum(place, deviations.size - 1)]
+    center, deviation = _at_least_seen(parts, noise, mean, np.sqrt(inside**2 + doubt))
+    narrow, heavy = (_log_mean(_fit(parts, some, noise)) for some in (one_bin, atoms))
+    wide = _log_mean(fit[:, smooth])
+    of_spread = wide - np.logaddexp(narrow, heavy) + math.log(2.0)
+    of_atom = heavy - np.logaddexp(narrow, wide) + math.log(2.0)
+    beyond = parts[:, [0, -1]]
+    beyond = np.where(beyond > SEEN * noise + LEAST_SEEN, beyond, 0.0)
+    return Spread(middle + reach * center, reach * deviation, of_spread, of_atom, beyond)
+
+
+def _at_least_seen(
+    parts: np.ndarray, noise: float, mean: np.ndarray, deviation: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and deviations of what is surely in the bins, where it lies farther apart than the laws say.
+
+    A column may have two humps, or an atom and a tail. The most likely law then describes the larger part only.
+    """
+    seen = np.where(parts > SEEN * noise + LEAST_SEEN, parts, 0.0)
+    seen /= np.maximum(seen.sum(axis=1), 1e-300)[:, None]
+    found = seen @ _MIDDLES
+    apart = np.sqrt(np.maximum(seen @ _MIDDLES**2 - found**2, 0.0))
+    wider = apart > deviation
+    return np.where(wider, found, mean), np.where(wider, apart, deviation)
+
+
+def _fit(parts: np.ndarray, laws: tuple[np.ndarray, np.ndarray], noise: float) -> np.ndarray:
+    """Log likelihood of each law, up to a constant of the column; `_laws` makes the laws."""
+    table, half_square = laws
+    fit: np.ndarray = (parts @ table.T - half_square) / (noise**2 + MISFIT**2)
+    return fit
+
+
+def _log_mean(fit: np.ndarray) -> np.ndarray:
+    """Logarithm of the mean likelihood of laws."""
+    best = fit.max(axis=1)
+    return np.asarray(best + np.log(np.exp(fit - best[:, None]).mean(axis=1)))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows that were narrowed.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+        Those that were not given up; the arrays below are theirs.
+    center, reach : ndarray
+        Four standard deviations to each side.
+    spent : float
+        Share that was taken.
+    """
+
+    columns: np.ndarray
+    center: np.ndarray
+    reach: np.ndarray
+    spent: float
+
+
+def narrowed(
+    shares: Shares,
+    records: PrivateRecords,
+    reach: np.ndarray,
+    look: float,
+    most: float,
+    purpose: str,
+    given_up: float = math.inf,
+    patient: bool = False,
+    start: float | np.ndarray = 0.0,
+) -> Windows:
+    """Narrow the windows of ``reach`` about ``start`` until the columns fill them.
+
+    Values that are far from 0 and close to each other lie in one bin. Then a histogram around it is released.
+
+    Parameters
+    ----------
+    reach : ndarray of shape (n_features,)
+    look, most : float
+        Shares of mu^2: of each histogram, and of all of them.
+    given_up : float, default=inf
+        Evidence for an atom, of all looks together, above which a column is given up.
+    patient : bool, default=False
+        Look once more where a window seems to be narrow enough.
+    """
+    columns, center, widest = np.arange(reach.size), np.zeros(reach.size) + start, reach
+    spent, atom, settled = 0.0, np.zeros(reach.size), not patient
+    for _ in range(PASSES):
+        found = released_spread(shares, records, look, center, reach, purpose)
+        spent, atom = spent + look, atom + found.atom
+        kept = np.flatnonzero(atom < given_up)
+        narrow = found.deviation < NARROW * reach
+        lost = found.deviation > reach
+        center, last = found.center, np.where(lost, 1.0, LAST) * found.deviation
+        reach = np.where(lost, found.deviation, np.minimum(WIDER * found.deviation, reach))
+        going_on = bool((narrow | lost)[kept].any())
+        if kept.size < columns.size:
+            records = records.restricted(kept) if kept.size else records
+            columns, atom = columns[kept], atom[kept]
+            center, last, reach = center[kept], last[kept], reach[kept]
+        # Noise may widen one look by chance; two in a row hardly ever.
+        if not kept.size or (settled and not going_on) or spent + look > most:
+            break
+        settled = not (patient and going_on)
+    return Windows(columns, center, np.minimum(last, widest[columns]), spent)
+
+
+@lru_cache(maxsize=1)
+def _family() -> tuple[np.ndarray, ...]:
+    """Bins' probabilities of each law, its mean, its deviation, whether it has no atom; by rising deviation."""
+    edges = np.concatenate([[-np.inf], np.linspace(-1.0, 1.0, BINS + 1), [np.inf]])
+    a, s = (part.ravel()[:, None] for part in np.meshgrid(CENTERS, SCALES))
+    few = SCALES[:, None]
+    laws = [
+        (ndtr((edges - a) / s), a, s),
+        (np.clip((edges - a) / (math.sqrt(12.0) * s) + 0.5, 0.0, 1.0), a, s),
+        (_exponential((edges - a) / s), a + s, s),
+        (1.0 - _exponential((a - edges) / s), a - s, s),
+    ]
+    n_smooth = 4 * a.size
+    at_zero = (edges > 0.0).astype(np.float64)
+    for q in ATOMS:
+        deviation = few * math.sqrt(1.0 - q**2)
+        above, below = _exponential(edges / few), 1.0 - _exponential(-edges / few)
+        laws.append((q * at_zero + (1.0 - q) * above, (1.0 - q) * few, deviation))
+        laws.append((q * at_zero + (1.0 - q) * below, (q - 1.0) * few, deviation))
+    table, means, deviations = (np.concatenate(part) for part in zip(*laws))
+    # All values beyond an end, where a wrong histogram has lost them.
+    beyond = np.zeros((2, edges.size - 1))
+    beyond[0, 0] = beyond[1, -1] = 1.0
+    table = np.vstack([np.diff(table, axis=1), beyond])
+    means = np.append(means, [-BEYOND, BEYOND])[:, None]
+    deviations = np.append(deviations, [BEYOND, BEYOND])[:, None]
+    order = np.argsort(deviations[:, 0], kind="stable")
+    return table[order], means[order, 0], deviations[order, 0], order < n_smooth
+
+
+def _one_bin() -> np.ndarray:
+    """Laws so narrow that one bin holds all values: a look at them tells nothing for or against an atom."""
+    return np.eye(BINS + 2)[1:-1]
+
+
+@lru_cache(maxsize=1)
+def _atoms() -> np.ndarray:
+    """Of each law with an atom in the unit window the bins' probabilities."""
+    others = np.zeros((4, BINS + 2))
+    others[0, 0] = others[1, -1] = 1.0
+    others[2, [0, -1]] = 0.5
+    others[3, 1:-1] = 1.0 / BINS
+    laws = [q * _one_bin()[:, None] + (1.0 - q) * others for q in HEAVY]
+    return np.concatenate(laws).reshape(-1, BINS + 2)
+
+
+@lru_cache(maxsize=1)
+def _laws() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Bins' probabilities and half of their squared norm: of the family, of one bin, and of those with an atom."""
+    tables = (_family()[0], _one_bin(), _atoms())
+    return [(table, 0.5 * (table**2).sum(axis=1)) for table in tables]
+
+
+def _exponential(x: np.ndarray) -> np.ndarray:
+    """Distribution function of the exponential law."""
+    return 1.0 - np.exp(-np.maximum(x, 0.0))

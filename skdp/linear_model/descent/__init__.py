@@ -1,1 +1,0 @@
-"""Gradient descent with full gradients, and random round SGD."""

@@ -1,1 +1,0 @@
-"""What several methods share: scales of the data, step rules, penalties, progress."""

@@ -1,0 +1,320 @@
+"""Gradient descent with an adaptive privacy budget (DP-AGD, Lee & Kifer 2018).
+
+A step releases the gradient and then chooses, privately, how far to go along it, among a few distances that
+include 0. If 0 wins, the gradient was too noisy. It is measured again with more of the budget, both measurements
+are averaged by their inverse variances, and all later gradients are released that precisely. How often this
+happens depends on what was released. So the session holds a total in mu^2 and admits each release before it
+happens (a filter). The claim is the total.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import numpy as np
+
+from skdp._docs import document
+from skdp.base import check_number
+from skdp.base.fit import Solution
+from skdp.fitting.glm import GLMClassifier
+from skdp.fitting.loop import NoisyGradient
+from skdp.fitting.penalties import NO_PENALTY
+from skdp.fitting.settings import StepSettings
+from skdp.fitting.start import Start, begin, scale_part
+from skdp.fitting.steps import square
+from skdp.fitting.stochastic import FullBatchFit
+from skdp.fitting.task import Task
+from skdp.privacy import PrivacySession
+
+__all__ = ["AdaptiveSettings", "DPAGDClassifier", "Purse", "adaptive_descent"]
+
+# All chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST, near the published values.
+STEPS = 30  # steps that the budget would hold if no gradient were measured again
+CHOICE = 0.25  # part of a step's budget that chooses the distance
+GROWTH = 0.1  # part of a gradient's budget that a second measurement costs
+CANDIDATES = 5  # distances besides 0, evenly spaced
+REACH = 2.0  # largest first distance, in sqrt(outputs) * gradient norm / curvature
+EVERY, LONGER = 5, 1.1  # every 5 steps the largest distance becomes 1.1 times the largest chosen
+SHORTER = 0.8  # factor of the largest distance when a choice is lost
+LOSS_BOUND = 3.0  # in losses of the zero model
+_LARGEST_GAP = 2.0**20  # in loss bounds: larger differences of penalties are cut to this
+_ALMOST_ALL = 1.0 - 2.0**-30  # part that is spent, so that rounded shares do not exceed the total
+
+
+class Purse:
+    """The share of a session's mu^2 that is left, and what a gradient and a choice cost.
+
+    It copies the account of the session's filter, so that the run ends before a release is refused.
+
+    Parameters
+    ----------
+    share : float
+        Of the session's mu^2, for all steps together.
+    steps : int
+        The first gradient and choice together cost ``share / steps``.
+    """
+
+    def __init__(self, share: float, steps: int) -> None:
+        self.left = share * _ALMOST_ALL  # `holds` allows a smaller excess
+        self.choice = CHOICE * self.left / steps
+        self.gradient = (1.0 - CHOICE) * self.left / steps
+
+    def holds(self, *costs: float) -> bool:
+        """Whether all of ``costs`` can be paid."""
+        return self.left * (1.0 + 2.0**-40) >= math.fsum(costs)
+
+    def spend_the_rest(self) -> None:
+        """Let the gradient of the last step cost all that its choice leaves."""
+        self.gradient = self.left - self.choice
+
+    def pay(self, cost: float) -> float:
+        """Take ``cost`` out and return it."""
+        self.left -= cost
+        return cost
+
+
+@dataclass(frozen=True)
+class AdaptiveSettings(StepSettings):
+    """Parameters of the estimator; None where the fit finds the number.
+
+    ``max_iter`` gives the first step 1 / max_iter of the budget. ``learning_rate`` is the largest distance
+    that the first steps may go. A unit's loss is clipped to [0, ``loss_bound``] where distances are compared.
+    """
+
+    loss_bound: float | None
+
+
+def adaptive_descent(task: Task, settings: AdaptiveSettings) -> Solution:
+    """Take steps until the budget does not hold another one, or ``max_iter`` of them."""
+    loss, reach, bound = task.loss, settings.learning_rate, settings.loss_bound
+    aside = scale_part(task, settings.clip_norm, reach)
+    purse = Purse(1.0 - aside, settings.max_iter or STEPS)
+    _require_feasible(task.session, purse, task.theta.size)
+    start = begin(task, settings.clip_norm, reach, aside)
+    if reach is None:
+        downhill = start.scales.gradient * start.rows_per_unit / start.curvature
+        reach = REACH * math.sqrt(loss.n_outputs) * downhill
+    if bound is None:
+        assert loss.start_value is not None  # of classification
+        bound = LOSS_BOUND * loss.start_value * start.rows_per_unit
+    line = _Line(start, purse, float(bound), float(reach))
+    point, monitor = start.task.theta, start.task.monitor
+    most = settings.max_iter or math.inf
+    distances: list[float] = []
+    while (
+        (not distances or distances[-1] > 0)
+        and len(distances) < most
+        and purse.holds(purse.gradient, purse.choice)
+    ):
+        last = len(distances) + 1 == most
+        if last or not purse.holds(*2 * (purse.gradient, purse.choice)):
+            purse.spend_the_rest()
+        distance, point = line.step(point)
+        distances.append(distance)
+        monitor(len(distances) - 1, point)
+        if len(distances) % EVERY == 0:
+            line.reach = LONGER * max(distances[-EVERY:])
+    return Solution(
+        monitor.outward(point),
+        len(distances),
+        {
+            "learning_rate_": float(reach),
+            "last_distance_": distances[-1],
+            "clip_norm_": start.clip_norm,
+            "loss_bound_": float(bound),
+        },
+    )
+
+
+class _Line:
+    """One step: a gradient, and a distance along it; everything it returns is released."""
+
+    def __init__(self, start: Start, purse: Purse, loss_bound: float, reach: float) -> None:
+        self._task, self._clip = start.task, start.clip_norm
+        self._purse, self._bound = purse, loss_bound
+        self.reach = reach
+
+    def step(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the distance that was chosen, 0 where the budget ended before, and the point there."""
+        purse = self._purse
+        gradient = self._measure(point, purse.gradient)
+        while True:
+            distance, moved = self._choose(point, gradient)
+            extra = GROWTH * purse.gradient
+            if distance > 0 or not purse.holds(extra, purse.choice):
+                return distance, moved
+            self.reach *= SHORTER
+            again = self._measure(point, extra)
+            # By inverse variances, which are in proportion to what was paid.
+            gradient = (purse.gradient * gradient + extra * again) / (purse.gradient + extra)
+            purse.gradient += extra
+
+    def _measure(self, point: np.ndarray, share: float) -> np.ndarray:
+        plan = self._task.session.plan_gaussian(1, self._purse.pay(share), purpose="gradient")
+        loss_alone = replace(self._task, penalty=NO_PENALTY)
+        return NoisyGradient(loss_alone, plan, self._clip)(point, 0)[0]
+
+    def _choose(self, point: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
+        task = self._task
+        direction = gradient + task.penalty.gradient(point)
+        size = math.sqrt(square(direction))
+        distances = self.reach * np.arange(CANDIDATES + 1) / CANDIDATES
+        points = np.stack([point - far / max(size, 1e-300) * direction for far in distances])
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = [task.penalty.value(each) for each in points]
+        # A penalty that is not finite in float64 counts as the largest.
+        public = np.array([value if value < 1e100 else 1e100 for value in values])
+        public = np.minimum(public - public.min(), _LARGEST_GAP * self._bound)
+        losses = task.records.mean_losses(task.loss, points, self._bound)
+        epsilon = task.session.selection_epsilon(1, self._purse.pay(self._purse.choice))
+        scores = (-losses).shifted(-public)
+        best = int(task.session.gumbel_top_k(scores, 1, epsilon, purpose="distance")[0])
+        return float(distances[best]), points[best]
+
+
+def _require_feasible(session: PrivacySession, purse: Purse, size: int) -> None:
+    """Refuse a fit whose sampling error the budget cannot hold, before the first release.
+
+    Every gradient is followed by a choice, so there are at most as many of each as choices can be paid; the
+    error of a choice is that of 128 Gaussian values.
+    """
+    most = math.ceil(purse.left / purse.choice)
+    session.require_feasible(size + 128, most, purse.gradient * most)
+
+
+@document()
+class DPAGDClassifier(GLMClassifier, FullBatchFit):
+    """Logistic or softmax regression by private gradient descent with an adaptive budget.
+
+    DP-AGD of [Lee2018]_, also in section 4.7.1 of [Wang2021]_. Each step releases a noisy
+    full gradient and then chooses privately how far to go along it. If the choice is to stay, the gradient is
+    measured again with more budget.
+
+    {guarantee}
+
+    {recalibrated}
+
+    Parameters
+    ----------
+    {epsilon} {delta}
+    max_iter : int or "auto", default="auto"
+        Largest number of steps. The first step gets 1 / max_iter of the budget; "auto" gives it 1 / 30. The
+        fit ends when the budget does not hold another step.
+    learning_rate : float or "auto", default="auto"
+        Largest distance that the first steps may go. Five distances, evenly spaced up to it, are compared with
+        0. After every fifth step it becomes 1.1 times the largest distance that the last five steps chose.
+        "auto" follows from the released median row norm.
+    loss_bound : float or "auto", default="auto"
+        The loss of one record (or group) is clipped to [0, loss_bound] when distances are compared. "auto" is
+        three times the loss of the zero model: ``3 log(n_classes)``.
+    {clip_norm.descent} {penalty} {alpha} {fit_intercept} {classes} {class_weight} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+
+    Attributes
+    ----------
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
+    n_iter_ : int
+        Number of steps. It depends on released values only.
+    learning_rate_ : float
+        The largest distance of the first steps, given or computed by "auto".
+    last_distance_ : float
+        The distance of the last step. It is 0 if the last choice was to stay.
+    {clip_norm_}
+    loss_bound_ : float
+        The loss bound given, or the one that "auto" became.
+    {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPGDClassifier : A fixed number of steps.
+
+    Notes
+    -----
+    **Privacy.** Replacing one record (or group) moves the mean gradient by at most ``2 clip_norm / n`` in l2
+    norm and a mean loss by at most ``Delta = loss_bound / n``. Under zero-out and add-remove both are half of
+    that. A gradient is a Gaussian release. A distance is chosen by Gumbel noise of scale ``2 Delta / eps0`` on
+    mean losses, which is an eps0-bounded-range choice. Averaging two measurements by their inverse variances
+    is post-processing.
+
+    How often a gradient is measured again follows from released values, so the budget is spent adaptively. A
+    privacy filter makes this safe, by the theorem of [Smith2022]_: the total in mu^2 is fixed first, and a release
+    that it does not hold is refused before anything is drawn. The claim is the total, even if less was spent.
+
+    {privacy.unprotected}
+
+    References
+    ----------
+    .. [Lee2018]
+    .. [Smith2022]
+    .. [Wang2021] Section 4.7.1.
+
+    Examples
+    --------
+    >>> from skdp import DPAGDClassifier
+    >>> from skdp.datasets import make_sparse_classification
+    >>> X, y = make_sparse_classification(2000, 20, n_informative=3, random_state=0)
+    >>> model = DPAGDClassifier(epsilon=2.0, classes=(0, 1)).fit(X, y)
+    >>> model.coef_.shape, model.n_iter_ >= 1, model.privacy_.epsilon
+    ((1, 20), True, 2.0)
+    """
+
+    last_distance_: float
+    loss_bound_: float
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-5,
+        max_iter="auto",
+        learning_rate="auto",
+        loss_bound="auto",
+        clip_norm="adaptive",
+        penalty="nonconvex",
+        alpha=1e-3,
+        fit_intercept=True,
+        classes=None,
+        class_weight=None,
+        coef_init=None,
+        adjacency="replace-one",
+        unit="record",
+        n_public=None,
+        max_weight=None,
+        accountant=None,
+        random_state=None,
+        verbose=False,
+        callback=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.loss_bound = loss_bound
+        self.clip_norm = clip_norm
+        self.penalty = penalty
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self.class_weight = class_weight
+        self.coef_init = coef_init
+        self.adjacency = adjacency
+        self.unit = unit
+        self.n_public = n_public
+        self.max_weight = max_weight
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(
+            "loss_bound", self.loss_bound, Real, low=0, strict=True, high=1e100, word="auto"
+        )
+
+    _algorithm = staticmethod(adaptive_descent)
+
+    def _settings(self) -> AdaptiveSettings:
+        return AdaptiveSettings(
+            **self._numbers("max_iter", "learning_rate", "clip_norm", "loss_bound")
+        )

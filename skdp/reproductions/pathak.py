@@ -1,0 +1,250 @@
+"""Pathak, Rastogi & Raj (2010): a secure average of the owners' minimisers with the noise of one owner.
+
+"Multiparty differential privacy via aggregation of locally trained classifiers" (NIPS 2010) adds independent noise
+Lap(2 G / (n_(1) alpha epsilon)) to the average of m minimisers, with n_(1) the records of the smallest owner.
+
+What that costs
+---------------
+Let D = 2 G / (n_(1) alpha) bound what a record moves its owner's minimiser in l2 norm. It moves the average by D
+/ m in l2 norm, and so by at most sqrt(p) D / m in l1 norm, with p parameters. Independent Laplace noise of scale
+b is (l1 norm / b)-differentially private. So noise of the published scale D / epsilon costs
+
+    sqrt(p) / m * epsilon.
+
+It is calibrated to the l2 norm, which is sqrt(p) too little, and forgets the average, which is m too much. The
+corrected version calibrates to the l1 norm and keeps the rest of the rule: scale sqrt(p) D / epsilon. It costs
+epsilon / m.
+"""
+
+import math
+from typing import Any
+
+from skdp._docs import document
+from skdp.base import Solution
+from skdp.base.parameters import check_choice
+from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.glm import Problem
+from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
+from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier, _OutputFit
+from skdp.multiparty.release import laplace_epsilon
+from skdp.privacy import Bounded, PrivacySession, sum_of_owners
+
+__all__ = ["MPCPathakClassifier", "MPCPathakRegressor"]
+
+
+class _PathakFit(_OutputFit):
+    """An average with the noise of one owner."""
+
+    version: str
+    weighting = "owner"
+    noise = "laplace"
+    engine = "plain"
+    _erratum = (
+        "Lap(2 G / (n_(1) alpha eps)) of Pathak et al. (2010) is calibrated to an l2 bound, sqrt(p) too small for "
+        "independent coordinates, and to one owner's minimiser, m times what a record moves the average: it costs "
+        "sqrt(p) / m times eps. This report states the cost of the noise that was added"
+    )
+
+    def _check_parameters(self) -> None:
+        check_choice("version", self.version, ("corrected", "published"))
+        super()._check_parameters()
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        owners: Any = problem.records
+        total = sum_of_owners(
+            owners.minimizer(
+                self._convex(problem.loss, owners),
+                alpha=self._penalty(owners),
+                adjacency=session.adjacency,
+            )
+        )
+        cost = self._cost(total, owners.n_owners) * laplace_epsilon(session, 1)
+        return Solution(self._rescaled(session.laplace(total, cost, purpose="minimiser"), owners))
+
+    def _cost(self, total: Bounded, n_owners: int) -> float:
+        """Epsilon of the noise over the epsilon that it is meant for."""
+        if self.version == "corrected":
+            return 1.0 / n_owners
+        cost = total.l1 / total.l2 / n_owners
+        if cost > 1.0:
+            raise PrivacyBudgetExceeded(
+                f"the published noise costs {cost:.3g} times epsilon with {n_owners} owners and {total.size} "
+                "parameters: use version='corrected', or at least as many owners as the square root of the number "
+                "of parameters"
+            )
+        return cost
+
+    def _widening(self, problem: Problem) -> float:
+        owners: Any = problem.records
+        if self.version == "corrected":
+            return float(owners.n_owners)
+        size = math.prod(parameter_shape(owners, problem.loss))
+        return owners.n_owners / math.sqrt(size)
+
+    def _public(self, problem: Problem) -> dict[str, Any]:
+        return {**super()._public(problem), "version": self.version}
+
+
+@document(MPCOutputPerturbationClassifier)
+class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
+    """Several owners' average model for classification, with the noise of Pathak, Rastogi & Raj (2010).
+
+    A baseline of [Wang2021]_: a secure sum as in `MPCOutputPerturbationClassifier`, with m times the Laplace
+    noise that it needs.
+
+    {guarantee}
+
+    Parameters
+    ----------
+    {epsilon}
+        `privacy_` states what the noise costs, which is much less with many owners.
+    {delta.pure}
+    {alpha} {row_norm}
+    version : {"corrected", "published"}, default="corrected"
+        "corrected" has noise for the l1 norm, and costs epsilon / m. "published" has noise for the l2 norm, and
+        costs sqrt(p) / m times epsilon with p parameters and m owners; with fewer owners than sqrt(p) that is
+        above epsilon, and the fit is refused before anything is released.
+    {fit_intercept} {classes} {adjacency} {unit} {accountant} {random_state}
+
+    Attributes
+    ----------
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
+    {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    MPCOutputPerturbationClassifier : The same average with as much noise as it needs.
+
+    Notes
+    -----
+    **Privacy.** Replacing one of the n_j records of owner j moves its minimiser by at most ``D_j = 2 G / (n_j
+    alpha)`` in l2 norm [Chaudhuri2011]_ and a solver's gap. The average of m moves by ``max_j D_j / m``, in l1
+    norm by sqrt(p) times that; under zero-out it is half. With "corrected" the Laplace noise has scale ``sqrt(p)
+    max_j D_j / epsilon``, with "published" ``max_j D_j / epsilon``. The formulas are those with delta = 0. With
+    delta > 0 the pure epsilon whose mu is the budget's takes the place of epsilon.
+
+    {privacy.unprotected}
+
+    References
+    ----------
+    .. [Wang2021] Section 6.4, Table 6.1.
+    .. [Chaudhuri2011]
+
+    Examples
+    --------
+    >>> from skdp import MPCPathakClassifier
+    >>> from skdp.datasets import make_sparse_classification
+    >>> X, y = make_sparse_classification(2000, 20, n_informative=3, random_state=0)
+    >>> model = MPCPathakClassifier(epsilon=2.0, delta=0.0, alpha=0.1, classes=(0, 1))
+    >>> round(model.fit(X, y, owners=[0, 1, 2, 3] * 500).privacy_.epsilon, 3)
+    0.5
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-5,
+        alpha=1e-3,
+        row_norm="auto",
+        version="corrected",
+        fit_intercept=True,
+        classes=None,
+        adjacency="replace-one",
+        unit="record",
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.row_norm = row_norm
+        self.version = version
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self.adjacency = adjacency
+        self.unit = unit
+        self.accountant = accountant
+        self.random_state = random_state
+
+
+@document(MPCPathakClassifier)
+class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
+    """Several owners' average model for regression, with the noise of Pathak, Rastogi & Raj (2010).
+
+    A baseline of [Wang2021]_. Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1].
+
+    {guarantee}
+
+    Parameters
+    ----------
+    {epsilon} {delta} {alpha} {row_norm} {version} {fit_intercept}
+    loss : {"squared", "huber"}, default="squared"
+        "squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``.
+    huber_threshold : float, default=1.0
+        Residual beyond which Huber's loss is linear, in units of y, > 0.
+    y_bounds : tuple of (float, float), default=None
+        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
+    {bounded} {adjacency} {unit} {accountant} {random_state}
+
+    Attributes
+    ----------
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
+    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    MPCOutputPerturbationRegressor : The same average with as much noise as it needs.
+
+    Notes
+    -----
+    {Notes}
+
+    References
+    ----------
+    .. [Wang2021] Section 6.4, Table 6.1.
+    .. [Chaudhuri2011]
+
+    Examples
+    --------
+    >>> from skdp import MPCPathakRegressor
+    >>> from skdp.datasets import make_sparse_regression
+    >>> X, y = make_sparse_regression(2000, 20, n_informative=3, random_state=0)
+    >>> model = MPCPathakRegressor(epsilon=2.0, alpha=0.1, y_bounds=(-5, 5))
+    >>> model.fit(X, y, owners=[0, 1] * 1000).coef_.shape
+    (20,)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-5,
+        alpha=1e-3,
+        row_norm="auto",
+        version="corrected",
+        fit_intercept=True,
+        loss="squared",
+        huber_threshold=1.0,
+        y_bounds=None,
+        bounded=True,
+        adjacency="replace-one",
+        unit="record",
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.row_norm = row_norm
+        self.version = version
+        self.fit_intercept = fit_intercept
+        self.loss = loss
+        self.huber_threshold = huber_threshold
+        self.y_bounds = y_bounds
+        self.bounded = bounded
+        self.adjacency = adjacency
+        self.unit = unit
+        self.accountant = accountant
+        self.random_state = random_state
