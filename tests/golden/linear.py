@@ -88,6 +88,13 @@ CASES: dict[str, dict[str, Any]] = {
     "unbounded": {"bounded": False},
     "missing": {"data": "missing"},
     "uneven scales": {"data": "uneven"},
+    "laplace": {"noise": "laplace", "delta": 0.0},
+    "laplace and delta": {"noise": "laplace"},
+    "weighting of records": {"weighting": "record"},
+    "owners as units": {"weighting": "owner", "unit": "owner"},
+    "published version": {"version": "published"},
+    "epsilon of an iteration": {"epsilon_of": "iteration", "max_iter": 10},
+    "bounded targets": {"y_bounds": (-5.0, 5.0)},
     "string labels": {"data": "strings", "classes": ("b", "a")},
 }
 
@@ -121,8 +128,6 @@ def data_of(kind: str, classifier: bool) -> tuple[Any, Any, dict[str, Any]]:
         y = np.where(y == 1, "b", "a")
     fit = {"sample_weight": rng.uniform(0, 2, size=N)} if kind == "weights" else {}
     return X, y, fit
-
-
 
 
 def fit(cls: type, case: str) -> Seen:
