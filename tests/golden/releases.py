@@ -1,6 +1,7 @@
 """Cases of what is no supervised estimator: scalers, encoders, words, statistics, scores, searches, sessions."""
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -527,4 +528,6 @@ def cases() -> dict[str, Case]:
     found["DPRandomizedSearch | search of regressors"] = run(search, "search of regressors")
     found["BudgetAccountant | ambient"] = accounted
     found |= {f"PrivacySession | {key}": case for key, case in of_sessions().items()}
-    return {key.strip(): case for key, case in found.items()}
+    return {
+        re.sub(" *$", "", re.sub(r"\| $", "| default", key)): case for key, case in found.items()
+    }
