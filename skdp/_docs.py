@@ -18,10 +18,11 @@ A docstring names a shared text by its key in braces, alone on its line. Several
 Entries of what `document` was given take precedence over the shared texts.
 """
 
+import inspect
 import re
 import textwrap
-from collections.abc import Callable, Hashable
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
 
 __all__ = ["REFERENCES", "TEXTS", "document"]
 
@@ -668,7 +669,8 @@ def document(like: Hashable = None) -> Callable[[T], T]:
 
     def decorate(made: T) -> T:
         if made.__doc__ is not None:  # python -OO drops docstrings
-            lines = _expand(made.__doc__, {} if like is None else _pieces(_EXPANDED[like]))
+            own = {} if like is None else _pieces(_EXPANDED[like])
+            lines = _with_parameters(_expand(made.__doc__, own), getattr(made, "_parameters", {}))
             _EXPANDED[made] = lines
             made.__doc__ = "\n".join(_numbered(lines))
         return made
@@ -698,6 +700,24 @@ def _expand(doc: str, own: dict[str, str]) -> list[str]:
                 parts = [part.removeprefix("    ") for part in parts[1:]]
             found += [match[1] + part if part else "" for part in parts]
     return found
+
+
+def _with_parameters(lines: list[str], declared: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a docstring with the section Parameters, made from the declarations of the class."""
+    margin = " " * _margin(lines)
+    heads = [k for k, below in enumerate(lines[1:]) if re.fullmatch(f"{margin}-+", below)]
+    if not declared or lines[heads[0]] == f"{margin}Parameters":
+        return lines
+    section = ["Parameters", "----------"]
+    for name, one in declared.items():
+        section.append(f"{name} : {one.kind.words}, default={_literal(one.default)}")
+        section += [f"    {line}" for line in inspect.cleandoc(one.text).split("\n")]
+    return [*lines[: heads[0]], *(margin + line for line in section), "", *lines[heads[0] :]]
+
+
+def _literal(value: object) -> str:
+    """A default as it is written in code."""
+    return f'"{value}"' if isinstance(value, str) else repr(value).replace("e-0", "e-")
 
 
 def _pieces(lines: list[str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from sklearn.base import BaseEstimator, clone
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before
 from skdp.base.containers import check_collected
+from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
+from skdp.base.kinds import choice, described, integer, real
 from skdp.base.parameters import check_groups, check_privacy
 from skdp.base.weights import taken_arguments
 from skdp.exceptions import PrivacyAccountingError
@@ -105,7 +107,7 @@ EstimatorT = TypeVar("EstimatorT")
 PlanT = TypeVar("PlanT", covariant=True)
 
 
-class _Fit(BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
+class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     """The two methods of every fit, and the steps that a room may add to."""
 
     @abstractmethod
@@ -117,7 +119,7 @@ class _Fit(BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         """Run the method: release statistics of the records through the session."""
 
     def _check_parameters(self) -> None:
-        """Check the parameters, before anything is read."""
+        """Check the parameters together, before anything is read: each by itself is checked by its declaration."""
 
     def _warn_after(self, solution: Solution) -> None:
         """Warn of what the released numbers show."""
@@ -134,24 +136,66 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     constructor, ``n_public`` where they have it, and give `read` and `solve`.
     """
 
-    epsilon: float
-    delta: float
-    adjacency: str
-    unit: str
-    accountant: BudgetAccountant | Literal[False] | None
-    random_state: int | np.random.RandomState | np.random.Generator | None
-    n_public: int | None = None
-    privacy_: PrivacyReport
+    epsilon: float = parameter(
+        real(low=0, strict=True),
+        "Privacy budget, > 0. ``inf`` runs the same method without noise and claims nothing.",
+        default=1.0,
+        place="first",
+    )
+    delta: float = parameter(
+        real(low=0),
+        "Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.",
+        default=1e-5,
+        place="first",
+    )
+    adjacency: Literal["replace-one", "zero-out", "add-remove"] = parameter(
+        choice("replace-one", "zero-out", "add-remove"),
+        """What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
+        values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum. With "add-remove"
+        it comes or goes; this needs ``n_public``.""",
+        default="replace-one",
+        place="last",
+    )
+    unit: Literal["record", "group"] = parameter(
+        choice("record", "group"),
+        "Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.",
+        default="record",
+        place="last",
+    )
+    n_public: int | None = parameter(
+        integer(low=1, none=True),
+        """Public number of records (or groups), which is used wherever their number is needed. None takes their
+        real number, which is public except under "add-remove".""",
+        default=None,
+        place="last",
+    )
+    accountant: BudgetAccountant | Literal[False] | None = parameter(
+        described("BudgetAccountant or False"),
+        """Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``. False
+        charges none, also inside such a block.""",
+        default=None,
+        releases=False,
+        place="last",
+    )
+    random_state: int | np.random.RandomState | np.random.Generator | None = parameter(
+        described("None, int, RandomState or Generator"),
+        """None draws a fresh key from the operating system. Anything else is for tests only: whoever knows the
+        seed can subtract the noise.""",
+        default=None,
+        releases=False,
+        place="last",
+    )
+    privacy_: PrivacyReport = fitted()
 
     _set_aside = 0.0  # share of (epsilon, delta) for a release that has no mu
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
-    _erratum: str | None = None  # of the published constant, for the report
+    _erratum: ClassVar[str | None] = None  # of the published constant, for the report
     _unproven = False  # whether no valid proof supports the noise; the session then is exact
     _record_checks = "finite, numeric"  # what `read` asks of each record
     # Parameters that change no release, so that they do not enter the key of a seeded fit; those of the second
     # line change none where they are None.
     _free = frozenset({"accountant", "random_state", "verbose", "callback"})
-    _free_if_none: frozenset[str] = frozenset()
+    _free_if_none: ClassVar[frozenset[str]] = frozenset()
 
     def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
         """Fit the model privately.
@@ -236,6 +280,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             accountant=self.accountant,
             n_public=self.n_public,
         )
+        check_parameters(self)
         self._check_parameters()
         check_groups(self.unit, groups)
 
@@ -287,6 +332,10 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         """All parameters that change what is released: they separate the noise of two fits with one seed."""
         given = self.get_params(deep=False)
         free = self._free | {name for name in self._free_if_none if given.get(name) is None}
+        for name, declared in parameters_of(self).items():
+            changes = declared.releases
+            if changes is False or (changes == "unless None" and given[name] is None):
+                free = free | {name}
         return {name: value for name, value in given.items() if name not in free}
 
     def _check_shape(self, shape: PublicShape) -> None:
@@ -392,6 +441,7 @@ class ExactFit(_Fit[ProblemT]):
         self : estimator
         """
         check_collected(X=X, y=y, **more)
+        check_parameters(self)
         self._check_parameters()
         if "groups" in more:
             raise TypeError(

@@ -2,15 +2,15 @@
 
 import math
 from dataclasses import replace
-from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
+from skdp.base.declare import Declared, parameter
 from skdp.base.fit import ExactFit, PrivateFit, Solution
-from skdp.base.parameters import check_flag, check_number
+from skdp.base.kinds import flag
 from skdp.base.weights import names_weights
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skdp.fitting.checks import SURE_MASS, warn_probabilities
@@ -43,10 +43,14 @@ def count_assumption(problem: Problem) -> tuple[str, ...]:
     return (f"there are at most {MOST_PER_PUBLIC} times n_public {kind}s",)
 
 
-class _LinearModel:
+class _LinearModel(Declared):
     """What private and exact fits of linear models share."""
 
-    fit_intercept: bool
+    fit_intercept: bool = parameter(
+        flag(),
+        "Whether to fit an intercept, as the coefficient of a constant feature.",
+        default=True,
+    )
 
     def _check_targets(self) -> None:
         """Check the parameters that say what targets are: classes, losses."""
@@ -115,10 +119,6 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
 
     def _check_parameters(self) -> None:
         self._check_targets()
-        check_flag("fit_intercept", self.fit_intercept)
-        max_weight = getattr(self, "max_weight", None)
-        if max_weight is not None:
-            check_number("max_weight", max_weight, Real, low=0, strict=True, high=1e100)
         super()._check_parameters()
 
     def _public(self, problem: Problem) -> dict[str, Any]:
@@ -264,7 +264,6 @@ class ExactLinearFit(_LinearModel, ExactFit[Problem]):
 
     def _check_parameters(self) -> None:
         self._check_targets()
-        check_flag("fit_intercept", self.fit_intercept)
 
     def _inferred(self) -> tuple[str, ...]:
         """Return no leak: an exact fit promises nothing."""

@@ -14,6 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from skdp.base import fit
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
 from skdp.base.containers import refuse_dates
+from skdp.base.declare import Declared, fitted, parameter
+from skdp.base.kinds import described
 from skdp.base.parameters import check_number
 from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
 from skdp.fitting.probabilities import of_two_classes, softmax
@@ -140,13 +142,26 @@ class TableModel:
         return type(self)(**self.get_params(deep=False))
 
 
-class LabelModel(TableModel, ClassifierMixin):
+class LabelModel(TableModel, ClassifierMixin, Declared):
     """Labels and predictions of binary (logistic) and multiclass (softmax) models."""
 
     _record_checks = "finite, numeric, label among the classes"
 
-    class_weight: Any = None
-    classes_: np.ndarray
+    classes: Any = parameter(
+        described("sequence of labels"),
+        "The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.",
+        default=None,
+    )
+    class_weight: Any = parameter(
+        described("dict"),
+        """Public weights of the labels in ``classes``; a label that is not named weighs 1. A record's gradient is
+        multiplied by the weight of its label over the largest weight, and then clipped. So no bound and no noise
+        changes, and means still divide by the public number of records. "balanced" would read the private class
+        counts and is refused.""",
+        default=None,
+        releases="unless None",
+    )
+    classes_: np.ndarray = fitted()
 
     def _check_targets(self) -> None:
         check_class_weight(self.class_weight, self._declared_classes())

@@ -12,7 +12,6 @@ from skdp.fitting.stochastic import (
     SAMPLING,
     StochasticFit,
     StochasticRun,
-    check_common,
 )
 from skdp.fitting.task import given
 from skdp.linear_model.srm.solver import Settings, recursive_momentum
@@ -370,5 +369,4 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_common(self)
         self._check_momentum()
