@@ -34,6 +34,7 @@ class Number:
     none: bool = False
     finite: bool = False
     hint: str = ""
+    below: float | None = None
 
     @property
     def words(self) -> str:
@@ -59,6 +60,10 @@ class Number:
             raise type(error)(f"{error}{self.hint}") from None
         if self.finite and isinstance(value, Real) and math.isinf(value):
             raise ValueError(f"{name} must be finite, got {float(value)!r}")
+        if self.below is not None and isinstance(value, Real) and float(value) >= self.below:
+            raise ValueError(
+                f"{name} must be in [{self.low:g}, {self.below:g}), got {value!r}{self.hint}"
+            )
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ def real(
     none: bool = False,
     finite: bool = False,
     hint: str = "",
+    below: float | None = None,
 ) -> Kind:
     """A number in [low, high], where ``strict`` excludes ``low``; ``word`` and None if they are allowed.
 
@@ -121,8 +127,10 @@ def real(
         Whether infinity is refused.
     hint : str, default=""
         End of the message of a refusal.
+    below : float, default=None
+        Upper end that is excluded; it needs ``low``.
     """
-    return Number(Real, low, high, strict, word, none, finite, hint)
+    return Number(Real, low, high, strict, word, none, finite, hint, below)
 
 
 def integer(
