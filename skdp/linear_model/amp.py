@@ -101,20 +101,20 @@ def chosen_penalty(
 
 
 # The penalty is made from the square of the norm, which must be neither 0 nor inf.
-LEAST, MOST = 1e-45, 1e45
+SMALLEST_GIVEN, LARGEST_GIVEN = 1e-45, 1e45
 
 
 class PerturbedFit(LinearFit):
     """What classifier and regressor share."""
 
     row_norm: Auto = parameter(
-        real(low=LEAST, high=MOST, word="adaptive"),
+        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="adaptive"),
         """Largest l2 norm of a record's features. Longer rows are scaled down. "adaptive" releases a number near
         the median norm. "adaptive" takes 5 % of epsilon and delta, up to 20 % if the records are few.""",
         default="adaptive",
     )
     alpha: Auto = parameter(
-        real(low=0, high=MOST, word="auto"),
+        real(low=0, high=LARGEST_GIVEN, word="auto"),
         "Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, which is added to the mean loss.",
         default="auto",
     )
@@ -193,7 +193,7 @@ class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
     """The fit of a regression; with a number for the threshold nothing of the targets is released."""
 
     huber_threshold: Auto = parameter(
-        real(low=LEAST, high=MOST, word="adaptive"),
+        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="adaptive"),
         """Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
         "adaptive" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
         of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the

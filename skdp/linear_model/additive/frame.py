@@ -45,7 +45,9 @@ class AdditiveFit(Inspectable, FrontDoor):
         described("dict", check_monotone),
         """Columns, by name or number, whose shape must rise (1) or fall (-1), such as ``{"dose": 1}``. Their
         coefficients are moved to the nearest monotone shape after the last release, which costs no budget, and
-        they take part in no product. For two classes only.""", default=None, releases="unless None",
+        they take part in no product. For two classes only.""",
+        default=None,
+        releases="unless None",
     )
     categories: Any = parameter(
         described("dict", check_categories),
@@ -65,10 +67,10 @@ class AdditiveFit(Inspectable, FrontDoor):
         costs no budget."""
     )
     feature_bounds = changed(
-        text="""Public ends of the columns: (low, high), each a number or one a column, infinite where none are known,
-        or a dict of such pairs by column name or number. Values beyond them are cut. A column with both ends needs
-        no release of its range, which is worth most for years and where records are few. Do not read them from the
-        data."""
+        text="""Public ends of the columns: (low, high), each a number or one a column, infinite where none are
+        known, or a dict of such pairs by column name or number. Values beyond them are cut. A column with both ends
+        needs no release of its range, which is worth most for years and where records are few. Do not read them
+        from the data."""
     )
     solver: Literal["auto", "moments", "ight", "lssgd"] = fixed(default="auto")
     n_nonzero_coefs: int | None = fixed(default=None)

@@ -59,7 +59,8 @@ class FrontDoor(LinearFit):
         the public number of records (or groups). With ``solver="moments"`` the coefficients are those of the
         standardized columns. inf is no penalty: coefficients are shrunk by what is known of their noise. "auto",
         for ``solver="moments"``, chooses the strength of this shrinkage by Stein's unbiased estimate of the risk
-        as well, from the same releases: it costs no budget.""", default=math.inf,
+        as well, from the same releases: it costs no budget.""",
+        default=math.inf,
     )
     n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
     solver: Literal["auto", "moments", "ight", "lssgd"] = parameter(
@@ -75,7 +76,9 @@ class FrontDoor(LinearFit):
         infinite where none are known, or a dict of such pairs by column name or number. Values beyond them are
         cut. A column with both ends needs no release of its range, which is worth most for years and where
         records are few. Without an intercept and for CSR rows the windows hold 0. Do not read them from the
-        data.""", default=None, releases="unless None",
+        data.""",
+        default=None,
+        releases="unless None",
     )
     unit = changed(more=parameters.SHARED_WEIGHT)
     verbose: bool = parameters.VERBOSE
@@ -211,8 +214,8 @@ class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
 
     class_weight = changed(
         kind=described("dict of {label: weight}"),
-        text="""Public numbers > 0; a label that is left out weighs 1. Each class counts as if it were that much more
-        frequent: the logarithm of its weight is added to its intercept. It costs no budget.""",
+        text="""Public numbers > 0; a label that is left out weighs 1. Each class counts as if it were that much
+        more frequent: the logarithm of its weight is added to its intercept. It costs no budget.""",
     )
 
     def _check_parameters(self) -> None:
