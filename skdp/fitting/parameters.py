@@ -44,6 +44,7 @@ __all__ = [
     "VERBOSE",
     "VERBOSE_UNUSED",
     "Y_BOUNDS",
+    "Adaptive",
     "Auto",
     "AutoInt",
     "Sampling",
@@ -83,6 +84,7 @@ def is_range(bounds: Any) -> bool:
 
 Auto = float | Literal["auto"]
 AutoInt = int | Literal["auto"]
+Adaptive = float | Literal["adaptive"]
 Sampling = Literal["poisson", "without_replacement"]
 
 # Of ``n_nonzero_coefs``, in classifiers.

@@ -10,7 +10,7 @@ from skdp.base.fit import Solution
 from skdp.fitting import parameters
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.loop import NoisyGradient, descend
-from skdp.fitting.parameters import Auto
+from skdp.fitting.parameters import Adaptive
 from skdp.fitting.progress import announce
 from skdp.fitting.settings import BatchSettings
 from skdp.fitting.start import begin, precision, scale_part
@@ -127,7 +127,7 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
         "auto" is a constant over the smoothness of the mean loss, which follows from the released median row
         norm. It is at most 5, and less if the noise of T steps would carry the iterate too far (user guide)."""
     )
-    clip_norm: Auto = parameters.DESCENT_CLIP_NORM
+    clip_norm: Adaptive = parameters.DESCENT_CLIP_NORM
 
     _auto_samples = True
 

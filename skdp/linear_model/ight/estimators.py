@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skdp._compat import warn_user
 from skdp._docs import document
-from skdp.base.declare import Declared, changed, fitted, parameter
+from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, real
 from skdp.fitting import parameters
@@ -17,8 +17,8 @@ from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_clip, check_features
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.fitting.linear import ExactLinearFit, LinearFit
-from skdp.fitting.parameters import Auto, AutoInt
+from skdp.fitting.linear import ExactLinearFit, LinearFit, LinearModel
+from skdp.fitting.parameters import Adaptive, Auto, AutoInt
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.progress import Progress
 from skdp.fitting.start_point import start_point
@@ -43,7 +43,7 @@ ERRATUM = (
 )
 
 
-class _ThresholdingFit(Declared):
+class _ThresholdingFit(LinearModel):
     """What the private and the exact fit share: run and collect; a subclass adds to `_settings`."""
 
     n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
@@ -113,7 +113,7 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
         ``max_iter``) it is about a quarter. It has no effect without thresholding.""",
         default="auto",
     )
-    clip_norm: Auto = parameters.HALF_CLIP_NORM
+    clip_norm: Adaptive = parameters.HALF_CLIP_NORM
     max_iter = changed(
         more="""
         The steps of the refit are included. "auto" is 100, or two to five rounds of 20 or 40 steps. A round

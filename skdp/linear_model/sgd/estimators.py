@@ -8,7 +8,7 @@ from skdp.base.kinds import choice, real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.fitting.parameters import Auto
+from skdp.fitting.parameters import Adaptive
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
@@ -78,7 +78,7 @@ class StochasticDescentFit(StochasticFit):
         with ``learning_rate="auto"``, and None otherwise.""",
         default="auto",
     )
-    clip_norm: Auto = parameters.HALF_CLIP_NORM
+    clip_norm: Adaptive = parameters.HALF_CLIP_NORM
     penalty: Literal["l2", "nonconvex"] = changed(default="l2")
     alpha: float = changed(default=0.0)
     smoothing: float = fixed(default=0.0)

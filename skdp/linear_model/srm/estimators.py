@@ -3,6 +3,8 @@
 import math
 from typing import Any, Literal
 
+import numpy as np
+
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import choice, described, integer, real
@@ -259,7 +261,7 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
     classes: Any = parameters.EXACT_CLASSES
     class_weight: Any = parameters.EXACT_CLASS_WEIGHT
     coef_init: Any = parameters.EXACT_COEF_INIT
-    random_state: Any = parameter(
+    random_state: int | np.random.RandomState | np.random.Generator | None = parameter(
         described("None, int, RandomState or Generator"),
         "Of the minibatches.",
         default=None,

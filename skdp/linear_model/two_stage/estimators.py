@@ -11,7 +11,7 @@ from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
-from skdp.fitting.parameters import Auto, AutoInt
+from skdp.fitting.parameters import Adaptive, Auto, AutoInt
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
 from skdp.linear_model.adassp import LARGEST, given_scales_assumption
@@ -26,8 +26,8 @@ from skdp.privacy import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
 
+MOST = 1e45  # largest weight of the penalty; a choice
 # Without a penalty the minimiser has no bounded sensitivity; the second moment needs none.
-MOST = 1e45
 PENALISED = real(low=1e-50, high=MOST, word="auto")
 
 
@@ -54,7 +54,7 @@ class _TwoStageFit(LinearFit):
         used with ``selection="votes"`` only.""",
         default="auto",
     )
-    row_norm: Auto = parameters.more(
+    row_norm: Adaptive = parameters.more(
         parameters.ROW_NORM, "Only the features on the chosen support count."
     )
     alpha: Auto = parameters.L2_PENALTY
@@ -62,9 +62,8 @@ class _TwoStageFit(LinearFit):
     verbose: bool = parameters.VERBOSE_UNUSED
     row_norm_: float = fitted()
     alpha_: float = fitted()
-    # A parameter of the regressor, and a parameter of the classifier.
-    y_bounds = "adaptive"
-    second_stage = "output"
+    y_bounds = "adaptive"  # a parameter of the regressor
+    second_stage = "output"  # a parameter of the classifier
 
     def _plan(self, session: PrivacySession, problem: Problem) -> Plan:
         records, loss = problem.records, problem.loss
