@@ -15,9 +15,9 @@ caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads
 """
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping, Sized
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, Self, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from skdp.privacy import (
 
 __all__ = [
     "STEPS_ARE_CLEAN",
+    "Advice",
     "ExactFit",
     "PrivateFit",
     "Problem",
@@ -79,6 +80,13 @@ class Problem:
     leaks: tuple[str, ...]
 
 
+class Advice(NamedTuple):
+    """A warning that a fit gives its user."""
+
+    text: str
+    category: type[Warning]
+
+
 @dataclass(frozen=True)
 class Solution:
     """What `solve` returns: what the run released.
@@ -92,12 +100,15 @@ class Solution:
         Further fitted attributes, public or released, with their trailing underscore.
     converged : bool
         Of a fit that is not private: whether its stopping rule was met.
+    slope_noise : float
+        Known noise of the slope by which the scores of ``theta`` were recalibrated, over the slope.
     """
 
     theta: NDArray[np.float64]
     n_iter: int = 1
     attributes: Mapping[str, object] = field(default_factory=dict)
     converged: bool = False
+    slope_noise: float = 0.0
 
 
 ProblemT = TypeVar("ProblemT", bound=Problem)
@@ -119,8 +130,9 @@ class _Fit(BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def _check_parameters(self) -> None:
         """Check the parameters, before anything is read."""
 
-    def _warn_after(self, solution: Solution) -> None:
-        """Warn of what the released numbers show."""
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> Iterable[Advice]:
+        """Return warnings of what released numbers show."""
+        return ()
 
     def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
         """Fitted attributes."""
@@ -191,9 +203,10 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             problem = self.read(X, y, groups, **more)
             _check_returned(problem, Problem, "read")
             self._check_shape(problem.records.shape)
-            self._warn_before(session, problem)
+            self._warn_of_delta(problem.records.shape)
+            _tell(self._advice(session, problem))
             solution = self._run(session, problem)
-            self._warn_after(solution)
+            _tell(self._advice_after(problem.records.shape, solution))
             report = self._report(session, problem, solution)
         forget(self)
         _replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
@@ -299,9 +312,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
     # ---------------------------------------------------------------- warnings and report
 
-    def _warn_before(self, session: PrivacySession, problem: ProblemT) -> None:
-        """Warn of what public numbers show, before the first release."""
-        shape = problem.records.shape
+    def _advice(self, session: PrivacySession, problem: ProblemT) -> Iterable[Advice]:
+        """Return warnings of what public numbers show, before the first release."""
+        return ()
+
+    def _warn_of_delta(self, shape: PublicShape) -> None:
         if self.delta >= 1.0 / shape.n_units:
             # The largest power of ten that is at most 1 / (10 n), from the public number of units.
             small = 10.0 ** -len(str(10 * shape.n_units - 1))
@@ -401,9 +416,14 @@ class ExactFit(_Fit[ProblemT]):
         session = PrivacySession.without_privacy(random_state=getattr(self, "random_state", None))
         problem = self.read(X, y, **more)
         solution = self.solve(session, problem)
-        self._warn_after(solution)
+        _tell(self._advice_after(problem.records.shape, solution))
         _replace_fitted(self, self._fitted(problem, solution))
         return self
+
+
+def _tell(advice: Iterable[Advice]) -> None:
+    for text, category in advice:
+        warn_user(text, category)
 
 
 def _warn_without_cache() -> None:

@@ -6,6 +6,7 @@ the same with the residuals. These are smaller than the targets, and so is their
 """
 
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,6 +25,7 @@ from skdp.fitting.quantiles import (
 )
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
+from skdp.fitting.utility import Facts
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = [
@@ -199,11 +201,8 @@ class _AdaSSPFit(LinearFit):
     alpha: float | str
     n_rounds: int
 
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
-        # as large as sqrt(d + 1) of its entries.
-        hidden = "larger than most eigenvalues of the second moments"
-        return (problem.records.n_features + 1) ** 1.5, hidden
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), release="second moments")
 
     def _plan_first(self, session: Any, problem: Problem) -> None:
         """Refuse what cannot be solved, before the first release."""
