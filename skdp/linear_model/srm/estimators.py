@@ -1,6 +1,7 @@
 """The estimators of stochastic recursive momentum: parameters here, the algorithm in `solver`."""
 
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,9 @@ from skdp.fitting.stochastic import (
     StochasticRun,
 )
 from skdp.fitting.task import given
+from skdp.fitting.utility import Facts
 from skdp.linear_model.srm.solver import Settings, recursive_momentum
+from skdp.privacy import PrivacySession
 
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
@@ -64,8 +67,6 @@ class _MomentumFit(StochasticRun):
     initial_batch_size_: int = fitted()
 
     _algorithm = staticmethod(recursive_momentum)
-
-    _sure_mass = 330.0  # more than of others: two classes are not recalibrated
 
     def _recalibrates(self, problem: Problem) -> bool:
         # Gradients of two classes are hardly clipped here: their mean probability is right without.
@@ -193,6 +194,9 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
             raise ValueError("clip_diff_norm=inf needs clip_norm=inf (and epsilon=inf)")
         if self.clip_norm == math.inf and self.clip_diff_norm not in (math.inf, "auto"):
             raise ValueError('clip_norm=inf needs clip_diff_norm=inf or "auto"')
+
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), method="DPSRM")
 
     def _may_sample(self, n_units: int | None) -> bool:
         first = given(self.initial_batch_size)
