@@ -9,7 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
-from skdp.base.fit import Advice, Solution
+from skdp.base.fit import Solution
+from skdp.base.plan import Advice
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import (
     check_callback,
