@@ -7,7 +7,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.base.fit import Advice, PrivateFit, Problem
+from skdp.base.fit import PrivateFit, Problem
+from skdp.base.plan import Advice
 from skdp.base.tables import encode_groups, validate_table
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, accounting

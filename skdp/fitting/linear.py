@@ -10,8 +10,9 @@ from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
 from skdp.base.declare import Declared, parameter
-from skdp.base.fit import Advice, ExactFit, PrivateFit, Solution
+from skdp.base.fit import ExactFit, PrivateFit, Solution
 from skdp.base.kinds import flag
+from skdp.base.plan import Advice
 from skdp.base.weights import names_weights
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.coordinates import from_theta, parameter_shape

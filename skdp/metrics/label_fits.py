@@ -9,7 +9,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.fit import Advice, Solution
+from skdp.base.fit import Solution
+from skdp.base.plan import Advice
 from skdp.fitting.utility import Released, released_warnings
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable

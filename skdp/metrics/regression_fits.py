@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from skdp.base.cells import as_cells
 from skdp.base.column_search import Present, Window, released_window
 from skdp.base.containers import refuse_dates
-from skdp.base.fit import Advice, Solution
+from skdp.base.fit import Solution
+from skdp.base.plan import Advice
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
 from skdp.fitting.thresholds import passes

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from skdp._compat import warn_user
 from skdp.base import check_choice, check_number
-from skdp.base.fit import Advice, PrivateFit, Solution
+from skdp.base.fit import PrivateFit, Solution
+from skdp.base.plan import Advice
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.checks import check_callback
 from skdp.fitting.columns import check_bounds

@@ -7,7 +7,8 @@ from typing import Any, cast
 import numpy as np
 
 from skdp.base.column_search import Present, Window, least_tails, released_window
-from skdp.base.fit import Advice, Solution
+from skdp.base.fit import Solution
+from skdp.base.plan import Advice
 from skdp.base.tables import encode_groups, validate_table
 from skdp.fitting.columns import ColumnProblem, check_bounds, per_column
 from skdp.fitting.utility import Released, released_warnings

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice, check_flag, check_number
-from skdp.base.fit import Advice, PrivateFit, Problem, Solution
+from skdp.base.fit import PrivateFit, Problem, Solution
+from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.checks import check_callback
 from skdp.fitting.utility import Facts, WordFacts, utility_warnings

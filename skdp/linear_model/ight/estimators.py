@@ -9,8 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Advice, Solution
+from skdp.base.fit import Solution
 from skdp.base.kinds import choice, real
+from skdp.base.plan import Advice
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_clip, check_features
