@@ -50,7 +50,8 @@ class Kind(NamedTuple):
     def of(cls, piece: Piece) -> "Kind":
         """The kind of a piece."""
         n_table = piece.n_table if isinstance(piece, SparseRows) else 0
-        return cls(type(piece), arrays_of(piece)[-1].dtype, piece.n_entries, n_table)
+        numbers = piece.right if isinstance(piece, Outer | OuterSum) else piece.values
+        return cls(type(piece), numbers.dtype, piece.n_entries, n_table)
 
 
 class PieceKinds:
@@ -212,13 +213,15 @@ class GradientFunction:
             raise ValueError(
                 "function must return pieces with a row for each row that it was given"
             )
+        if self.kinds and [Kind.of(piece) for piece in pieces] == self.kinds:
+            return pieces
         entries = [piece.n_entries for piece in pieces]
         if sum(entries) != self.size or 0 in entries:
             raise ValueError(
                 f"function must return pieces of {self.size} entries together, and none without entries; got "
                 f"{entries}"
             )
-        if self.kinds and [Kind.of(piece) for piece in pieces] != self.kinds:
+        if self.kinds:
             raise ValueError(
                 "function must return the same kinds of pieces, of the same sizes and dtypes, for all rows"
             )
