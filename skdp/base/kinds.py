@@ -8,7 +8,7 @@ from typing import Protocol
 
 from skdp.base.parameters import check_choice, check_flag, check_number
 
-__all__ = ["Kind", "callback", "choice", "described", "flag", "integer", "real"]
+__all__ = ["Kind", "callback", "choice", "described", "flag", "integer", "real", "share"]
 
 
 class Kind(Protocol):
@@ -34,6 +34,7 @@ class Number:
     none: bool = False
     finite: bool = False
     hint: str = ""
+    below: float | None = None
 
     @property
     def words(self) -> str:
@@ -59,20 +60,29 @@ class Number:
             raise type(error)(f"{error}{self.hint}") from None
         if self.finite and isinstance(value, Real) and math.isinf(value):
             raise ValueError(f"{name} must be finite, got {float(value)!r}")
+        if self.below is not None and isinstance(value, Real) and float(value) >= self.below:
+            low, below = f"{self.low:g}", f"{self.below:g}"
+            within = (
+                f"strictly between {low} and {below}" if self.strict else f"in [{low}, {below})"
+            )
+            raise ValueError(f"{name} must be {within}, got {value!r}{self.hint}")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few words; see `choice`."""
+    """One of a few words, or None where it is allowed; see `choice`."""
 
     choices: tuple[str, ...]
+    none: bool = False
 
     @property
     def words(self) -> str:
-        return "{{{}}}".format(", ".join(f'"{word}"' for word in self.choices))
+        one_of = "{{{}}}".format(", ".join(f'"{word}"' for word in self.choices))
+        return f"{one_of} or None" if self.none else one_of
 
     def check(self, name: str, value: object) -> None:
-        check_choice(name, value, self.choices)
+        if value is not None or not self.none:
+            check_choice(name, value, self.choices)
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,7 @@ class Described:
     """Values that the method itself checks, or a function of the name and the value; see `described`."""
 
     words: str
-    checked: Callable[[str, object], None] | None = None
+    checked: Callable[[str, object], object] | None = None
 
     def check(self, name: str, value: object) -> None:
         if self.checked is not None:
@@ -106,6 +116,7 @@ def real(
     none: bool = False,
     finite: bool = False,
     hint: str = "",
+    below: float | None = None,
 ) -> Kind:
     """A number in [low, high], where ``strict`` excludes ``low``; ``word`` and None if they are allowed.
 
@@ -121,8 +132,15 @@ def real(
         Whether infinity is refused.
     hint : str, default=""
         End of the message of a refusal.
+    below : float, default=None
+        Upper end that is excluded; it needs ``low``.
     """
-    return Number(Real, low, high, strict, word, none, finite, hint)
+    return Number(Real, low, high, strict, word, none, finite, hint, below)
+
+
+def share() -> Kind:
+    """A number strictly between 0 and 1."""
+    return real(low=0, strict=True, below=1)
 
 
 def integer(
@@ -137,9 +155,9 @@ def integer(
     return Number(Integral, low, high, word=word, none=none, hint=hint)
 
 
-def choice(*words: str) -> Kind:
-    """One of these strings."""
-    return Choice(words)
+def choice(*words: str, none: bool = False) -> Kind:
+    """One of these strings, or None if it is allowed."""
+    return Choice(words, none)
 
 
 def flag() -> Kind:
@@ -147,8 +165,11 @@ def flag() -> Kind:
     return Flag()
 
 
-def described(words: str, check: Callable[[str, object], None] | None = None) -> Kind:
-    """Values that need more than a type: their type in words, and the function that checks them, if one can."""
+def described(words: str, check: Callable[[str, object], object] | None = None) -> Kind:
+    """Values that need more than a type: their type in words, and the function that checks them, if one can.
+
+    The function takes the name and the value, and raises TypeError or ValueError.
+    """
     return Described(words, check)
 
 
