@@ -73,7 +73,7 @@ html_sidebars = {
         "benchmarks",
         "changelog",
         "contributing/devices",
-        "contributing/house",
+        "contributing/architecture",
         "glossary",
         "references",
         "auto_examples/*",

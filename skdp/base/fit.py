@@ -113,7 +113,7 @@ PlanT = TypeVar("PlanT", covariant=True)
 
 
 class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
-    """The two methods of every fit, and the steps that a room may add to."""
+    """The two methods of every fit, and the steps that a subclass may add to."""
 
     @abstractmethod
     def read(self, X: object, y: object = None, groups: object = None) -> ProblemT:
@@ -249,7 +249,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         return self
 
     def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
-        """`solve`, and what a room does with every solution of its own."""
+        """`solve`, and what a family of models does with every solution of its own."""
         solution = self.solve(session, problem)
         _check_returned(solution, Solution, "solve")
         return solution
@@ -258,7 +258,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
     @property
     def _session_unit(self) -> str:
-        """The unit in the session's words: a room may know further units, each a kind of group."""
+        """The unit in the session's words: a family of models may know further units, each a kind of group."""
         return self.unit
 
     @property
