@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from numbers import Real
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,7 @@ class ColumnProblem(Problem):
 class ColumnFit(PrivateFit[ColumnProblem]):
     """The fit of statistics of columns; a subclass gives `solve`, and may refine `_read_shape`."""
 
-    bounds: Any = parameter(
+    bounds: object = parameter(
         described("tuple of (low, high)", lambda name, given: check_bounds(given, name=name)),
         "Public numbers, or one for each column, between which values are looked for. None searches for them.",
         default=None,

@@ -116,13 +116,14 @@ class _GradientFit(MultipartyFit):
 
     def _told(self, owners: Any) -> Any:
         """The user's callback, which gets coefficients in units of y."""
-        if self.callback is None:
+        callback = self.callback
+        if callback is None:
             return None
         classifier = hasattr(self, "classes")
 
         def tell(iteration: int, theta: np.ndarray) -> None:
             coef, _ = from_theta(self._rescaled(theta, owners), self.fit_intercept, classifier)
-            self.callback(iteration, coef)
+            callback(iteration, coef)
 
         return tell
 
