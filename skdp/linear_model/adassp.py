@@ -6,6 +6,7 @@ the same with the residuals. These are smaller than the targets, and so is their
 """
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from skdp.fitting.quantiles import (
 )
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
+from skdp.fitting.utility import Facts
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = [
@@ -198,8 +200,8 @@ class _AdaSSPFit(LinearFit):
     y_bounds: Any = parameters.Y_BOUNDS
     alpha: Auto = parameters.more(
         parameters.L2_PENALTY,
-        """"auto" is the rule of AdaSSP: as much as the known noise makes necessary, given the released "
-        "eigenvalues.""",
+        """"auto" is the rule of AdaSSP: as much as the known noise makes necessary, given the released
+        eigenvalues.""",
     )
     unit = changed(more=parameters.SHARED_WEIGHT)
     n_rounds: int = parameter(
@@ -214,11 +216,8 @@ class _AdaSSPFit(LinearFit):
     y_bounds_: tuple[float, float] = fitted()
     alpha_: float = fitted()
 
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
-        # as large as sqrt(d + 1) of its entries.
-        hidden = "larger than most eigenvalues of the second moments"
-        return (problem.records.n_features + 1) ** 1.5, hidden
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), release="second moments")
 
     def _plan_first(self, session: Any, problem: Problem) -> None:
         """Refuse what cannot be solved, before the first release."""

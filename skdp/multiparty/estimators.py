@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from skdp.fitting import parameters
 from skdp.fitting.coordinates import from_theta
 from skdp.fitting.glm import Problem
 from skdp.fitting.parameters import Auto, AutoInt
+from skdp.fitting.utility import Facts
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
 from skdp.multiparty.gradient import (
     DescentSettings,
@@ -61,8 +63,8 @@ class _GradientFit(MultipartyFit):
         "Gaussian formula"
     )
 
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        return self._gradient_noise(problem)
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), release="gradient")
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records

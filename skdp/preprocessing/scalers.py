@@ -13,10 +13,10 @@ from skdp.base.column_search import (
     released_quantiles,
     released_window,
 )
-from skdp.base.columns import ColumnFit, ColumnProblem, per_column
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import flag, share
+from skdp.fitting.columns import ColumnFit, ColumnProblem, per_column
 from skdp.preprocessing.affine import AffineTransformer
 from skdp.privacy import PrivacySession, PrivateRecords
 

@@ -16,12 +16,12 @@ from skdp.base.column_search import (
     released_quantiles,
     released_window,
 )
-from skdp.base.columns import ColumnFit, ColumnProblem, check_bounds, column_numbers, per_column
 from skdp.base.declare import changed, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import described, flag
 from skdp.base.level_search import noise_of_levels, released_levels
 from skdp.base.parameters import check_number
+from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_numbers, per_column
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics.moments import Counted, Moments, released_counts
 

@@ -37,8 +37,8 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     interactions: int = parameter(
         integer(low=0),
-        """Most products of two columns. 0 asks for none, and leaves their share of the budget to the other "
-        "steps.""",
+        """Most products of two columns. 0 asks for none, and leaves their share of the budget to the other
+        steps.""",
         default=8,
     )
     monotone: Any = parameter(
@@ -68,9 +68,9 @@ class AdditiveFit(Inspectable, FrontDoor):
     )
     feature_bounds = changed(
         text="""Public ends of the columns: (low, high), each a number or one a column, infinite where none are
-        known, or a dict of such pairs by column name or number. Values beyond them are cut. A column with both ends
-        needs no release of its range, which is worth most for years and where records are few. Do not read them
-        from the data."""
+        known, or a dict of such pairs by column name or number. Values beyond them are cut. A column with both
+        ends needs no release of its range, which is worth most for years and where records are few. Do not
+        read them from the data."""
     )
     solver: Literal["auto", "moments", "ight", "lssgd"] = fixed(default="auto")
     n_nonzero_coefs: int | None = fixed(default=None)

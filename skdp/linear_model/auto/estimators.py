@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, real
+from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.any_cells import TakesAnyCell, unbounded
@@ -25,6 +25,7 @@ from skdp.fitting.glm import (
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel
+from skdp.fitting.utility import Facts
 from skdp.linear_model.auto.choice import Choice, choose, only_a_constant, only_frequencies
 from skdp.linear_model.auto.classification import moment_classification
 from skdp.linear_model.auto.doubts import FrontSolution
@@ -93,19 +94,11 @@ class FrontDoor(LinearFit):
     def _choice(self, shape: PublicShape) -> Choice:
         return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
 
-    def _warn_few(self, mass: float, problem: Problem) -> bool:
-        """Warn by public numbers if only a constant can be released; say whether."""
-        shape = problem.records.shape
-        hopeless = self._choice(shape).solver == "moments" and self._is_hopeless(problem)
-        if hopeless:
-            verb = "is" if shape.n_units == 1 else "are"
-            warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for {shape.n_features} features: "
-                f"only a constant is released, and it may be far off; what helps is more {shape.unit}s, fewer "
-                "features or a larger epsilon",
-                UtilityWarning,
-            )
-        return hopeless
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        facts = super()._utility(session, problem)
+        moments = self._choice(problem.records.shape).solver == "moments"
+        constant = math.isfinite(facts.mass) and moments and self._is_hopeless(problem)
+        return replace(facts, searched=(), constant=constant, doubts=True)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         names = [n for n in ("feature_bounds", "y_bounds") if getattr(self, n, None) is not None]
@@ -123,18 +116,11 @@ class FrontDoor(LinearFit):
     def _is_hopeless(self, problem: Problem) -> bool:
         """Whether so few records leave a constant only; public numbers decide."""
 
-    def _warn_after(self, solution: Solution) -> None:
-        super()._warn_after(solution)
-        if isinstance(solution, FrontSolution) and solution.doubt:
-            warn_user(solution.doubt, UtilityWarning)
-
-    def _warn_probabilities(self, mass: float, problem: Problem) -> None:
-        """`_warn_few` has said it."""
-
-    def _warn_many(self, mass: float, problem: Problem) -> None:
-        """`_warn_few` has said it, unless a specialist runs."""
-        if self._choice(problem.records.shape).solver != "moments":
-            super()._warn_many(mass, problem)
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+        advice = super()._advice_after(shape, solution)
+        if not isinstance(solution, FrontSolution) or not solution.doubt:
+            return advice
+        return (*advice, Advice(solution.doubt, UtilityWarning))
 
     @abstractmethod
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:

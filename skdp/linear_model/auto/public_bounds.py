@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base.columns import check_bounds, per_column
+from skdp.fitting.columns import check_bounds, per_column
 
 __all__ = ["check_feature_bounds", "check_target_bounds", "column_ends", "column_places"]
 
