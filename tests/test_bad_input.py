@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from numbers import Integral
 
 import numpy as np
 import pytest
@@ -21,11 +22,97 @@ from skdp import (
     IGHTRegressor,
     all_estimators,
 )
+from skdp.base.declare import declares, parameters_of
+from skdp.base.kinds import Choice, Flag, Number
 from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 4))
 Y = (X[:, 0] > 0).astype(int)
+
+
+# By the words of a kind that has no range: values that a fit refuses before it reads anything. None: what is wrong
+# with a value shows at the data only, or not at all.
+DESCRIBED = {
+    "BudgetAccountant or False": (3, "x", True),
+    "None, int, RandomState or Generator": ("x", 0.5),
+    "bool": None,
+    "callable": (3, "print"),
+    "array-like": None,
+    "sequence of labels": (2, "yes", (1,), (1, 1), (0, "a")),
+    "sequence of two labels": (2, "yes", (1,), (1, 1), (0, "a")),
+    "dict": (3, "x", [1]),
+    "dict of {label: weight}": ("balanced", 3, {0: 0.0}, {0: "x"}),
+    '{"record"}': ("person", None),
+    '{"plain", "mpyc"} or engine': ("x", None),
+    "tuple of (low, high)": ("x", 3, (1, 0), (0, math.nan), (0,)),
+    "tuple of (low, high) or dict": ("x", 3, (1, 0), (0,)),
+    "tuple of (float, float)": ("x", 3, (1, 0), (0, math.nan), (0,), ("0", "1")),
+    'tuple of (float, float) or "adaptive"': ("x", 3, (1, 0), (0, math.nan), (0,), ("0", "1")),
+    "float or array-like of shape (n_features,)": ("x", True, math.nan, [0.0, math.inf]),
+    "sequence of float or dict": None,
+    "sequence of tuple": (3, "ab", None),
+    "tuple of int": (8, (8,), (0, 5), "ab"),
+    '{"squared", "huber", "logistic", "multinomial"} or object of `skdp.losses`': ("x", 3, None),
+    "private estimator, or list of them": (3, None, []),
+    "private classifier, or a Pipeline that ends in one": (3, None),
+    "dict, list of dict, or None": (3, "x"),
+    "str": ("x", 3),
+    '"auto", int or array-like of float': ("x", 3, [1, 0]),
+    'dict with keys "fp" and "fn"': ({"fp": 1}, {"fp": -1, "fn": 1}, {"fp": 1, "fn": math.inf}),
+    "float": ("x", True, math.nan, -1.0),
+    "{0, 1}": (2, 0.5, None, "x"),
+}
+
+
+def bad_values(declared):
+    """Values that are not of the kind of a declared parameter."""
+    kind = declared.kind
+    match kind:
+        case Choice():
+            found = ["no such word", 3]
+        case Flag():
+            found = ["yes", 1]
+        case Number():
+            whole = kind.type is Integral
+            found = ["no such word", [1], True, math.nan, *([2.5, math.inf] if whole else [])]
+            if kind.low is not None:
+                found += [kind.low - 1, *([kind.low] if kind.strict else [])]
+            if kind.high is not None:
+                found.append(int(kind.high) + 1 if whole else 2.0 * kind.high + 1.0)
+            found += [kind.below] * (kind.below is not None) + [math.inf] * kind.finite
+        case _:
+            return DESCRIBED[kind.words] or ()
+    return found if getattr(kind, "none", False) else [*found, None]
+
+
+def required(cls):
+    """What the constructor of a class needs."""
+    needed = {"estimator": DPIGHTClassifier(classes=(0, 1)), "param_distributions": {"alpha": [0.0]}}
+    return {name: value for name, value in needed.items() if declares(cls, name)}
+
+
+SEARCHES = (DPRandomizedSearch, DPTunedThresholdClassifier)
+DECLARED = {
+    cls.__name__: cls for cls in (*dict(all_estimators()).values(), *SEARCHES) if parameters_of(cls)
+}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_values_that_are_not_of_the_declared_kind_are_refused(name):
+    """Each declared parameter: the message names it, nothing is spent, and the estimator stays as it was."""
+    cls, accountant = DECLARED[name], BudgetAccountant(10.0, 1e-3)
+    paid = {"accountant": accountant} if declares(cls, "accountant") else {}
+    for parameter, declared in parameters_of(cls).items():
+        for value in bad_values(declared):
+            model = cls(**{**required(cls), **paid, parameter: value})
+            before = dict(vars(model))
+            with pytest.raises((TypeError, ValueError), match=parameter), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(X, Y)
+            assert vars(model) == before
+            assert accountant.spent() == (0.0, 0.0)
 
 
 def refused(cls=DPIGHTClassifier, X=X, y=Y, fit=None, **params):
