@@ -154,7 +154,7 @@ def refused(cls=DPIGHTClassifier, X=X, y=Y, fit=None, **params):
         ({"learning_rate": -1.0}, "learning_rate must be > 0"),
         ({"learning_rate": math.inf}, "learning_rate must be finite"),
         ({"alpha": -1.0}, "alpha must be >= 0"),
-        ({"refit": 1.0}, "refit must be a share of the budget in [0, 1)"),
+        ({"refit": 1.0}, "refit must be in [0, 1), got 1.0 (a share of the budget)"),
         ({"selection": "best"}, "selection must be one of ['gaussian', 'peeling']"),
         ({"adjacency": "add"}, "adjacency must be one of"),
         ({"adjacency": "add-remove"}, "n_public"),
