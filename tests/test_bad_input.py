@@ -13,8 +13,6 @@ from sklearn.base import is_regressor
 from skdp import (
     BudgetAccountant,
     DPAdaSSPRegressor,
-    DPAMPClassifier,
-    DPAMPRegressor,
     DPIGHTClassifier,
     DPIGHTRegressor,
     DPSparseERMRegressor,
@@ -40,6 +38,7 @@ DESCRIBED = {
     "bool": None,
     "callable": (3, "print"),
     "array-like": None,
+    "array-like or CSR matrix of shape (m, n_features)": (None,),
     "sequence of labels": (2, "yes", (1,), (1, 1), (0, "a")),
     "sequence of two labels": (2, "yes", (1,), (1, 1), (0, "a")),
     "dict": (3, "x", [1]),
@@ -89,7 +88,10 @@ def bad_values(declared):
 
 def required(cls):
     """What the constructor of a class needs."""
-    needed = {"estimator": DPIGHTClassifier(classes=(0, 1)), "param_distributions": {"alpha": [0.0]}}
+    needed = {
+        "estimator": DPIGHTClassifier(classes=(0, 1)),
+        "param_distributions": {"alpha": [0.0]},
+    }
     return {name: value for name, value in needed.items() if declares(cls, name)}
 
 
@@ -132,64 +134,17 @@ def refused(cls=DPIGHTClassifier, X=X, y=Y, fit=None, **params):
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"epsilon": 0.0}, "epsilon must be > 0"),
-        ({"epsilon": -1.0}, "epsilon must be > 0"),
-        ({"epsilon": math.nan}, "epsilon must be > 0"),
-        ({"epsilon": "1"}, "epsilon must be a number, got str"),
-        ({"epsilon": None}, "epsilon must be a number, got NoneType"),
+        ({"epsilon": 0.0}, "epsilon must be > 0 (inf means no privacy)"),
         ({"delta": 1.0}, "delta must be in [0, 1)"),
-        ({"delta": -1e-5}, "delta must be in [0, 1)"),
         ({"delta": 0.0}, "delta=0 needs pure mechanisms"),
-        ({"clip_norm": math.inf}, "clip_norm must be finite"),
-        ({"clip_norm": 0.0}, "clip_norm must be > 0"),
-        ({"clip_norm": math.nan}, "clip_norm must be > 0"),
         ({"clip_norm": "auto"}, "clip_norm must be a number or 'adaptive'"),
         ({"clip_norm": 1e-200}, "between 1e-100 and 1e100"),
-        ({"n_nonzero_coefs": 0}, "n_nonzero_coefs must be >= 1"),
-        ({"n_nonzero_coefs": 2.5}, "n_nonzero_coefs must be an int or None, got float"),
-        ({"n_nonzero_coefs": "auto"}, "n_nonzero_coefs must be an int or None, got str"),
         ({"n_nonzero_coefs": 5}, "n_nonzero_coefs=5 is more than the 4 features"),
-        ({"max_iter": 0}, "max_iter must be >= 1"),
-        ({"max_iter": "many"}, "max_iter must be an int or 'auto'"),
-        ({"learning_rate": -1.0}, "learning_rate must be > 0"),
-        ({"learning_rate": math.inf}, "learning_rate must be finite"),
-        ({"alpha": -1.0}, "alpha must be >= 0"),
-        ({"refit": 1.0}, "refit must be in [0, 1), got 1.0 (a share of the budget)"),
-        ({"selection": "best"}, "selection must be one of ['gaussian', 'peeling']"),
-        ({"adjacency": "add"}, "adjacency must be one of"),
         ({"adjacency": "add-remove"}, "n_public"),
-        ({"unit": "person"}, "unit must be one of ['record', 'group']"),
-        ({"n_public": 0}, "n_public must be >= 1"),
-        ({"max_weight": -1.0}, "max_weight must be > 0"),
-        ({"classes": (1,)}, "classes must list at least two different labels"),
-        ({"classes": (1, 1)}, "classes must list at least two different labels"),
-        ({"callback": 3}, "callback must be callable"),
-        ({"accountant": 3}, "accountant must be a BudgetAccountant or None, got int"),
     ],
 )
-def test_parameters(params, words):
-    if "accountant" in params:
-        with pytest.raises(TypeError, match="accountant must be"):
-            DPIGHTClassifier(**params).fit(X, Y)
-        return
+def test_what_parameters_mean_together_and_for_the_data(params, words):
     assert words in refused(**params)
-
-
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"loss": "absolute"}, "loss must be 'squared' or 'huber'"),
-        ({"huber_threshold": 0.0}, "huber_threshold must be > 0"),
-    ],
-)
-def test_regressor_parameters(params, words):
-    assert words in refused(DPIGHTRegressor, **params)
-
-
-@pytest.mark.parametrize("row_norm", [1e-300, 1e300, math.inf])
-def test_row_norm_of_minima_perturbation(row_norm):
-    for cls in (DPAMPClassifier, DPAMPRegressor):
-        assert "row_norm must be between 1e-45 and 1e45" in refused(cls, row_norm=row_norm)
 
 
 @pytest.mark.parametrize("bounds", ["auto", (0,), ("0", "1"), (1, 0), (0, math.nan), 3, np.eye(2)])
@@ -324,16 +279,6 @@ def test_missing_targets_of_object_arrays_are_refused(name, value):
     what = "infinity" if value in (np.inf, -math.inf) else "NaN"
     with pytest.raises(ValueError, match=rf"Input y contains {what}.*leave out rows"):
         model.fit(X, y)
-
-
-@pytest.mark.parametrize(
-    "name", [n for n, cls in all_estimators() if "fit_intercept" in cls().get_params()]
-)
-def test_fit_intercept_is_true_or_false(name):
-    cls = dict(all_estimators())[name]
-    for value in ("yes", None, 1):
-        with pytest.raises(TypeError, match="fit_intercept must be True or False, got"):
-            cls(fit_intercept=value).fit(X, Y)
 
 
 def test_messages_never_hold_values():
