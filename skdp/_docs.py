@@ -578,7 +578,9 @@ def _with_parameters(lines: list[str], declared: Mapping[str, Any]) -> list[str]
         return lines
     section = ["Parameters", "----------"]
     for name, one in declared.items():
-        section.append(f"{name} : {one.kind.words}, default={_literal(one.default)}")
+        required = one.default is inspect.Parameter.empty
+        default = "" if required else f", default={_literal(one.default)}"
+        section.append(f"{name} : {one.kind.words}{default}")
         section += [f"    {line}" for line in inspect.cleandoc(one.text).split("\n")]
     return [*lines[: heads[0]], *(margin + line for line in section), "", *lines[heads[0] :]]
 

@@ -43,14 +43,19 @@ from skdp.privacy import (
 
 __all__ = [
     "STEPS_ARE_CLEAN",
+    "Adjacency",
     "Advice",
     "ExactFit",
     "PrivateFit",
     "Problem",
     "Records",
     "Solution",
+    "Unit",
     "unpaid",
 ]
+
+Adjacency = Literal["replace-one", "zero-out", "add-remove"]
+Unit = Literal["record", "group"]
 
 STEPS_ARE_CLEAN = "earlier pipeline steps did not learn from these records"
 
@@ -155,7 +160,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         default=1e-5,
         place="first",
     )
-    adjacency: Literal["replace-one", "zero-out", "add-remove"] = parameter(
+    adjacency: Adjacency = parameter(
         choice("replace-one", "zero-out", "add-remove"),
         """What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
         values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum. With "add-remove"
@@ -163,7 +168,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         default="replace-one",
         place="last",
     )
-    unit: Literal["record", "group"] = parameter(
+    unit: Unit = parameter(
         choice("record", "group"),
         "Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.",
         default="record",
