@@ -1,7 +1,6 @@
 """Cases of linear and additive models, and of models that several owners fit together."""
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
