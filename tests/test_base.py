@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skdp import BudgetAccountant
+from skdp import BudgetAccountant, DPIGHTClassifier
 from skdp.base import ExactFit, PrivateFit, Problem, Solution, solve_inside, unpaid
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.privacy import Bounded, PrivacySession, PublicShape
