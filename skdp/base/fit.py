@@ -15,9 +15,9 @@ caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads
 """
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping, Sized
-from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, Self, TypeVar
+from collections.abc import Iterable, Mapping, Sized
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,10 @@ from sklearn.base import BaseEstimator, clone
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before
 from skdp.base.containers import check_collected
+from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
+from skdp.base.kinds import choice, described, integer, real
 from skdp.base.parameters import check_groups, check_privacy
+from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.base.weights import taken_arguments
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
@@ -40,14 +43,20 @@ from skdp.privacy import (
 
 __all__ = [
     "STEPS_ARE_CLEAN",
+    "Adjacency",
+    "Advice",
     "ExactFit",
     "PrivateFit",
     "Problem",
     "Records",
     "Solution",
-    "planned",
+    "Unit",
+    "solve_inside",
     "unpaid",
 ]
+
+Adjacency = Literal["replace-one", "zero-out", "add-remove"]
+Unit = Literal["record", "group"]
 
 STEPS_ARE_CLEAN = "earlier pipeline steps did not learn from these records"
 
@@ -72,11 +81,14 @@ class Problem:
         Public fitted attributes, with their trailing underscore.
     leaks : tuple of str
         Lines for the report on what was taken from the data and is not covered by epsilon.
+    plan : FitPlan, default=None
+        `PrivateFit` puts it in before `solve`.
     """
 
     records: Records
     fitted: dict[str, object]
     leaks: tuple[str, ...]
+    plan: FitPlan | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -92,20 +104,22 @@ class Solution:
         Further fitted attributes, public or released, with their trailing underscore.
     converged : bool
         Of a fit that is not private: whether its stopping rule was met.
+    slope_noise : float
+        Known noise of the slope by which the scores of ``theta`` were recalibrated, over the slope.
     """
 
     theta: NDArray[np.float64]
     n_iter: int = 1
     attributes: Mapping[str, object] = field(default_factory=dict)
     converged: bool = False
+    slope_noise: float = 0.0
 
 
 ProblemT = TypeVar("ProblemT", bound=Problem)
 EstimatorT = TypeVar("EstimatorT")
-PlanT = TypeVar("PlanT", covariant=True)
 
 
-class _Fit(BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
+class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     """The two methods of every fit, and the steps that a subclass may add to."""
 
     @abstractmethod
@@ -117,41 +131,84 @@ class _Fit(BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         """Run the method: release statistics of the records through the session."""
 
     def _check_parameters(self) -> None:
-        """Check the parameters, before anything is read."""
+        """Check the parameters together, before anything is read: each by itself is checked by its declaration."""
 
-    def _warn_after(self, solution: Solution) -> None:
-        """Warn of what the released numbers show."""
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> Iterable[Advice]:
+        """Return warnings of what released numbers show."""
+        return ()
 
     def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
         """Fitted attributes."""
         return {**problem.fitted, "n_iter_": solution.n_iter, **solution.attributes}
 
 
-class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
+class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explicit-any]  # of the base
     """Base of the estimators that spend a privacy budget.
 
     Subclasses store the parameters ``epsilon, delta, adjacency, unit, accountant, random_state`` in their
     constructor, ``n_public`` where they have it, and give `read` and `solve`.
     """
 
-    epsilon: float
-    delta: float
-    adjacency: str
-    unit: str
-    accountant: BudgetAccountant | Literal[False] | None
-    random_state: int | np.random.RandomState | np.random.Generator | None
-    n_public: int | None = None
-    privacy_: PrivacyReport
+    epsilon: float = parameter(
+        real(low=0, strict=True),
+        "Privacy budget, > 0. ``inf`` runs the same method without noise and claims nothing.",
+        default=1.0,
+        place="first",
+    )
+    delta: float = parameter(
+        real(low=0),
+        "Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.",
+        default=1e-5,
+        place="first",
+    )
+    adjacency: Adjacency = parameter(
+        choice("replace-one", "zero-out", "add-remove"),
+        """What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
+        values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum. With "add-remove"
+        it comes or goes; this needs ``n_public``.""",
+        default="replace-one",
+        place="last",
+    )
+    unit: Unit = parameter(
+        choice("record", "group"),
+        "Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.",
+        default="record",
+        place="last",
+    )
+    n_public: int | None = parameter(
+        integer(low=1, none=True),
+        """Public number of records (or groups), which is used wherever their number is needed. None takes their
+        real number, which is public except under "add-remove".""",
+        default=None,
+        place="last",
+    )
+    accountant: BudgetAccountant | Literal[False] | None = parameter(
+        described("BudgetAccountant or False"),
+        """Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``. False
+        charges none, also inside such a block.""",
+        default=None,
+        releases=False,
+        place="last",
+    )
+    random_state: int | np.random.RandomState | np.random.Generator | None = parameter(
+        described("None, int, RandomState or Generator"),
+        """None draws a fresh key from the operating system. Anything else is for tests only: whoever knows the
+        seed can subtract the noise.""",
+        default=None,
+        releases=False,
+        place="last",
+    )
+    privacy_: PrivacyReport = fitted()
 
     _set_aside = 0.0  # share of (epsilon, delta) for a release that has no mu
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
-    _erratum: str | None = None  # of the published constant, for the report
+    _erratum: ClassVar[str | None] = None  # of the published constant, for the report
     _unproven = False  # whether no valid proof supports the noise; the session then is exact
     _record_checks = "finite, numeric"  # what `read` asks of each record
     # Parameters that change no release, so that they do not enter the key of a seeded fit; those of the second
     # line change none where they are None.
     _free = frozenset({"accountant", "random_state", "verbose", "callback"})
-    _free_if_none: frozenset[str] = frozenset()
+    _free_if_none: ClassVar[frozenset[str]] = frozenset()
 
     def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
         """Fit the model privately.
@@ -191,9 +248,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             problem = self.read(X, y, groups, **more)
             _check_returned(problem, Problem, "read")
             self._check_shape(problem.records.shape)
-            self._warn_before(session, problem)
+            plan = self._make_plan(session, problem)
+            problem = replace(problem, plan=plan)
+            _tell(plan.warnings)
             solution = self._run(session, problem)
-            self._warn_after(solution)
+            _tell(self._advice_after(problem.records.shape, solution))
             report = self._report(session, problem, solution)
         forget(self)
         _replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
@@ -236,6 +295,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             accountant=self.accountant,
             n_public=self.n_public,
         )
+        check_parameters(self)
         self._check_parameters()
         check_groups(self.unit, groups)
 
@@ -273,7 +333,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self._session_unit,
-            group_is="owner" if self.unit == "owner" else "group",
+            group_is="owner" if str(self.unit) == "owner" else "group",
             record_is=self._record_is,
             accountant=self._payer(),
             random_state=self.random_state,
@@ -287,6 +347,10 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         """All parameters that change what is released: they separate the noise of two fits with one seed."""
         given = self.get_params(deep=False)
         free = self._free | {name for name in self._free_if_none if given.get(name) is None}
+        for name, declared in parameters_of(self).items():
+            changes = declared.releases
+            if changes is False or (changes == "unless None" and given[name] is None):
+                free = free | {name}
         return {name: value for name, value in given.items() if name not in free}
 
     def _check_shape(self, shape: PublicShape) -> None:
@@ -297,15 +361,100 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
                 f"estimator has unit={self._session_unit!r} and n_public={self.n_public}: nothing was released"
             )
 
+    # ---------------------------------------------------------------- the plan
+
+    def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
+        """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
+
+        An estimator of your own that has a method ``releases(session, shape)`` plans its releases there; `solve`
+        finds what it returned in ``problem.plan.decision.details``.
+        """
+        releases = getattr(self, "releases", None)
+        return Decision(details=releases and releases(session, problem.records.shape))
+
+    def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
+        """The plan as far as the method reads it, without warnings and facts for the report."""
+        return FitPlan(
+            type(self).__name__, problem.records.shape, self.epsilon, self.delta, self.adjacency,
+            self._decide(session, problem),
+        )  # fmt: skip
+
+    def _make_plan(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
+        """Make the plan of the fit, once."""
+        made, shape = self._decided(session, problem), problem.records.shape
+        problem = replace(problem, plan=made)
+        return replace(
+            made,
+            warnings=(*self._advice_on_delta(shape), *self._advice(session, problem)),
+            facts=self._public_facts(problem),
+            assumptions=self._assumptions(problem),
+        )
+
+    def _imagined(self, shape: PublicShape) -> ProblemT:
+        """Return a problem of this shape without records, for a plan that is made without data."""
+        return cast("ProblemT", Problem(NoRecords(shape), {}, ()))
+
+    def plan(
+        self,
+        n_records: int | None = None,
+        n_features: int = 1,
+        *,
+        n_groups: int | None = None,
+        n_classes: int | None = None,
+        sparse: bool = False,
+    ) -> FitPlan:
+        """Return what a fit would do with data of this shape: no record is read, and nothing is charged.
+
+        Parameters
+        ----------
+        n_records : int, default=None
+            Number of records, with ``unit="record"``; not needed where ``n_public`` is given.
+        n_features : int, default=1
+        n_groups : int, default=None
+            Number of groups, with ``unit="group"``; not needed where ``n_public`` is given.
+        n_classes : int, default=None
+            Number of classes of a classifier; None is the number of ``classes``, or 2.
+        sparse : bool, default=False
+            Whether X is a CSR matrix.
+
+        Returns
+        -------
+        FitPlan
+            Method and its reason, sizes, parts of the budget, warnings, facts of the report; ``print`` shows it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is wrong, or the fit would refuse data of this shape.
+        """
+        counted = n_groups if self.unit == "group" else n_records
+        n_units = counted if self.n_public is None else self.n_public
+        if n_units is None:
+            wanted = "n_groups" if self.unit == "group" else "n_records"
+            raise ValueError(
+                f"a plan needs {wanted}=, the number of {self.unit}s, or the parameter n_public"
+            )
+        shape = PublicShape(
+            self._session_unit, int(n_units), int(n_features), n_public=self.n_public, n_classes=n_classes,
+            container="csr" if sparse else "dense",
+        )  # fmt: skip
+        twin = unpaid(self)
+        twin.set_params(random_state=None)
+        twin._check_before_data(groups=() if shape.unit == "group" else None)
+        with twin._open_session(shape.n_units) as session:
+            return twin._make_plan(session, twin._imagined(shape))
+
     # ---------------------------------------------------------------- warnings and report
 
-    def _warn_before(self, session: PrivacySession, problem: ProblemT) -> None:
-        """Warn of what public numbers show, before the first release."""
-        shape = problem.records.shape
+    def _advice(self, session: PrivacySession, problem: ProblemT) -> Iterable[Advice]:
+        """Return warnings of what public numbers show, before the first release."""
+        return ()
+
+    def _advice_on_delta(self, shape: PublicShape) -> Iterable[Advice]:
         if self.delta >= 1.0 / shape.n_units:
             # The largest power of ten that is at most 1 / (10 n), from the public number of units.
             small = 10.0 ** -len(str(10 * shape.n_units - 1))
-            warn_user(
+            yield Advice(
                 f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
                 f"publishes one whole {shape.unit} would pass; use delta={small:g} or less",
                 UserWarning,
@@ -343,6 +492,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     def _report(
         self, session: PrivacySession, problem: ProblemT, solution: Solution
     ) -> PrivacyReport:
+        plan = cast("FitPlan", problem.plan)
         counts = self._public_counts(problem.records.shape)
         public = {name: count for name, count in counts.items() if count is not None}
         around = lines_around(self)
@@ -354,7 +504,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             "time and memory of the fit are not protected",
             *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
             *problem.leaks,
-            *self._assumptions(problem),
+            *plan.assumptions,
             *around,
             *self._starts_from(),
         )
@@ -364,7 +514,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
                 "Bounded by session.gaussian or another mechanism"
             )
         return session.report(
-            public={**public, **self._public_facts(problem)},
+            public={**public, **plan.facts},
             assumptions=assumptions,
             unproven=self._unproven,
             erratum=None if session.exact and not self._unproven else self._erratum,
@@ -392,6 +542,7 @@ class ExactFit(_Fit[ProblemT]):
         self : estimator
         """
         check_collected(X=X, y=y, **more)
+        check_parameters(self)
         self._check_parameters()
         if "groups" in more:
             raise TypeError(
@@ -401,9 +552,14 @@ class ExactFit(_Fit[ProblemT]):
         session = PrivacySession.without_privacy(random_state=getattr(self, "random_state", None))
         problem = self.read(X, y, **more)
         solution = self.solve(session, problem)
-        self._warn_after(solution)
+        _tell(self._advice_after(problem.records.shape, solution))
         _replace_fitted(self, self._fitted(problem, solution))
         return self
+
+
+def _tell(advice: Iterable[Advice]) -> None:
+    for text, category in advice:
+        warn_user(text, category)
 
 
 def _warn_without_cache() -> None:
@@ -429,31 +585,11 @@ def unpaid(estimator: EstimatorT) -> EstimatorT:
     return copy.set_params(**dict.fromkeys(names, False))
 
 
-class _Planner(Protocol[PlanT]):
-    @property
-    def n_public(self) -> int | None: ...
-    def set_params(self, **params: object) -> object: ...
-    def _check_before_data(self, groups: object) -> None: ...
-    def _open_session(self, n_units: int | None = None) -> PrivacySession: ...
-    def plan(self, session: PrivacySession, shape: PublicShape) -> PlanT: ...
-
-
-def planned(estimator: _Planner[PlanT], shape: PublicShape) -> PlanT:
-    """Return the plan of a fit on data of this shape: no record is needed, and nothing is charged.
-
-    The estimator is a `PrivateFit` whose method ``plan(session, shape)`` plans all releases from public numbers.
-    Its `solve` calls ``plan`` with the shape of the records.
-    """
-    if not callable(getattr(estimator, "plan", None)):
-        raise TypeError(
-            f"{type(estimator).__name__} has no method plan(session, shape), so its plan is not known before a fit"
-        )
-    twin = unpaid(estimator)
-    twin.set_params(random_state=None)
-    twin._check_before_data(groups=() if shape.unit == "group" else None)
-    known = twin.n_public is not None or shape.unit == "record"
-    with twin._open_session(shape.n_units if known else None) as session:
-        return twin.plan(session, shape)
+def solve_inside(
+    estimator: PrivateFit[ProblemT], session: PrivacySession, problem: ProblemT
+) -> Solution:
+    """Run the method of another estimator inside a fit: its plan and its releases are this session's."""
+    return estimator.solve(session, replace(problem, plan=estimator._decided(session, problem)))
 
 
 def _count_records(X: object) -> int:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from skdp._export import clipped_regressor
-from skdp.base.fit import PrivateFit, Solution
-from skdp.base.parameters import check_flag
+from skdp.base.declare import Declared, fitted, parameter
+from skdp.base.fit import Solution
+from skdp.base.kinds import flag
 from skdp.fitting.glm import Problem
 
 __all__ = ["BoundedPredictions", "cut_text"]
@@ -20,7 +21,7 @@ MARGIN = 2.0
 NOWHERE = (-math.inf, math.inf)
 
 
-class BoundedPredictions:
+class BoundedPredictions(Declared):
     """A mixin before a private regressor: `predict` is cut to ``prediction_bounds_``.
 
     The bounds are, in this order: those among the attributes of the solution; the public range of the targets
@@ -31,13 +32,16 @@ class BoundedPredictions:
     changes no release, and the noise of a seeded fit does not depend on it.
     """
 
-    bounded: bool
-    prediction_bounds_: tuple[float, float]
-    _free = PrivateFit._free | {"bounded"}
-
-    def _check_parameters(self) -> None:
-        check_flag("bounded", self.bounded)
-        super()._check_parameters()  # type: ignore[misc]
+    bounded: bool = parameter(
+        flag(),
+        """Whether `predict` is cut to ``prediction_bounds_``. These are released or public numbers, so a cut
+        costs nothing and changes no coefficient. False leaves ``X @ coef_ + intercept_``. Like every parameter it
+        acts in `fit`: set after a fit, it changes the next one.""",
+        default=True,
+        releases=False,
+        place="last",
+    )
+    prediction_bounds_: tuple[float, float] = fitted()
 
     def _given_bounds(self) -> tuple[float, float] | None:
         """The public range of the targets, if the user gave one."""

@@ -1,64 +1,47 @@
 """The frame of a stochastic fit: parameters of the minibatches, the session that samples, the penalty."""
 
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, ClassVar, Literal
 
-from skdp.base import check_choice, check_number
+from skdp.base.declare import fitted, fixed
 from skdp.base.fit import Solution
-from skdp.fitting.checks import check_callback, check_clip, check_finite
+from skdp.fitting import parameters
+from skdp.fitting.checks import check_clip
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import Problem
-from skdp.fitting.linear import LinearFit
+from skdp.fitting.linear import LinearFit, LinearModel
+from skdp.fitting.parameters import Adaptive, Auto, AutoInt, Sampling
 from skdp.fitting.penalties import PENALTIES
-from skdp.fitting.progress import Progress
+from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.task import Task, given
+from skdp.fitting.utility import Facts
 from skdp.privacy import PrivacySession, accounting
 
-__all__ = ["SAMPLING", "StochasticFit", "StochasticRun", "check_common"]
+__all__ = ["SAMPLING", "StochasticFit", "StochasticRun"]
 
 # The parameter's words for the kinds of sampling, and the ledger's.
 SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
 
 
-def _check_hinted(hint: str, name: str, value: Any, kind: type, **limits: Any) -> None:
-    """`check_number`, with a hint at the end of its message."""
-    try:
-        check_number(name, value, kind, **limits)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{error}{hint}") from None
-
-
-def check_common(model: Any) -> None:
-    """Check the parameters that private and exact stochastic fits share."""
-    full = " (the number of records, or more, takes all of them in every step)"
-    _check_hinted(full, "batch_size", model.batch_size, Integral, low=1, word="auto")
-    check_choice("sampling", model.sampling, tuple(SAMPLING))
-    check_number("max_iter", model.max_iter, Integral, low=1, word="auto")
-    rate = model.learning_rate
-    course = " (the course of the step sizes is schedule=)" if hasattr(model, "schedule") else ""
-    _check_hinted(course, "learning_rate", rate, Real, low=0, strict=True, word="auto")
-    check_number("alpha", model.alpha, Real, low=0)
-    check_choice("penalty", model.penalty, tuple(PENALTIES))
-    check_callback(model.callback)
-    check_finite(model, "learning_rate", "alpha")
-
-
-class StochasticRun:
+class StochasticRun(LinearModel):
     """Runs a stochastic algorithm, private or not; a subclass gives `_algorithm` and `_settings`."""
 
-    learning_rate_: float
-    clip_norm_: float
-    penalty: str
-    sampling: str
-    alpha: float
-    fit_intercept: bool
-    coef_init: Any
-    verbose: Any
-    callback: Any
-    _algorithm: Callable[..., Solution]
-    _settings: Callable[[], Any]  # the parameters as the algorithm takes them
+    batch_size: AutoInt = parameters.BATCH_SIZE
+    sampling: Sampling = parameters.SAMPLING
+    max_iter: AutoInt = parameters.MAX_ITER
+    learning_rate: Auto = parameters.LEARNING_RATE
+    penalty: Literal["l2", "nonconvex"] = parameters.PENALTY
+    alpha: float = parameters.ALPHA
+    coef_init: Any = parameters.COEF_INIT
+    verbose: bool = parameters.VERBOSE
+    callback: Callable[[int, Any], object] | None = parameters.CALLBACK
+    learning_rate_: float = fitted()
+    clip_norm_: float = fitted()
+    _algorithm: ClassVar[Callable[..., Solution]]
+    _settings: ClassVar[Callable[..., Any]]  # the parameters as the algorithm takes them
 
     def _numbers(self, *names: str) -> dict[str, Any]:
         """Parameters as the algorithm takes them: None for a word."""
@@ -77,14 +60,7 @@ class StochasticRun:
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss, theta = problem.records, problem.loss, self._start(problem)
         settings = self._settings()
-        with Progress(
-            self.verbose,
-            self.callback,
-            self.fit_intercept,
-            hasattr(self, "classes"),
-            name=type(self).__name__,
-            total=getattr(settings, "max_iter", None),
-        ) as monitor:
+        with linear_progress(self, session, getattr(settings, "max_iter", None)) as monitor:
             penalty = PENALTIES[self.penalty](float(self.alpha), records.n_features)
             task = Task(session, records, loss, theta, monitor, penalty, problem.planned)
             return self._algorithm(task, settings)
@@ -97,18 +73,14 @@ class StochasticFit(StochasticRun, LinearFit):
     full batches keep their mu.
     """
 
-    batch_size: int | str
-    sampling: str
-    max_iter: int | str
-    learning_rate: float | str
-    clip_norm: float | str
+    clip_norm: Adaptive = parameters.CLIP_NORM
+    max_weight: float | None = parameters.MAX_WEIGHT
 
     # Whether batch_size="auto" takes batches that are smaller than the data.
     _auto_samples = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_common(self)
         check_clip("clip_norm", self.clip_norm, self.epsilon)
         if self.sampling == "without_replacement" and self._may_sample(None):
             if self.n_public is not None:
@@ -120,8 +92,8 @@ class StochasticFit(StochasticRun, LinearFit):
                 SAMPLING[self.sampling], self.adjacency, ["gaussian"]
             )
 
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        return self._gradient_noise(problem)
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), release="gradient")
 
     def _may_sample(self, n_units: int | None) -> bool:
         """Whether a batch may be smaller than the data, given the public number of units.
@@ -140,5 +112,5 @@ class StochasticFit(StochasticRun, LinearFit):
 class FullBatchFit(StochasticFit):
     """A fit on full batches, so it keeps its mu."""
 
-    batch_size = "auto"
-    sampling = "poisson"
+    batch_size: AutoInt = fixed(default="auto")
+    sampling: Sampling = fixed(default="poisson")

@@ -1,7 +1,7 @@
 """Labels and targets of a table in, predictions of scores out: what every model of X and y has, linear or not."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -14,12 +14,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from skdp.base import fit
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
 from skdp.base.containers import refuse_dates
+from skdp.base.declare import Declared, fitted, parameter
+from skdp.base.kinds import described
 from skdp.base.parameters import check_number
+from skdp.base.plan import NoRecords
 from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
 from skdp.fitting.probabilities import of_two_classes, softmax
 from skdp.kernels import is_cupy, on_host
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import PrivateRecords
+from skdp.privacy import PrivateRecords, PublicShape
 
 __all__ = [
     "LabelModel",
@@ -72,7 +75,6 @@ class TableModel:
     n_iter_: int
 
     _missing = False  # whether X may hold NaN
-    _poor_score: bool
     fit_intercept: bool
     max_weight: Any
     get_params: Any
@@ -86,7 +88,8 @@ class TableModel:
         tags.input_tags.allow_nan = self._missing
         for of_task in (tags.classifier_tags, tags.regressor_tags):
             if of_task is not None:
-                of_task.poor_score = self._poor_score
+                # scikit-learn's checks demand scores on a few hundred rows that epsilon = 1 cannot reach.
+                of_task.poor_score = isinstance(self, fit.PrivateFit)
         return tags
 
     def _weights(self, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
@@ -140,13 +143,26 @@ class TableModel:
         return type(self)(**self.get_params(deep=False))
 
 
-class LabelModel(TableModel, ClassifierMixin):
+class LabelModel(TableModel, ClassifierMixin, Declared):
     """Labels and predictions of binary (logistic) and multiclass (softmax) models."""
 
     _record_checks = "finite, numeric, label among the classes"
 
-    class_weight: Any = None
-    classes_: np.ndarray
+    classes: Any = parameter(
+        described("sequence of labels"),
+        "The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.",
+        default=None,
+    )
+    class_weight: Any = parameter(
+        described("dict"),
+        """Public weights of the labels in ``classes``; a label that is not named weighs 1. A record's gradient is
+        multiplied by the weight of its label over the largest weight, and then clipped. So no bound and no noise
+        changes, and means still divide by the public number of records. "balanced" would read the private class
+        counts and is refused.""",
+        default=None,
+        releases="unless None",
+    )
+    classes_: np.ndarray = fitted()
 
     def _check_targets(self) -> None:
         check_class_weight(self.class_weight, self._declared_classes())
@@ -198,6 +214,15 @@ class LabelModel(TableModel, ClassifierMixin):
         of_label = None if of_class is None else of_class[codes]
         records = self._records(X, target, groups, weights, public, of_label)
         return Problem(records, {**_seen_in(scratch), "classes_": declared}, leaks, loss)
+
+    def _imagined(self, shape: PublicShape) -> Problem:
+        declared = self._declared_classes()
+        if declared is None:
+            declared = np.arange(shape.n_classes or 2)
+        loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
+        shape = replace(shape, n_classes=None if self.classes is None else declared.size)
+        records: Any = NoRecords(shape, self.fit_intercept)
+        return Problem(records, {"classes_": declared}, (), loss)
 
     def _weights_of_loss(self) -> Any:
         """The class weights that multiply gradients."""
@@ -304,6 +329,10 @@ class NumberModel(TableModel, RegressorMixin):
         loss, leaks = self._loss_of(target)
         records = self._records(X, target, groups, weights)
         return Problem(records, _seen_in(scratch), leaks, loss)
+
+    def _imagined(self, shape: PublicShape) -> Problem:
+        records: Any = NoRecords(shape, self.fit_intercept)
+        return Problem(records, {}, (), self._loss_of(np.zeros(1))[0])
 
     def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
         """Return the loss object, and what its choice leaks."""

@@ -2,22 +2,23 @@
 
 import functools
 import math
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._compat import warn_user
+from skdp.base.declare import parameter
 from skdp.base.fit import Solution
-from skdp.exceptions import UtilityWarning
+from skdp.base.kinds import choice, described
+from skdp.base.plan import Advice
+from skdp.fitting.utility import Released, released_warnings
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable
 from skdp.metrics.inversion import QUANTILE, Estimate, NoisyCounts, NoisyTable, unbiased_ratios
 from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
-from skdp.privacy import PrivacySession
+from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = [
     "BalancedAccuracy",
@@ -30,7 +31,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-MUCH_OUTSIDE = 0.3  # part of scores in the outermost bins, where probabilities hardly are; a choice
 MOST_LABELS = 100  # of a balanced accuracy: the strategy for more takes many seconds
 COUNTED = 0.2  # share of mu^2 that releases the number of units, where it is private; a choice
 
@@ -56,12 +56,20 @@ def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
     return found
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+LABELS: Any = parameter(
+    described("sequence of labels"),
+    "The public label set, in the order of the columns.",
+    default=None,
+)
+LABELS_OF_TWO: Any = parameter(
+    described("pair of labels"), "The public labels, that of the score last.", default=(0, 1)
+)
+
+
 class GivenAnswers(EvaluationFit):
     """A statistic of true labels and of what a model said of each row."""
 
-    model: Any = None
-    labels: Any = None
+    labels: Any = LABELS
 
     _record_checks = "none: no value of a label or a score raises"
     _function = ""  # that runs this fit
@@ -79,7 +87,6 @@ class GivenAnswers(EvaluationFit):
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class RightShare(GivenAnswers):
     """The share of rows whose predicted label is the true one."""
 
@@ -133,11 +140,10 @@ def share_of(count: float, noise: float, total: float) -> Estimate:
     return Estimate(min(max(value, 0.0), 1.0), within, beyond)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LossMean(GivenAnswers):
     """The mean of a loss of the true label and the probabilities of a row: log loss or Brier score."""
 
-    loss: str = "log_loss"
+    loss: str = parameter(choice("log_loss", "brier"), "Name of the loss.", default="log_loss")
 
     @property
     def _ledger_name(self) -> str:
@@ -208,7 +214,6 @@ class LossMean(GivenAnswers):
         return Estimate(value, within, beyond)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ConfusionCounts(GivenAnswers):
     """The number of rows of each pair of a true and a predicted label."""
 
@@ -236,7 +241,6 @@ class ConfusionCounts(GivenAnswers):
         return self._solution(problem.records, counts.reshape(k, k), noise)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class BalancedAccuracy(ConfusionCounts):
     """The mean over the labels of the share of right rows."""
 
@@ -321,12 +325,10 @@ def _balanced_strategy(k: int, replaced: bool) -> NDArray[np.int64]:
     return rounded(optimal(workload, replaced=replaced, rounds=100)[0])
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class GivenScores(TwoClassTable):
     """The table (score bin x label) of given scores."""
 
-    model: Any = None
-    labels: Any = (0, 1)
+    labels: Any = LABELS_OF_TWO
 
     _record_checks = "none: no value of a label or a score raises"
 
@@ -341,24 +343,17 @@ class GivenScores(TwoClassTable):
     def _labels(self) -> NDArray[Any]:
         return check_labels(self.labels, two=True)
 
-    def _warn_after(self, solution: Solution) -> None:
-        """Say that most scores are no probabilities, by what was released."""
-        super()._warn_after(solution)
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
         if not isinstance(self.bins, str | Integral):
-            return
+            return ()
         shown = cast("dict[str, Any]", solution.attributes)
         matrix = scaled(self._matrix(shown["mass_"]))
         table = NoisyTable.solved(matrix, shown["answers_"], shown["noise_std_"], shown["total_"])
         outer = np.zeros(matrix.shape[1])
         outer[[0, matrix.shape[1] // 2 - 1, matrix.shape[1] // 2, -1]] = 1.0
-        if table.ratio(outer, np.ones_like(outer)).noise_interval[0] > MUCH_OUTSIDE:
-            warn_user(
-                f"more than {MUCH_OUTSIDE:.0%} of the scores are in the outermost bins, at probabilities of "
-                f"about 0 or 1: "
-                "y_score must be probabilities, or bins= public edges of other scores, for example "
-                "numpy.linspace(-4, 4, 63)",
-                UtilityWarning,
-            )
+        return released_warnings(
+            Released(outside=table.ratio(outer, np.ones_like(outer)).noise_interval[0])
+        )
 
     def _usual_threshold(self, plain: float) -> float:
         return plain

@@ -1,19 +1,21 @@
 """The fits behind scores of numbers: windows of target and residual first, then their moments."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._compat import warn_user
 from skdp.base.cells import as_cells
 from skdp.base.column_search import Present, Window, released_window
-from skdp.base.columns import check_bounds
 from skdp.base.containers import refuse_dates
+from skdp.base.declare import parameter
 from skdp.base.fit import Solution
-from skdp.exceptions import UtilityWarning
+from skdp.base.kinds import choice, described
+from skdp.base.plan import Advice
+from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
+from skdp.fitting.thresholds import passes
+from skdp.fitting.utility import Facts, utility_warnings
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
 from skdp.metrics.moments import Influence, Moments, Sum
@@ -42,7 +44,6 @@ CAUTION = 2.0  # noise standard deviations by which a search takes fewer units t
 TAIL = 0.005  # part of a normal column that lies outside of its window
 FAR = 12.0  # reaches from 0, from which on a search's centres, 1/48 of that apart, are too coarse
 N_BINS = 10  # of mean errors by prediction; a choice
-FEW = 60.0  # units times mu, below which one window in ten is off by a factor above 2; measured
 
 NAMES = ("u", "u2", "v", "v2", "abs")
 SPREADS = ("r2", "v2", "abs")  # in the order of `residual_squares`
@@ -57,27 +58,27 @@ OF_SCORE = {  # what a score alone needs: its sums, and the squares for its samp
 }
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+def _window(name: str, given: object) -> Window | None:
+    ends = check_bounds(given, name=name)
+    if ends is None:
+        return None
+    if any(end.ndim for end in ends):
+        raise ValueError(f"{name} must be None or (low, high), two finite numbers, low < high")
+    return Window.between(*(end.reshape(1) for end in ends))
+
+
 class Residuals(EvaluationFit):
     """What evaluations of numbers share: records of (y, residual, prediction), windows and moments."""
 
-    model: Any = None
-    y_bounds: Any = None
+    y_bounds: Any = parameter(
+        described("tuple of (float, float)", _window), "Public range of the targets.", default=None
+    )
 
     _record_checks = "accepted by the model, with a finite target"
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._given()
-
     def _given(self) -> Window | None:
         """The public window of y."""
-        ends = check_bounds(self.y_bounds, name="y_bounds")
-        if ends is None:
-            return None
-        if any(end.ndim for end in ends):
-            raise ValueError("y_bounds must be None or (low, high), two finite numbers, low < high")
-        return Window.between(*(end.reshape(1) for end in ends))
+        return _window("y_bounds", self.y_bounds)
 
     def _problem(self, y: Array, predictions: Array, groups: Any) -> EvaluationProblem:
         # A prediction that is none counts as the largest error.
@@ -88,29 +89,21 @@ class Residuals(EvaluationFit):
     def _searches_y(self) -> bool:
         return self.y_bounds is None
 
-    def _warn_before(self, session: PrivacySession, problem: EvaluationProblem) -> None:
-        super()._warn_before(session, problem)
+    def _advice(self, session: PrivacySession, problem: EvaluationProblem) -> tuple[Advice, ...]:
         shape = problem.records.shape
         session.require_feasible(4 * N_BINS + 64, 1, 1.0)  # before the searches, not after them
         if session.exact:
-            return
-        if shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta) < FEW:
-            verb = "is" if shape.n_units == 1 else "are"
-            how = "" if self.y_bounds is not None else "y_bounds= as public numbers, "
-            warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few: the released windows of targets and "
-                f"residuals are mostly noise, and scores have wide intervals; give {how}more {shape.unit}s or a "
-                "larger epsilon",
-                UtilityWarning,
-            )
+            return ()
+        mass = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
+        searched = () if self.y_bounds is not None else ("y_bounds",)
+        facts = Facts(type(self).__name__, shape, self.epsilon, mass, "evaluate", searched=searched)
+        return utility_warnings(facts)
 
     def _counted(
         self, session: PrivacySession, records: PrivateRecords
     ) -> tuple[Counted, Present, float]:
-        """The number of units, what a search takes of it, and the share that is left.
-
-        The number is released where it is private: ``n_public`` may be some percent off, and means would be, too.
-        """
+        """The number of units, what a search takes of it, and the share that is left. The number is released
+        where it is private: ``n_public`` may be some percent off, and means would be, too."""
         column = records.restricted([0])
         if self._total(records) is not None:
             return Counted.known(column), Present(), 1.0
@@ -179,7 +172,6 @@ class Residuals(EvaluationFit):
         return found.with_spreads(influence, spreads)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ResidualMoments(Residuals):
     """All scores of a regressor, and its mean error by prediction."""
 
@@ -227,11 +219,10 @@ class ResidualMoments(Residuals):
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class NumberScore(Residuals):
     """One score of predictions that are given: its own sums only."""
 
-    score: str = "r2"
+    score: str = parameter(choice(*OF_SCORE), "Name of the score.", default="r2")
 
     _record_checks = "a finite target and a finite prediction"
 
@@ -285,7 +276,7 @@ def _window_of_targets(
     found = released_window(session, targets, WINDOW_SHARE, tail=TAIL, present=present)
     first = found.center
     far = abs(float(first[0])) > FAR * float(found.reach[0])
-    if not far or targets.n_units * session.mu < FEW:
+    if not far or passes("few units", targets.n_units * session.mu, "evaluate"):
         return found, WINDOW_SHARE
     near = targets.mapped(lambda rows: np.asarray(rows) - first, 1)
     found = released_window(session, near, WINDOW_SHARE, tail=TAIL, present=present)

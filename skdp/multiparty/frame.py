@@ -1,20 +1,24 @@
 """What the multi-party estimators share: owners, units, the range of targets, checks and lines of the report."""
 
 import math
+from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
-from skdp.base import check_number
+from skdp.base.declare import changed, declares, fitted, fixed, parameter
+from skdp.base.kinds import choice, described, real
 from skdp.base.parameters import check_choice
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
+from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.fitting.linear import FEW, LinearFit, Solution
+from skdp.fitting.linear import LinearFit, Solution
+from skdp.fitting.parameters import Auto
+from skdp.fitting.utility import Facts, OwnerFacts
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
@@ -23,29 +27,72 @@ from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
 
-# The noise of predictions over half the width of `y_bounds` above which a regressor warns. Targets that fill their
-# bounds evenly have a standard deviation of .58 of it; people often give bounds several times wider.
-LARGE_PART = 0.02
-LARGE_SCORE = 0.5  # the same for the scores of a classifier: of 1, the odds are e to 1
 LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
+
+
+# Of methods whose noise is Gaussian alone.
+DELTA_OF_GAUSSIAN: Any = changed(
+    text="Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n."
+)
 
 
 class MultipartyFit(LinearFit):
     """The fit of a linear model to the records of several owners; a subclass gives `solve`."""
 
-    alpha: float
-    row_norm: float | str
-    weighting: str
-    noise: str
-    engine: Any
+    delta = changed(
+        text="""Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure
+        differential privacy. `privacy_` then reports the sampler's error as a delta below 1e-20."""
+    )
+    alpha: float = parameter(
+        real(low=0, strict=True, high=1e50),
+        """Weight of the l2 penalty, > 0, where rows are measured in units of ``row_norm``: coefficients cost
+        ``alpha / 2 * row_norm^2 * ||coef||^2``.""",
+        default=1e-3,
+    )
+    row_norm: Auto = parameter(
+        real(low=1e-20, high=1e20, word="auto"),
+        """Public length in which rows are measured. Longer rows are scaled to it, in the fit only. "auto" is
+        ``sqrt(n_features)``, the usual length of a standardized row. Give 1 for rows in the unit ball.""",
+        default="auto",
+    )
+    weighting: Literal["owner", "record"] = parameter(
+        choice(*WEIGHTINGS),
+        """"owner" gives every owner the same weight, as published; the noise is that of ``m`` owners of the
+        smallest one's size. "record" gives every record (or group) the same weight; the noise is that of their
+        number.""",
+        default="owner",
+    )
+    noise: Literal["gaussian", "laplace"] = parameter(
+        choice(*NOISES),
+        """Laplace noise is calibrated to the l1 norm, so it is about ``sqrt(n_parameters)`` times larger. It is
+        pure with ``delta=0``. With delta > 0 it pays by the budget's mu. Where servers make it
+        (``engine="mpyc"``, ``skdp party``), one server that does not follow the protocol can remove it, and
+        nobody notices.""",
+        default="gaussian",
+    )
+    engine: Any = parameter(
+        described('{"plain", "mpyc"} or engine'),
+        """Who adds the owners' statistics and draws the noise. "plain" does both in this process, which
+        everybody must then trust: a simulation for research. "mpyc" starts three servers on this machine that
+        compute on shares.""",
+        default="plain",
+    )
+    adjacency = changed(
+        kind=choice("replace-one", "zero-out"),
+        text="""What one record (or group, or owner) may do between neighbouring data sets. With "replace-one"
+        it takes other values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum.""",
+    )
+    unit: Literal["record", "group", "owner"] = changed(  # type: ignore[assignment]  # one word more
+        default="record",
+        kind=choice(*UNITS),
+        text="""Whose change the claim protects: one row, all rows of one of ``groups`` at one owner, or all
+        rows of an owner. The rows of a group, or of an owner that is the unit, share the weight of one record.""",
+    )
+    n_public: int | None = fixed(default=None)  # the number of every owner's units is public
+    row_norm_: float = fitted()
 
     _pooled = False  # whether the method can use one statistic of all records
     _reach = 1.0  # units of y in which the targets of the fit are measured
-
-    @property
-    def _cures(self) -> str:
-        """What makes the noise of predictions smaller."""
-        return f"more {self.unit}s, fewer features or a larger epsilon"
 
     def _prediction_noise(self, session: PrivacySession, problem: Problem) -> float:
         """Standard deviation that the noise gives to predictions, from public numbers; 0 where it is not known."""
@@ -106,7 +153,7 @@ class MultipartyFit(LinearFit):
         return self.noise == "laplace"
 
     def _check_before_data(self, groups: object) -> None:
-        check_choice("unit", self.unit, UNITS)
+        check_choice("unit", self.unit, UNITS)  # before `_session_unit` translates it
         if self.adjacency == "add-remove":
             raise UnsupportedAccounting(
                 "adjacency='add-remove' makes the owners' sizes private, but they divide the sums and stand in "
@@ -119,15 +166,11 @@ class MultipartyFit(LinearFit):
         super()._check_before_data(groups)
 
     def _check_parameters(self) -> None:
-        check_choice("noise", self.noise, NOISES)
-        check_choice("weighting", self.weighting, WEIGHTINGS)
         if self.unit == "owner" and self.weighting == "record":
             raise ValueError(
                 "weighting='record' divides by the owners' sizes, which are private with unit='owner': use "
                 "weighting='owner'"
             )
-        check_number("alpha", self.alpha, Real, low=0, strict=True, high=1e50)
-        check_number("row_norm", self.row_norm, Real, low=1e-20, high=1e20, word="auto")
         check_engine(self.engine, self.noise, self.delta)
         super()._check_parameters()
 
@@ -142,60 +185,21 @@ class MultipartyFit(LinearFit):
 
     # ---------------------------------------------------------------- warnings and report
 
-    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
-        super()._warn_before(session, problem)
-        if not session.exact:
-            self._warn_unequal(problem)
-            self._warn_noise(session, problem)
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        facts = super()._utility(session, problem)
+        return replace(facts, owners=self._owner_facts(session, problem))
 
-    def _warn_few(self, mass: float, problem: Problem) -> bool:
-        mass *= self._part(problem)
-        if mass >= FEW:
-            return False
-        n_units = problem.records.shape.n_units
-        what = f"{n_units} {self.unit}s" if n_units > 1 else f"1 {self.unit}"
-        warn_user(
-            f"{what} at epsilon={self.epsilon:g} are few: the sums that are opened are mostly noise; "
-            f"use more {self.unit}s or a larger epsilon",
-            UtilityWarning,
+    def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
+        owners: Any = problem.records
+        return OwnerFacts(
+            unit=self.unit,
+            part=1.0 if session.exact else self._part(problem),
+            smallest=min(owners.sizes),
+            weights_owners=declares(self, "weighting"),
+            noise=0.0 if session.exact else self._prediction_noise(session, problem),
+            reach=self._reach,
+            alpha=self.alpha,
         )
-        return True
-
-    def _warn_unequal(self, problem: Problem) -> None:
-        """Warn where a small owner makes the noise large."""
-        part = self._part(problem)
-        if part < 1 / 3 and "weighting" in self.get_params(deep=False):
-            owners: Any = problem.records
-            warn_user(
-                f"the smallest owner has {min(owners.sizes)} of {owners.shape.n_units} {self.unit}s. With "
-                "weighting='owner' all noise is as large as if every owner were so small: "
-                f"{1 / part:.3g} times that of weighting='record'",
-                UtilityWarning,
-            )
-
-    def _warn_noise(self, session: PrivacySession, problem: Problem) -> None:
-        """Warn if noise is a large part of the predictions; public numbers."""
-        noise = self._prediction_noise(session, problem)
-        if is_classifier(self):
-            if noise > LARGE_SCORE:
-                warn_user(
-                    f"the noise moves the scores by about {noise:.2g}: labels and probabilities are of little "
-                    f"use. Use {self._cures}",
-                    UtilityWarning,
-                )
-        elif noise > LARGE_PART * self._reach:
-            warn_user(
-                f"the noise moves the predictions by about {noise:.2g}, in units of y. Unless the targets vary "
-                "by much more than that, the model is worse than their mean. Give narrower y_bounds, or use "
-                f"{self._cures}",
-                UtilityWarning,
-            )
-
-    def _warn_many(self, mass: float, problem: Problem) -> None:
-        super()._warn_many(mass * self._part(problem), problem)
-
-    def _warn_probabilities(self, mass: float, problem: Problem) -> None:
-        super()._warn_probabilities(mass * self._part(problem), problem)
 
     def _part(self, problem: Problem) -> float:
         """The number of units that the noise is as small as for, over their real number."""
@@ -244,14 +248,18 @@ class MultipartyFit(LinearFit):
 
 
 class _OfOwners:
-    """Records of several owners in place of those of one; comes before the models of one owner."""
+    """Records of several owners in place of those of one, and predictions for rows longer than those of the fit.
+
+    It comes before the models of one owner.
+    """
 
     epsilon: float
-    unit: str
-    weighting: str
-    row_norm: float | str
+    unit: Any
+    weighting: Any
+    row_norm: Any
     fit_intercept: bool
     engine: Any
+    row_norm_: float
     _pooled: bool
 
     def _records(
@@ -293,12 +301,6 @@ class _OfOwners:
         if math.isinf(self.epsilon):
             raise ValueError("epsilon=inf adds nothing of the owners in other processes")
 
-
-class _OfRows:
-    """Predictions for rows that may be longer than those of the fit."""
-
-    row_norm_: float
-
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
         owners: Any = problem.records
         return {**super()._fitted(problem, solution), "row_norm_": owners.row_norm}  # type: ignore[misc]
@@ -317,8 +319,10 @@ class _OfRows:
         return X
 
 
-class MultipartyClassifier(_OfOwners, _OfRows, GLMClassifier, MultipartyFit):
+class MultipartyClassifier(_OfOwners, GLMClassifier, MultipartyFit):
     """Logistic and softmax regression of several owners."""
+
+    class_weight: Any = fixed(default=None)
 
     def _check_own_process(self) -> None:
         super()._check_own_process()
@@ -326,29 +330,38 @@ class MultipartyClassifier(_OfOwners, _OfRows, GLMClassifier, MultipartyFit):
             raise ValueError("declare classes=: labels of one owner say nothing of the others'")
 
 
-class MultipartyRegressor(BoundedPredictions, _OfOwners, _OfRows, GLMRegressor, MultipartyFit):
+def _check_y_bounds(name: str, given: Any) -> None:
+    if given is None:
+        return
+    found = np.asarray(given, dtype=object)
+    if found.shape != (2,) or not all(isinstance(bound, Real) for bound in found):
+        raise TypeError(f"{name} must be two numbers (low, high), public ones")
+    low, high = map(float, given)
+    if not -1e50 <= low < high <= 1e50:
+        raise ValueError(
+            f"{name} must be (low, high) with low < high, both between -1e50 and 1e50, got {given!r}"
+        )
+    if not 0.5 * high - 0.5 * low >= 2.0**-40 * max(abs(low), abs(high)):
+        raise ValueError(f"{name} are too close to each other for float64, got {given!r}")
+
+
+class MultipartyRegressor(BoundedPredictions, _OfOwners, GLMRegressor, MultipartyFit):
     """Linear regression of several owners with targets in a public range."""
 
-    y_bounds: tuple[float, float] | None
-    huber_threshold: float
-    loss: str
+    alpha = changed(more="It penalises coefficients for targets in [-1, 1].")
+    loss: Literal["squared", "huber"] = parameter(
+        choice("squared", "huber"),
+        "Huber's loss is linear beyond ``huber_threshold``.",
+        default="squared",
+    )
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    y_bounds: tuple[float, float] | None = parameter(
+        described("tuple of (float, float)", _check_y_bounds),
+        "Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.",
+        default=None,
+    )
 
     _record_checks = "finite, numeric; targets were clipped to y_bounds"
-
-    def _check_targets(self) -> None:
-        super()._check_targets()
-        found = np.asarray(self._bounds, dtype=object)
-        if found.shape != (2,) or not all(isinstance(bound, Real) for bound in found):
-            raise TypeError("y_bounds must be two numbers (low, high), public ones")
-        low, high = map(float, self._bounds)
-        if not -1e50 <= low < high <= 1e50:
-            raise ValueError(
-                f"y_bounds must be (low, high) with low < high, both between -1e50 and 1e50, got {self.y_bounds!r}"
-            )
-        if not 0.5 * high - 0.5 * low >= 2.0**-40 * max(abs(low), abs(high)):
-            raise ValueError(
-                f"y_bounds are too close to each other for float64, got {self.y_bounds!r}"
-            )
 
     @property
     def _bounds(self) -> tuple[float, float]:
@@ -358,21 +371,10 @@ class MultipartyRegressor(BoundedPredictions, _OfOwners, _OfRows, GLMRegressor, 
         low, high = map(float, self._bounds)
         return low, high
 
-    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
-        super()._warn_before(session, problem)
-        if self.y_bounds is None:
-            warn_user(
-                "y_bounds was not given: targets are clipped to [-1, 1]; give the public range of the targets",
-                UtilityWarning,
-            )
-        if self.loss == "huber" and self.huber_threshold < self.alpha * self._reach:
-            # The penalty holds ||theta|| to that, whatever the records are.
-            warn_user(
-                f"with huber_threshold={self.huber_threshold:g} and alpha={self.alpha:g} predictions stay within "
-                f"about {self.huber_threshold / self.alpha:.2g} of the middle of y_bounds: give a larger "
-                "huber_threshold, in units of y, or a smaller alpha",
-                UtilityWarning,
-            )
+    def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
+        facts = super()._owner_facts(session, problem)
+        huber = float(self.huber_threshold) if self.loss == "huber" else None
+        return replace(facts, default_range=self.y_bounds is None, huber_threshold=huber)
 
     @property
     def _center(self) -> float:

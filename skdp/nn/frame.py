@@ -13,34 +13,45 @@ from numpy.typing import NDArray
 
 from skdp._compat import warn_user
 from skdp.base import check_choice, check_number
-from skdp.base.columns import check_bounds
 from skdp.base.fit import PrivateFit, Solution
-from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
+from skdp.base.plan import Advice
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.checks import check_callback
+from skdp.fitting.clipped_mean import ClippedMean, Clipping
+from skdp.fitting.columns import check_bounds
+from skdp.fitting.loop import descend
+from skdp.fitting.optimizers import NET_SCHEDULES, SOLVERS, Rule, SinglePrecision
+from skdp.fitting.progress import Progress
+from skdp.fitting.recursive import RecursiveMean
 from skdp.fitting.scales import grown_share
+from skdp.fitting.selection import SelectedMean
+from skdp.fitting.sizes import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
+from skdp.fitting.sparsification import SparsifiedMean
 from skdp.fitting.targets import Problem
 from skdp.fitting.task import given
-from skdp.nn.checks import check_clipping, check_validation, public_data
-from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
+from skdp.fitting.utility import Facts, NetFacts, utility_warnings
+from skdp.nn.checks import (
+    check_clipping,
+    check_recursive,
+    check_select,
+    check_table,
+    check_validation,
+    public_data,
+)
 from skdp.nn.inputs import as_rows, public_inputs, released_inputs
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.scaled_tanh import ScaledTanh
 from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
-from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
-from skdp.nn.progress import Progress
-from skdp.nn.recursive import RecursiveMean, check_recursive
-from skdp.nn.selection import SelectedMean, check_select, check_table
-from skdp.nn.sparsification import SparsifiedMean
 from skdp.nn.task import (
     NetTask,
     Targets,
     has_other_layers,
     require_places,
     start_of,
+    tokens_of,
     usual_clipping,
 )
-from skdp.nn.training import ClippedMean, Clipping, train
 from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 
 __all__ = ["CLIPPING", "NetFit"]
@@ -49,8 +60,6 @@ SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one", "projections")
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
-# Signal below which a fit warns; a choice, not tuned.
-FEW = 6.0
 
 
 class NetFit(PrivateFit[Problem]):
@@ -86,7 +95,6 @@ class NetFit(PrivateFit[Problem]):
 
     _walk = WALK
     fit_intercept = False  # of the reading of tables: a net has its own
-    _poor_score = True  # on the few hundred rows of scikit-learn's checks
     _free = PrivateFit._free | {"validation"}
 
     # ---------------------------------------------------------------- what a subclass gives
@@ -159,7 +167,7 @@ class NetFit(PrivateFit[Problem]):
         check_number("smoothing", self.smoothing, Real, low=0, high=1e100)
         check_number("average", self.average, Real, low=0, high=1e6, none=True)
         check_choice("solver", self.solver, SOLVERS)
-        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("schedule", self.schedule, NET_SCHEDULES)
         check_choice("clipping", self.clipping, CLIPPING)
         check_choice("sampling", self.sampling, tuple(SAMPLING))
         check_clipping(self)
@@ -192,42 +200,24 @@ class NetFit(PrivateFit[Problem]):
             sizes.append(self.recursive.initial_batch_size)
         return any(isinstance(size, str) or size < n_units for size in sizes)
 
-    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
-        super()._warn_before(session, problem)
-        if (
-            self.parameters_init is not None
-            and self.input_range is None
-            and self._standardizes(problem)
-        ):
-            warn_user(
-                "parameters_init was trained on inputs of one scale, and this fit releases another: give both "
-                "fits one public input_range=",
-                UtilityWarning,
-            )
-        if self.recursive is not None and self.solver == "sgd" and self.momentum > 0:
-            warn_user(
-                f"recursive has a momentum of its own, and momentum={self.momentum:g} on top of it does harm: "
-                "give momentum=0",
-                UtilityWarning,
-            )
-        shape = problem.records.shape
-        network = self._built(problem)
+    def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
+        return utility_warnings(self._utility(session, problem))
+
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        """The public numbers that tell whether the fit may be of little use."""
+        shape, network = problem.records.shape, self._built(problem)
         check_table(self.select, network.sequential)
         size, last = network.n_trainable, network.sequential.layers[-1]
-        if isinstance(last, ACTIVATIONS):
-            warn_user(
-                f"the net ends with {last!r}, which bounds its outputs or their signs: end it with the Dense "
-                "layer before it",
-                UtilityWarning,
-            )
-        if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:
-            verb = "is" if shape.n_units == 1 else "are"
-            warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for a net of {size} parameters: most "
-                f"of what it learns may be noise; use a smaller net, more {shape.unit}s, a larger epsilon or a "
-                "linear model",
-                UtilityWarning,
-            )
+        released = self.input_range is None and self._standardizes(problem)
+        second = self.recursive is not None and self.solver == "sgd"
+        net = NetFacts(
+            n_parameters=size,
+            signal=signal(self.epsilon, self.delta, shape.n_units, size),
+            other_inputs=self.parameters_init is not None and released,
+            second_momentum=self.momentum if second else 0.0,
+            bounded_by=repr(last) if isinstance(last, ACTIVATIONS) else "",
+        )
+        return Facts(type(self).__name__, shape, self.epsilon, method="nets", net=net)
 
     # ---------------------------------------------------------------- the fit
 
@@ -287,7 +277,7 @@ class NetFit(PrivateFit[Problem]):
             shares["recalibration"] = last.share
         size, share = network.n_trainable, 1.0 - math.fsum(shares.values())
         plans = self._plan(session, shape, clipping, size, share)
-        self._method(clipping).warn_before(plans, network, self.adjacency)
+        self._method(clipping).warn_before(plans, self.adjacency, size, tokens_of(network))
         # Ready layers treat each row by itself, but a BLAS may round it by its place. One by one, rows stay at
         # their places in what else is computed of them, if their number is public.
         places_stay = clipping.method == "one-by-one" and shape.n_records is not None
@@ -313,15 +303,14 @@ class NetFit(PrivateFit[Problem]):
 
     def _trained(
         self, session: PrivacySession, problem: Problem, task: NetTask, plans: Sequence[BatchPlan],
-        clipping: Clipping, shares: Mapping[str, float], last: Any, monitor: Progress,
+        clipping: Clipping, shares: Mapping[str, float], last: Any, monitor: Progress | None,
     ) -> Solution:  # fmt: skip
         """Take the steps, and the last releases."""
         method, rate, n_iter = self._method(clipping), self._rate(plans, clipping), releases(plans)
-        gradient = method.begin(session, problem.records, task, *plans)
-        theta = train(
-            gradient, task.trained(task.start), n_iter, self._rule(), rate,
-            tensors=task.tensors, monitor=monitor,
-        )  # fmt: skip
+        gradient = method.begin(session, problem.records, task.gradients(clipping), *plans)
+        start = task.trained(task.start)
+        steps = SinglePrecision(start, self._rule(), rate, n_iter, task.tensors)
+        theta = descend(gradient, steps, steps.here, n_iter, monitor).theta
         parameters = task.whole(theta)
         attributes = {
             "parameters_": parameters,
@@ -474,14 +463,8 @@ class NetFit(PrivateFit[Problem]):
         plans: Sequence[BatchPlan],
         score: Callable[[NDArray[np.float64]], float] | None,
     ) -> Progress:
-        return Progress(
-            type(self).__name__,
-            releases(plans),
-            session.epsilon,
-            self.verbose,
-            self.callback,
-            score,
-        )
+        name = type(self).__name__
+        return Progress(name, releases(plans), session, self.verbose, self.callback, score=score)
 
 
 def releases(plans: Sequence[BatchPlan]) -> int:

@@ -6,12 +6,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from skdp._compat import warn_user
 from skdp.base.column_search import Present, Window, least_tails, released_window
-from skdp.base.columns import ColumnProblem, check_bounds, per_column
+from skdp.base.declare import changed, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import described
+from skdp.base.plan import Advice
 from skdp.base.tables import encode_groups, validate_table
-from skdp.exceptions import UtilityWarning
+from skdp.fitting.columns import ColumnProblem, check_bounds, per_column
+from skdp.fitting.utility import Released, released_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, quantiles_in
 from skdp.statistics.frames import Columns, category_codes, check_categories, labels_of
@@ -25,8 +27,7 @@ LEVELS = np.array([0.25, 0.5, 0.75])
 OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
 COUNTS, WINDOWS, INSIDE, MEANS, QUARTILES = 0.05, 0.33, 0.05, 0.28, 0.29
 WHOLE_REACH = 1.0  # least half length of a released window of whole numbers: 0 and 1 are in it
-# A released window that leaves out more than this part of the values, beyond the noise, is warned of; a choice.
-MUCH_CLIPPED, SURE = 0.01, 3.0
+SURE = 3.0  # noise standard deviations from which a released number of values is taken for one
 GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much
 
 
@@ -40,37 +41,43 @@ class FrameProblem(ColumnProblem):
     joint: Mapping[Any, tuple[int, ...]]  # of each column of codes: the sizes of its table
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+def _labels_by_column(name: str, given: Any) -> dict[Any, tuple[Any, ...]]:
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"{name} must be a dict of lists, by column, got {type(given).__name__}")
+    return {
+        column: check_categories(f"{name}[{column!r}]", labels)
+        for column, labels in (given or {}).items()
+    }
+
+
+def _check_bounds_by_column(name: str, given: Any) -> None:
+    if not isinstance(given, Mapping):
+        check_bounds(given, name=name)
+        return
+    for column, pair in given.items():
+        ends = check_bounds(pair, name=f"{name}[{column!r}]")
+        if ends is not None and any(end.ndim for end in ends):
+            raise ValueError(f"{name}[{column!r}] must be None or two numbers (low, high)")
+
+
 class Describe(Statistic):
     """Numbers of values, means, deviations and quartiles of numbers, counts of categories; also by group."""
 
-    categories: Any = None
-    by: Any = None
-    skipna: bool = True
-
-    def _check_parameters(self) -> None:
-        given = self.categories
-        if given is not None and not isinstance(given, Mapping):
-            raise TypeError(
-                f"categories must be a dict of lists, by column, got {type(given).__name__}"
-            )
-        self._declared()
-        super()._check_parameters()
-
-    def _check_bounds(self) -> None:
-        if not isinstance(self.bounds, Mapping):
-            super()._check_bounds()
-            return
-        for name, pair in self.bounds.items():
-            ends = check_bounds(pair, name=f"bounds[{name!r}]")
-            if ends is not None and any(end.ndim for end in ends):
-                raise ValueError(f"bounds[{name!r}] must be None or two numbers (low, high)")
+    categories: Any = parameter(
+        described("dict", _labels_by_column),
+        "Public labels, by column.",
+        default=None,
+    )
+    by: Any = parameter(
+        described("column name"),
+        "Column of ``categories`` whose labels are the groups.",
+        default=None,
+    )
+    bounds = changed(kind=described("dict or tuple of (low, high)", _check_bounds_by_column))
+    skipna: bool = changed(default=True)
 
     def _declared(self) -> dict[Any, tuple[Any, ...]]:
-        return {
-            name: check_categories(f"categories[{name!r}]", labels)
-            for name, labels in (self.categories or {}).items()
-        }
+        return _labels_by_column("categories", self.categories)
 
     def read(self, X: object, y: object = None, groups: object = None) -> FrameProblem:
         """Sort the columns, check that the numbers are finite or NaN, and look the others up."""
@@ -223,25 +230,15 @@ class Describe(Statistic):
             )  # fmt: skip
         return made
 
-    def _warn_after(self, solution: Solution) -> None:
-        """Say of which columns a released window leaves out much, by released numbers."""
-        super()._warn_after(solution)
-        attributes = solution.attributes
-        if "clipped_" not in attributes:
-            return
-        clipped = cast("Counted", attributes["clipped_"])
-        columns = cast("Columns", attributes["columns_"])
-        much = np.nan_to_num(clipped.value) > MUCH_CLIPPED + SURE * np.nan_to_num(clipped.noise_std)
-        names = [name for name, is_much in zip(columns.numbers, much) if is_much]
-        if names:
-            said = ", ".join(f"{name!r}" for name in names[:5]) + (", ..." if names[5:] else "")
-            warn_user(
-                f"the released windows of {said} leave out more than {MUCH_CLIPPED:.0%} of the values (see "
-                f"the column "
-                "'clipped'), so mean and std miss rare values: give their bounds= as public numbers, or list "
-                "the values of columns that have few of them in categories=",
-                UtilityWarning,
-            )
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+        if "clipped_" not in solution.attributes:
+            return ()
+        clipped = cast("Counted", solution.attributes["clipped_"])
+        columns = cast("Columns", solution.attributes["columns_"])
+        parts, noise = (
+            np.nan_to_num(found).tolist() for found in (clipped.value, clipped.noise_std)
+        )
+        return released_warnings(Released(clipped=tuple(zip(columns.numbers, parts, noise))))
 
     @property
     def _n_is_private(self) -> bool:
@@ -317,28 +314,26 @@ def _joint(codes: Mapping[Any, Any], name: Any, by: Any, sizes: tuple[int, ...])
     return codes[name] if len(sizes) == 1 else codes[name] * sizes[1] + codes[by]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+def _label_pair(name: str, given: Any) -> list[tuple[Any, ...]]:
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__") or len(given) != 2:
+        raise TypeError(f"{name} must be two sequences of public labels: of a, and of b")
+    return [check_categories(f"{name}[{i}]", labels) for i, labels in enumerate(given)]
+
+
 class Crosstab(Statistic):
     """Counts of pairs of categories of two columns."""
 
-    categories: Any = None
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._pair()
+    categories: Any = parameter(
+        described("pair of sequences", _label_pair),
+        "Public labels of both columns.",
+        default=None,
+    )
 
     def _searches(self) -> bool:
         return False
 
     def _pair(self) -> list[tuple[Any, ...]]:
-        given = self.categories
-        if (
-            isinstance(given, str | bytes | Mapping)
-            or not hasattr(given, "__len__")
-            or len(given) != 2
-        ):
-            raise TypeError("categories must be two sequences of public labels: of a, and of b")
-        return [check_categories(f"categories[{i}]", labels) for i, labels in enumerate(given)]
+        return _label_pair("categories", self.categories)
 
     def read(self, X: object, y: object = None, groups: object = None) -> ColumnProblem:
         """Look up the cells of both columns."""

@@ -13,20 +13,29 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice, check_flag, check_number
 from skdp.base.fit import PrivateFit, Problem, Solution
+from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.checks import check_callback
-from skdp.nn.choices import CLIP_NORM, chosen_run, signal
-from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule, rate_factor
-from skdp.nn.progress import Progress
-from skdp.nn.selection import (
+from skdp.fitting.clipped_mean import ClippedMean, Clipping
+from skdp.fitting.loop import descend
+from skdp.fitting.optimizers import (
+    NET_SCHEDULES,
+    SOLVERS,
+    FewEntries,
+    Rule,
+    SinglePrecision,
+    rate_factor,
+)
+from skdp.fitting.progress import Progress
+from skdp.fitting.selection import (
     AdaFEST,
     SelectedMean,
     SparseSelection,
-    selected_by,
     warn_of_choice,
     warn_of_counts,
 )
-from skdp.nn.training import ClippedMean, Clipping, FewEntries, train
+from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
+from skdp.fitting.utility import Facts, WordFacts, utility_warnings
 from skdp.privacy import (
     BatchPlan,
     Negatives,
@@ -35,7 +44,7 @@ from skdp.privacy import (
     PublicShape,
     factor,
 )
-from skdp.text.counted_words import chosen_words
+from skdp.text.counted_words import touched_words
 from skdp.text.export import save_word2vec
 from skdp.text.sentences import (
     MOST_WORDS,
@@ -55,9 +64,6 @@ POWER = 0.75  # of counts, by which negatives are drawn (Mikolov et al. 2013)
 # the noise allows it.
 WALK, STEP, LEAST_STEP = 0.1, 0.2, 10.0
 ADAM_STEP = 0.01
-# Signal below which a fit warns. Made-up texts of 4 topics of 100 words, 2 tables of 4 or 16 columns: at 4 to 15 a
-# word's nearest neighbours were of its topic with .26 to .49 (chance .25), at 44 with 16 columns with .89 to .94.
-FEW = 20.0
 HARDLY = 2.0  # standard deviations of the noise that a fit does not rely on to release a word
 KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
 
@@ -271,7 +277,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         if self.momentum >= 1:
             raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
         check_choice("solver", self.solver, SOLVERS)
-        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("schedule", self.schedule, NET_SCHEDULES)
         check_flag("tied", self.tied)
         check_callback(self.callback)
         self._check_vocabulary()
@@ -380,29 +386,20 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         read = Sentences.read(X, groups, int(self.window), self.n_public, known)
         return SentenceProblem(read, {}, ())
 
-    def _warn_before(self, session: PrivacySession, problem: SentenceProblem) -> None:
-        super()._warn_before(session, problem)
-        known, shape = self._known(), problem.records.shape
+    def _advice(self, session: PrivacySession, problem: SentenceProblem) -> tuple[Advice, ...]:
+        known = self._known()
         if known is not None:
-            self._warn_of_size(shape, len(known))
-        else:  # a window has two words or more; this is before anything is spent
-            self._warn_of_size(shape, 2, "even ")
+            return self._advice_on_words(problem.records.shape, len(known))
+        return self._advice_on_words(problem.records.shape, 2, least=True)  # of a window
 
-    def _is_large(self, shape: PublicShape, n_words: int) -> bool:
+    def _advice_on_words(
+        self, shape: PublicShape, n_words: int, *, least: bool = False
+    ) -> tuple[Advice, ...]:
+        """Warnings of a table of so many words, a public number or a released one."""
         size = self._n_rows(n_words) * int(self.vector_size)
-        return signal(self.epsilon, self.delta, shape.n_units, size) < FEW
-
-    def _warn_of_size(self, shape: PublicShape, n_words: int, even: str = "") -> None:
-        """Warn where the table is large for the number of units: public numbers, or released ones."""
-        if self._is_large(shape, n_words):
-            units = shape.counted().replace("record", "window")
-            size = self._n_rows(n_words) * int(self.vector_size)
-            words = f"{n_words} word" if n_words == 1 else f"{n_words} words"
-            warn_user(
-                f"{units} at epsilon={self.epsilon:g} are few for {even}a table of {words} and {size} numbers: "
-                "most of what it learns may be noise; use fewer words, a smaller vector_size or a larger epsilon",
-                UtilityWarning,
-            )
+        seen = signal(self.epsilon, self.delta, shape.n_units, size)
+        words = WordFacts(n_words, size, seen, least)
+        return utility_warnings(Facts(type(self).__name__, shape, self.epsilon, words=words))
 
     def _warn_of_select(self, plan: BatchPlan, size: int) -> None:
         """Warn where noise decides what a step changes, by public numbers."""
@@ -447,8 +444,9 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
             self._warn_of_threshold(threshold, n_units)
             session.require_feasible_batches(size, (plan,), scans=self._method().scans)
             known, counts = self._kept(*session.release_vocabulary(data.words(), words))
-            if not self._is_large(data.shape, 2):  # which was warned of before
-                self._warn_of_size(data.shape, len(known))
+            if not self._advice_on_words(data.shape, 2):  # which `fit` has given before
+                for text, category in self._advice_on_words(data.shape, len(known)):
+                    warn_user(text, category)
         else:
             session.require_feasible_batches(size, (plan,), scans=self._method().scans)
         return self._trained(session, data.records(known), plan, known, counts)
@@ -490,21 +488,24 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         negatives, clip = self._negatives(n_words, counts), self._clip_norm()
         rule = Rule(self.solver, float(self.momentum), self.schedule)
         rate = self._rate(plan, clip, rule, n_words)
-        chosen, places = self._chosen(session, records, plan, n_words), self._counts_words()
+        counts_words = isinstance(self.select, AdaFEST)
+        touched = touched_words(n_words, dim, bool(self.tied)) if counts_words else None
+        release = self._method().release(session, records, plan, touched)
 
-        def gradient(t: int, theta: NDArray[np.float32]) -> NDArray[np.float64] | FewEntries:
-            batch = session.draw(plan, records, places=places)
+        def gradient(
+            theta: NDArray[np.float32], t: int
+        ) -> tuple[NDArray[np.float64] | FewEntries, float]:
+            batch = session.draw(plan, records, places=counts_words)
             total = records.cbow_gradient(
                 theta.reshape(-1, dim), clip, negatives=negatives,
                 key=(seeds[4] + t * KEYS) % 2**64, batch=batch,
             )  # fmt: skip
-            mean = total * (1.0 / plan.batch_size)
-            if chosen is None:
-                return session.gaussian(mean, plan).ravel()
-            return FewEntries(*chosen(mean, batch))
+            found = release(total * (1.0 / plan.batch_size), batch)
+            return found if isinstance(found, FewEntries) else found.ravel(), 0.0
 
+        steps = SinglePrecision(start.ravel(), rule, rate, plan.releases)
         with self._progress(session, plan) as monitor:
-            theta = train(gradient, start.ravel(), plan.releases, rule, rate, monitor=monitor)
+            theta = descend(gradient, steps, steps.here, plan.releases, monitor).theta
         table = theta.reshape(-1, dim).astype(np.float32)
         vectors, outputs = table[:n_words], table[-n_words:]
         attributes = {
@@ -524,17 +525,6 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         clipping = Clipping(self._clip_norm())
         return ClippedMean(clipping) if self.select is None else SelectedMean(clipping, self.select)
 
-    def _counts_words(self) -> bool:
-        return isinstance(self.select, AdaFEST)
-
-    def _chosen(
-        self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, n_words: int
-    ) -> Any:
-        """A function of a mean and its batch that releases the chosen positions and their values."""
-        if isinstance(self.select, AdaFEST):
-            return chosen_words(self.select, session, records, plan, n_words)
-        return None if self.select is None else selected_by(self.select, session, plan)
-
     def _clip_norm(self) -> float:
         return CLIP_NORM if isinstance(self.clip_norm, str) else float(self.clip_norm)
 
@@ -553,9 +543,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         return (1 - rule.momentum) * rate
 
     def _progress(self, session: PrivacySession, plan: BatchPlan) -> Progress:
-        return Progress(
-            type(self).__name__, plan.releases, session.epsilon, self.verbose, self.callback, None
-        )
+        return Progress(type(self).__name__, plan.releases, session, self.verbose, self.callback)
 
     # ---------------------------------------------------------------- the report
 

@@ -1,20 +1,21 @@
 """The estimators of stochastic gradient descent, plain and smoothed; the algorithm is in `solver`."""
 
-import math
-from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 from skdp._docs import document
-from skdp.base import check_choice, check_number
+from skdp.base.declare import changed, fitted, fixed, parameter
+from skdp.base.kinds import choice, real
+from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.optimizers import SOLVERS, Rule
+from skdp.fitting.parameters import Adaptive
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
     SCHEDULES,
-    SOLVERS,
     Settings,
     plan_steps,
     stochastic_descent,
@@ -33,11 +34,54 @@ __all__ = [
 class StochasticDescentFit(StochasticFit):
     """A fit by `stochastic_descent`; without a parameter ``smoothing`` nothing is smoothed."""
 
-    smoothing = 0.0
-    schedule: str
-    momentum: float
-    solver: str
-    average: Any
+    batch_size = changed(
+        more="""
+        "auto" takes all, which is most accurate for the same budget. From 2 10^8 records times coefficients on,
+        it takes Poisson batches of a sixteenth or more, where X is dense and the fit has no accountant. Whoever
+        gives smaller batches should raise ``max_iter``: n / batch_size steps read the data once."""
+    )
+    max_iter = changed(
+        more="""
+        "auto" is 100, also with small batches, and 600 where ``batch_size="auto"`` takes batches. It counts
+        steps, not epochs."""
+    )
+    learning_rate = changed(
+        kind=real(
+            low=0,
+            strict=True,
+            word="auto",
+            finite=True,
+            hint=" (the course of the step sizes is schedule=)",
+        ),
+        more="""
+        The steps of "auto" are as long as the noise and the curvature allow, and need no tuning (user guide).""",
+    )
+    schedule: Literal["constant", "inverse", "inverse-sqrt"] = parameter(
+        choice(*SCHEDULES),
+        "Step t = 1, 2, ... is ``learning_rate`` times 1, 1/t (as published) or 1/sqrt(t).",
+        default="constant",
+    )
+    momentum: float = parameter(
+        real(low=0),
+        """In [0, 1): ``v <- momentum * v + u``, and a step subtracts v. 0 is the published method. Adam uses it
+        as the decay of its first moment.""",
+        default=0.9,
+    )
+    solver: Literal["sgd", "adam"] = parameter(
+        choice(*SOLVERS),
+        '"adam" divides each coordinate by the root of its second moment, with decay 0.999.',
+        default="sgd",
+    )
+    average: float | Literal["auto"] | None = parameter(
+        real(low=0, word="auto", none=True, finite=True),
+        """A number averages the iterates with weights ``t ** average``. None takes the last iterate. "auto" is 6
+        with ``learning_rate="auto"``, and None otherwise.""",
+        default="auto",
+    )
+    clip_norm: Adaptive = parameters.HALF_CLIP_NORM
+    penalty: Literal["l2", "nonconvex"] = changed(default="l2")
+    alpha: float = changed(default=0.0)
+    smoothing: float = fixed(default=0.0)
 
     def _may_sample(self, n_units: int | None) -> bool:
         if given(self.batch_size) is None:
@@ -47,17 +91,8 @@ class StochasticDescentFit(StochasticFit):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("smoothing", self.smoothing, Real, low=0)
-        check_number("momentum", self.momentum, Real, low=0)
-        check_number("average", self.average, Real, low=0, word="auto", none=True)
-        check_choice("schedule", self.schedule, SCHEDULES)
-        check_choice("solver", self.solver, SOLVERS)
         if self.momentum >= 1:
             raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
-        for name in ("smoothing", "average"):
-            value = getattr(self, name)
-            if isinstance(value, Real) and math.isinf(value):
-                raise ValueError(f"{name} must be finite, got inf")
 
     _algorithm = staticmethod(stochastic_descent)
 
@@ -68,18 +103,24 @@ class StochasticDescentFit(StochasticFit):
         return Settings(
             **self._numbers("max_iter", "learning_rate", "clip_norm", "batch_size"),
             sampling=SAMPLING[self.sampling],
-            smoothing=float(self.smoothing),
-            momentum=float(self.momentum),
-            solver=self.solver,
-            schedule=self.schedule,
-            average=average,
+            rule=Rule(
+                self.solver, float(self.momentum), self.schedule, float(self.smoothing), average
+            ),
         )
 
 
 class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
     """The fit of a regression; numbers for all scales make it the published algorithm."""
 
-    shrinkage_: float
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    clip_norm = changed(
+        more="""
+        With an intercept, another 5 % (up to 20 % if the records are few) go to the median of y, which is
+        subtracted. It is not released if both parameters are numbers, or if the records are fewer than
+        ``50 / mu``. In these cases subtract a public centre of y yourself."""
+    )
+    shrinkage_: float = fitted()
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return given(self.clip_norm) is None or given(self.learning_rate) is None
@@ -99,41 +140,6 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
     {guarantee}
 
     {recalibrated}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    smoothing : float, default=1.0
-        The number s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied. The
-        published values are 1 to 3, and 0 is `DPSGDClassifier`. It helps if features that are neighbours in X
-        should be neighbours in the model: pixels, times, sorted bins. Each class has its own system. The
-        intercept is left out.
-    {batch_size}
-        "auto" takes all, which is most accurate for the same budget. From 2 10^8 records times coefficients on,
-        it takes Poisson batches of a sixteenth or more, where X is dense and the fit has no accountant. Whoever
-        gives smaller batches should raise ``max_iter``: n / batch_size steps read the data once.
-    {sampling} {max_iter}
-        "auto" is 100, also with small batches, and 600 where ``batch_size="auto"`` takes batches. It counts
-        steps, not epochs.
-    {learning_rate}
-        The steps of "auto" are as long as the noise and the curvature allow, and need no tuning (user guide).
-    schedule : {"constant", "inverse", "inverse-sqrt"}, default="constant"
-        Step t = 1, 2, ... is ``learning_rate`` times 1, 1/t (as published) or 1/sqrt(t).
-    momentum : float, default=0.9
-        In [0, 1): ``v <- momentum * v + u``, and a step subtracts v. 0 is the published method. Adam uses it
-        as the decay of its first moment.
-    solver : {"sgd", "adam"}, default="sgd"
-        "adam" divides each coordinate by the root of its second moment, with decay 0.999.
-    average : float, "auto" or None, default="auto"
-        A number averages the iterates with weights ``t ** average``. None takes the last iterate. "auto" is 6
-        with ``learning_rate="auto"``, and None otherwise.
-    {clip_norm.half}
-    penalty : {"l2", "nonconvex"}, default="l2"
-        {penalty}
-    alpha : float, default=0.0
-        {alpha}
-    {fit_intercept} {classes} {class_weight} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
@@ -178,62 +184,14 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
     'Poisson'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        smoothing=1.0,
-        batch_size="auto",
-        sampling="poisson",
-        max_iter="auto",
-        learning_rate="auto",
-        schedule="constant",
-        momentum=0.9,
-        solver="sgd",
-        average="auto",
-        clip_norm="adaptive",
-        penalty="l2",
-        alpha=0.0,
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        coef_init=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.smoothing = smoothing
-        self.batch_size = batch_size
-        self.sampling = sampling
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.momentum = momentum
-        self.solver = solver
-        self.average = average
-        self.clip_norm = clip_norm
-        self.penalty = penalty
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.coef_init = coef_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    smoothing: float = parameter(
+        real(low=0, finite=True),
+        """The number s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied. The
+        published values are 1 to 3, and 0 is `DPSGDClassifier`. It helps if features that are neighbours in X
+        should be neighbours in the model: pixels, times, sorted bins. Each class has its own system. The
+        intercept is left out.""",
+        default=1.0,
+    )
 
 
 @document(DPLSSGDClassifier)
@@ -244,22 +202,6 @@ class DPLSSGDRegressor(BoundedPredictions, GLMRegressor, StochasticRegressionFit
     smoothed over neighbouring features.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    smoothing : float, default=1.0
-        The number s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied. The
-        published values are 1 to 3, and 0 is `DPSGDRegressor`. It helps if features that are neighbours in X
-        should be neighbours in the model: pixels, times, sorted bins. The intercept is left out.
-    {loss} {huber_threshold} {batch_size} {sampling} {max_iter} {learning_rate} {schedule} {momentum} {solver}
-    {average}
-    {clip_norm}
-        With an intercept, another 5 % (up to 20 % if the records are few) go to the median of y, which is
-        subtracted. It is not released if both parameters are numbers, or if the records are fewer than
-        ``50 / mu``. In these cases subtract a public centre of y yourself.
-    {penalty} {alpha} {fit_intercept} {coef_init}
-    {bounded} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
@@ -292,64 +234,13 @@ class DPLSSGDRegressor(BoundedPredictions, GLMRegressor, StochasticRegressionFit
     ((20,), 100, 2.0)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        smoothing=1.0,
-        loss="squared",
-        huber_threshold=1.0,
-        batch_size="auto",
-        sampling="poisson",
-        max_iter="auto",
-        learning_rate="auto",
-        schedule="constant",
-        momentum=0.9,
-        solver="sgd",
-        average="auto",
-        clip_norm="adaptive",
-        penalty="l2",
-        alpha=0.0,
-        fit_intercept=True,
-        coef_init=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.smoothing = smoothing
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.batch_size = batch_size
-        self.sampling = sampling
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.momentum = momentum
-        self.solver = solver
-        self.average = average
-        self.clip_norm = clip_norm
-        self.penalty = penalty
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.coef_init = coef_init
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    smoothing: float = parameter(
+        real(low=0, finite=True),
+        """The number s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied. The
+        published values are 1 to 3, and 0 is `DPSGDRegressor`. It helps if features that are neighbours in X
+        should be neighbours in the model: pixels, times, sorted bins. The intercept is left out.""",
+        default=1.0,
+    )
 
 
 @document(DPLSSGDClassifier)
@@ -361,13 +252,6 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
     {guarantee}
 
     {recalibrated}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {batch_size} {sampling} {max_iter} {learning_rate} {schedule} {momentum} {solver}
-    {average}
-    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {class_weight} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
@@ -407,61 +291,6 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
     'Poisson'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        batch_size="auto",
-        sampling="poisson",
-        max_iter="auto",
-        learning_rate="auto",
-        schedule="constant",
-        momentum=0.9,
-        solver="sgd",
-        average="auto",
-        clip_norm="adaptive",
-        penalty="l2",
-        alpha=0.0,
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        coef_init=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.batch_size = batch_size
-        self.sampling = sampling
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.momentum = momentum
-        self.solver = solver
-        self.average = average
-        self.clip_norm = clip_norm
-        self.penalty = penalty
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.coef_init = coef_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
 
 @document(DPLSSGDRegressor)
 class DPSGDRegressor(BoundedPredictions, GLMRegressor, StochasticRegressionFit):
@@ -470,13 +299,6 @@ class DPSGDRegressor(BoundedPredictions, GLMRegressor, StochasticRegressionFit):
     Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {loss} {huber_threshold} {batch_size} {sampling} {max_iter} {learning_rate} {schedule}
-    {momentum}
-    {solver} {average} {clip_norm} {penalty} {alpha} {fit_intercept} {coef_init}
-    {bounded} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
@@ -513,60 +335,3 @@ class DPSGDRegressor(BoundedPredictions, GLMRegressor, StochasticRegressionFit):
     >>> model.coef_.shape, model.n_iter_, model.privacy_.epsilon
     ((20,), 100, 2.0)
     """
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        loss="squared",
-        huber_threshold=1.0,
-        batch_size="auto",
-        sampling="poisson",
-        max_iter="auto",
-        learning_rate="auto",
-        schedule="constant",
-        momentum=0.9,
-        solver="sgd",
-        average="auto",
-        clip_norm="adaptive",
-        penalty="l2",
-        alpha=0.0,
-        fit_intercept=True,
-        coef_init=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.batch_size = batch_size
-        self.sampling = sampling
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.momentum = momentum
-        self.solver = solver
-        self.average = average
-        self.clip_norm = clip_norm
-        self.penalty = penalty
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.coef_init = coef_init
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback

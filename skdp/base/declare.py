@@ -1,0 +1,306 @@
+"""Parameters of estimators, declared once: name, type, default, range, text, and whether they change a release.
+
+A class below `Declared` writes each parameter as an annotated field::
+
+    class Ridge(Declared, BaseEstimator):
+        alpha: float = parameter(real(low=0), "Weight of the l2 penalty.", default=1.0)
+
+It inherits the fields of its bases, the nearest in the order of methods first. Its constructor takes them by
+keyword, stores them and checks nothing. Type checkers and editors know it, because `Declared` is a
+``dataclass_transform``. `check_parameters` checks each value by its kind, and `skdp._docs.document` writes the
+section Parameters of the docstring.
+
+A subclass changes the default or the text of an inherited field with `changed`, and takes the field out of the
+constructor with `fixed`. Fitted attributes are annotated with ``= fitted()``, and constants of a class as
+``ClassVar``, because a type checker takes every other annotation for a parameter.
+
+A class with a constructor of its own keeps it, and so do the classes below it that declare nothing.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeVar, cast, dataclass_transform
+
+from skdp.base.kinds import Kind
+
+__all__ = [
+    "Declared",
+    "Parameter",
+    "changed",
+    "check_parameters",
+    "declares",
+    "fitted",
+    "fixed",
+    "parameter",
+    "parameters_of",
+    "positional",
+]
+
+Place = Literal["positional", "first", "middle", "last"]
+Releases = bool | Literal["unless None"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What is declared of a parameter besides its name and annotation.
+
+    Attributes
+    ----------
+    default : object
+    kind : Kind
+    text : str
+        Description for the docstring.
+    releases : bool or "unless None"
+        Whether the value changes what is released, so that it separates the noise of two fits with one seed;
+        "unless None" if None changes nothing.
+    place : {"positional", "first", "middle", "last"}
+        Where the parameter stands in the signature and in the docstring. All but "positional" ones are taken by
+        keyword only.
+    """
+
+    default: object
+    kind: Kind
+    text: str
+    releases: Releases = True
+    place: Place = "middle"
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A parameter that differs from the inherited one."""
+
+    default: object
+    kind: Kind | None
+    text: str | None
+    more: str
+
+    def of(self, inherited: Parameter) -> Parameter:
+        default = inherited.default if self.default is _KEPT else self.default
+        text = inherited.text if self.text is None else self.text
+        if self.more:
+            text = f"{inspect.cleandoc(text)}\n{inspect.cleandoc(self.more)}"
+        return replace(inherited, default=default, kind=self.kind or inherited.kind, text=text)
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """A value that is no parameter."""
+
+    value: object
+
+
+_KEPT: Any = object()  # stands for "as inherited"
+_FITTED = object()  # stands for an attribute that `fit` sets
+
+
+def parameter(
+    kind: Kind,
+    text: str,
+    *,
+    default: T,
+    releases: Releases = True,
+    place: Place = "middle",
+) -> T:
+    """Declare a parameter of the constructor; see `Parameter`.
+
+    Parameters
+    ----------
+    kind : Kind
+        Made by `real`, `integer`, `choice`, `flag`, `callback` or `described` of `skdp.base.kinds`.
+    text : str
+        Description for the docstring; its lines are cleaned as those of a docstring.
+    default : object
+        Type checkers look for this keyword.
+    releases : bool or "unless None", default=True
+    place : {"first", "middle", "last"}, default="middle"
+    """
+    return cast("T", Parameter(default, kind, text, releases, place))
+
+
+def positional(
+    kind: Kind,
+    text: str,
+    *,
+    default: Any = inspect.Parameter.empty,
+    kw_only: Literal[False] = False,
+) -> Any:
+    """Declare a parameter that comes first and may be given without its name; see `Parameter`.
+
+    It is for what scikit-learn passes so: the estimator inside a search. Without a default it must be given.
+    """
+    return Parameter(default, kind, text, place="positional")
+
+
+def changed(
+    *, default: Any = _KEPT, kind: Kind | None = None, text: str | None = None, more: str = ""
+) -> Any:
+    """Declare an inherited parameter with another default, kind or text, or with ``more`` lines of text.
+
+    Annotate the field if its default changes, and only then: type checkers take a field with an annotation and
+    without a default for a parameter that must be given.
+    """
+    return _Change(default, kind, text, more)
+
+
+def fixed(*, default: T, init: Literal[False] = False) -> T:
+    """Take an inherited parameter out of the constructor: the attribute has this value for good."""
+    return cast("T", _Fixed(default))
+
+
+def fitted(*, init: Literal[False] = False) -> Any:
+    """Declare an attribute that `fit` sets."""
+    return _FITTED
+
+
+@dataclass_transform(
+    kw_only_default=True,
+    eq_default=False,
+    field_specifiers=(parameter, positional, changed, fixed, fitted),
+)
+class Declared:
+    """Base of classes whose parameters are fields; put it before `BaseEstimator`."""
+
+    # The fields that a class declares itself, and all parameters of its constructor.
+    _own_fields: ClassVar[dict[str, object]] = {}
+    _parameters: ClassVar[dict[str, Parameter]] = {}
+    # Parameters that are gone, and what to give in their place.
+    _gone: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._own_fields = _take_fields(cls)
+        if _keeps_constructor(cls):
+            cls._parameters = {}
+        else:
+            cls._parameters = _ordered(cls, _inherited(cls))
+            cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
+        # Sphinx would show the signature of `__new__`, where a class has one.
+        own = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        cls.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+
+
+def _take_fields(cls: type) -> dict[str, object]:
+    """Remove the fields from the class body, and leave the values of parameters and constants in their place."""
+    marks = (Parameter, _Change, _Fixed)
+    found = {k: v for k, v in vars(cls).items() if isinstance(v, marks) or v is _FITTED}
+    for name, field in found.items():
+        value = field.value if isinstance(field, _Fixed) else getattr(field, "default", _KEPT)
+        if value is _KEPT or value is inspect.Parameter.empty:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, value)
+    return found
+
+
+def _keeps_constructor(cls: type) -> bool:
+    for base in cls.__mro__:
+        written = vars(base).get("__init__")
+        if written is not None:
+            generated = base is object or hasattr(written, "_of_fields")
+            return not generated and (base is cls or not vars(cls)["_own_fields"])
+    raise AssertionError("every class has a constructor")
+
+
+def _inherited(cls: type) -> dict[str, Parameter]:
+    """All parameters of the constructor of a class."""
+    found: dict[str, Parameter] = {}
+    for base in reversed(cls.__mro__):
+        for name, field in vars(base).get("_own_fields", {}).items():
+            if isinstance(field, Parameter):
+                found[name] = field
+            elif isinstance(field, _Change):
+                if name not in found:
+                    raise TypeError(
+                        f"{base.__name__}.{name} changes a parameter that no base declares"
+                    )
+                found[name] = field.of(found[name])
+            else:
+                found.pop(name, None)
+    return found
+
+
+def _ordered(cls: type, found: dict[str, Parameter]) -> dict[str, Parameter]:
+    """Parameters by their place; within a place those that the nearest class introduces come first."""
+    near: dict[str, int] = {}
+    for depth, base in enumerate(cls.__mro__):
+        for name, field in vars(base).get("_own_fields", {}).items():
+            if isinstance(field, Parameter):
+                near[name] = depth
+    places = ("positional", "first", "middle", "last")
+    names = sorted(found, key=lambda name: (places.index(found[name].place), near[name]))
+    return {name: found[name] for name in names}
+
+
+def _constructor(cls: type[Declared]) -> Callable[..., None]:
+    fields = cls._parameters
+    by_place = [name for name, field in fields.items() if field.place == "positional"]
+    required = [k for k, field in fields.items() if field.default is inspect.Parameter.empty]
+    defaults = {k: field.default for k, field in fields.items() if k not in required}
+    types = {
+        k: v for base in reversed(cls.__mro__) for k, v in inspect.get_annotations(base).items()
+    }
+
+    def __init__(self: Declared, *given: object, **values: object) -> None:
+        called = f"{type(self).__name__}.__init__()"
+        if len(given) > len(by_place):
+            raise TypeError(
+                f"{called} takes {1 + len(by_place)} positional arguments but {1 + len(given)} were given"
+            )
+        for name in values.keys() - fields.keys():
+            hint = f": give {self._gone[name]}" if name in self._gone else ""
+            raise TypeError(f"{called} got an unexpected keyword argument {name!r}{hint}")
+        for name, value in zip(by_place, given):
+            if name in values:
+                raise TypeError(f"{called} got multiple values for argument {name!r}")
+            values[name] = value
+        for name in required:
+            if name not in values:
+                raise TypeError(f"{called} missing 1 required argument: {name!r}")
+        vars(self).update({**defaults, **values})
+
+    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    vars(__init__)["_of_fields"] = True
+    vars(__init__)["__signature__"] = inspect.Signature(
+        [
+            inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+            *(
+                inspect.Parameter(
+                    name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD
+                    if name in by_place
+                    else inspect.Parameter.KEYWORD_ONLY,
+                    default=field.default,
+                    annotation=types[name],
+                )
+                for name, field in fields.items()
+            ),
+        ],
+        return_annotation=None,
+    )
+    return __init__
+
+
+def parameters_of(estimator: object) -> dict[str, Parameter]:
+    """Return the declared parameters of an estimator or of its class, in the order of the signature."""
+    found: dict[str, Parameter] = getattr(estimator, "_parameters", {})
+    return found
+
+
+def declares(estimator: object, name: str) -> bool:
+    """Whether an estimator, or its class, has a parameter of this name."""
+    cls = estimator if isinstance(estimator, type) else type(estimator)
+    return name in inspect.signature(cls).parameters
+
+
+def check_parameters(estimator: object) -> None:
+    """Check each declared parameter by its kind.
+
+    Raises
+    ------
+    TypeError, ValueError
+        With the name of the first one that is not of its kind.
+    """
+    for name, declared in parameters_of(estimator).items():
+        declared.kind.check(name, getattr(estimator, name))

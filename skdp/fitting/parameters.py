@@ -1,0 +1,252 @@
+"""Declarations of parameters that several families of estimators share.
+
+A frame lists those that it has: ``verbose: bool = VERBOSE``. An estimator changes or adds to a text with
+`skdp.base.declare.changed`.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from inspect import cleandoc
+from numbers import Real
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
+
+from skdp.base.declare import Parameter, parameter
+from skdp.base.kinds import callback, choice, described, integer, real
+
+__all__ = [
+    "ALPHA",
+    "BATCH_SIZE",
+    "CALLBACK",
+    "CLASS_NORMS",
+    "CLIP_NORM",
+    "CLIP_SUP_NORM",
+    "COEF_INIT",
+    "DESCENT_CLIP_NORM",
+    "EXACT_CLASSES",
+    "EXACT_CLASS_WEIGHT",
+    "EXACT_COEF_INIT",
+    "HALF_CLIP_NORM",
+    "HUBER_THRESHOLD",
+    "L2_PENALTY",
+    "LEARNING_RATE",
+    "LOSS",
+    "MAX_ITER",
+    "MAX_WEIGHT",
+    "N_NONZERO_COEFS",
+    "PENALTY",
+    "PURE_DELTA",
+    "ROW_NORM",
+    "SAMPLING",
+    "SHARE",
+    "SHARED_WEIGHT",
+    "VERBOSE",
+    "VERBOSE_UNUSED",
+    "Y_BOUNDS",
+    "Adaptive",
+    "Auto",
+    "AutoInt",
+    "Sampling",
+    "check_y_bounds",
+    "is_range",
+    "more",
+]
+
+T = TypeVar("T")
+
+
+def more(shared: T, text: str) -> T:
+    """A shared declaration with more lines of text."""
+    declared = cast("Parameter", shared)
+    return cast("T", replace(declared, text=f"{cleandoc(declared.text)}\n{cleandoc(text)}"))
+
+
+def check_y_bounds(name: str, value: object) -> None:
+    """Raise ValueError unless a range of targets is the word, or two finite numbers in order."""
+    if (isinstance(value, str) and value == "adaptive") or is_range(value):
+        return
+    raise ValueError(
+        f"{name} must be 'adaptive' or two finite numbers (low, high), low < high, between -1e100 and "
+        f"1e100, got {value!r}"
+    )
+
+
+def is_range(bounds: Any) -> bool:
+    """Whether ``bounds`` is a tuple, list, array or Series of two numbers in order."""
+    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        return False
+    pair = tuple(bounds)
+    if any(isinstance(b, (bool, np.bool_)) or not isinstance(b, Real) for b in pair):
+        return False
+    return all(-1e100 <= b <= 1e100 for b in pair) and float(pair[1]) - float(pair[0]) >= 1e-100
+
+
+Auto = float | Literal["auto"]
+AutoInt = int | Literal["auto"]
+Adaptive = float | Literal["adaptive"]
+Sampling = Literal["poisson", "without_replacement"]
+
+# Of ``n_nonzero_coefs``, in classifiers.
+CLASS_NORMS = (
+    "With several classes the features with the largest l2 norm over the classes are kept."
+)
+N_NONZERO_COEFS: int | None = parameter(
+    integer(low=1, none=True),
+    "Number of features to keep. None keeps all. The intercept is always kept.",
+    default=None,
+)
+# The kind of parts of the budget.
+SHARE = real(low=0, below=1, word="auto", hint=" (a share of the budget)")
+_CLIP = real(low=0, strict=True, word="adaptive")
+CLIP_NORM: Any = parameter(
+    _CLIP,
+    """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
+    "adaptive" computes it from released medians: the median row norm and, for regression and groups, the
+    median gradient norm at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are
+    few. ``learning_rate="auto"`` needs the same medians. No budget is spent on them if both parameters are
+    numbers.""",
+    default="adaptive",
+)
+HALF_CLIP_NORM: Any = parameter(
+    _CLIP,
+    """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
+    "adaptive" is half the median gradient norm at the start, computed from released medians: the median
+    row norm and, for regression and groups, the median gradient norm itself. They take 2 % of the budget
+    (of mu^2), up to 20 % if the records are few. ``learning_rate="auto"`` needs the same medians. No
+    budget is spent on them if both parameters are numbers.""",
+    default="adaptive",
+)
+DESCENT_CLIP_NORM: Any = parameter(
+    _CLIP,
+    """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
+    "adaptive" is 0.5 to 1.4 times the median gradient norm at the start: the less noise there is, the
+    larger it is (user guide). It is computed from released medians: the median row norm and, for groups,
+    the median gradient norm itself. They take 2 % of the budget (of mu^2), up to 20 % if the records are
+    few. ``learning_rate="auto"`` needs the same medians. No budget is spent on them if both parameters are
+    numbers.""",
+    default="adaptive",
+)
+MAX_ITER: AutoInt = parameter(
+    integer(low=1, word="auto"),
+    "Number of steps. Every step is paid for, so there is no stopping rule.",
+    default="auto",
+)
+LEARNING_RATE: Auto = parameter(
+    real(low=0, strict=True, word="auto", finite=True),
+    'Step size. A number is used as it is. "auto" computes it from public and released numbers.',
+    default="auto",
+)
+BATCH_SIZE: AutoInt = parameter(
+    integer(
+        low=1,
+        word="auto",
+        hint=" (the number of records, or more, takes all of them in every step)",
+    ),
+    """Expected number of records (or groups) in a batch, by which means are divided. n or more takes all of
+    them in every step.""",
+    default="auto",
+)
+SAMPLING: Sampling = parameter(
+    choice("poisson", "without_replacement"),
+    """How batches are drawn. "without_replacement" is accounted by Renyi DP: it needs replace-one adjacency
+    and much more noise.""",
+    default="poisson",
+)
+CLIP_SUP_NORM: Any = parameter(
+    _CLIP,
+    """Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "adaptive"
+    computes it from released medians: the median sup norm of the rows and, for regression, of their
+    gradients at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are few.""",
+    default="adaptive",
+)
+ROW_NORM: Any = parameter(
+    real(low=1e-100, high=1e100, word="adaptive"),
+    """Largest l2 norm of a record's features. Longer rows are scaled down. "adaptive" releases a number near
+    the median norm.""",
+    default="adaptive",
+)
+Y_BOUNDS: Any = parameter(
+    described('tuple of (float, float) or "adaptive"', check_y_bounds),
+    """Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of
+    the distances from it. All that is adaptive takes 5 % of the budget (of mu^2) together, up to 20 % if
+    the records are few.""",
+    default="adaptive",
+)
+L2_PENALTY: Auto = parameter(
+    real(low=0, high=1e100, word="auto"),
+    "Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, which is added to the mean loss.",
+    default="auto",
+)
+PENALTY: Literal["l2", "nonconvex"] = parameter(
+    choice("nonconvex", "l2"),
+    """"nonconvex" is ``alpha * sum_j w_j^2 / (1 + w_j^2)``. "l2" is ``alpha / 2 * ||w||^2``. The intercept is
+    not penalised.""",
+    default="nonconvex",
+)
+ALPHA: float = parameter(
+    real(low=0, finite=True),
+    "Weight of the penalty, >= 0. The penalty is added to the mean loss.",
+    default=1e-3,
+)
+LOSS: Literal["squared", "huber"] = parameter(
+    choice("squared", "huber"),
+    "Huber's loss is linear beyond ``huber_threshold``. Gradients of both losses are clipped.",
+    default="squared",
+)
+HUBER_THRESHOLD: float = parameter(
+    real(low=0, strict=True),
+    "Residual beyond which Huber's loss is linear, in units of y, > 0.",
+    default=1.0,
+)
+PURE_DELTA = """Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure
+    differential privacy. `privacy_` then reports the sampler's error as a delta below 1e-20."""
+# Of ``unit``, in methods that take means over groups.
+SHARED_WEIGHT = "A group's rows share the weight of one record."
+COEF_INIT: Any = parameter(
+    described("array-like"),
+    """Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column. It
+    costs no budget.""",
+    default=None,
+    releases="unless None",
+)
+EXACT_COEF_INIT: Any = parameter(
+    described("array-like"),
+    "Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.",
+    default=None,
+)
+EXACT_CLASSES: Any = parameter(
+    described("sequence of labels"), "The label set. None takes it from y.", default=None
+)
+EXACT_CLASS_WEIGHT: Any = parameter(
+    described("dict"),
+    "Weights of the labels; a label that is not named weighs 1. They are taken over the largest of them.",
+    default=None,
+)
+MAX_WEIGHT: float | None = parameter(
+    real(low=0, strict=True, high=1e100, none=True),
+    "Public upper bound of ``sample_weight`` in `fit`, which needs it. Weights are clipped to it.",
+    default=None,
+    place="last",
+)
+VERBOSE_UNUSED: bool = parameter(
+    described("bool"),
+    "Has no effect, because so few releases show no progress. All private estimators have this parameter.",
+    default=False,
+    releases=False,
+    place="last",
+)
+VERBOSE: bool = parameter(
+    described("bool"),
+    "Whether to show a progress bar.",
+    default=False,
+    releases=False,
+    place="last",
+)
+CALLBACK: Callable[[int, Any], object] | None = parameter(
+    callback(),
+    "Called as ``callback(iteration, coef)`` with each released iterate.",
+    default=None,
+    releases=False,
+    place="last",
+)
