@@ -17,11 +17,9 @@ from skdp.kernels.smooth.fourier import smooth_by_fft
 from skdp.kernels.smooth.passes import line_pass
 from skdp.kernels.smooth.tiles import tiled_line_pass
 
+pytestmark = pytest.mark.thorough
+
 DTYPES = [np.float64, np.float32]
-# The passes are compiled again for float32, which takes most of the time.
-each_dtype = pytest.mark.parametrize(
-    "dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.thorough)]
-)
 # float32: one rounding to 24 bits between the passes, one at the end.
 TOLERANCE = {np.float64: 1e-14, np.float32: 2e-7}
 # A rounding at every step, each of at most half the smallest subnormal; in float32 only at two.
@@ -89,7 +87,7 @@ def test_impulse_response_is_the_inverse(d):
         np.testing.assert_allclose(matrix(d, s) @ inverse, np.eye(d), atol=1e-13)
 
 
-@each_dtype
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "s",
     [
@@ -121,7 +119,7 @@ def test_huge_smoothing_is_accurate_far_below_the_mean(s):
     np.testing.assert_allclose(laplacian_smooth(wave, s), wave / divisor, rtol=1e-12, atol=1e-16)
 
 
-@each_dtype
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_any_values(dtype):
     width = 8 * np.dtype(dtype).itemsize
     most = 1e300 if width == 64 else float(np.float32(1e38))
@@ -150,7 +148,7 @@ def test_any_values(dtype):
     check()
 
 
-@each_dtype
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("s", [3.0, 200.0, 2e4])
 @pytest.mark.parametrize(
     "shape",
@@ -228,7 +226,7 @@ def test_linear_map_with_eigenvalues_in_0_1(s, d):
     assert smooth_x @ x >= x @ x / (1 + 4 * s) * (1 - 1e-9)
 
 
-@each_dtype
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("d", [1, 2, 10, 1000, 50_001])
 def test_constants_are_fixed(dtype, d):
     for s in (0.1, 2.0, 50.0, 1e3, 1e8):
@@ -283,7 +281,7 @@ def test_a_pass_that_forgets_too_early_is_noticed(monkeypatch):
         module._root.cache_clear()
 
 
-@each_dtype
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("d", [4, 63, 64, 65, 640, 1000, 1087])
 def test_tiles_of_eight_lanes_equal_four_lanes(dtype, d):
     """The same recursion; only which product is fused with the addition differs, and in float32 its rounding."""
@@ -330,7 +328,7 @@ def test_bad_input():
             laplacian_smooth(np.zeros(3), 1.0, axis=axis)
 
 
-@each_dtype
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_the_arithmetic_of_the_device_on_the_host(dtype):
     rng = np.random.default_rng(9)
     for s in (1e-20, 3.0, 1e6, 1.7e308):
