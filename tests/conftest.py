@@ -6,8 +6,9 @@ import os
 import pytest
 
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # A thread of BLAS or OpenMP spins while it waits for another one, and the other workers need the cores: with two
-    # threads in each of two workers a simulation of small products took 33 s instead of 1. Tests of threads ask for two.
+    # A thread of BLAS or OpenMP spins while it waits for another one, and the other workers need the cores:
+    # with two threads in each of two workers a simulation of small products took 33 s of processor time
+    # instead of 1.2. Tests of threads ask for two.
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
 
