@@ -20,7 +20,7 @@ from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import ExactLinearFit, LinearFit, LinearModel
 from skdp.fitting.parameters import Adaptive, Auto, AutoInt
 from skdp.fitting.penalties import L2Penalty
-from skdp.fitting.progress import Progress
+from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
@@ -71,9 +71,7 @@ class _ThresholdingFit(LinearModel):
         )
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        with Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
-        ) as monitor:
+        with linear_progress(self, session) as monitor:
             return solve(replace(self._task(session, problem), monitor=monitor), self._settings())
 
     def _task(self, session: PrivacySession, problem: Problem) -> Task:
