@@ -8,7 +8,7 @@ from typing import Protocol
 
 from skdp.base.parameters import check_choice, check_flag, check_number
 
-__all__ = ["Kind", "callback", "choice", "described", "flag", "integer", "real"]
+__all__ = ["Kind", "callback", "choice", "described", "flag", "integer", "real", "required"]
 
 
 class Kind(Protocol):
@@ -34,6 +34,7 @@ class Number:
     none: bool = False
     finite: bool = False
     hint: str = ""
+    below: float | None = None
 
     @property
     def words(self) -> str:
@@ -59,6 +60,8 @@ class Number:
             raise type(error)(f"{error}{self.hint}") from None
         if self.finite and isinstance(value, Real) and math.isinf(value):
             raise ValueError(f"{name} must be finite, got {float(value)!r}")
+        if self.below is not None and isinstance(value, Real) and float(value) >= self.below:
+            raise ValueError(f"{name} must be in [{self.low:g}, {self.below:g}), got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,23 @@ class Described:
             self.checked(name, value)
 
 
+@dataclass(frozen=True)
+class Required:
+    """A value that must be given, although the default is None; see `required`."""
+
+    kind: Kind
+    reason: str
+
+    @property
+    def words(self) -> str:
+        return self.kind.words
+
+    def check(self, name: str, value: object) -> None:
+        if value is None:
+            raise ValueError(f"{name} must be given: {self.reason}")
+        self.kind.check(name, value)
+
+
 def real(
     *,
     low: float | None = None,
@@ -106,6 +126,7 @@ def real(
     none: bool = False,
     finite: bool = False,
     hint: str = "",
+    below: float | None = None,
 ) -> Kind:
     """A number in [low, high], where ``strict`` excludes ``low``; ``word`` and None if they are allowed.
 
@@ -121,8 +142,10 @@ def real(
         Whether infinity is refused.
     hint : str, default=""
         End of the message of a refusal.
+    below : float, default=None
+        Upper bound that is excluded; it needs ``low``.
     """
-    return Number(Real, low, high, strict, word, none, finite, hint)
+    return Number(Real, low, high, strict, word, none, finite, hint, below)
 
 
 def integer(
@@ -135,6 +158,11 @@ def integer(
 ) -> Kind:
     """An int in [low, high]; ``word`` and None if they are allowed."""
     return Number(Integral, low, high, word=word, none=none, hint=hint)
+
+
+def required(kind: Kind, reason: str) -> Kind:
+    """A value of this kind that has no default: None is refused, for the reason."""
+    return Required(kind, reason)
 
 
 def choice(*words: str) -> Kind:

@@ -2,12 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from skdp.base import check_number
 from skdp.base.cells import as_cells, label_codes
 from skdp.base.tables import validate_table
 from skdp.fitting.checks import check_clip
@@ -18,7 +16,7 @@ from skdp.privacy import LEAST_CLIP, check_projected
 
 __all__ = ["check_clipping", "check_validation", "public_data"]
 
-FORM = "validation must be None or a pair (X, y) of public data"
+FORM = "must be None or a pair (X, y) of public data"
 
 WAYS = (
     "recursive",
@@ -33,8 +31,6 @@ def check_clipping(model: Any) -> None:
     norm = given(model.clip_norm)
     if norm is not None and norm < LEAST_CLIP:
         raise ValueError(f"clip_norm must be at least 2**-29, got {model.clip_norm!r}")
-    check_number("microbatch_size", model.microbatch_size, Integral, low=1)
-    check_number("n_projections", model.n_projections, Integral, low=1)
     _check_one_way(model)
     _check_sparsification(model)
     _check_sampling(model)
@@ -85,16 +81,16 @@ def _check_sampling(model: Any) -> None:
         )
 
 
-def check_validation(validation: Any) -> None:
-    """Raise TypeError unless ``validation`` is None or two things."""
+def check_validation(name: str, validation: object) -> None:
+    """Raise TypeError unless the validation data are None or two things."""
     if validation is None:
         return
     if not isinstance(validation, (tuple, list)):
         raise TypeError(
-            f"{FORM}, got {type(validation).__name__}; no part of the private records is held out"
+            f"{name} {FORM}, got {type(validation).__name__}; no part of the private records is held out"
         )
     if len(validation) != 2:
-        raise ValueError(f"{FORM}, got {len(validation)} parts")
+        raise ValueError(f"{name} {FORM}, got {len(validation)} parts")
 
 
 def public_data(

@@ -5,18 +5,18 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._compat import warn_user
-from skdp.base import check_choice, check_number
 from skdp.base.columns import check_bounds
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.declare import fitted, parameter
+from skdp.base.fit import Solution
+from skdp.base.kinds import choice, described, integer, real
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
-from skdp.fitting.checks import check_callback
+from skdp.fitting.minibatches import MinibatchFit
 from skdp.fitting.scales import grown_share
 from skdp.fitting.targets import Problem
 from skdp.fitting.task import given
@@ -27,11 +27,17 @@ from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.scaled_tanh import ScaledTanh
 from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
-from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
+from skdp.nn.optimizers import Rule
 from skdp.nn.progress import Progress
-from skdp.nn.recursive import RecursiveMean, check_recursive
-from skdp.nn.selection import SelectedMean, check_select, check_table
-from skdp.nn.sparsification import SparsifiedMean
+from skdp.nn.recursive import RecursiveMean, RecursiveMomentum, check_recursive
+from skdp.nn.selection import (
+    AdaFEST,
+    SelectedMean,
+    SparseSelection,
+    check_select,
+    check_table,
+)
+from skdp.nn.sparsification import RandomSparsification, SparsifiedMean
 from skdp.nn.task import (
     NetTask,
     Targets,
@@ -53,41 +59,106 @@ ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
 FEW = 6.0
 
 
-class NetFit(PrivateFit[Problem]):
+def _check_input_range(name: str, bounds: object) -> None:
+    check_bounds(bounds, name=name)
+
+
+class NetFit(MinibatchFit[Problem]):
     """The fit of a private net; a subclass gives the net, its loss and its targets."""
 
-    batch_size_: int
-    learning_rate_: float
-    clip_norm_: float
-    sparsity_: float
-    batch_size: Any
-    max_iter: Any
-    n_epochs: Any
-    sampling: str
-    clip_norm: Any
-    learning_rate: Any
-    momentum: float
-    solver: str
-    schedule: str
-    smoothing: float
-    average: Any
-    clipping: str
-    microbatch_size: int
-    n_projections: int
-    recursive: Any
-    sparsification: Any
-    select: Any
-    input_range: Any
-    max_rows_per_group: Any
-    validation: Any
-    verbose: Any
-    callback: Any
-    parameters_init: Any
+    sampling: Literal["poisson", "partition"] = parameter(
+        choice(*SAMPLING),
+        """How batches are drawn. "partition" divides the records at random into batches, anew in each epoch, so
+        that each is in one of them. Nothing is amplified then: the noise is larger, and epsilon does not rest on
+        secret batches. Steps are whole epochs unless ``max_iter`` is given.""",
+        default="poisson",
+    )
+    smoothing: float = parameter(
+        real(low=0, high=1e100),
+        """The number s >= 0 of the matrix I - s L, by whose inverse each flattened tensor of a noisy gradient is
+        multiplied (`DPLSSGDClassifier`).""",
+        default=0.0,
+    )
+    average: float | None = parameter(
+        real(low=0, high=1e6, none=True),
+        "A number averages the iterates with weights ``t ** average``. None takes the last iterate.",
+        default=None,
+    )
+    clipping: Literal[
+        "auto", "materialized", "ghost", "microbatch", "one-by-one", "projections"
+    ] = parameter(
+        choice(*CLIPPING),
+        """How gradients are clipped (user guide). All but "microbatch" and "projections" give the same up to
+        rounding. "auto" is "ghost" for each convolution with at least 8 times as many weights as one record has
+        numbers in its windows and its outputs, and "materialized" for all others. "microbatch" clips the mean
+        gradient of each ``microbatch_size`` records, and needs twice the noise. "one-by-one" is the slow
+        reference. "projections" estimates norms from random projections (DP-SGD-JL), needs more noise and is
+        seldom faster.""",
+        default="auto",
+    )
+    microbatch_size: int = parameter(
+        integer(low=1), 'Of ``clipping="microbatch"``, which alone reads it.', default=8
+    )
+    n_projections: int = parameter(
+        integer(low=1),
+        """Of ``clipping="projections"``, which alone reads it; at least 20. More of them need less noise and more
+        time. No proof covers them under ``adjacency="replace-one"``.""",
+        default=20,
+    )
+    recursive: RecursiveMomentum | None = parameter(
+        described("RecursiveMomentum"),
+        """Recursive momentum (DP-SRM) with the numbers of this `skdp.nn.RecursiveMomentum`: each batch also says
+        how its gradients changed in the last step. A step then computes two gradients of a record. None is
+        DP-SGD.""",
+        default=None,
+    )
+    sparsification: RandomSparsification | None = parameter(
+        described("RandomSparsification"),
+        """Which part of the parameters rests in each epoch, such as ``RandomSparsification(rate=0.5)``: a random
+        part, whose gradients are left out before clipping and get no noise. Not with "ghost" and
+        "projections".""",
+        default=None,
+    )
+    select: SparseSelection | AdaFEST | None = parameter(
+        described("SparseSelection or AdaFEST"),
+        """Which coordinates a step changes and adds noise to, such as ``SparseSelection(0.01)``. None is all. A
+        private choice has no proof under ``adjacency="replace-one"``, nor with projections.""",
+        default=None,
+    )
+    input_range: Any = parameter(
+        described("tuple of (low, high)", _check_input_range),
+        """Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled
+        to [0, 1], those of images to [-1, 1]. None releases a window for each column, for at least 10 % of the
+        budget (of mu^2), and scales it to [-1, 1].""",
+        default=None,
+    )
+    parameters_init: Any = parameter(
+        described("str, path or array-like of shape (n_parameters,)"),
+        """Where to start: parameters of a released model of the same net, or the file that ``save`` wrote. It
+        costs no budget. Give both fits one ``input_range``, so that they scale inputs alike. None draws them from
+        the key of the fit.""",
+        default=None,
+    )
+    max_rows_per_group: int | None = parameter(
+        integer(low=1, none=True),
+        """Public. Of a group with more rows, so many are drawn at random and the others are left out. None takes
+        all.""",
+        default=None,
+        place="last",
+    )
+    validation: tuple[Any, Any] | None = parameter(
+        described("tuple of (X, y)", check_validation),
+        """Public data, or a public data set like the private one: the progress bar shows the score on it. Their
+        score on private data would be an unpaid release.""",
+        default=None,
+        releases=False,
+        place="last",
+    )
+    sparsity_: float = fitted()
 
     _walk = WALK
     fit_intercept = False  # of the reading of tables: a net has its own
     _poor_score = True  # on the few hundred rows of scikit-learn's checks
-    _free = PrivateFit._free | {"validation"}
 
     # ---------------------------------------------------------------- what a subclass gives
 
@@ -146,31 +217,11 @@ class NetFit(PrivateFit[Problem]):
     def _check_parameters(self) -> None:
         self._check_targets()  # type: ignore[attr-defined]
         super()._check_parameters()
-        check_number("batch_size", self.batch_size, Integral, low=1, word="auto")
-        check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
-        check_number("n_epochs", self.n_epochs, Real, low=0, strict=True, high=1e6, none=True)
-        if self.n_epochs is not None and not isinstance(self.max_iter, str):
-            raise ValueError("give max_iter (steps) or n_epochs, not both")
-        positive: dict[str, Any] = {"low": 0, "strict": True, "high": 1e100}
-        check_number("learning_rate", self.learning_rate, Real, word="auto", **positive)
-        check_number("momentum", self.momentum, Real, low=0)
-        if self.momentum >= 1:
-            raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
-        check_number("smoothing", self.smoothing, Real, low=0, high=1e100)
-        check_number("average", self.average, Real, low=0, high=1e6, none=True)
-        check_choice("solver", self.solver, SOLVERS)
-        check_choice("schedule", self.schedule, SCHEDULES)
-        check_choice("clipping", self.clipping, CLIPPING)
-        check_choice("sampling", self.sampling, tuple(SAMPLING))
         check_clipping(self)
         check_recursive(self)
         check_select(self)
-        check_validation(self.validation)
-        check_number("max_rows_per_group", self.max_rows_per_group, Integral, low=1, none=True)
         if self.max_rows_per_group is not None and self.unit != "group":
             raise ValueError("max_rows_per_group needs unit='group'")
-        check_bounds(self.input_range, name="input_range")
-        check_callback(self.callback)
 
     def _inferred(self) -> tuple[str, ...]:
         warn_user(

@@ -1,9 +1,9 @@
 """Private vectors of words."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._compat import warn_user
 from skdp._docs import document
-from skdp.base import check_choice, check_flag, check_number
-from skdp.base.fit import PrivateFit, Problem, Solution
+from skdp.base import check_number
+from skdp.base.declare import changed, fitted, parameter
+from skdp.base.fit import Problem, Solution
+from skdp.base.kinds import described, flag, integer, real
 from skdp.exceptions import UtilityWarning
-from skdp.fitting.checks import check_callback
+from skdp.fitting.minibatches import MinibatchFit
 from skdp.nn.choices import CLIP_NORM, chosen_run, signal
-from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule, rate_factor
+from skdp.nn.optimizers import Rule, rate_factor
 from skdp.nn.progress import Progress
 from skdp.nn.selection import (
     AdaFEST,
@@ -68,8 +70,18 @@ class SentenceProblem(Problem):
     records: Sentences
 
 
+SIZE = integer(low=1, high=10**6)
+
+
+def _check_select(name: str, select: object) -> None:
+    if select is not None and not isinstance(select, (SparseSelection, AdaFEST)):
+        raise TypeError(
+            f"{name} must be None, a SparseSelection or an AdaFEST, got {type(select).__name__}"
+        )
+
+
 @document()
-class DPWord2Vec(PrivateFit[SentenceProblem]):
+class DPWord2Vec(MinibatchFit[SentenceProblem]):
     """Vectors of words from their contexts, by differentially private SGD.
 
     The model is CBOW with negative sampling ([Mikolov2013]_): the mean of the vectors of a window's context is to
@@ -78,48 +90,6 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
     words that no window of the batch has.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    vocabulary : list of str or "private", default="private"
-        A public list of words, in the order of the rows of ``vectors_``. "private" releases it for a part of the
-        budget: the words that enough groups have, in alphabetical order. This needs ``unit="group"``.
-    vector_size : int, default=100
-        Length of a word's vector.
-    window : int, default=4
-        Words on either side of a target that are its context. Words that are not in the vocabulary are left out
-        first.
-    negative : int, default=8
-        Words that are drawn for each window and step. A word that is the target is left out.
-    negative_weights : array-like of float or "released", default=None
-        Law of these words: None is uniform. Numbers are public, one for each word of a public vocabulary.
-        "released" takes the noisy counts of a private vocabulary, to the power 0.75. It is never the frequency of
-        words in the sentences.
-    tied : bool, default=False
-        Whether targets and negatives have the vectors of words in a context, or a second table.
-    max_words_per_group : int, default=200
-        Public, for ``vocabulary="private"``: the most different words that count of a group, the most frequent
-        first.
-    max_vocabulary_size : int, default=10000
-        Public, for ``vocabulary="private"``: the most words that are kept, those with the largest noisy counts.
-    vocabulary_share : float, default=0.1
-        Part of the budget (of mu^2) for ``vocabulary="private"``.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net}
-    {solver.net} {clip_norm.net}
-    select : SparseSelection or AdaFEST, default=None
-        Noise goes to chosen numbers of the table only, which each step chooses anew (`skdp.nn.SparseSelection`),
-        or to the vectors of words that many units have (`skdp.nn.AdaFEST`; where none has enough, a step adds its
-        noise to the first word of the vocabulary). A SparseSelection needs a public vocabulary. None adds noise to
-        all numbers.
-    {adjacency.net}
-    unit : {"record", "group"}, default="group"
-        Whose change the claim protects. "group" is a document or a person: all sentences with one of ``groups``
-        in `fit`; their summed gradient is clipped as one. "record" is one window, and needs a public vocabulary. A
-        word of a text is in up to ``2 * window + 1`` windows, so this protects less than one word. The number of
-        windows is then public: words of the vocabulary that have another one near them. Fits with other
-        vocabularies show other such numbers, and no epsilon covers them; ``n_public`` keeps them private.
-    {n_public} {accountant} {random_state} {verbose} {callback.net}
 
     Attributes
     ----------
@@ -175,71 +145,76 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
     True
     """
 
-    clip_norm_: float
-    batch_size_: int
-    learning_rate_: float
-    n_iter_: int
+    vocabulary: Sequence[str] | Literal["private"] = parameter(
+        described('list of str or "private"'),
+        """A public list of words, in the order of the rows of ``vectors_``. "private" releases it for a part of
+        the budget: the words that enough groups have, in alphabetical order. This needs ``unit="group"``.""",
+        default=PRIVATE,
+    )
+    vector_size: int = parameter(SIZE, "Length of a word's vector.", default=100)
+    window: int = parameter(
+        SIZE,
+        """Words on either side of a target that are its context. Words that are not in the vocabulary are left out
+        first.""",
+        default=4,
+    )
+    negative: int = parameter(
+        SIZE,
+        "Words that are drawn for each window and step. A word that is the target is left out.",
+        default=8,
+    )
+    negative_weights: Any = parameter(
+        described('array-like of float or "released"'),
+        """Law of these words: None is uniform. Numbers are public, one for each word of a public vocabulary.
+        "released" takes the noisy counts of a private vocabulary, to the power 0.75. It is never the frequency of
+        words in the sentences.""",
+        default=None,
+    )
+    tied: bool = parameter(
+        flag(),
+        "Whether targets and negatives have the vectors of words in a context, or a second table.",
+        default=False,
+    )
+    max_words_per_group: int = parameter(
+        SIZE,
+        """Public, for ``vocabulary="private"``: the most different words that count of a group, the most frequent
+        first.""",
+        default=200,
+    )
+    max_vocabulary_size: int = parameter(
+        integer(low=1, high=MOST_WORDS),
+        """Public, for ``vocabulary="private"``: the most words that are kept, those with the largest noisy
+        counts.""",
+        default=10000,
+    )
+    vocabulary_share: float = parameter(
+        real(low=0, strict=True, high=0.9),
+        'Part of the budget (of mu^2) for ``vocabulary="private"``.',
+        default=0.1,
+    )
+    select: SparseSelection | AdaFEST | None = parameter(
+        described("SparseSelection or AdaFEST", _check_select),
+        """Noise goes to chosen numbers of the table only, which each step chooses anew
+        (`skdp.nn.SparseSelection`), or to the vectors of words that many units have (`skdp.nn.AdaFEST`; where none
+        has enough, a step adds its noise to the first word of the vocabulary). A SparseSelection needs a public
+        vocabulary. None adds noise to all numbers.""",
+        default=None,
+    )
+    unit: Literal["record", "group"] = changed(
+        default="group",
+        text="""Whose change the claim protects. "group" is a document or a person: all sentences with one of
+        ``groups`` in `fit`; their summed gradient is clipped as one. "record" is one window, and needs a public
+        vocabulary. A word of a text is in up to ``2 * window + 1`` windows, so this protects less than one word.
+        The number of windows is then public: words of the vocabulary that have another one near them. Fits with
+        other vocabularies show other such numbers, and no epsilon covers them; ``n_public`` keeps them
+        private.""",
+    )
+    vectors_: NDArray[np.float32] = fitted()
+    output_vectors_: NDArray[np.float32] = fitted()
+    vocabulary_: Mapping[str, int] = fitted()
+    word_counts_: NDArray[np.float64] | None = fitted()
 
     _record_checks = "sentences of words"
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        vocabulary: Any = "private",
-        vector_size: Any = 100,
-        window: Any = 4,
-        negative: Any = 8,
-        negative_weights: Any = None,
-        tied: Any = False,
-        max_words_per_group: Any = 200,
-        max_vocabulary_size: Any = 10000,
-        vocabulary_share: Any = 0.1,
-        batch_size: Any = "auto",
-        max_iter: Any = "auto",
-        n_epochs: Any = None,
-        learning_rate: Any = "auto",
-        schedule: Any = "linear",
-        momentum: Any = 0.9,
-        solver: Any = "sgd",
-        clip_norm: Any = "adaptive",
-        select: Any = None,
-        adjacency: str = "zero-out",
-        unit: str = "group",
-        n_public: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-        verbose: Any = False,
-        callback: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.vocabulary = vocabulary
-        self.vector_size = vector_size
-        self.window = window
-        self.negative = negative
-        self.negative_weights = negative_weights
-        self.tied = tied
-        self.max_words_per_group = max_words_per_group
-        self.max_vocabulary_size = max_vocabulary_size
-        self.vocabulary_share = vocabulary_share
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.momentum = momentum
-        self.solver = solver
-        self.clip_norm = clip_norm
-        self.select = select
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -251,34 +226,9 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("vector_size", "window", "negative", "max_words_per_group"):
-            check_number(name, getattr(self, name), Integral, low=1, high=10**6)
-        check_number(
-            "max_vocabulary_size", self.max_vocabulary_size, Integral, low=1, high=MOST_WORDS
-        )
-        check_number("vocabulary_share", self.vocabulary_share, Real, low=0, strict=True, high=0.9)
-        check_number("batch_size", self.batch_size, Integral, low=1, word="auto")
-        check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
-        check_number("n_epochs", self.n_epochs, Real, low=0, strict=True, high=1e6, none=True)
-        if self.n_epochs is not None and not isinstance(self.max_iter, str):
-            raise ValueError("give max_iter (steps) or n_epochs, not both")
-        positive: dict[str, Any] = {"low": 0, "strict": True}
-        check_number("learning_rate", self.learning_rate, Real, word="auto", high=1e100, **positive)
-        check_number("clip_norm", self.clip_norm, Real, word="adaptive", **positive)
         if self.epsilon < math.inf and not isinstance(self.clip_norm, str):
             check_number("clip_norm", self.clip_norm, Real, low=1e-6, high=1e6)
-        check_number("momentum", self.momentum, Real, low=0)
-        if self.momentum >= 1:
-            raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
-        check_choice("solver", self.solver, SOLVERS)
-        check_choice("schedule", self.schedule, SCHEDULES)
-        check_flag("tied", self.tied)
-        check_callback(self.callback)
         self._check_vocabulary()
-        if self.select is not None and not isinstance(self.select, (SparseSelection, AdaFEST)):
-            raise TypeError(
-                f"select must be None, a SparseSelection or an AdaFEST, got {type(self.select).__name__}"
-            )
         if isinstance(self.select, SparseSelection) and self._known() is None:
             raise ValueError(
                 "SparseSelection needs a public vocabulary: how many numbers a step chooses is planned before any "
@@ -661,11 +611,6 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         """
         check_is_fitted(self)
         save_word2vec(path, self.vocabulary_, self.vectors_)
-
-    vectors_: NDArray[np.float32]
-    output_vectors_: NDArray[np.float32]
-    vocabulary_: Mapping[str, int]
-    word_counts_: NDArray[np.float64] | None
 
 
 def _given(value: Any) -> int | None:
