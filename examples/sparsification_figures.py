@@ -32,14 +32,14 @@ import multiparty_costs
 import numpy as np
 from sklearn.datasets import load_digits
 
+from skdp.fitting.loop import descend
+from skdp.fitting.optimizers import Rule, SinglePrecision
+from skdp.fitting.sparsification import Masks
 from skdp.multiparty.engine.loopback import LoopbackEngine
 from skdp.nn import CrossEntropy, Dense, RandomSparsification, Sequential, Tanh
 from skdp.nn.architectures import ARCHITECTURES
 from skdp.nn.inputs import Inputs
-from skdp.nn.optimizers import Rule
-from skdp.nn.sparsification import Masks
 from skdp.nn.task import NetTask, Targets
-from skdp.nn.training import train
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords
 
 TABLES = Path(__file__).resolve().parent.parent / "docs" / "tables" / "nets"
@@ -106,7 +106,7 @@ def run(clip, noise, sparsification, seed, *, look=None, control=False, rule=Non
             task.gradients_at("materialized"),
         )
 
-        def gradient(t, theta):
+        def gradient(theta, t):
             if look is not None:
                 look(t, theta)
             masks.begin_step(t)
@@ -123,12 +123,13 @@ def run(clip, noise, sparsification, seed, *, look=None, control=False, rule=Non
             if t % epoch == 0 and masks.kept is not None:
                 rests[:] += 1
                 rests[kept] -= 1
-            return noisy
+            return noisy, 0.0
 
         if rule is None:
             rule = Rule(momentum=0.9, schedule="constant")
             step = 0.1 * STEP * (1.0 if math.isfinite(clip) else CLIP)
-        theta = train(gradient, task.trained(task.start), n_iter, rule, step)
+        steps = SinglePrecision(task.trained(task.start), rule, step, n_iter)
+        theta = descend(gradient, steps, steps.here, n_iter).theta
     scores = task.network.forward(task.whole(theta), task.inputs.of(X))
     return 100 * np.mean(scores.argmax(axis=1) == y), rests
 

@@ -1,18 +1,21 @@
 """The noisy-gradient loop that every method of gradient steps runs."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from skdp.base.fit import Solution
+from skdp.fitting.progress import Monitor
 from skdp.fitting.steps import StepRule, square
-from skdp.fitting.task import Monitor, Task
+from skdp.fitting.task import Task
 from skdp.privacy import BatchPlan, GaussianPlan
 
 __all__ = ["GradientAt", "NoisyGradient", "Project", "descend"]
 
-# Gives the gradient at a point in an iteration, and the size of its noise in the unit of the step rule.
-GradientAt = Callable[[np.ndarray, int], tuple[np.ndarray, float]]
+# Gives the gradient at a point in an iteration (an array, or what else the step rule takes), and the size of its
+# noise in the unit of the step rule; 0 where the rule does not read it.
+GradientAt = Callable[[np.ndarray, int], tuple[Any, float]]
 # What is kept of a point.
 Project = Callable[[np.ndarray], np.ndarray]
 
@@ -71,7 +74,7 @@ def descend(
     rule: StepRule,
     theta: np.ndarray,
     n_iter: int,
-    monitor: Monitor,
+    monitor: Monitor | None = None,
     *,
     project: Project | None = None,
     tol: float = 0.0,
@@ -86,8 +89,8 @@ def descend(
         Start.
     n_iter : int
         Number of steps.
-    monitor : callable
-        Called with the iteration and the iterate.
+    monitor : callable, default=None
+        Called with the iteration and the iterate, which a rule may change in place in the next step.
     project : callable, default=None
         Keeps a part of a point, for example its largest coefficients.
     tol : float, default=0.0
@@ -104,7 +107,8 @@ def descend(
         point = rule.move(theta, gradient, noise)
         before, kept = kept, point if project is None else project(point)
         theta = rule.moved(kept)
-        monitor(count, kept)
+        if monitor is not None:
+            monitor(count, kept)
         count += 1
         moving = not tol or square(kept - before) > tol**2 * square(kept)
     return Solution(rule.output(kept), count, converged=not moving)

@@ -73,7 +73,7 @@ def refit(task: Task, chosen: np.ndarray, settings: Refit, first: int = 0) -> So
     inner = theta[places]
     inner[s:] *= factor
 
-    def outward(point: np.ndarray) -> np.ndarray:
+    def whole_of(point: np.ndarray) -> np.ndarray:
         whole = np.zeros_like(theta)
         whole[places] = point
         whole[d:] /= factor
@@ -94,9 +94,9 @@ def refit(task: Task, chosen: np.ndarray, settings: Refit, first: int = 0) -> So
         rule,
         inner,
         settings.steps,
-        lambda iteration, point: task.monitor(first + iteration, outward(point)),
+        lambda iteration, point: task.show(first + iteration, whole_of(point)),
     ).theta
     curvature = CURVATURE * loss.smoothness * scales.row**2 / s + task.penalty.smoothness
     noise = gradient_at.noise_std / math.sqrt(settings.steps)
     found[:s] *= shrinkage(found[:s], SHRINK * noise / curvature)
-    return Solution(outward(found), settings.steps, {"learning_rate_": rule.learning_rate})
+    return Solution(whole_of(found), settings.steps, {"learning_rate_": rule.learning_rate})

@@ -13,7 +13,7 @@ from skdp.fitting.glm import Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt, Sampling
 from skdp.fitting.penalties import PENALTIES
-from skdp.fitting.progress import Progress
+from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.task import Task, given
 from skdp.privacy import PrivacySession, accounting
@@ -58,14 +58,7 @@ class StochasticRun(Declared):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss, theta = problem.records, problem.loss, self._start(problem)
         settings = self._settings()
-        with Progress(
-            self.verbose,
-            self.callback,
-            self.fit_intercept,
-            hasattr(self, "classes"),
-            name=type(self).__name__,
-            total=getattr(settings, "max_iter", None),
-        ) as monitor:
+        with linear_progress(self, session, getattr(settings, "max_iter", None)) as monitor:
             penalty = PENALTIES[self.penalty](float(self.alpha), records.n_features)
             task = Task(session, records, loss, theta, monitor, penalty, problem.planned)
             return self._algorithm(task, settings)

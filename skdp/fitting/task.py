@@ -1,77 +1,21 @@
-"""The task of an algorithm, in the user's units or in inner ones."""
+"""The task of an algorithm, in the user's units or in those of a record with a rescaled intercept."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from skdp.fitting.penalties import NO_PENALTY, Penalty
+from skdp.fitting.progress import Monitor, Progress
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["Monitor", "Rescaled", "Task", "given", "silent"]
-
-Monitor = Callable[[int, np.ndarray], None]
+__all__ = ["Task", "given", "intercept_factor", "scaled_intercept"]
 
 
 def given(value: Any) -> Any:
     """A public number; None for a word, for which the fit finds the number."""
     return None if isinstance(value, str) else value
-
-
-def silent(iteration: int, theta: np.ndarray) -> None:
-    """Show nothing."""
-
-
-class Rescaled:
-    """Turn inner iterates into the user's units, where the intercept multiplies 1.
-
-    Parameters
-    ----------
-    monitor : callable
-        Called with the iteration and the iterate in the user's units.
-    value : float
-        The inner value of the intercept's feature.
-    center : float, default=0.0
-        Subtracted from the targets inside; outside it is part of the intercept.
-    """
-
-    def __init__(
-        self, monitor: Monitor, value: float, fit_intercept: bool, center: float = 0.0
-    ) -> None:
-        self._monitor, self._center = monitor, center
-        self._factor = value if fit_intercept else 1.0
-        # Where nobody watches, no iterate is turned.
-        self.idle = getattr(monitor, "idle", False)
-
-    def __call__(self, iteration: int, theta: np.ndarray) -> None:
-        if not self.idle:
-            self._monitor(iteration, self.outward(theta))
-
-    def outward(self, theta: np.ndarray) -> np.ndarray:
-        """Turn an inner theta into the user's."""
-        return _plus(_times(theta, self._factor), self._center)
-
-    def inward(self, theta: np.ndarray) -> np.ndarray:
-        """Turn the user's theta into an inner one."""
-        return _times(_plus(theta, -self._center), 1.0 / self._factor)
-
-
-def _plus(theta: np.ndarray, center: float) -> np.ndarray:
-    if center == 0.0:
-        return theta
-    moved = theta.copy()
-    moved[-1] += center
-    return moved
-
-
-def _times(theta: np.ndarray, factor: float) -> np.ndarray:
-    if factor == 1.0:
-        return theta
-    scaled = theta.copy()
-    scaled[-1] *= factor
-    return scaled
 
 
 @dataclass(frozen=True)
@@ -84,8 +28,8 @@ class Task:
         Pays for every release; an exact session gives the algorithm without noise.
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
         Start; the intercept is the last row. Empty where the method has no other start than 0.
-    monitor : callable
-        Called with the iteration and the released iterate.
+    monitor : callable or None
+        Called with the iteration and the released iterate in the user's units; see `show`.
     penalty : Penalty
         Added to the mean loss: a function of theta alone.
     planned : object
@@ -96,16 +40,40 @@ class Task:
     records: PrivateRecords
     loss: Loss
     theta: np.ndarray = field(default_factory=lambda: np.empty(0))
-    monitor: Any = silent
+    monitor: Monitor | None = None
     penalty: Penalty = NO_PENALTY
     planned: Any = None
 
     def rescaled(self, value: float) -> "Task":
-        """The same with another value of the intercept's feature; its monitor turns iterates outward."""
-        inner = Rescaled(self.monitor, value, self.records.fit_intercept)
-        return replace(
-            self,
-            records=self.records.with_intercept(value),
-            theta=inner.inward(self.theta),
-            monitor=inner,
-        )
+        """The same with another value of the intercept's feature; `to_user` turns iterates back."""
+        records = self.records.with_intercept(value)
+        before = intercept_factor(self.records) / intercept_factor(records)
+        return replace(self, records=records, theta=scaled_intercept(self.theta, before))
+
+    def to_user(self, theta: np.ndarray) -> np.ndarray:
+        """Turn an iterate into the user's units, where the intercept's feature is 1."""
+        return scaled_intercept(theta, intercept_factor(self.records))
+
+    def show(self, iteration: int, theta: np.ndarray) -> None:
+        """Show a released iterate to the monitor; where nobody watches, no iterate is turned."""
+        if self.monitor is not None:
+            self.monitor(iteration, self.to_user(theta))
+
+    def expect(self, steps: int) -> None:
+        """Tell a monitor that shows a bar how many steps there will be, a public number."""
+        if isinstance(self.monitor, Progress):
+            self.monitor.expect(steps)
+
+
+def intercept_factor(records: PrivateRecords) -> float:
+    """The user's intercept over that of these records; 1 without an intercept."""
+    return records.intercept_value if records.fit_intercept else 1.0
+
+
+def scaled_intercept(theta: np.ndarray, factor: float) -> np.ndarray:
+    """Theta with its last row, the intercept, times a factor."""
+    if factor == 1.0:
+        return theta
+    scaled = theta.copy()
+    scaled[-1] *= factor
+    return scaled

@@ -24,11 +24,11 @@ from skdp.fitting.checks import check_callback
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit
-from skdp.fitting.progress import Progress
+from skdp.fitting.progress import linear_progress
 from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.fitting.search import noisy_search
 from skdp.fitting.target_units import InTargetUnits
-from skdp.fitting.task import Rescaled, Task, given, silent
+from skdp.fitting.task import Task, given
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
 
@@ -89,8 +89,8 @@ def frank_wolfe(
             point[:], shrink = 0.0, 1.0
         point[vertex // 2] += (-gamma if vertex % 2 else gamma) * radius / shrink
         vertices.move(vertex, radius, gamma)
-        if task.monitor is not silent:
-            task.monitor(t, _shaped(point * shrink, loss.n_outputs))
+        if task.monitor is not None:
+            task.show(t, _shaped(point * shrink, loss.n_outputs))
     return Solution(_shaped(point * shrink, loss.n_outputs), max_iter)
 
 
@@ -189,18 +189,13 @@ class FrankWolfeFit(LinearFit):
             clip_norm=given(self.clip_norm),
             share=1.0,
         )
-        progress = Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
-        )
-        inner = Rescaled(progress, value, records.fit_intercept)
-        seen = self.verbose or self.callback is not None
-        task = Task(session, records.with_intercept(value), loss, monitor=inner if seen else silent)
-        with progress:
+        with linear_progress(self, session, int(steps)) as monitor:
+            task = Task(session, records.with_intercept(value), loss, monitor=monitor)
             solution = frank_wolfe(
                 task, radius=radius, max_iter=int(steps), clip_norm=clip, share=share
             )
         attributes = {"radius_": radius, "clip_norm_": clip}
-        return Solution(inner.outward(solution.theta), solution.n_iter, attributes)
+        return Solution(task.to_user(solution.theta), solution.n_iter, attributes)
 
 
 class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):

@@ -4,7 +4,6 @@ from skdp._docs import document
 from skdp.base.fit import Solution
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.loop import NoisyGradient, descend
-from skdp.fitting.progress import announce
 from skdp.fitting.settings import StepSettings
 from skdp.fitting.start import begin, precision, scale_part
 from skdp.fitting.steps import step_rule
@@ -27,14 +26,14 @@ def gradient_descent(task: Task, settings: StepSettings) -> Solution:
         steps = round(min(MOST_STEPS, max(LEAST_STEPS, seen)))
     aside = scale_part(task, settings.clip_norm, rate)
     session.require_feasible(size, steps, 1.0 - aside)
-    announce(task.monitor, steps)
+    task.expect(steps)
     start = begin(task, settings.clip_norm, rate, aside)
     inner = start.task
     rule = step_rule(rate, inner.theta, start.scales.distance, steps, size, size)
     gradient_at = NoisyGradient(inner, session.plan_gaussian(steps, 1.0 - aside), start.clip_norm)
-    found = descend(gradient_at, rule, inner.theta, steps, inner.monitor)
+    found = descend(gradient_at, rule, inner.theta, steps, inner.show)
     attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": start.clip_norm}
-    return Solution(inner.monitor.outward(found.theta), steps, attributes)
+    return Solution(inner.to_user(found.theta), steps, attributes)
 
 
 @document()

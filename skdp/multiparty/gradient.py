@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.fitting.loop import descend
+from skdp.fitting.steps import ConstantStep
 from skdp.losses import Loss
 from skdp.multiparty.owners import Owners
 from skdp.multiparty.release import Release, laplace_epsilon, make_release
@@ -175,12 +177,33 @@ def gradient_descent(
             session, noise=settings.noise, releases=settings.max_iter, engine=engine
         )
     shape = (owners.n_parameters,) if loss.n_outputs == 1 else (owners.n_parameters, loss.n_outputs)
-    theta, total, kept = np.zeros(shape), np.zeros(shape), max(1, settings.max_iter // KEPT)
-    for t in range(settings.max_iter):
+
+    def gradient_at(theta: NDArray[np.float64], t: int) -> tuple[NDArray[np.float64], float]:
         gradient = release(owners.mean_gradient(loss, theta, settings.clip_norm))
-        theta = theta - settings.learning_rate * (gradient + settings.alpha * theta)
-        if t >= settings.max_iter - kept:
-            total += theta
+        return gradient + settings.alpha * theta, 0.0
+
+    def show(t: int, theta: NDArray[np.float64]) -> None:
         if callback is not None:
             callback(t + 1, theta)
-    return total / kept
+
+    rule = LastIterates(settings.learning_rate, settings.max_iter)
+    return descend(gradient_at, rule, np.zeros(shape), settings.max_iter, show).theta
+
+
+class LastIterates(ConstantStep):
+    """Constant steps, whose output is the mean of the last iterates: one `KEPT`-th of them."""
+
+    def __init__(self, learning_rate: float, n_iter: int) -> None:
+        super().__init__(learning_rate)
+        self._kept = max(1, n_iter // KEPT)
+        self._left: int = n_iter - self._kept
+        self._total: Any = 0.0
+
+    def moved(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self._left <= 0:
+            self._total = self._total + theta
+        self._left -= 1
+        return theta
+
+    def output(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self._total / self._kept)

@@ -1,5 +1,9 @@
 # Written by tools/make_stubs.py.
 
+from skdp.fitting.recursive import RecursiveMomentum as RecursiveMomentum
+from skdp.fitting.selection import AdaFEST as AdaFEST
+from skdp.fitting.selection import SparseSelection as SparseSelection
+from skdp.fitting.sparsification import RandomSparsification as RandomSparsification
 from skdp.nn.architectures import ARCHITECTURES as ARCHITECTURES
 from skdp.nn.architectures import architecture as architecture
 from skdp.nn.cnn import DPCNNClassifier as DPCNNClassifier
@@ -29,8 +33,4 @@ from skdp.nn.network import Sequential as Sequential
 from skdp.nn.networks import DPNetworkClassifier as DPNetworkClassifier
 from skdp.nn.networks import DPNetworkRegressor as DPNetworkRegressor
 from skdp.nn.products import rows_times as rows_times
-from skdp.nn.recursive import RecursiveMomentum as RecursiveMomentum
-from skdp.nn.selection import AdaFEST as AdaFEST
-from skdp.nn.selection import SparseSelection as SparseSelection
-from skdp.nn.sparsification import RandomSparsification as RandomSparsification
 from skdp.nn.text import DPLSTMClassifier as DPLSTMClassifier

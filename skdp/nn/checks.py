@@ -9,20 +9,32 @@ import numpy as np
 from skdp.base.cells import as_cells, label_codes
 from skdp.base.tables import validate_table
 from skdp.fitting.checks import check_clip
+from skdp.fitting.clipped_mean import Clipping
+from skdp.fitting.recursive import RecursiveMean, RecursiveMomentum
+from skdp.fitting.selection import AdaFEST, SparseSelection
+from skdp.fitting.sizes import CLIP_NORM
+from skdp.fitting.sparsification import RandomSparsification
 from skdp.fitting.targets import numeric_targets
 from skdp.fitting.task import given
-from skdp.nn.sparsification import RandomSparsification
+from skdp.nn.layers.embedding import Embedding
+from skdp.nn.network import Sequential
 from skdp.privacy import LEAST_CLIP, check_projected
 
-__all__ = ["check_clipping", "check_validation", "public_data"]
+__all__ = [
+    "check_clipping",
+    "check_recursive",
+    "check_select",
+    "check_table",
+    "check_validation",
+    "public_data",
+]
 
 FORM = "must be None or a pair (X, y) of public data"
 
-WAYS = (
-    "recursive",
-    "sparsification",
-    "select",
-)  # how a step releases its gradient, if not as DP-SGD
+# How a step releases its gradient, if not as DP-SGD.
+WAYS = ("recursive", "sparsification", "select")
+# Ways to clip in which a record's whole gradient is there.
+WHOLE = ("auto", "materialized", "one-by-one")
 
 
 def check_clipping(model: Any) -> None:
@@ -78,6 +90,55 @@ def _check_sampling(model: Any) -> None:
         raise ValueError(
             "sampling='partition' needs a public number of records: leave out n_public and "
             "adjacency='add-remove', or use sampling='poisson'"
+        )
+
+
+def check_select(model: Any) -> None:
+    """Raise unless the choice fits the other parameters of a net."""
+    select = model.select
+    if select is None:
+        return
+    if not isinstance(select, (SparseSelection, AdaFEST)):
+        raise TypeError(
+            f"select must be None, a SparseSelection or an AdaFEST, got {type(select).__name__}"
+        )
+    if model.clipping == "projections":
+        raise ValueError("select has no proof with clipping='projections'; use another clipping")
+
+
+def check_table(select: Any, net: Sequential) -> None:
+    """Raise unless the net has the table that DP-AdaFEST is for."""
+    if not isinstance(select, AdaFEST):
+        return
+    if not isinstance(net.layers[0], Embedding) or 0 in net.frozen:
+        raise ValueError(
+            "select=AdaFEST() needs a net that begins with an Embedding which is not frozen"
+        )
+
+
+def check_recursive(model: Any) -> None:
+    """Raise unless ``recursive`` is None, or fits the other parameters of an estimator."""
+    recursive = model.recursive
+    if recursive is None:
+        return
+    if not isinstance(recursive, RecursiveMomentum):
+        raise TypeError(
+            f"recursive must be None or a skdp.nn.RecursiveMomentum, got {type(recursive).__name__}"
+        )
+    if model.clipping not in WHOLE:
+        raise ValueError(
+            f"recursive needs each record's gradient: clipping must be one of {list(WHOLE)}, got "
+            f"{model.clipping!r}"
+        )
+    clip_norm, clip_diff_norm = given(model.clip_norm), given(recursive.clip_diff_norm)
+    if clip_diff_norm is not None and (clip_norm == math.inf) != (clip_diff_norm == math.inf):
+        raise ValueError(
+            "clip_norm and the clip_diff_norm of recursive must both be finite, or both inf"
+        )
+    norm = RecursiveMean(Clipping(CLIP_NORM if clip_norm is None else clip_norm), recursive).norm
+    if norm < LEAST_CLIP:
+        raise ValueError(
+            f"what a record may add to a sum must be at least 2**-29; momentum and the clip norms give {norm:g}"
         )
 
 

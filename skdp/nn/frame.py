@@ -16,37 +16,40 @@ from skdp.base.declare import fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, integer, real
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
+from skdp.fitting.clipped_mean import ClippedMean, Clipping
+from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit
+from skdp.fitting.optimizers import Rule, SinglePrecision
+from skdp.fitting.progress import Progress
+from skdp.fitting.recursive import RecursiveMean, RecursiveMomentum
 from skdp.fitting.scales import grown_share
+from skdp.fitting.selection import AdaFEST, SelectedMean, SparseSelection
+from skdp.fitting.sizes import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
+from skdp.fitting.sparsification import RandomSparsification, SparsifiedMean
 from skdp.fitting.targets import Problem
 from skdp.fitting.task import given
-from skdp.nn.checks import check_clipping, check_validation, public_data
-from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
+from skdp.nn.checks import (
+    check_clipping,
+    check_recursive,
+    check_select,
+    check_table,
+    check_validation,
+    public_data,
+)
 from skdp.nn.inputs import as_rows, public_inputs, released_inputs
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.scaled_tanh import ScaledTanh
 from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
-from skdp.nn.optimizers import Rule
-from skdp.nn.progress import Progress
-from skdp.nn.recursive import RecursiveMean, RecursiveMomentum, check_recursive
-from skdp.nn.selection import (
-    AdaFEST,
-    SelectedMean,
-    SparseSelection,
-    check_select,
-    check_table,
-)
-from skdp.nn.sparsification import RandomSparsification, SparsifiedMean
 from skdp.nn.task import (
     NetTask,
     Targets,
     has_other_layers,
     require_places,
     start_of,
+    tokens_of,
     usual_clipping,
 )
-from skdp.nn.training import ClippedMean, Clipping, train
 from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 
 __all__ = ["CLIPPING", "NetFit"]
@@ -338,7 +341,7 @@ class NetFit(MinibatchFit[Problem]):
             shares["recalibration"] = last.share
         size, share = network.n_trainable, 1.0 - math.fsum(shares.values())
         plans = self._plan(session, shape, clipping, size, share)
-        self._method(clipping).warn_before(plans, network, self.adjacency)
+        self._method(clipping).warn_before(plans, self.adjacency, size, tokens_of(network))
         # Ready layers treat each row by itself, but a BLAS may round it by its place. One by one, rows stay at
         # their places in what else is computed of them, if their number is public.
         places_stay = clipping.method == "one-by-one" and shape.n_records is not None
@@ -364,15 +367,14 @@ class NetFit(MinibatchFit[Problem]):
 
     def _trained(
         self, session: PrivacySession, problem: Problem, task: NetTask, plans: Sequence[BatchPlan],
-        clipping: Clipping, shares: Mapping[str, float], last: Any, monitor: Progress,
+        clipping: Clipping, shares: Mapping[str, float], last: Any, monitor: Progress | None,
     ) -> Solution:  # fmt: skip
         """Take the steps, and the last releases."""
         method, rate, n_iter = self._method(clipping), self._rate(plans, clipping), releases(plans)
-        gradient = method.begin(session, problem.records, task, *plans)
-        theta = train(
-            gradient, task.trained(task.start), n_iter, self._rule(), rate,
-            tensors=task.tensors, monitor=monitor,
-        )  # fmt: skip
+        gradient = method.begin(session, problem.records, task.gradients(clipping), *plans)
+        start = task.trained(task.start)
+        steps = SinglePrecision(start, self._rule(), rate, n_iter, task.tensors)
+        theta = descend(gradient, steps, steps.here, n_iter, monitor).theta
         parameters = task.whole(theta)
         attributes = {
             "parameters_": parameters,
@@ -525,14 +527,8 @@ class NetFit(MinibatchFit[Problem]):
         plans: Sequence[BatchPlan],
         score: Callable[[NDArray[np.float64]], float] | None,
     ) -> Progress:
-        return Progress(
-            type(self).__name__,
-            releases(plans),
-            session.epsilon,
-            self.verbose,
-            self.callback,
-            score,
-        )
+        name = type(self).__name__
+        return Progress(name, releases(plans), session, self.verbose, self.callback, score=score)
 
 
 def releases(plans: Sequence[BatchPlan]) -> int:

@@ -24,9 +24,9 @@ from skdp.fitting.quantiles import (
 )
 from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.scales import grown_share
+from skdp.fitting.sizes import REGRESSION_WALK
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
-from skdp.nn.choices import REGRESSION_WALK
 from skdp.nn.export import ExportableNet
 from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.fitting.clipped_mean import Clipping, Gradients, TouchedRows
 from skdp.kernels import is_cupy
 from skdp.nn.arrays import array_module
 from skdp.nn.inputs import Inputs
@@ -18,7 +19,7 @@ from skdp.nn.layers.embedding import Embedding
 from skdp.nn.layers.layer import Layer
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network, Sequential
-from skdp.privacy import Vectors, check_places
+from skdp.privacy import SparseRows, Vectors, check_places
 
 __all__ = [
     "NetTask",
@@ -27,6 +28,7 @@ __all__ = [
     "outputs_of",
     "require_places",
     "start_of",
+    "tokens_of",
     "usual_clipping",
     "vocabulary_of",
 ]
@@ -127,6 +129,26 @@ class NetTask:
         with one_blas_thread():
             return outputs_of(self.network, parameters, self.inputs, X, at_once=AT_ONCE)
 
+    def gradients(self, clipping: Clipping) -> Gradients:
+        """What releases the gradients of the trained parameters."""
+        at, layer = self.gradients_at(clipping.layers), self.network.sequential.layers[0]
+        if not isinstance(layer, Embedding) or 0 in self.network.sequential.frozen:
+            return Gradients(self.network.n_trainable, at)
+        n_rows, width = int(layer.vocabulary_size), int(layer.n_features)
+
+        def touched(X: Any, y: Any) -> list[SparseRows]:
+            rows = np.sort(layer.rows_of(self.inputs.of(X)), axis=1)
+            # A token counts once, however often a record has it.
+            rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = -1
+            return [SparseRows(rows, np.ones((*rows.shape, 1), dtype=np.float32), n_rows)]
+
+        def entries(kept: NDArray[np.int64]) -> NDArray[np.int64]:
+            # The table is the first trained tensor; all other entries change in every step.
+            inside = (kept[:, None] * width + np.arange(width)).ravel()
+            return np.concatenate([inside, np.arange(n_rows * width, self.network.n_trainable)])
+
+        return Gradients(self.network.n_trainable, at, TouchedRows(n_rows, touched, entries))
+
     def gradients_at(
         self, method: str | Sequence[str]
     ) -> Callable[[NDArray[Any]], Callable[[Any, Any], Sequence[Any]]]:
@@ -167,6 +189,12 @@ def usual_clipping(network: Network) -> tuple[str, ...]:
 def has_other_layers(net: Sequential) -> bool:
     """Whether the class of a layer, or of the net, is not from skdp.nn."""
     return not all(type(part).__module__.startswith("skdp.nn.") for part in (net, *net.layers))
+
+
+def tokens_of(network: Network) -> int | None:
+    """Tokens of a record, where the net begins with an Embedding."""
+    first = network.sequential.layers[0]
+    return math.prod(network.shapes[0]) if isinstance(first, Embedding) else None
 
 
 def vocabulary_of(net: Sequential) -> int | None:

@@ -98,7 +98,7 @@ def adaptive_descent(task: Task, settings: AdaptiveSettings) -> Solution:
         assert loss.start_value is not None  # of classification
         bound = LOSS_BOUND * loss.start_value * start.rows_per_unit
     line = _Line(start, purse, float(bound), float(reach))
-    point, monitor = start.task.theta, start.task.monitor
+    point = start.task.theta
     most = settings.max_iter or math.inf
     distances: list[float] = []
     while (
@@ -111,11 +111,11 @@ def adaptive_descent(task: Task, settings: AdaptiveSettings) -> Solution:
             purse.spend_the_rest()
         distance, point = line.step(point)
         distances.append(distance)
-        monitor(len(distances) - 1, point)
+        start.task.show(len(distances) - 1, point)
         if len(distances) % EVERY == 0:
             line.reach = LONGER * max(distances[-EVERY:])
     return Solution(
-        monitor.outward(point),
+        start.task.to_user(point),
         len(distances),
         {
             "learning_rate_": float(reach),

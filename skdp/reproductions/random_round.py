@@ -8,7 +8,6 @@ from skdp._docs import document
 from skdp.base.fit import Solution
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.loop import NoisyGradient, descend
-from skdp.fitting.progress import announce
 from skdp.fitting.settings import BatchSettings
 from skdp.fitting.start import begin, precision, scale_part
 from skdp.fitting.steps import ConstantStep
@@ -41,7 +40,7 @@ def random_round(task: Task, settings: BatchSettings) -> Solution:
     )
     session.require_feasible_batches(task.theta.size, [plan])
     last = 1 + int(session.integers(rounds, 1)[0])
-    announce(task.monitor, last)
+    task.expect(last)
     start = begin(task, settings.clip_norm, rate, aside)
     inner = start.task
     if rate is None:
@@ -55,10 +54,10 @@ def random_round(task: Task, settings: BatchSettings) -> Solution:
         ConstantStep(rate),
         inner.theta,
         last,
-        inner.monitor,
+        inner.show,
     )
     attributes = {"learning_rate_": rate, "clip_norm_": start.clip_norm}
-    return Solution(inner.monitor.outward(found.theta), last, attributes)
+    return Solution(inner.to_user(found.theta), last, attributes)
 
 
 @document()

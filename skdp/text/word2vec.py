@@ -16,19 +16,24 @@ from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Problem, Solution
 from skdp.base.kinds import described, flag, integer, real
 from skdp.exceptions import UtilityWarning
+from skdp.fitting.clipped_mean import ClippedMean, Clipping
+from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit
-from skdp.nn.choices import CLIP_NORM, chosen_run, signal
-from skdp.nn.optimizers import Rule, rate_factor
-from skdp.nn.progress import Progress
-from skdp.nn.selection import (
+from skdp.fitting.optimizers import (
+    FewEntries,
+    Rule,
+    SinglePrecision,
+    rate_factor,
+)
+from skdp.fitting.progress import Progress
+from skdp.fitting.selection import (
     AdaFEST,
     SelectedMean,
     SparseSelection,
-    selected_by,
     warn_of_choice,
     warn_of_counts,
 )
-from skdp.nn.training import ClippedMean, Clipping, FewEntries, train
+from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
 from skdp.privacy import (
     BatchPlan,
     Negatives,
@@ -37,7 +42,7 @@ from skdp.privacy import (
     PublicShape,
     factor,
 )
-from skdp.text.counted_words import chosen_words
+from skdp.text.counted_words import touched_words
 from skdp.text.export import save_word2vec
 from skdp.text.sentences import (
     MOST_WORDS,
@@ -440,21 +445,24 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         negatives, clip = self._negatives(n_words, counts), self._clip_norm()
         rule = Rule(self.solver, float(self.momentum), self.schedule)
         rate = self._rate(plan, clip, rule, n_words)
-        chosen, places = self._chosen(session, records, plan, n_words), self._counts_words()
+        counts_words = isinstance(self.select, AdaFEST)
+        touched = touched_words(n_words, dim, bool(self.tied)) if counts_words else None
+        release = self._method().release(session, records, plan, touched)
 
-        def gradient(t: int, theta: NDArray[np.float32]) -> NDArray[np.float64] | FewEntries:
-            batch = session.draw(plan, records, places=places)
+        def gradient(
+            theta: NDArray[np.float32], t: int
+        ) -> tuple[NDArray[np.float64] | FewEntries, float]:
+            batch = session.draw(plan, records, places=counts_words)
             total = records.cbow_gradient(
                 theta.reshape(-1, dim), clip, negatives=negatives,
                 key=(seeds[4] + t * KEYS) % 2**64, batch=batch,
             )  # fmt: skip
-            mean = total * (1.0 / plan.batch_size)
-            if chosen is None:
-                return session.gaussian(mean, plan).ravel()
-            return FewEntries(*chosen(mean, batch))
+            found = release(total * (1.0 / plan.batch_size), batch)
+            return found if isinstance(found, FewEntries) else found.ravel(), 0.0
 
+        steps = SinglePrecision(start.ravel(), rule, rate, plan.releases)
         with self._progress(session, plan) as monitor:
-            theta = train(gradient, start.ravel(), plan.releases, rule, rate, monitor=monitor)
+            theta = descend(gradient, steps, steps.here, plan.releases, monitor).theta
         table = theta.reshape(-1, dim).astype(np.float32)
         vectors, outputs = table[:n_words], table[-n_words:]
         attributes = {
@@ -474,17 +482,6 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         clipping = Clipping(self._clip_norm())
         return ClippedMean(clipping) if self.select is None else SelectedMean(clipping, self.select)
 
-    def _counts_words(self) -> bool:
-        return isinstance(self.select, AdaFEST)
-
-    def _chosen(
-        self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, n_words: int
-    ) -> Any:
-        """A function of a mean and its batch that releases the chosen positions and their values."""
-        if isinstance(self.select, AdaFEST):
-            return chosen_words(self.select, session, records, plan, n_words)
-        return None if self.select is None else selected_by(self.select, session, plan)
-
     def _clip_norm(self) -> float:
         return CLIP_NORM if isinstance(self.clip_norm, str) else float(self.clip_norm)
 
@@ -503,9 +500,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         return (1 - rule.momentum) * rate
 
     def _progress(self, session: PrivacySession, plan: BatchPlan) -> Progress:
-        return Progress(
-            type(self).__name__, plan.releases, session.epsilon, self.verbose, self.callback, None
-        )
+        return Progress(type(self).__name__, plan.releases, session, self.verbose, self.callback)
 
     # ---------------------------------------------------------------- the report
 

@@ -134,7 +134,7 @@ def fit(cls: type, case: str) -> Seen:
     n = X.shape[0]
     if settings.get("unit") == "group":
         options["groups"] = np.arange(n) // 4
-    if cls.__name__ in skdp.multiparty.__all__:
+    if cls.__name__.startswith(("MPC", "DPLocal", "DPRajkumar")):
         options["owners"] = np.arange(n) % 5 // 2  # three owners, of 2/5, 2/5 and 1/5 of the rows
     common = {**COMMON, **({"classes": (0, 1)} if classifier else {})}
     return of_model(build(cls, settings, common).fit(X, y, **options), X)

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from skdp import DPLSSGDClassifier, DPLSSGDRegressor, DPSGDClassifier, DPSGDRegressor
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.sgd.solver import Average, factor, noise_left, sum_of_squares
+from skdp.linear_model.sgd.solver import noise_left
 from skdp.privacy import PrivateRecords, accounting
 
 N, D, K = 40, 7, 3
@@ -371,32 +371,6 @@ def test_callback_and_bar_see_released_iterates(cls, capsys):
     assert [i for i, _ in seen] == [0, 1, 2]
     assert np.array_equal(seen[-1][1], model.coef_)
     assert "step/s" in capsys.readouterr().err
-
-
-def test_average_is_the_weighted_mean_without_overflow():
-    kept, points = Average(400.0), np.random.default_rng(0).normal(size=(50, 3))
-    for point in points:
-        kept.add(point)
-    weights = (np.arange(1, 51) / 50.0) ** 400.0
-    assert np.allclose(kept.output(points[-1]), weights @ points / weights.sum())
-    last = Average(None)
-    last.add(points[0])
-    assert np.array_equal(last.output(points[0]), points[0])
-
-
-STEPS = {
-    "constant": [1, 1, 1, 1],
-    "inverse": [1, 1 / 2, 1 / 3, 1 / 4],
-    "inverse-sqrt": [1, 2**-0.5, 3**-0.5, 1 / 2],
-}
-
-
-@pytest.mark.parametrize(("schedule", "expected"), STEPS.items())
-def test_schedules(schedule, expected):
-    assert np.allclose([factor(schedule, t) for t in range(1, 5)], expected)
-    for n in range(1, 5):
-        assert math.isclose(sum_of_squares(schedule, n), np.sum(np.square(expected[:n])))
-    assert math.isfinite(sum_of_squares(schedule, 10**12))  # no array of that length
 
 
 BAD = [

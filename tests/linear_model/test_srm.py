@@ -434,8 +434,8 @@ def test_a_release_beyond_the_plan_is_refused():
     from skdp.losses import LogisticLoss
 
     each = [*_srm.of_releases(plans), plans[-1]]
-    estimates = _srm.Estimates(session, records, LogisticLoss(), each, _srm.Course(1.0), clips)
+    estimates = _srm.estimates(session, records, LogisticLoss(), each, _srm.Course(1.0), clips)
     for iteration in range(3):
-        estimates.at(np.zeros(5), iteration)
+        estimates(np.zeros(5), iteration)
     with pytest.raises(PrivacyBudgetExceeded):
-        estimates.at(np.zeros(5), 3)
+        estimates(np.zeros(5), 3)

@@ -10,8 +10,9 @@ import pytest
 import skdp
 from skdp import BudgetAccountant, DPMLPClassifier, DPNetworkRegressor
 from skdp.exceptions import UtilityWarning
-from skdp.nn import Dense, Flatten, RecursiveMomentum, Sequential, corrections
-from skdp.nn.corrections import corrected
+from skdp.fitting import corrections
+from skdp.fitting.corrections import corrected
+from skdp.nn import Dense, Flatten, RecursiveMomentum, Sequential
 from skdp.privacy import (
     Outer,
     OuterSum,

@@ -19,8 +19,9 @@ from scipy.stats import beta, binom, chi2
 
 from skdp import DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError
-from skdp.nn import Dense, Flatten, RecursiveMomentum, Sequential, corrections
-from skdp.nn.recursive import RecursiveMean
+from skdp.fitting import corrections
+from skdp.fitting.recursive import RecursiveMean
+from skdp.nn import Dense, Flatten, RecursiveMomentum, Sequential
 from skdp.nn.task import NetTask
 from skdp.privacy import Bounded, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import sampler

@@ -16,8 +16,8 @@ from sklearn.base import clone
 
 from skdp import DPLSTMClassifier, DPMLPClassifier, DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError, UnsupportedAccounting, UtilityWarning
+from skdp.fitting.optimizers import Rule
 from skdp.nn import AdaFEST, Dense, Embedding, MaskedMeanPool, ReLU, Sequential, SparseSelection
-from skdp.nn.optimizers import Rule
 from skdp.privacy import Bounded, accounting, noise, selection
 from skdp.privacy.accounting import bounded_range_mu, sampled_epsilon
 from skdp.privacy.bounded import Source

@@ -9,10 +9,11 @@ from scipy.stats import chi2
 
 from skdp import DPMLPClassifier, DPNetworkClassifier
 from skdp.exceptions import UtilityWarning
-from skdp.nn import Dense, RandomSparsification, Sequential, frame, sparsification
-from skdp.nn.choices import chosen_rate
-from skdp.nn.optimizers import Rule
-from skdp.nn.sparsification import Masks, chosen_sparsity
+from skdp.fitting import sparsification
+from skdp.fitting.optimizers import Rule
+from skdp.fitting.sizes import chosen_rate
+from skdp.fitting.sparsification import Masks, chosen_sparsity
+from skdp.nn import Dense, RandomSparsification, Sequential, frame
 from skdp.privacy import BudgetAccountant, PrivacySession, PrivateRecords, accounting
 from skdp.privacy.gradients import parts
 from tests.nn.test_projections import SIZE, pieces
@@ -261,21 +262,22 @@ class Rig:
 
     def __init__(self, monkeypatch):
         self.received, self.quiet = [], False
-        usual, trained = PrivacySession.gaussian, frame.train
+        usual, trained = PrivacySession.gaussian, frame.descend
 
         def gaussian(session, bounded, plan):
             found = usual(session, bounded, plan)
             return bounded._value.plain() if self.quiet and bounded.size > 2 else found
 
-        def train(gradient, *rest, **more):
-            def watched(t, theta):
-                self.received.append(gradient(t, theta))
-                return self.received[-1]
+        def descend(gradient, *rest, **more):
+            def watched(theta, t):
+                found = gradient(theta, t)
+                self.received.append(found[0])
+                return found
 
             return trained(watched, *rest, **more)
 
         monkeypatch.setattr(PrivacySession, "gaussian", gaussian)
-        monkeypatch.setattr(frame, "train", train)
+        monkeypatch.setattr(frame, "descend", descend)
 
     def fit(self, data, quiet, seed, start, **params):
         self.received.clear()
@@ -361,7 +363,12 @@ def as_before(honest, change):
     def begin(method, session, records, task, plan):
         gradient = honest(method, session, records, task, plan)
         factor = change(records, plan)
-        return lambda t, theta: factor * gradient(t, theta)
+
+        def changed(theta, t):
+            found, noise = gradient(theta, t)
+            return factor * found, noise
+
+        return changed
 
     return begin
 

@@ -1,74 +1,19 @@
-"""Post-processing of released gradients, and the loop, against plain formulas."""
+"""The steps of nets against plain formulas."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from skdp.fitting.clipped_mean import ClippedMean, Clipping, Gradients
+from skdp.fitting.optimizers import Rule
+from skdp.fitting.sizes import chosen_rate, chosen_run
 from skdp.nn import Conv2D, Dense, Flatten, Sequential
 from skdp.nn.architectures import ARCHITECTURES, architecture
-from skdp.nn.choices import chosen_rate, chosen_run
 from skdp.nn.inputs import public_inputs
-from skdp.nn.optimizers import Average, Optimizer, Rule, rate_factor
 from skdp.nn.task import usual_clipping
-from skdp.nn.training import ClippedMean, Clipping, FewEntries, train
 from skdp.privacy import BatchGroup, Outer, PrivacySession, PrivateRecords, Vectors
-
-
-def gradients(n=7, d=4, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
-
-
-def test_momentum_is_the_sum_of_decayed_gradients():
-    steps = Optimizer(Rule(momentum=0.8, schedule="constant"), 0.5, 7)
-    for t, g in enumerate(gradients()):
-        expected = 0.5 * sum(0.8 ** (t - s) * gradients()[s] for s in range(t + 1))
-        assert np.allclose(steps.of(g), expected)
-
-
-def test_adam_is_the_published_one():
-    steps = Optimizer(Rule(solver="adam", momentum=0.9, schedule="constant"), 1e-3, 7)
-    m, v = np.zeros(4), np.zeros(4)
-    for t, g in enumerate(gradients(), 1):
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
-        expected = 1e-3 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
-        assert np.allclose(steps.of(g), expected)
-
-
-@pytest.mark.parametrize("schedule", ["linear", "cosine"])
-def test_falling_schedules_start_at_1_and_would_end_at_0(schedule):
-    factors = [rate_factor(schedule, t, 10) for t in range(11)]
-    assert factors[0] == 1.0
-    assert abs(factors[10]) < 1e-15
-    assert factors == sorted(factors, reverse=True)
-    assert math.isclose(factors[5], 0.5)
-
-
-def test_average_has_weights_of_powers():
-    points = gradients()
-    kept = Average(2.0)
-    for point in points:
-        kept.add(point)
-    weights = np.arange(1.0, 8.0) ** 2
-    assert np.allclose(kept.output(), weights @ points / weights.sum())
-    last = Average(None)
-    last.add(points[0])
-    last.add(points[1])
-    assert np.array_equal(last.output(), points[1])
-
-
-def test_smoothing_is_of_each_tensor_by_itself():
-    from skdp.kernels import laplacian_smooth
-
-    g = np.random.default_rng(0).normal(size=9)
-    steps = Optimizer(
-        Rule(momentum=0.0, schedule="constant", smoothing=2.0), 1.0, 1, (slice(0, 5), slice(5, 9))
-    )
-    found = steps.of(g)
-    assert np.allclose(found[:5], laplacian_smooth(g[:5], 2.0))
-    assert np.allclose(found[5:], laplacian_smooth(g[5:], 2.0))
-    assert np.isclose(found.sum(), g.sum())  # a mean is not changed
+from tests.fitting.test_optimizers import train
 
 
 @pytest.mark.parametrize("name", sorted(ARCHITECTURES))
@@ -109,7 +54,7 @@ def squared_gradients(theta):
     return pieces
 
 
-TASK = SimpleNamespace(gradients_at=lambda layers: squared_gradients)
+GRADIENTS = Gradients(4, squared_gradients)
 
 
 def test_without_noise_the_loop_is_gradient_descent():
@@ -118,7 +63,7 @@ def test_without_noise_the_loop_is_gradient_descent():
     session = PrivacySession.without_privacy()
     (plan,) = session.plan_batches([BatchGroup(6, 20)], n_units=20)
     seen = []
-    gradient = ClippedMean(Clipping(math.inf)).begin(session, PrivateRecords(X, y), TASK, plan)
+    gradient = ClippedMean(Clipping(math.inf)).begin(session, PrivateRecords(X, y), GRADIENTS, plan)
     found = train(
         gradient, np.zeros(4), 6, Rule(momentum=0.5, schedule="linear"), 0.1,
         monitor=lambda t, theta: seen.append(theta.copy()),
@@ -154,7 +99,7 @@ def test_replay_of_a_private_run(monkeypatch):
     monkeypatch.setattr(PrivacySession, "draw", draw)
     monkeypatch.setattr(PrivacySession, "gaussian", gaussian)
     thetas = [start]
-    gradient = ClippedMean(Clipping(0.5)).begin(session, records, TASK, plan)
+    gradient = ClippedMean(Clipping(0.5)).begin(session, records, GRADIENTS, plan)
     train(
         gradient, start, 5, Rule(momentum=0.0, schedule="constant"), 0.2,
         monitor=lambda t, theta: thetas.append(theta.copy()),
@@ -186,49 +131,6 @@ def test_ghost_is_chosen_for_convolutions_of_many_weights_and_few_windows():
         ways = set(usual_clipping(make(k).build(shape)))
         # Measured for the smaller ones: ghost takes 1.8 to 190 times as long.
         assert ways == ({"materialized"} if count < 600_000 else {"materialized", "ghost"})
-
-
-RULES = [
-    Rule(momentum=0.0),
-    Rule(momentum=0.0, schedule="cosine"),
-    Rule(momentum=0.0, average=2.0),
-    Rule(momentum=0.5),
-    Rule(solver="adam", momentum=0.0),
-    Rule(momentum=0.0, smoothing=1.0),
-]
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_gradients_of_few_entries_make_the_steps_of_whole_vectors(rule):
-    n, steps = 30, 6
-    rng = np.random.default_rng(3)
-    few = [
-        FewEntries(np.sort(rng.choice(n, k, replace=False)), rng.normal(size=k))
-        for k in (4, 0, n, 1, 7, 2)
-    ]
-    seen = {}
-    for whole in (False, True):
-        seen[whole] = []
-
-        def gradient(t, theta, whole=whole):
-            assert theta.dtype == np.float32
-            assert not theta.flags.writeable
-            seen[whole].append(theta.copy())
-            return few[t].dense(n) if whole else few[t]
-
-        start = np.random.default_rng(4).normal(size=n)
-        seen[whole].append(
-            train(gradient, start, steps, rule, 0.1, tensors=(slice(0, 20), slice(20, 30)))
-        )
-    for found, wanted in zip(seen[False], seen[True], strict=True):
-        np.testing.assert_array_equal(found, wanted)
-    assert rule.local == (rule in RULES[:2])
-
-
-def test_few_entries_that_overflow_are_refused():
-    gradient = FewEntries(np.array([1]), np.array([1e300]))
-    with pytest.raises(FloatingPointError, match="overflowed in step 1"):
-        train(lambda t, theta: gradient, np.zeros(3), 2, Rule(momentum=0.0), 1.0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -23,7 +23,7 @@ from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import ExactLinearFit, LinearFit
 from skdp.fitting.penalties import L2Penalty
-from skdp.fitting.progress import Progress
+from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
@@ -78,9 +78,7 @@ class _ThresholdingFit:
         )
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        with Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
-        ) as monitor:
+        with linear_progress(self, session) as monitor:
             return solve(replace(self._task(session, problem), monitor=monitor), self._settings())
 
     def _task(self, session: PrivacySession, problem: Problem) -> Task:

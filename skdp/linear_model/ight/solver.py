@@ -209,13 +209,13 @@ def solve(task: Task, settings: Settings) -> Solution:
     task = task.rescaled(scales.intercept)
     if rounds:
         found = pursue(task, s, scales, plan.first_share + plan.last_share)
-        return replace(found, theta=task.monitor.outward(found.theta))
+        return replace(found, theta=task.to_user(found.theta))
     clip, n_iter = scales.clip_norm, plan.first
     rule = first_rule(task, s, settings, plan, scales)
     planned = peeling if settings.selection == "peeling" else thresholding
     gradient_at, project = planned(task, rule, s, plan.first, clip, plan.first_share)
     found = descend(
-        gradient_at, rule, task.theta, n_iter, task.monitor, project=project, tol=settings.tol
+        gradient_at, rule, task.theta, n_iter, task.show, project=project, tol=settings.tol
     )
     found = replace(found, theta=keep_largest(found.theta, s, d))
     if plan.last:
@@ -227,11 +227,11 @@ def solve(task: Task, settings: Settings) -> Solution:
             rule,
             found.theta,
             plan.last,
-            lambda iteration, point: task.monitor(first + iteration, point),
+            lambda iteration, point: task.show(first + iteration, point),
         )
         found = replace(found, n_iter=plan.first + found.n_iter)
     attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": clip}
-    return replace(found, theta=task.monitor.outward(found.theta), attributes=attributes)
+    return replace(found, theta=task.to_user(found.theta), attributes=attributes)
 
 
 def divided(task: Task, settings: Settings) -> tuple[Schedule, bool]:

@@ -8,13 +8,13 @@ from skdp.base.kinds import choice, real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.optimizers import SOLVERS, Rule
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
     SCHEDULES,
-    SOLVERS,
     Settings,
     plan_steps,
     stochastic_descent,
@@ -108,11 +108,9 @@ class StochasticDescentFit(StochasticFit):
         return Settings(
             **self._numbers("max_iter", "learning_rate", "clip_norm", "batch_size"),
             sampling=SAMPLING[self.sampling],
-            smoothing=float(self.smoothing),
-            momentum=float(self.momentum),
-            solver=self.solver,
-            schedule=self.schedule,
-            average=average,
+            rule=Rule(
+                self.solver, float(self.momentum), self.schedule, float(self.smoothing), average
+            ),
         )
 
 

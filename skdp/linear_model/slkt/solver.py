@@ -27,7 +27,7 @@ from skdp.fitting.scales import QUESTIONS as MEDIAN_QUESTIONS
 from skdp.fitting.scales import count_searches, grown_share, released_scales
 from skdp.fitting.search import GRID, noisy_search
 from skdp.fitting.steps import AcceleratedStep, keep_largest, step_rule
-from skdp.fitting.task import Task
+from skdp.fitting.task import Task, intercept_factor, scaled_intercept
 from skdp.linear_model.ight.pursuit import pays, pursue, require_room
 from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
 from skdp.linear_model.ight.solver import solve, thresholding
@@ -221,7 +221,7 @@ def teach(
     session, row_norm = task.session, settings.row_norm
     value = INTERCEPT * row_norm
     records = task.records.with_intercept(value)
-    factor = value if records.fit_intercept else 1.0
+    factor = intercept_factor(records)
     longest = math.hypot(row_norm, value if records.fit_intercept else 0.0)
     plan = session.plan_gaussian(1, settings.share, purpose="labels")
     noise = math.sqrt(plan.noise_multiplier / records.n_units)
@@ -234,7 +234,7 @@ def teach(
         alpha=penalty,
         row_norm=row_norm,
         adjacency=session.adjacency,
-        center=None if start is None else scaled_intercept(start, records, 1 / factor),
+        center=None if start is None else scaled_intercept(start, 1 / factor),
     )
     inputs, norm = transfer.inputs(session, features, value if records.fit_intercept else None)
     labels = linear_map(teacher, inputs, norm=norm)
@@ -246,7 +246,7 @@ def teach(
         "n_transfer_": int(labels.shape[0]),
         "label_noise_": session.noise_std(labels, plan),
     }
-    return Solution(scaled_intercept(theta, records, factor), attributes=attributes)
+    return Solution(scaled_intercept(theta, factor), attributes=attributes)
 
 
 def private_support(
@@ -276,12 +276,12 @@ def private_support(
         kept = s * loss.n_outputs if s < d else theta.size
         rule = step_rule(None, theta, scales.distance, STEPS, theta.size, kept)
         gradient_at, project = thresholding(inner, rule, s, STEPS, scales.clip_norm, share - part)
-        found = descend(gradient_at, rule, theta, STEPS, inner.monitor, project=project)
+        found = descend(gradient_at, rule, theta, STEPS, project=project)
         found = replace(found, theta=project(found.theta))
     features = np.flatnonzero(np.any(found.theta[:d].reshape(d, -1) != 0, axis=1))
     if not len(features):  # possible without noise, if no feature tells the labels apart
         features = np.arange(s)
-    point = scaled_intercept(found.theta, records, scales.intercept)
+    point = inner.to_user(found.theta)
     places = np.append(features, np.arange(d, len(point)))
     return features, point[places], found.n_iter, scales.row
 
@@ -382,10 +382,3 @@ def require_feasible(task: Task, s: int, share: float, support: Support) -> None
         require_room(session, records, s, width, part)
     elif part:
         session.require_feasible(size, STEPS, part)
-
-
-def scaled_intercept(theta: np.ndarray, records: PrivateRecords, factor: float) -> np.ndarray:
-    """Theta with its intercept times ``factor``, if there is one."""
-    scaled = theta.copy()
-    scaled[records.n_features :] *= factor
-    return scaled

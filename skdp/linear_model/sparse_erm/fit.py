@@ -19,7 +19,7 @@ from skdp.fitting.checks import (
 )
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import Problem
-from skdp.fitting.progress import Progress
+from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
@@ -202,9 +202,7 @@ class SparseGradientFit:
 
     def solve(self, session: PrivacySession, problem: Any) -> Solution:
         task = self._task(session, problem)
-        with Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
-        ) as monitor:
+        with linear_progress(self, session) as monitor:
             batches = self._batches(session, problem, task.theta.size)
             return solve(replace(task, monitor=monitor), batches, self._settings())
 

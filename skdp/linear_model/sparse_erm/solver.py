@@ -131,7 +131,7 @@ def sparse_erm(
         Which entries were released at all.
     """
     gradient_at = SparseGradient(task, batches, settings)
-    found = descend(gradient_at, rule, task.theta, batches.steps, task.monitor)
+    found = descend(gradient_at, rule, task.theta, batches.steps, task.show)
     attributes = {"threshold_": gradient_at.threshold, "n_released_": gradient_at.n_released}
     return replace(found, attributes=attributes), gradient_at.seen.reshape(task.theta.shape)
 
@@ -270,7 +270,7 @@ def solve(task: Task, batches: AllRows, settings: Settings) -> Solution:
         "clip_norm_": clip,
         "n_hits_": hits,
     }
-    return Solution(inner.monitor.outward(theta), found.n_iter, attributes)
+    return Solution(inner.to_user(theta), found.n_iter, attributes)
 
 
 def sparse_rule(rate: float | None, task: Task, scales: Scales) -> tuple[StepRule, float]:

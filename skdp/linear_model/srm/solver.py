@@ -19,13 +19,12 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from typing import Any
 
 import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.fitting.loop import descend
-from skdp.fitting.progress import announce
+from skdp.fitting.recursive import RecursiveEstimate
 from skdp.fitting.scales import CLIP_FACTOR, Scales
 from skdp.fitting.start import Start, begin, precision, scale_part
 from skdp.fitting.steps import square
@@ -205,45 +204,34 @@ class Steps:
         return last
 
 
-class Estimates:
-    """The released v of recursive momentum, at one iterate after the other."""
+def estimates(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Loss,
+    plans: Iterable[BatchPlan],
+    momentum: Course,
+    clips: Clips,
+) -> RecursiveEstimate:
+    """The function that releases v at one iterate after the other."""
+    planned = iter(plans)
 
-    def __init__(
-        self,
-        session: PrivacySession,
-        records: PrivateRecords,
-        loss: Loss,
-        plans: Iterable[BatchPlan],
-        momentum: Course,
-        clips: Clips,
-    ) -> None:
-        self._session, self._records, self._loss = session, records, loss
-        self._plans = iter(plans)
-        self._momentum, self._clips = momentum, clips
-        self._previous: np.ndarray | None = None
-        self._released: Any = None
+    def fresh(theta: np.ndarray, previous: np.ndarray | None, iteration: int) -> np.ndarray:
+        plan, clip = next(planned), clips.norm.at(iteration)
+        batch = session.draw(plan, records)
+        if previous is None:
+            return session.gaussian(records.mean_gradient(loss, theta, clip, batch=batch), plan)
+        mean = records.recursive_gradient(
+            loss,
+            theta,
+            previous,
+            momentum=momentum.at(iteration),
+            clip_norm=clip,
+            clip_diff_norm=clips.diff_norm,
+            batch=batch,
+        )
+        return session.gaussian(mean, plan)
 
-    def at(self, theta: np.ndarray, iteration: int) -> np.ndarray:
-        """Release v at the next iterate; iterations count from 0."""
-        plan, clip = next(self._plans), self._clips.norm.at(iteration)
-        batch = self._session.draw(plan, self._records)
-        if self._previous is None:
-            mean = self._records.mean_gradient(self._loss, theta, clip, batch=batch)
-            self._released = self._session.gaussian(mean, plan)
-        else:
-            g = self._momentum.at(iteration)
-            fresh = self._records.recursive_gradient(
-                self._loss,
-                theta,
-                self._previous,
-                momentum=g,
-                clip_norm=clip,
-                clip_diff_norm=self._clips.diff_norm,
-                batch=batch,
-            )
-            self._released = self._session.gaussian(fresh, plan) + (1.0 - g) * self._released
-        self._previous = theta
-        return self._released
+    return RecursiveEstimate(fresh, momentum.at)
 
 
 def recursive_momentum(task: Task, settings: Settings) -> Solution:
@@ -262,19 +250,17 @@ def recursive_momentum(task: Task, settings: Settings) -> Solution:
         # The paper's choice is among the iterates before the last, the start included. It does not depend on the
         # records, so the steps after it are not taken; the claim is that of the whole plan.
         n_steps = int(session.integers(planned, 1)[0])
-    announce(task.monitor, n_steps)
+    task.expect(n_steps)
     start = begin(task, settings.clip_norm, settings.learning_rate, aside)
     clips = Clips.of(settings, start.scales, planned, seen, loss)
     last_clip, inner = clips.norm.at(planned - 1), start.task
     rule = Steps.of(settings, replace(start, clip_norm=last_clip), planned)
-    estimates = Estimates(
-        session, inner.records, loss, of_releases(plans), schedule.momentum, clips
-    )
+    released = estimates(session, inner.records, loss, of_releases(plans), schedule.momentum, clips)
 
     def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
-        return estimates.at(theta, iteration) + task.penalty.gradient(theta), 0.0
+        return released(theta, iteration)[0] + task.penalty.gradient(theta), 0.0
 
-    found = descend(gradient_at, rule, inner.theta, n_steps, inner.monitor)
+    found = descend(gradient_at, rule, inner.theta, n_steps, inner.show)
     attributes = {
         "learning_rate_": rule.learning_rate,
         "max_step_norm_": rule.length,
@@ -284,7 +270,7 @@ def recursive_momentum(task: Task, settings: Settings) -> Solution:
         "batch_size_": schedule.batch_size,
         "initial_batch_size_": schedule.initial_batch_size,
     }
-    return Solution(inner.monitor.outward(found.theta), n_steps, attributes)
+    return Solution(inner.to_user(found.theta), n_steps, attributes)
 
 
 def largest_norm(scales: Scales, loss: Loss) -> float:

@@ -19,7 +19,7 @@ import pytest
 
 from skdp import DPSRMClassifier
 from skdp.exceptions import UnsupportedAccounting
-from skdp.linear_model.srm.solver import Clips, Course, Estimates
+from skdp.linear_model.srm.solver import Clips, Course, estimates
 from skdp.losses import LogisticLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, accounting, mechanisms
 from tests.privacy.audit import epsilon_lower, mu_lower
@@ -54,8 +54,8 @@ def parts(sign, run, *, batch_size=N, sampling="Poisson", epsilon=EPSILON, momen
     first, rest = session.plan_batches(groups, sampling=sampling, n_units=N)
     clips = Clips(Course(C1), C2)
     plans = [first, *[rest] * (STEPS - 1)]
-    estimates = Estimates(session, records, LogisticLoss(), plans, Course(momentum), clips)
-    released = [estimates.at(point, i)[0] for i, point in enumerate(POINTS)]
+    release = estimates(session, records, LogisticLoss(), plans, Course(momentum), clips)
+    released = [release(point, i)[0][0] for i, point in enumerate(POINTS)]
     fresh = np.array(
         [released[0], *(released[t] - (1 - momentum) * released[t - 1] for t in range(1, STEPS))]
     )

@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,9 @@ from numpy.typing import NDArray
 from skdp._compat import warn_user
 from skdp.base import check_number
 from skdp.exceptions import UtilityWarning
-from skdp.nn.training import ClippedMean, Gradient
+from skdp.fitting.clipped_mean import ClippedMean, Gradients
+from skdp.fitting.loop import GradientAt
 from skdp.privacy import BatchPlan, PrivacySession, PrivateRecords
-
-if TYPE_CHECKING:
-    from skdp.nn.network import Network
-    from skdp.nn.task import NetTask
 
 __all__ = ["Masks", "RandomSparsification", "SparsifiedMean", "chosen_sparsity"]
 
@@ -111,7 +107,7 @@ def chosen_sparsity(noise_std: float, clip_norm: float, size: int) -> float:
 
     Examples
     --------
-    >>> from skdp.nn.sparsification import chosen_sparsity
+    >>> from skdp.fitting.sparsification import chosen_sparsity
     >>> chosen_sparsity(0.02, 0.1, 100)
     0.75
     """
@@ -200,10 +196,12 @@ class SparsifiedMean(ClippedMean):
         noise, _ = self.noise((plan,), self.clipping.moves(adjacency))
         return chosen_sparsity(noise, self.norm, size)
 
-    def warn_before(self, plans: Sequence[BatchPlan], network: "Network", adjacency: str) -> None:
+    def warn_before(
+        self, plans: Sequence[BatchPlan], adjacency: str, size: int, n_tokens: int | None
+    ) -> None:
         (plan,) = plans
         epoch = math.ceil(plan.n_units / plan.batch_size)
-        rate = self.sparsity(plan, adjacency, network.n_trainable)
+        rate = self.sparsity(plan, adjacency, size)
         if self.sparsification.cooling and rate > 0 and plan.releases <= epoch:
             warn_user(
                 "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "
@@ -215,22 +213,21 @@ class SparsifiedMean(ClippedMean):
         self,
         session: PrivacySession,
         records: PrivateRecords,
-        task: "NetTask",
+        gradients: Gradients,
         *plans: BatchPlan,
-    ) -> Gradient:
+    ) -> GradientAt:
         (plan,) = plans
-        gradients_at = task.gradients_at(self.clipping.layers)
-        size = task.network.n_trainable
+        size = gradients.size
         rate = self.sparsity(plan, session.adjacency, size)
         epoch = math.ceil(plan.n_units / plan.batch_size)
         rng = np.random.default_rng(session.integers(2**62, 4).tolist())
         masks = Masks(self.sparsification, rate, size, epoch, plan.releases, rng)
 
-        def gradient(t: int, theta: NDArray[np.float32]) -> Vector:
+        def gradient(theta: NDArray[np.float32], t: int) -> tuple[Vector, float]:
             masks.begin_step(t)
             batch = session.draw(plan, records, places=True)
             mean = self.mean(
-                records, gradients_at(theta), plan, batch, size=size, entries=masks.kept
+                records, gradients.at(theta), plan, batch, size=size, entries=masks.kept
             )
             noise_std = session.noise_std(mean, plan) if self.sparsification.ranked else 0.0
             released = session.gaussian(mean, plan)
@@ -239,6 +236,6 @@ class SparsifiedMean(ClippedMean):
                 found[masks.kept] = released
                 released = found
             masks.end_step(released, noise_std)
-            return released
+            return released, 0.0
 
         return gradient

@@ -1,4 +1,4 @@
-"""What a record adds to a step of recursive momentum; `skdp.nn.recursive` has the formula.
+"""What a record adds to a step of recursive momentum; `skdp.fitting.recursive` has the formula.
 
 A row's numbers are computed from this row alone: products and sums of entries, and norms that are added along the
 row. So they have the same bits at every place.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,34 +18,27 @@ from numpy.typing import NDArray
 from skdp._compat import warn_user
 from skdp.base import check_choice, check_number
 from skdp.exceptions import UtilityWarning
-from skdp.nn.layers.embedding import Embedding
-from skdp.nn.network import Network, Sequential
-from skdp.nn.training import ClippedMean, Clipping, FewEntries, Gradient
+from skdp.fitting.clipped_mean import ClippedMean, Clipping, Release, TouchedRows
+from skdp.fitting.optimizers import FewEntries
 from skdp.privacy import (
+    Batch,
     BatchGroup,
     BatchPart,
     BatchPlan,
     Bounded,
     PrivacySession,
     PrivateRecords,
-    SparseRows,
     factor,
 )
-
-if TYPE_CHECKING:
-    from skdp.nn.task import NetTask
 
 __all__ = [
     "AdaFEST",
     "SelectedMean",
     "SparseSelection",
-    "check_select",
-    "check_table",
-    "kept_rows",
-    "selected_by",
+    "warn_of_choice",
+    "warn_of_counts",
 ]
 
-Vector = NDArray[np.float64]
 METHODS = ("exponential", "sparse vector", "uniform")
 COMMON = (
     0.1  # part of the records of a batch above which a token is very common; a choice, not tuned
@@ -182,29 +175,6 @@ class AdaFEST:
         _check_share(self.share)
 
 
-def check_select(model: Any) -> None:
-    """Raise unless the choice fits the other parameters of a net."""
-    select = model.select
-    if select is None:
-        return
-    if not isinstance(select, (SparseSelection, AdaFEST)):
-        raise TypeError(
-            f"select must be None, a SparseSelection or an AdaFEST, got {type(select).__name__}"
-        )
-    if model.clipping == "projections":
-        raise ValueError("select has no proof with clipping='projections'; use another clipping")
-
-
-def check_table(select: Any, net: Sequential) -> None:
-    """Raise unless the net has the table that DP-AdaFEST is for."""
-    if not isinstance(select, AdaFEST):
-        return
-    if not isinstance(net.layers[0], Embedding) or 0 in net.frozen:
-        raise ValueError(
-            "select=AdaFEST() needs a net that begins with an Embedding which is not frozen"
-        )
-
-
 @dataclass(frozen=True)
 class SelectedMean(ClippedMean):
     """A step's gradient is the mean of clipped gradients, with noise, at chosen coordinates, and 0 elsewhere.
@@ -238,55 +208,34 @@ class SelectedMean(ClippedMean):
         choices = select.count(size)
         return BatchGroup(n_iter, batch_size, choices=choices, choice_share=select.share)
 
-    def warn_before(self, plans: Sequence[BatchPlan], network: Network, adjacency: str) -> None:
+    def warn_before(
+        self, plans: Sequence[BatchPlan], adjacency: str, size: int, n_tokens: int | None
+    ) -> None:
         (plan,) = plans
         if plan.noise_multiplier <= 0:
             return
         if isinstance(self.select, AdaFEST):
-            n_tokens = math.prod(network.shapes[0])
+            assert n_tokens is not None  # of the table that it is for
             warn_of_counts(self.select, plan, n_tokens, factor(adjacency), "token", "record")
         else:
-            moved = self.clipping.together * factor(adjacency) * self.clipping.norm
-            plain = not isinstance(network.sequential.layers[0], Embedding)
-            warn_of_choice(
-                self.select,
-                plan,
-                network.n_trainable,
-                moved,
-                self.clipping.norm,
-                "parameters",
-                plain,
-            )
+            moved, norm = self.clipping.together * factor(adjacency), self.clipping.norm
+            plain = n_tokens is None
+            warn_of_choice(self.select, plan, size, moved * norm, norm, "parameters", plain)
 
-    def begin(
+    def release(
         self,
         session: PrivacySession,
         records: PrivateRecords,
-        task: "NetTask",
-        *plans: BatchPlan,
-    ) -> Gradient:
-        (plan,) = plans
-        gradients_at = task.gradients_at(self.clipping.layers)
-        chosen = self._rule(session, records, task, plan)
-
-        def gradient(t: int, theta: NDArray[np.float32]) -> FewEntries:
-            batch = session.draw(plan, records, places=True)
-            mean = self.mean(records, gradients_at(theta), plan, batch, size=theta.size)
-            return FewEntries(*chosen(mean, batch))
-
-        return gradient
-
-    def _rule(
-        self, session: PrivacySession, records: PrivateRecords, task: "NetTask", plan: BatchPlan
-    ) -> Any:
-        """A function of a mean and its batch that releases positions and values."""
-        select = self.select
-        if isinstance(select, AdaFEST):
-            return _by_counts(select, self.clipping, session, records, task, plan)
-        return selected_by(select, session, plan)
+        plan: BatchPlan,
+        touched: TouchedRows | None,
+    ) -> Release:
+        if isinstance(self.select, AdaFEST):
+            assert touched is not None  # of the table that it is for
+            return by_counts(self.select, self.clipping, session, records, plan, touched)
+        return selected_by(self.select, session, plan)
 
 
-def selected_by(select: SparseSelection, session: PrivacySession, plan: BatchPlan) -> Any:
+def selected_by(select: SparseSelection, session: PrivacySession, plan: BatchPlan) -> Release:
     """A function of a mean and its batch that releases positions and values, by sparse selection."""
     if select.method != "uniform":
         clips = {
@@ -294,15 +243,15 @@ def selected_by(select: SparseSelection, session: PrivacySession, plan: BatchPla
             "value_clip": select.value_clip,
             "threshold": select.threshold,
         }
-        return lambda mean, batch: session.selected_gaussian(mean, plan, **clips)
+        return lambda mean, batch: FewEntries(*session.selected_gaussian(mean, plan, **clips))
     # Public randomness: which coordinates a step changes is no secret.
     rng = np.random.default_rng(session.integers(2**62, 4).tolist())
 
-    def uniform(mean: Any, batch: Any) -> tuple[NDArray[np.int64], Vector]:
+    def uniform(mean: Bounded, batch: Batch) -> FewEntries:
         count = select.count(mean.size)
         positions = np.sort(rng.choice(mean.size, count, replace=False, shuffle=False))
         kept = mean.entries(positions, clip=select.value_clip)
-        return positions, session.gaussian(kept, plan)
+        return FewEntries(positions, session.gaussian(kept, plan))
 
     return uniform
 
@@ -375,30 +324,23 @@ def warn_of_counts(
         )
 
 
-def _by_counts(
+def by_counts(
     select: AdaFEST, clipping: Clipping, session: PrivacySession, records: PrivateRecords,
-    task: "NetTask", plan: BatchPlan,
-) -> Any:  # fmt: skip
-    """The rule of DP-AdaFEST."""
-    layer: Any = task.network.sequential.layers[0]  # `check_table`
-    n_rows, width = int(layer.vocabulary_size), int(layer.n_features)
+    plan: BatchPlan, touched: TouchedRows,
+) -> Release:  # fmt: skip
+    """A function of a mean and its batch that releases positions and values, by the counts of touched rows.
+
+    Units count with 1 for each different row that each of their records touches, clipped to an l2 norm of 1. Which
+    rows pass is a release, so it is public from then on.
+    """
     counted, added = plan.parts
 
-    def touched(X: Any, y: Any) -> list[SparseRows]:
-        rows = np.sort(layer.rows_of(task.inputs.of(X)), axis=1)
-        # A token counts once, however often a record has it.
-        rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = -1
-        return [SparseRows(rows, np.ones((*rows.shape, 1), dtype=np.float32), n_rows)]
-
-    def chosen(mean: Any, batch: Any) -> tuple[NDArray[np.int64], Vector]:
+    def chosen(mean: Bounded, batch: Batch) -> FewEntries:
         counts = records.gradient_sum(
-            touched, 1.0, size=n_rows, batch=batch, **_one_by_one(clipping)
+            touched.of, 1.0, size=touched.n_rows, batch=batch, **_one_by_one(clipping)
         )
-        kept = kept_rows(select, session, counts, counted)
-        # The table is the first trained tensor.
-        inside = (kept[:, None] * width + np.arange(width)).ravel()
-        positions = np.concatenate([inside, np.arange(n_rows * width, mean.size)])
-        return positions, session.gaussian(mean.entries(positions), added)
+        positions = touched.entries(kept_rows(select, session, counts, counted))
+        return FewEntries(positions, session.gaussian(mean.entries(positions), added))
 
     return chosen
 

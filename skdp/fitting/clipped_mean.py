@@ -1,17 +1,18 @@
 """DP-SGD: steps along released sums of clipped gradients of Poisson batches (Abadi et al. 2016).
 
 A step draws a batch, sums the clipped gradients of its units, adds Gaussian noise and divides by the expected size
-of a batch. The rest is post-processing. The same loop runs without noise.
+of a batch. The rest is post-processing.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.nn.optimizers import Average, Optimizer, Rule
+from skdp.fitting.loop import GradientAt
+from skdp.fitting.optimizers import FewEntries
 from skdp.privacy import (
     Batch,
     BatchGroup,
@@ -22,38 +23,51 @@ from skdp.privacy import (
     factor,
 )
 
-if TYPE_CHECKING:
-    from skdp.nn.network import Network
-    from skdp.nn.task import NetTask
-
-__all__ = ["ClippedMean", "Clipping", "FewEntries", "Gradient", "train"]
+__all__ = ["ClippedMean", "Clipping", "Gradients", "TouchedRows"]
 
 Vector = NDArray[np.float64]
-# Of a step and released parameters, in float32: the released gradient.
-Gradient = Callable[[int, NDArray[np.float32]], "Vector | FewEntries"]
 # Of rows and targets: the pieces of their gradients.
 Pieces = Callable[[Any, Any], Sequence[Any]]
-Monitor = Callable[[int, Vector], None]
+# Of a mean and its batch: what is released of them.
+Release = Callable[[Bounded, Batch], "Vector | FewEntries"]
 
 
-class FewEntries(NamedTuple):
-    """A released gradient that is 0 but for some entries.
+@dataclass(frozen=True)
+class TouchedRows:
+    """The rows of an embedding table that records touch, for `AdaFEST`.
 
     Attributes
     ----------
-    positions : ndarray of int64
-        Different ones.
-    values : ndarray of float64
+    n_rows : int
+        Rows of the table.
+    of : callable
+        Of rows and targets: a `SparseRows` with 1 for each different row that a record touches.
+    entries : callable
+        Of row numbers: the places of the entries that a step changes where it changes these rows.
     """
 
-    positions: NDArray[np.int64]
-    values: Vector
+    n_rows: int
+    of: Pieces
+    entries: Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
-    def dense(self, size: int) -> Vector:
-        """The gradient as a vector."""
-        found = np.zeros(size)
-        found[self.positions] = self.values
-        return found
+
+@dataclass(frozen=True)
+class Gradients:
+    """How a family computes the gradients of its records.
+
+    Attributes
+    ----------
+    size : int
+        Number of parameters that the steps change.
+    at : callable
+        Of parameters: the function that `PrivateRecords.gradient_sum` calls.
+    touched : TouchedRows or None
+        Where the first parameters are an embedding table.
+    """
+
+    size: int
+    at: Callable[[NDArray[np.float32]], Pieces]
+    touched: TouchedRows | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,7 @@ class Clipping:
 class ClippedMean:
     """A step's gradient is the noisy mean of clipped gradients: DP-SGD.
 
-    Another way to release a gradient is a file with a class like this one, which `NetFit._method` chooses.
+    Another way to release a gradient is a file with a class like this one.
 
     Attributes
     ----------
@@ -155,26 +169,46 @@ class ClippedMean:
         """Part of the ``size`` trained parameters that rests in the last epoch."""
         return 0.0
 
-    def warn_before(self, plans: Sequence[BatchPlan], network: "Network", adjacency: str) -> None:
-        """Warn where public numbers say that the steps will be of little use; nothing is spent yet."""
+    def warn_before(
+        self, plans: Sequence[BatchPlan], adjacency: str, size: int, n_tokens: int | None
+    ) -> None:
+        """Warn where public numbers say that the steps will be of little use; nothing is spent yet.
+
+        Parameters
+        ----------
+        size : int
+            Number of parameters that the steps change.
+        n_tokens : int or None
+            Tokens of a record, where the model begins with an Embedding.
+        """
 
     def begin(
         self,
         session: PrivacySession,
         records: PrivateRecords,
-        task: "NetTask",
+        gradients: Gradients,
         *plans: BatchPlan,
-    ) -> Gradient:
-        """The function that releases the gradient of step t = 0, 1, ... at released parameters."""
+    ) -> GradientAt:
+        """The function that releases the gradient at released parameters, in step t = 0, 1, ..."""
         (plan,) = plans
-        gradients_at = task.gradients_at(self.clipping.layers)
+        release = self.release(session, records, plan, gradients.touched)
 
-        def gradient(t: int, theta: NDArray[np.float32]) -> Vector:
+        def gradient(theta: NDArray[np.float32], t: int) -> tuple[Vector | FewEntries, float]:
             batch = session.draw(plan, records, places=True)
-            mean = self.mean(records, gradients_at(theta), plan, batch, size=theta.size)
-            return session.gaussian(mean, plan)
+            mean = self.mean(records, gradients.at(theta), plan, batch, size=theta.size)
+            return release(mean, batch), 0.0
 
         return gradient
+
+    def release(
+        self,
+        session: PrivacySession,
+        records: PrivateRecords,
+        plan: BatchPlan,
+        touched: TouchedRows | None,
+    ) -> Release:
+        """The function that releases the mean of a batch."""
+        return lambda mean, batch: session.gaussian(mean, plan)
 
     def mean(
         self,
@@ -202,67 +236,3 @@ class ClippedMean:
             function, norm, batch=batch, **self.clipping.options(), **options
         )
         return total * (self.clipping.together / plan.batch_size)
-
-
-def train(
-    gradient: Gradient,
-    start: Vector,
-    n_iter: int,
-    rule: Rule,
-    learning_rate: float,
-    *,
-    tensors: tuple[slice, ...] = (),
-    monitor: Monitor | None = None,
-) -> Vector:
-    """Take steps along released gradients; return the parameters to keep.
-
-    Parameters
-    ----------
-    gradient : callable
-        ``gradient(t, theta)`` releases the gradient of step t at the parameters ``theta``, of float32 and
-        read-only. Where it returns `FewEntries` and ``rule`` is local, a step costs as much as these entries.
-    start : ndarray of shape (n_parameters,)
-        Public: independent of the records, or released.
-    n_iter : int
-        Number of steps.
-    rule : Rule
-        What becomes of the released gradients.
-    learning_rate : float
-        Step size of the first step.
-    tensors : tuple of slice, default=()
-        Where each parameter tensor lies, for Laplacian smoothing.
-    monitor : callable, default=None
-        Called with the step and the released parameters, which the next step changes in place.
-
-    Returns
-    -------
-    ndarray of shape (n_parameters,)
-    """
-    theta = np.array(start, dtype=np.float64)
-    here = _read_only(theta.astype(np.float32))
-    optimizer = Optimizer(rule, learning_rate, n_iter, tensors)
-    kept = Average(rule.average)
-    for t in range(n_iter):
-        found = gradient(t, here)
-        if isinstance(found, FewEntries) and rule.local:
-            inside = optimizer.advance_entries(theta, *found, here)
-        else:
-            dense = found.dense(theta.size) if isinstance(found, FewEntries) else found
-            here = np.empty(theta.size, dtype=np.float32)  # a method may keep the last one
-            inside = optimizer.advance(theta, dense, here)
-        if not inside:
-            raise FloatingPointError(
-                f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released "
-                "before stays paid for"
-            )
-        _read_only(here)
-        kept.add(theta)
-        if monitor is not None:
-            monitor(t, theta)
-    return kept.output()
-
-
-def _read_only(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """No layer keeps numbers in the parameters that it is given."""
-    values.flags.writeable = False
-    return values

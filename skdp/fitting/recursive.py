@@ -1,4 +1,4 @@
-"""Recursive momentum for nets: gradients, and how they changed in the last step (DP-SRM).
+"""Recursive momentum: gradients, and how they changed in the last step (DP-SRM).
 
 With B_0, B_1, ... fresh batches of expected sizes b0, b, b, ..., g the weight of new gradients, and every v_t
 released::
@@ -16,28 +16,26 @@ more. So nothing is assumed of the loss, and the two inner clips matter for util
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base import check_number
 from skdp.fitting.checks import check_clip
+from skdp.fitting.clipped_mean import ClippedMean, Gradients
+from skdp.fitting.corrections import corrected
+from skdp.fitting.loop import GradientAt
 from skdp.fitting.task import given
-from skdp.nn.choices import CLIP_NORM
-from skdp.nn.corrections import corrected
-from skdp.nn.training import ClippedMean, Clipping, Gradient, Vector
-from skdp.privacy import LEAST_CLIP, BatchGroup, BatchPlan, PrivacySession, PrivateRecords
+from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
 
-if TYPE_CHECKING:
-    from skdp.nn.task import NetTask
+__all__ = ["RecursiveEstimate", "RecursiveMean", "RecursiveMomentum"]
 
-__all__ = ["RecursiveMean", "RecursiveMomentum", "check_recursive"]
-
-WAYS = ("auto", "materialized", "one-by-one")  # to clip, in which a record's gradient is there
+Vector = NDArray[np.float64]
+Single = NDArray[np.float32]
 
 # Chosen on a held-out part of the training images of MNIST (user guide).
 FIRST = 3.0  # size of the first batch over that of the others
@@ -100,6 +98,33 @@ class RecursiveMomentum:
         check_number("initial_batch_size", self.initial_batch_size, Integral, low=1, word="auto")
 
 
+class RecursiveEstimate:
+    """The released v_t = fresh_t + (1 - g_t) v_{t-1}, at one released iterate after the other.
+
+    Parameters
+    ----------
+    fresh : callable
+        Of an iterate, the one before (None in the first step) and the step: releases what is new in it. It is
+        computed from these two iterates, so both must have been released.
+    momentum : callable
+        Of the step: g.
+    """
+
+    def __init__(
+        self, fresh: Callable[[Any, Any, int], Vector], momentum: Callable[[int], float]
+    ) -> None:
+        self._fresh, self._momentum = fresh, momentum
+        self._previous: Any = None
+        self._released: Any = None
+
+    def __call__(self, theta: Any, iteration: int) -> tuple[Vector, float]:
+        found = self._fresh(theta, self._previous, iteration)
+        if self._previous is not None:
+            found = found + (1.0 - self._momentum(iteration)) * self._released
+        self._previous, self._released = theta, found
+        return found, 0.0
+
+
 @dataclass(frozen=True)
 class RecursiveMean(ClippedMean):
     """A step's gradient is the released estimate of recursive momentum.
@@ -157,54 +182,20 @@ class RecursiveMean(ClippedMean):
         self,
         session: PrivacySession,
         records: PrivateRecords,
-        task: "NetTask",
+        gradients: Gradients,
         *plans: BatchPlan,
-    ) -> Gradient:
-        """The function that releases the estimate of step t = 0, 1, ... at released parameters."""
+    ) -> GradientAt:
         clipping, g = self.clipping, float(self.recursive.momentum)
-        gradients_at = task.gradients_at(clipping.layers)
         first, others = plans
-        # The next sum is computed from these two: both must have been released.
-        estimate: Vector = np.zeros(0)
-        previous = np.zeros(0, dtype=np.float32)
 
-        def gradient(t: int, theta: NDArray[np.float32]) -> Vector:
-            nonlocal estimate, previous
-            plan, norm = (others, self.norm) if t else (first, clipping.norm)
-            function = gradients_at(theta)
-            if t and g < 1:
-                before = gradients_at(previous)
+        def fresh(theta: Single, previous: Single | None, t: int) -> Vector:
+            plan, norm = (first, clipping.norm) if previous is None else (others, self.norm)
+            function = gradients.at(theta)
+            if previous is not None and g < 1:
+                before = gradients.at(previous)
                 function = corrected(function, before, g, clipping.norm, self.clip_diff_norm)
             batch = session.draw(plan, records, places=True)
             mean = self.mean(records, function, plan, batch, norm=norm, size=theta.size)
-            fresh = session.gaussian(mean, plan)
-            estimate = fresh + (1.0 - g) * estimate if t else fresh
-            previous = theta
-            return estimate
+            return session.gaussian(mean, plan)
 
-        return gradient
-
-
-def check_recursive(model: Any) -> None:
-    """Raise unless ``recursive`` is None, or fits the other parameters of an estimator."""
-    recursive = model.recursive
-    if recursive is None:
-        return
-    if not isinstance(recursive, RecursiveMomentum):
-        raise TypeError(
-            f"recursive must be None or a skdp.nn.RecursiveMomentum, got {type(recursive).__name__}"
-        )
-    if model.clipping not in WAYS:
-        raise ValueError(
-            f"recursive needs each record's gradient: clipping must be one of {list(WAYS)}, got {model.clipping!r}"
-        )
-    clip_norm, clip_diff_norm = given(model.clip_norm), given(recursive.clip_diff_norm)
-    if clip_diff_norm is not None and (clip_norm == math.inf) != (clip_diff_norm == math.inf):
-        raise ValueError(
-            "clip_norm and the clip_diff_norm of recursive must both be finite, or both inf"
-        )
-    norm = RecursiveMean(Clipping(CLIP_NORM if clip_norm is None else clip_norm), recursive).norm
-    if norm < LEAST_CLIP:
-        raise ValueError(
-            f"what a record may add to a sum must be at least 2**-29; momentum and the clip norms give {norm:g}"
-        )
+        return RecursiveEstimate(fresh, lambda t: g)

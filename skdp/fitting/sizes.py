@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from skdp.nn.optimizers import Rule, rate_factor
+from skdp.fitting.optimizers import Rule, sum_of_squares
 from skdp.privacy import accounting
 
 __all__ = ["CLIP_NORM", "REGRESSION_WALK", "WALK", "Run", "chosen_rate", "chosen_run", "signal"]
@@ -103,7 +103,7 @@ def chosen_rate(
     first : float, default=0.0
         Standard deviation that the first release gives the sum of all gradients, beside ``noise_std``.
     """
-    squares = math.fsum(rate_factor(rule.schedule, t, n_iter) ** 2 for t in range(n_iter))
+    squares = sum_of_squares(rule.schedule, n_iter)
     if rule.solver == "adam":  # its steps have size 1 in every entry
         return min(ADAM_STEP, ADAM_PATH / n_iter, walk / math.sqrt(squares))
     rate = min(STEP, PATH / n_iter) / clip_norm
