@@ -5,6 +5,7 @@ turns CHANGELOG.md into reStructuredText when it is included. It shows docstring
 """
 
 import ast
+import inspect
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from docutils import nodes
 from numpydoc.docscrape import NumpyDocString
+from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -73,7 +75,7 @@ html_sidebars = {
         "benchmarks",
         "changelog",
         "contributing/devices",
-        "contributing/house",
+        "contributing/architecture",
         "glossary",
         "references",
         "auto_examples/*",
@@ -195,7 +197,28 @@ def plain_text(app, what, name, obj, options, lines):
         lines[place] = "".join(parts)
 
 
+def signatures_shown(app, exception):
+    """Fail the build where the page of an estimator does not show the parameters of its constructor."""
+    if exception is not None or app.builder.name != "html":
+        return
+    for name, cls in skdp.all_estimators():
+        package = ".".join(cls.__module__.split(".")[:2])
+        page = Path(app.outdir, "api", "generated", f"{package}.{name}.html").read_text(
+            encoding="utf-8"
+        )
+        shown = re.search(rf'<dt class="sig[^>]*id="{package}.{name}">(.*?)</dt>', page, re.DOTALL)[
+            1
+        ]
+        shown = set(re.findall(r'<span class="n"><span class="pre">(\w+)</span></span>', shown))
+        missing = set(inspect.signature(cls).parameters) - shown
+        if missing:
+            raise ExtensionError(
+                f"the page of {name} does not show its parameters {sorted(missing)}"
+            )
+
+
 def setup(app):
+    app.connect("build-finished", signatures_shown)
     app.add_role("test", named_test)
     app.connect("include-read", changelog_as_rst)
     app.connect("autodoc-skip-member", skip_foreign)

@@ -1,6 +1,6 @@
 """The estimators of skdp and the modules that define them.
 
-A new estimator needs one line here. `skdp`, its room, `all_estimators`, the contract tests and the check of the
+A new estimator needs one line here. `skdp`, its package, `all_estimators`, the contract tests and the check of the
 API reference read this table; ``python tools/make_stubs.py`` then tells type checkers.
 """
 
@@ -79,7 +79,7 @@ ESTIMATORS = {
 # Estimators whose data are no tables. `all_estimators` leaves them out, and so do the tests of all estimators.
 OTHERS = {"DPWord2Vec": "skdp.text.word2vec"}
 
-# What estimators hold as parameters or after a fit, and what holds estimators: classes, and rooms of which they
+# What estimators hold as parameters or after a fit, and what holds estimators: classes, and packages of which they
 # may hold any class.
 PARTS = {
     "BudgetAccountant": "skdp.privacy",
@@ -105,14 +105,14 @@ PACKAGES = (
 )
 
 
-def estimators_of(room: str) -> dict[str, str]:
+def estimators_of(package: str) -> dict[str, str]:
     """Return the names that a package such as ``skdp.linear_model`` defines, with their modules."""
-    return {name: module for name, module in ESTIMATORS.items() if module.startswith(f"{room}.")}
+    return {name: module for name, module in ESTIMATORS.items() if module.startswith(f"{package}.")}
 
 
-def others_of(room: str) -> dict[str, str]:
-    """Return the estimators of a room whose data are no tables, with their modules."""
-    return {name: module for name, module in OTHERS.items() if module.startswith(f"{room}.")}
+def others_of(package: str) -> dict[str, str]:
+    """Return the estimators of a package whose data are no tables, with their modules."""
+    return {name: module for name, module in OTHERS.items() if module.startswith(f"{package}.")}
 
 
 def all_estimators() -> list[tuple[str, type[Any]]]:
@@ -164,8 +164,8 @@ def trusted_types() -> list[str]:
     """
     found = {cls for _, cls in all_estimators()}
     found |= {getattr(import_module(home), name) for name, home in {**OTHERS, **PARTS}.items()}
-    for room in map(import_module, PARTS_OF):
-        offered = (getattr(room, name) for name in room.__all__)
+    for package in map(import_module, PARTS_OF):
+        offered = (getattr(package, name) for name in package.__all__)
         found |= {thing for thing in offered if isinstance(thing, type)}
     return sorted(f"{cls.__module__}.{cls.__qualname__}" for cls in found)
 

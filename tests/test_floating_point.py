@@ -60,8 +60,8 @@ def test_the_measure_sees_what_numpy_warns_of():
 
 @pytest.mark.parametrize("name", [name for name in PRIVATE if name not in TEXT])
 def test_one_extreme_record_changes_no_warning_of_a_fit(name, monkeypatch):
-    """Ids of texts are whole numbers, so they are left out. `_warn_after` gets released numbers alone."""
-    monkeypatch.setattr(ALL[name], "_warn_after", lambda self, solution: None)
+    """Ids of texts are whole numbers, so they are left out. `_advice_after` gets released numbers alone."""
+    monkeypatch.setattr(ALL[name], "_advice_after", lambda self, shape, solution: ())
     labels = is_classifier(ALL[name]())
     usual = {}
     for value, form in EXTREMES:

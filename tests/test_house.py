@@ -1,4 +1,4 @@
-"""The shape of the house: imports point down and in no circle, and every list of names is the registry's."""
+"""The architecture: imports point down and in no circle, maps are complete, lists of names are the registry's."""
 
 import ast
 import re
@@ -10,22 +10,13 @@ import pytest
 import skdp
 from skdp._lazy import stub_of
 from skdp.registry import ESTIMATORS, OTHERS
+from tools.make_map import LAYERS, MAPS, parts, with_map
 
 PACKAGE = Path(skdp.__file__).parent
 ROOT = PACKAGE.parent
-# From the roof to the ground. A module may import from its own floor and from those below.
-FLOORS = [
-    {"cli", "__main__"},
-    {"skdp"},
-    {"model_selection", "audit"},
-    {"linear_model", "multiparty", "nn", "preprocessing", "metrics", "statistics", "text"},
-    {"base"},
-    {"privacy"},
-    {"losses", "kernels", "datasets"},
-    {"around"},
-    {"exceptions", "_compat", "_docs", "_export", "_lazy", "_version", "registry"},
-]
-FLOOR = {room: i for i, rooms in enumerate(FLOORS) for room in rooms}
+# The command imports the package's own names, and runs by `python -m skdp`.
+HEIGHT = {name: -i for i, name in enumerate(("__main__", "cli", "skdp", *LAYERS[1:]))}
+APART = {"linear_model", "nn", "text"}  # what these three share is in fitting
 LAZY = sorted(
     ".".join(("skdp", *path.relative_to(PACKAGE).parent.parts))
     for path in PACKAGE.rglob("__init__.py")
@@ -60,18 +51,46 @@ def imported(module):
 GRAPH = {module: sorted(set(imported(module)) & SOURCES.keys()) for module in SOURCES}
 
 
-def floor(module):
-    return FLOOR[module.split(".")[min(1, module.count("."))]]
+def layer(module):
+    return module.split(".")[min(1, module.count("."))]
+
+
+def between_layers(graph):
+    """(importing layer, imported layer, importing module) of all imports that leave a layer."""
+    for module, others in graph.items():
+        for other in others:
+            if layer(module) != layer(other):
+                yield layer(module), layer(other), module
+
+
+def upward(graph):
+    return [
+        crossing for crossing in between_layers(graph) if HEIGHT[crossing[1]] >= HEIGHT[crossing[0]]
+    ]
+
+
+def test_every_subpackage_and_module_is_a_layer_of_its_own():
+    assert sorted(LAYERS) == list(parts(PACKAGE))
 
 
 def test_imports_point_down():
-    up = [
-        f"{module} -> {other}"
-        for module, others in GRAPH.items()
-        for other in others
-        if floor(other) < floor(module)
-    ]
-    assert up == []
+    assert upward(GRAPH) == []
+
+
+def test_linear_models_nets_and_words_do_not_import_each_other():
+    found = {(a, b) for a, b, _ in between_layers(GRAPH) if {a, b} <= APART}
+    assert found == {("text", "nn")}  # word vectors still train with the optimizers of nets
+
+
+def test_imports_that_point_up_are_found():
+    graph = {"skdp.base.fit": ["skdp.fitting.glm", "skdp.privacy"], "skdp": ["skdp.registry"]}
+    assert upward(graph) == [("base", "fitting", "skdp.base.fit")]
+
+
+@pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not here")
+@pytest.mark.parametrize("page", MAPS, ids=lambda page: page.name)
+def test_maps_are_what_the_docstrings_say(page):
+    assert page.read_text(encoding="utf-8") == with_map(page), "run: python tools/make_map.py"
 
 
 def circles(graph):
@@ -110,21 +129,21 @@ def test_stubs_name_what_the_package_offers(package):
         assert getattr(module, name) is not None
 
 
-def test_every_estimator_is_registered_once_and_offered_by_its_room():
+def test_every_estimator_is_registered_once_and_offered_by_its_package():
     assert len(LAZY) >= 6
     for name, module in ESTIMATORS.items():
-        room = import_module(".".join(module.split(".")[:2]))
-        assert name in room.__all__
+        package = import_module(".".join(module.split(".")[:2]))
+        assert name in package.__all__
         assert name in skdp.__all__
-        assert getattr(room, name).__module__ == module
+        assert getattr(package, name).__module__ == module
 
 
 @pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not here")
 def test_the_api_reference_lists_the_estimators():
     pages = "".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.rst"))
-    room = r"(?:linear_model|multiparty|nn|preprocessing)"
+    package = r"(?:linear_model|multiparty|nn|preprocessing|reproductions)"
     listed = set(
-        re.findall(rf"^   ({room}\.(?:[A-Z]{{2,}}|Public|Scattering)\w+)$", pages, flags=re.M)
+        re.findall(rf"^   ({package}\.(?:[A-Z]{{2,}}|Public|Scattering)\w+)$", pages, flags=re.M)
     )
     listed.discard("nn.LSTM")  # a layer
     assert listed == {f"{module.split('.')[1]}.{name}" for name, module in ESTIMATORS.items()}

@@ -1,4 +1,4 @@
-"""A cold import is light, and one broken room does not take the package down."""
+"""A cold import is light, and one broken subpackage does not take the others down."""
 
 import subprocess
 import sys
@@ -45,7 +45,7 @@ def test_nothing_heavy_is_imported(statement):
     assert found == "[]"
 
 
-def test_import_skdp_loads_no_room():
+def test_import_skdp_loads_no_subpackage():
     code = "import sys, skdp; print(sorted(m for m in sys.modules if m.startswith('skdp')))"
     assert run(code) == "['skdp', 'skdp._lazy', 'skdp._version', 'skdp.registry']"
 
@@ -67,20 +67,20 @@ def test_full_batch_fit_does_not_import_dp_accounting():
     assert found == "False False"
 
 
-@pytest.mark.parametrize("room", ["linear_model", "datasets", "privacy", "preprocessing"])
-def test_a_broken_room_does_not_break_import(room):
+@pytest.mark.parametrize("package", ["linear_model", "datasets", "privacy", "preprocessing"])
+def test_a_broken_package_does_not_break_import(package):
     found = run(
         f"""
         import sys
         class Broken:
             def find_spec(self, name, path=None, target=None):
-                if name == "skdp.{room}" or name.startswith("skdp.{room}."):
+                if name == "skdp.{package}" or name.startswith("skdp.{package}."):
                     raise ImportError("broken on purpose")
         sys.meta_path.insert(0, Broken())
         import skdp
         print(skdp.__version__, "DPIGHTClassifier" in dir(skdp))
         try:
-            getattr(skdp, {room!r})
+            getattr(skdp, {package!r})
         except ImportError as error:
             print(error)
         """
@@ -139,7 +139,7 @@ def test_cache_falls_back_where_no_folder_is_writable():
 
 
 def test_a_missing_cache_is_told_once_whatever_is_imported():
-    """By one kernel of each room, and by functions that only compiled ones call."""
+    """By one kernel of each package, and by functions that only compiled ones call."""
     found = run(
         NO_CACHE
         + """

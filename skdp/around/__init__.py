@@ -1,4 +1,4 @@
-"""What stands around a fit: callers, steps and splitters that are not known to be safe are named.
+"""Lists of callers, steps and splitters around a fit that are known to be safe; a warning names all others.
 
 A fit is private for the table that it gets. Wrappers, steps before it and splitters decide what one record
 changes in that table. What is on the lists of `callers`, `steps` and `splitters` is known to be safe, for a

@@ -1,4 +1,4 @@
-"""Attacks on fitted models: what they show has leaked, and what they do not find proves nothing.
+"""Attacks that measure what a fitted model shows of its training data; finding nothing proves nothing.
 
 A claim of privacy comes from a proof, which `privacy_` of a fit reports. These measurements cannot replace it.
 """

@@ -1,4 +1,4 @@
-"""What the estimators of every room share: parameters, tables, and the frame of a fit."""
+"""The order of every fit (`PrivateFit`), the checks of its parameters, and how its tables are read."""
 
 from skdp._lazy import lazy_exports
 

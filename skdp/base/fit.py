@@ -15,9 +15,9 @@ caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads
 """
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping, Sized
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from skdp.privacy import (
 
 __all__ = [
     "STEPS_ARE_CLEAN",
+    "Advice",
     "ExactFit",
     "PrivateFit",
     "Problem",
@@ -81,6 +82,13 @@ class Problem:
     leaks: tuple[str, ...]
 
 
+class Advice(NamedTuple):
+    """A warning that a fit gives its user."""
+
+    text: str
+    category: type[Warning]
+
+
 @dataclass(frozen=True)
 class Solution:
     """What `solve` returns: what the run released.
@@ -94,12 +102,15 @@ class Solution:
         Further fitted attributes, public or released, with their trailing underscore.
     converged : bool
         Of a fit that is not private: whether its stopping rule was met.
+    slope_noise : float
+        Known noise of the slope by which the scores of ``theta`` were recalibrated, over the slope.
     """
 
     theta: NDArray[np.float64]
     n_iter: int = 1
     attributes: Mapping[str, object] = field(default_factory=dict)
     converged: bool = False
+    slope_noise: float = 0.0
 
 
 ProblemT = TypeVar("ProblemT", bound=Problem)
@@ -108,7 +119,7 @@ PlanT = TypeVar("PlanT", covariant=True)
 
 
 class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
-    """The two methods of every fit, and the steps that a room may add to."""
+    """The two methods of every fit, and the steps that a subclass may add to."""
 
     @abstractmethod
     def read(self, X: object, y: object = None, groups: object = None) -> ProblemT:
@@ -121,8 +132,9 @@ class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def _check_parameters(self) -> None:
         """Check the parameters together, before anything is read: each by itself is checked by its declaration."""
 
-    def _warn_after(self, solution: Solution) -> None:
-        """Warn of what the released numbers show."""
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> Iterable[Advice]:
+        """Return warnings of what released numbers show."""
+        return ()
 
     def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
         """Fitted attributes."""
@@ -235,16 +247,17 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             problem = self.read(X, y, groups, **more)
             _check_returned(problem, Problem, "read")
             self._check_shape(problem.records.shape)
-            self._warn_before(session, problem)
+            self._warn_of_delta(problem.records.shape)
+            _tell(self._advice(session, problem))
             solution = self._run(session, problem)
-            self._warn_after(solution)
+            _tell(self._advice_after(problem.records.shape, solution))
             report = self._report(session, problem, solution)
         forget(self)
         _replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
 
     def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
-        """`solve`, and what a room does with every solution of its own."""
+        """`solve`, and what a family of models does with every solution of its own."""
         solution = self.solve(session, problem)
         _check_returned(solution, Solution, "solve")
         return solution
@@ -253,7 +266,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
     @property
     def _session_unit(self) -> str:
-        """The unit in the session's words: a room may know further units, each a kind of group."""
+        """The unit in the session's words: a family of models may know further units, each a kind of group."""
         return self.unit
 
     @property
@@ -348,9 +361,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
     # ---------------------------------------------------------------- warnings and report
 
-    def _warn_before(self, session: PrivacySession, problem: ProblemT) -> None:
-        """Warn of what public numbers show, before the first release."""
-        shape = problem.records.shape
+    def _advice(self, session: PrivacySession, problem: ProblemT) -> Iterable[Advice]:
+        """Return warnings of what public numbers show, before the first release."""
+        return ()
+
+    def _warn_of_delta(self, shape: PublicShape) -> None:
         if self.delta >= 1.0 / shape.n_units:
             # The largest power of ten that is at most 1 / (10 n), from the public number of units.
             small = 10.0 ** -len(str(10 * shape.n_units - 1))
@@ -451,9 +466,14 @@ class ExactFit(_Fit[ProblemT]):
         session = PrivacySession.without_privacy(random_state=getattr(self, "random_state", None))
         problem = self.read(X, y, **more)
         solution = self.solve(session, problem)
-        self._warn_after(solution)
+        _tell(self._advice_after(problem.records.shape, solution))
         _replace_fitted(self, self._fitted(problem, solution))
         return self
+
+
+def _tell(advice: Iterable[Advice]) -> None:
+    for text, category in advice:
+        warn_user(text, category)
 
 
 def _warn_without_cache() -> None:

@@ -1,4 +1,4 @@
-"""Bundled records, fetchers and the papers' synthetic settings.
+"""Bundled records, fetchers of public data sets, and the synthetic settings of papers.
 
 Every name is imported when it is first used; pooch and pandas are imported inside the functions that need them.
 """

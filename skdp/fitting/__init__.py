@@ -1,1 +1,1 @@
-"""What estimators share: labels, targets and their scales, step rules, penalties, calibration, progress."""
+"""Code that families of models share: targets and their scales, step rules, penalties, calibration, progress."""

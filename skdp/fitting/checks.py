@@ -4,25 +4,16 @@ import math
 from numbers import Real
 from typing import Any
 
-from skdp._compat import warn_user
 from skdp.base import check_number
-from skdp.exceptions import UtilityWarning
 from skdp.fitting.task import given
-from skdp.privacy import PublicShape
 
 __all__ = [
-    "SURE_MASS",
     "check_callback",
     "check_clip",
     "check_features",
     "check_finite",
     "check_refit",
-    "warn_probabilities",
 ]
-
-# Units times mu from which a linear classifier's probabilities are hardly ever worse than the frequencies of the
-# classes: on the suite's training parts at most one fit in twenty above it. Nets take it without a measurement.
-SURE_MASS = 200.0
 
 
 def check_callback(callback: Any) -> None:
@@ -63,28 +54,4 @@ def check_features(n_nonzero_coefs: int | None, n_features: int) -> None:
     if n_nonzero_coefs is not None and n_nonzero_coefs > n_features:
         raise ValueError(
             f"n_nonzero_coefs={n_nonzero_coefs} is more than the {n_features} features of X"
-        )
-
-
-def warn_probabilities(
-    model: Any, shape: PublicShape, mass: float, sure: float = SURE_MASS
-) -> None:
-    """Warn if a classifier's probabilities may be worse than the frequencies of the classes.
-
-    Parameters
-    ----------
-    model : estimator
-    shape : PublicShape
-    mass : float
-        Units times mu.
-    sure : float, default=200.0
-        The mass from which they hardly ever are.
-    """
-    if mass < sure:
-        wanted = math.ceil(shape.n_units * sure / mass)
-        warn_user(
-            f"with {shape.counted()} at epsilon={model.epsilon:g} the probabilities of "
-            f"{type(model).__name__} may be worse than the frequencies of the classes; labels are less "
-            f"affected. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger epsilon",
-            UtilityWarning,
         )

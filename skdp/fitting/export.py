@@ -17,7 +17,7 @@ class Exportable:
 
     coef_: Any
     intercept_: Any
-    fit_intercept: Any
+    fit_intercept: bool
 
     def to_sklearn(self) -> Any:
         """Return the model as a fitted estimator of scikit-learn, with the same predictions.

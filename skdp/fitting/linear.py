@@ -1,6 +1,7 @@
 """The fit of a linear model: coefficients, and warnings about their number."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -9,11 +10,10 @@ from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
 from skdp.base.declare import Declared, parameter
-from skdp.base.fit import ExactFit, PrivateFit, Solution
+from skdp.base.fit import Advice, ExactFit, PrivateFit, Solution
 from skdp.base.kinds import flag
 from skdp.base.weights import names_weights
-from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
-from skdp.fitting.checks import SURE_MASS, warn_probabilities
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.coordinates import from_theta, parameter_shape
 from skdp.fitting.glm import Problem, expected_weight
 from skdp.fitting.portion import Portion
@@ -22,17 +22,14 @@ from skdp.fitting.recalibrate import (
     Recalibration,
     plan_recalibration,
 )
-from skdp.fitting.scales import GRID
-from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, accounting, factor
+from skdp.fitting.utility import Facts, Released, released_warnings, utility_warnings
+from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
 __all__ = ["ExactLinearFit", "LinearFit", "Solution", "count_assumption", "parameter_shape"]
 
 # Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
-# Least units times mu. Below it, 20 % of the budget are too little for two searches to end near the median.
-FEW = 70.0
-SMALLEST = 8.0 * float(GRID[0])  # largest scale that follows from the first point of a grid
-TINY = 1e-4  # a released norm below this means that most rows are empty
+NORMS = ("clip_norm", "row_norm")
 
 
 def count_assumption(problem: Problem) -> tuple[str, ...]:
@@ -71,9 +68,6 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
     """The fit of a private linear model; a subclass gives `_check_parameters` and `solve`."""
 
     _free_if_none = frozenset({"coef_init", "class_weight"})
-    # scikit-learn's checks demand scores on a few hundred rows that epsilon = 1 cannot reach.
-    _poor_score = True
-    _sure_mass = SURE_MASS  # units times mu above which probabilities need no warning
 
     # A model whose signature does not name weights, for lack of a declared bound, still says how to route them.
     __metadata_request__fit = {"sample_weight": None}
@@ -158,7 +152,8 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
         if plan is None:
             return super()._run(session, problem)
         solution = super()._run(Portion.of(session, 1.0 - plan.share), problem)
-        return replace(solution, theta=plan.of(solution.theta))
+        theta, noise = plan.with_noise(solution.theta)
+        return replace(solution, theta=theta, slope_noise=noise)
 
     def _plan_recalibration(
         self, session: PrivacySession, problem: Problem
@@ -176,83 +171,48 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
             steepest=1.0 if shrinks else LARGEST_SLOPE,
         )
 
-    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
-        super()._warn_before(session, problem)
-        if not session.exact and self.delta > 0:
-            mass = problem.records.shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
-            few = self._warn_few(mass, problem)
-            self._warn_many(mass, problem)
-            if not few and is_classifier(self):
-                self._warn_probabilities(mass * expected_weight(self, problem), problem)
-            elif not few:
-                self._warn_mean(session, mass, problem)
+    def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
+        return utility_warnings(self._utility(session, problem))
 
-    def _warn_few(self, mass: float, problem: Problem) -> bool:
-        """Warn if ``mass``, the number of units times mu, is too small for released scales; say whether."""
-        given = self.get_params(deep=False)  # a class may fix one of these words by itself
-        names = [name for name in ADAPTIVE if isinstance(given.get(name), str)]
-        if not names or mass >= FEW:
-            return False
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        """The public numbers that tell whether the fit may be of little use."""
         shape = problem.records.shape
-        verb = "is" if shape.n_units == 1 else "are"
-        wanted = " and ".join(f"{name}=" for name in names)
-        numbers = "public numbers" if len(names) > 1 else "a public number"
-        warn_user(
-            f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few: the released scales are "
-            f"mostly noise; give {wanted} as {numbers}, "
-            f"more {shape.unit}s or a larger epsilon",
-            UtilityWarning,
+        given = self.get_params(deep=False)  # a class may fix one of these words by itself
+        classes = is_classifier(self)
+        return Facts(
+            name=type(self).__name__,
+            shape=shape,
+            epsilon=self.epsilon,
+            mass=math.inf if session.exact else self._mass(shape),
+            task="classes" if classes else "numbers",
+            searched=tuple(name for name in ADAPTIVE if isinstance(given.get(name), str)),
+            weight=expected_weight(self, problem) if classes else 1.0,
+            n_coefs=math.prod(parameter_shape(problem.records, problem.loss)),
+            adjacency=self.adjacency,
+            selects=hasattr(self, "n_nonzero_coefs"),
         )
-        return True
 
-    def _warn_many(self, mass: float, problem: Problem) -> None:
-        """Warn if one release of the whole budget could not hold so many coefficients."""
-        shape, (size, hidden) = problem.records.shape, self._noise(problem)
-        if size > mass:
-            fewer = "n_nonzero_coefs=, " if hasattr(self, "n_nonzero_coefs") else ""
-            warn_user(
-                f"{math.prod(parameter_shape(problem.records, problem.loss))} coefficients are too many for "
-                f"{shape.counted()} at epsilon={self.epsilon:g}: even if the whole budget went to one release, "
-                f"its noise would be {hidden}; use fewer features, {fewer}more {shape.unit}s or a larger "
-                "epsilon",
-                UtilityWarning,
-            )
+    def _mass(self, shape: PublicShape) -> float:
+        """Units times mu; inf without noise, and without a mu."""
+        if self.delta == 0 or math.isinf(self.epsilon):
+            return math.inf
+        return shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
 
-    def _warn_probabilities(self, mass: float, problem: Problem) -> None:
-        """Warn if probabilities may be worse than the frequencies of the classes."""
-        warn_probabilities(self, problem.records.shape, mass, self._sure_mass)
-
-    def _warn_mean(self, session: PrivacySession, mass: float, problem: Problem) -> None:
-        """Warn if a regression may be worse than the mean of y."""
-
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        """Size of the noise if the whole budget went to one release, in units of 1 / (n mu), and what it hides.
-
-        It is 0 where no release holds all parameters at once.
-        """
-        return 0.0, ""
-
-    def _gradient_noise(self, problem: Problem) -> tuple[float, str]:
-        """`_noise` of methods that release the mean gradient of all parameters.
-
-        No mean gradient is longer than the clip norm C, and one release has noise of norm
-        ``factor * C * sqrt(entries) / (n mu)``.
-        """
-        entries = math.prod(parameter_shape(problem.records, problem.loss))
-        return factor(self.adjacency) * math.sqrt(entries), "longer than any mean gradient can be"
-
-    def _warn_after(self, solution: Solution) -> None:
-        for name in ("clip_norm", "row_norm"):
-            released = cast("float", solution.attributes.get(f"{name}_", 1.0))  # a norm
-            if isinstance(getattr(self, name, None), str) and released < TINY:
-                what = "the smallest that can be released" if released <= SMALLEST else "tiny"
-                zeros = "" if is_classifier(self) else ", or more than half of the targets 0"
-                warn_user(
-                    f"the released {name} is {what} ({released:.1g}): unless the data are on such a scale, "
-                    f"more than half of the rows may be empty{zeros}, and the "
-                    f"coefficients are of no use; give {name}= as a public number",
-                    UtilityWarning,
-                )
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+        found = cast("Mapping[str, float]", solution.attributes)
+        searched = [
+            x for x in NORMS if isinstance(getattr(self, x, None), str) and f"{x}_" in found
+        ]
+        facts = Released(
+            task="classes" if is_classifier(self) else "numbers",
+            n_features=shape.n_features,
+            mass=self._mass(shape),
+            norms=tuple((name, found[f"{name}_"]) for name in searched),
+            reach=found.get("target_reach_", 1.0),
+            shrinkage=found.get("shrinkage_", 1.0),
+            slope_noise=solution.slope_noise,
+        )
+        return released_warnings(facts)
 
 
 class ExactLinearFit(_LinearModel, ExactFit[Problem]):
@@ -260,7 +220,6 @@ class ExactLinearFit(_LinearModel, ExactFit[Problem]):
 
     n_public = None
     max_weight = math.inf
-    _poor_score = False
 
     def _check_parameters(self) -> None:
         self._check_targets()

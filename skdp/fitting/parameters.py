@@ -5,9 +5,14 @@ A frame lists those that it has: ``verbose: bool = VERBOSE``. An estimator chang
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import replace
+from inspect import cleandoc
+from numbers import Real
+from typing import Any, Literal, TypeVar, cast
 
-from skdp.base.declare import parameter
+import numpy as np
+
+from skdp.base.declare import Parameter, parameter
 from skdp.base.kinds import callback, choice, described, integer, real
 
 __all__ = [
@@ -15,20 +20,59 @@ __all__ = [
     "BATCH_SIZE",
     "CALLBACK",
     "CLIP_NORM",
+    "CLIP_SUP_NORM",
     "COEF_INIT",
     "HUBER_THRESHOLD",
+    "L2_PENALTY",
     "LEARNING_RATE",
     "LOSS",
     "MAX_ITER",
     "MAX_WEIGHT",
     "N_NONZERO_COEFS",
     "PENALTY",
+    "PURE_DELTA",
+    "ROW_NORM",
     "SAMPLING",
+    "SHARED_WEIGHT",
     "VERBOSE",
+    "VERBOSE_UNUSED",
+    "Y_BOUNDS",
     "Auto",
     "AutoInt",
     "Sampling",
+    "check_y_bounds",
+    "is_range",
+    "more",
 ]
+
+T = TypeVar("T")
+
+
+def more(shared: T, text: str) -> T:
+    """A shared declaration with more lines of text."""
+    declared = cast("Parameter", shared)
+    return cast("T", replace(declared, text=f"{cleandoc(declared.text)}\n{cleandoc(text)}"))
+
+
+def check_y_bounds(name: str, value: object) -> None:
+    """Raise ValueError unless a range of targets is the word, or two finite numbers in order."""
+    if (isinstance(value, str) and value == "adaptive") or is_range(value):
+        return
+    raise ValueError(
+        f"{name} must be 'adaptive' or two finite numbers (low, high), low < high, between -1e100 and "
+        f"1e100, got {value!r}"
+    )
+
+
+def is_range(bounds: Any) -> bool:
+    """Whether ``bounds`` is a tuple, list, array or Series of two numbers in order."""
+    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        return False
+    pair = tuple(bounds)
+    if any(isinstance(b, (bool, np.bool_)) or not isinstance(b, Real) for b in pair):
+        return False
+    return all(-1e100 <= b <= 1e100 for b in pair) and float(pair[1]) - float(pair[0]) >= 1e-100
+
 
 Auto = float | Literal["auto"]
 AutoInt = int | Literal["auto"]
@@ -74,6 +118,31 @@ SAMPLING: Sampling = parameter(
     and much more noise.""",
     default="poisson",
 )
+CLIP_SUP_NORM: Any = parameter(
+    real(low=0, strict=True, word="adaptive"),
+    """Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "adaptive"
+    computes it from released medians: the median sup norm of the rows and, for regression, of their
+    gradients at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are few.""",
+    default="adaptive",
+)
+ROW_NORM: Any = parameter(
+    real(low=1e-100, high=1e100, word="adaptive"),
+    """Largest l2 norm of a record's features. Longer rows are scaled down. "adaptive" releases a number near
+    the median norm.""",
+    default="adaptive",
+)
+Y_BOUNDS: Any = parameter(
+    described('tuple of (float, float) or "adaptive"', check_y_bounds),
+    """Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of
+    the distances from it. All that is adaptive takes 5 % of the budget (of mu^2) together, up to 20 % if
+    the records are few.""",
+    default="adaptive",
+)
+L2_PENALTY: Auto = parameter(
+    real(low=0, high=1e100, word="auto"),
+    "Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, which is added to the mean loss.",
+    default="auto",
+)
 PENALTY: Literal["l2", "nonconvex"] = parameter(
     choice("nonconvex", "l2"),
     """"nonconvex" is ``alpha * sum_j w_j^2 / (1 + w_j^2)``. "l2" is ``alpha / 2 * ||w||^2``. The intercept is
@@ -95,6 +164,10 @@ HUBER_THRESHOLD: float = parameter(
     "Residual beyond which Huber's loss is linear, in units of y, > 0.",
     default=1.0,
 )
+PURE_DELTA = """Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure
+    differential privacy. `privacy_` then reports the sampler's error as a delta below 1e-20."""
+# Of ``unit``, in methods that take means over groups.
+SHARED_WEIGHT = "A group's rows share the weight of one record."
 COEF_INIT: Any = parameter(
     described("array-like"),
     """Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column. It
@@ -106,6 +179,13 @@ MAX_WEIGHT: float | None = parameter(
     real(low=0, strict=True, high=1e100, none=True),
     "Public upper bound of ``sample_weight`` in `fit`, which needs it. Weights are clipped to it.",
     default=None,
+    place="last",
+)
+VERBOSE_UNUSED: bool = parameter(
+    described("bool"),
+    "Has no effect, because so few releases show no progress. All private estimators have this parameter.",
+    default=False,
+    releases=False,
     place="last",
 )
 VERBOSE: bool = parameter(

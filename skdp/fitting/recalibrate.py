@@ -119,10 +119,6 @@ class Recalibration:
         """Share of the session's mu^2 that all plans take together."""
         return math.fsum(plan.share for plan in (self.centre, self.scale, *self.rounds))
 
-    def of(self, theta: np.ndarray) -> np.ndarray:
-        """Return the recalibrated theta."""
-        return self.with_noise(theta)[0]
-
     def with_noise(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the recalibrated theta, and the known noise of its slope over the slope."""
         if not np.isfinite(theta).all() or not theta.any():

@@ -1,6 +1,7 @@
 """The frame of a stochastic fit: parameters of the minibatches, the session that samples, the penalty."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +17,7 @@ from skdp.fitting.penalties import PENALTIES
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.task import Task, given
+from skdp.fitting.utility import Facts
 from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["SAMPLING", "StochasticFit", "StochasticRun"]
@@ -90,8 +92,8 @@ class StochasticFit(StochasticRun, LinearFit):
                 SAMPLING[self.sampling], self.adjacency, ["gaussian"]
             )
 
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        return self._gradient_noise(problem)
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), release="gradient")
 
     def _may_sample(self, n_units: int | None) -> bool:
         """Whether a batch may be smaller than the data, given the public number of units.

@@ -2,13 +2,11 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from skdp._compat import warn_user
 from skdp.base.fit import Solution
-from skdp.exceptions import UtilityWarning
 from skdp.fitting.calibration import MOST, calibrate, released_shift
 from skdp.fitting.glm import Problem
 from skdp.fitting.portion import Portion
@@ -20,13 +18,13 @@ from skdp.fitting.quantiles import (
     released_range,
 )
 from skdp.fitting.scales import grown_share
+from skdp.fitting.utility import Facts
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["InTargetUnits"]
 
 # Chosen on inner splits of the training parts of the suite and on synthetic tables.
 LEAST = 20.0  # units times mu below which no centre is searched for: it would end anywhere
-LEAST_FACTOR = 0.5  # factor below which the fit warns
 LARGEST_RANGE = 0.3  # largest part of mu^2 for centre and reach, if the units are few
 CALIBRATION = 0.1  # least part of mu^2 for the calibration
 MEAN, MEAN_MASS, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean residual
@@ -35,7 +33,6 @@ MEAN, MEAN_MASS, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean res
 # of the mean. The method runs on the rest, so that what it refuses is refused, and what it reports is there.
 HOPELESS, EACH = 45.0, 8.0
 CONSTANT_PARTS = (0.6, 0.3)
-SURE = 250.0  # units times mu below which a fit warns before it runs
 CALIBRATION_ANSWERS = 60  # `grown_share` of so many questions
 
 
@@ -146,27 +143,9 @@ class InTargetUnits:
             theta[records.n_features :] += shift / records.intercept_value
         return theta, found
 
-    def _warn_mean(self, session: PrivacySession, mass: float, problem: Problem) -> None:
-        """Warn by public numbers if a model may be worse than the mean of y."""
-        if mass < SURE and self._last_share(session, problem):
-            shape, name = problem.records.shape, type(self).__name__
-            wanted = math.ceil(shape.n_units * SURE / mass)
-            warn_user(
-                f"with {shape.counted()} at epsilon={session.epsilon:g} the predictions of {name} may be worse "
-                f"than the mean of y. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough for few "
-                "features, or a larger epsilon",
-                UtilityWarning,
-            )
-
-    def _warn_after(self, solution: Solution) -> None:
-        super()._warn_after(solution)  # type: ignore[misc]
-        if cast("float", solution.attributes.get("shrinkage_", 1.0)) < LEAST_FACTOR:
-            warn_user(
-                "the predictions can hardly be told from noise, so the coefficients were shrunk to "
-                f"{solution.attributes['shrinkage_']:.0%} of what they were, and the model predicts about the "
-                "released centre of y; use fewer features, more records or a larger epsilon",
-                UtilityWarning,
-            )
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        facts: Facts = super()._utility(session, problem)  # type: ignore[misc]
+        return replace(facts, calibrated=self._last_share(session, problem) > 0)
 
     def _first_share(self, session: PrivacySession, problem: Problem) -> float:
         """Share of mu^2 for centre and reach of the targets."""

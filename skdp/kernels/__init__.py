@@ -1,4 +1,4 @@
-"""Fast array kernels: numba on the CPU, CuPy on a GPU, chosen by array type once per fit.
+"""Compiled loops over rows: numba on the CPU, CuPy on a GPU, chosen by the type of the arrays once per fit.
 
 numba and CuPy are imported when a kernel is first used, not when this module is.
 """

@@ -1,4 +1,4 @@
-"""Types that the kernels and other rooms share: arrays, matrices, and what a loss must tell."""
+"""Types that the kernels and other packages share: arrays, matrices, and what a loss must tell."""
 
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeGuard, overload
 

@@ -1,4 +1,4 @@
-"""Linear models: a file or a folder for each algorithm."""
+"""Linear and additive models: a file for each method, or a folder of its algorithm and its estimators."""
 
 from skdp._lazy import lazy_exports
 from skdp.registry import estimators_of

@@ -6,17 +6,20 @@ the same with the residuals. These are smaller than the targets, and so is their
 """
 
 import math
-from numbers import Integral, Real
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from skdp._docs import document
-from skdp.base import check_number
+from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import integer
+from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit
+from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import (
     released_reach,
     released_row_norm,
@@ -24,6 +27,7 @@ from skdp.fitting.quantiles import (
 )
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
+from skdp.fitting.utility import Facts
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = [
@@ -190,20 +194,30 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
 class _AdaSSPFit(LinearFit):
     """The fit on centred targets."""
 
-    shrinkage_: float
-    row_norm_: float
-    y_bounds_: tuple[float, float]
-    alpha_: float
-    row_norm: float | str
-    y_bounds: Any
-    alpha: float | str
-    n_rounds: int
+    row_norm: Auto = parameters.more(
+        parameters.ROW_NORM, "A record is scaled down as a whole, target included."
+    )
+    y_bounds: Any = parameters.Y_BOUNDS
+    alpha: Auto = parameters.more(
+        parameters.L2_PENALTY,
+        """"auto" is the rule of AdaSSP: as much as the known noise makes necessary, given the released
+        eigenvalues.""",
+    )
+    unit = changed(more=parameters.SHARED_WEIGHT)
+    n_rounds: int = parameter(
+        integer(low=1, high=max(ROUNDS)),
+        """Number of rounds. 1 is the published algorithm. Each further round releases a bound of the residuals (2
+        % of the budget) and their moments, whose noise is proportional to it.""",
+        default=3,
+    )
+    verbose: bool = parameters.VERBOSE_UNUSED
+    shrinkage_: float = fitted()
+    row_norm_: float = fitted()
+    y_bounds_: tuple[float, float] = fitted()
+    alpha_: float = fitted()
 
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
-        # as large as sqrt(d + 1) of its entries.
-        hidden = "larger than most eigenvalues of the second moments"
-        return (problem.records.n_features + 1) ** 1.5, hidden
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), release="second moments")
 
     def _plan_first(self, session: Any, problem: Problem) -> None:
         """Refuse what cannot be solved, before the first release."""
@@ -250,17 +264,6 @@ class DPAdaSSPRegressor(BoundedPredictions, GLMRegressor, _RegressionFit):
 
     {guarantee}
 
-    Parameters
-    ----------
-    {epsilon} {delta} {row_norm}
-        A record is scaled down as a whole, target included.
-    {y_bounds} {alpha.l2}
-        "auto" is the rule of AdaSSP: as much as the known noise makes necessary, given the released eigenvalues.
-    n_rounds : {1, 2, 3}, default=3
-        Number of rounds. 1 is the published algorithm. Each further round releases a bound of the residuals (2
-        % of the budget) and their moments, whose noise is proportional to it.
-    {fit_intercept} {bounded} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose.none}
-
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_}
@@ -305,67 +308,15 @@ class DPAdaSSPRegressor(BoundedPredictions, GLMRegressor, _RegressionFit):
     True
     """
 
-    loss = "squared"
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        row_norm="adaptive",
-        y_bounds="adaptive",
-        alpha="auto",
-        n_rounds=3,
-        fit_intercept=True,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
-        self.y_bounds = y_bounds
-        self.alpha = alpha
-        self.n_rounds = n_rounds
-        self.fit_intercept = fit_intercept
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: ClassVar[str] = "squared"
 
     def _check_targets(self) -> None:
-        check_scales(self.row_norm, self.y_bounds)
-        check_number("alpha", self.alpha, Real, low=0, high=1e100, word="auto")
-        check_number("n_rounds", self.n_rounds, Integral, low=1, high=max(ROUNDS))
+        """The loss is fixed."""
 
 
 def check_scales(row_norm: Any, y_bounds: Any) -> None:
-    """Raise TypeError or ValueError unless both are "adaptive" or public numbers."""
-    check_number("row_norm", row_norm, Real, low=1e-100, high=1e100, word="adaptive")
-    if isinstance(y_bounds, str) and y_bounds == "adaptive":
-        return
-    if not _is_range(y_bounds):
-        raise ValueError(
-            "y_bounds must be 'adaptive' or two finite numbers (low, high), low < high, between -1e100 and "
-            f"1e100, got {y_bounds!r}"
-        )
-
-
-def _is_range(bounds: Any) -> bool:
-    """Whether ``bounds`` is a tuple, list, array or Series of two numbers in order."""
-    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
-        return False
-    pair = tuple(bounds)
-    if any(isinstance(b, (bool, np.bool_)) or not isinstance(b, Real) for b in pair):
-        return False
-    return all(-1e100 <= b <= 1e100 for b in pair) and float(pair[1]) - float(pair[0]) >= 1e-100
+    parameters.ROW_NORM.kind.check("row_norm", row_norm)
+    parameters.check_y_bounds("y_bounds", y_bounds)
 
 
 def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:

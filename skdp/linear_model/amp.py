@@ -5,17 +5,19 @@ release.
 """
 
 import math
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from skdp._docs import document
-from skdp.base import check_number
+from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import described, real
+from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
+from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import (
     QUESTIONS,
     released_row_norm,
@@ -98,22 +100,35 @@ def chosen_penalty(
     return max(least, std / loss.lipschitz * norm * math.sqrt(records.n_parameters) / BALANCE)
 
 
-def check_within(name: str, value: Any, least: float) -> None:
-    """Raise ValueError if a checked number is not between ``least`` and 1e45."""
-    number = given(value)
-    if number is not None and not least <= number <= 1e45:
-        raise ValueError(f"{name} must be between {least:g} and 1e45, got {value!r}")
+# The penalty is made from the square of the norm, which must be neither 0 nor inf.
+SMALLEST_GIVEN, LARGEST_GIVEN = 1e-45, 1e45
 
 
 class PerturbedFit(LinearFit):
     """What classifier and regressor share."""
 
-    row_norm_: float
-    alpha_: float
+    row_norm: Auto = parameter(
+        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="adaptive"),
+        """Largest l2 norm of a record's features. Longer rows are scaled down. "adaptive" releases a number near
+        the median norm. "adaptive" takes 5 % of epsilon and delta, up to 20 % if the records are few.""",
+        default="adaptive",
+    )
+    alpha: Auto = parameter(
+        real(low=0, high=LARGEST_GIVEN, word="auto"),
+        "Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, which is added to the mean loss.",
+        default="auto",
+    )
+    fit_intercept = changed(more="The feature's value is a quarter of ``row_norm``.")
+    unit = changed(
+        kind=described('{"record"}'),
+        text='Whose change the claim protects. "group" is refused, because there is no proof.',
+    )
+    accountant = changed(more="This fit is charged by basic composition.")
+    verbose: bool = parameters.VERBOSE_UNUSED
+    row_norm_: float = fitted()
+    alpha_: float = fitted()
 
     _erratum = ERRATUM
-    row_norm: float | str
-    alpha: float | str
 
     def _recalibrates(self, problem: Problem) -> bool:
         # Nothing is clipped that bends probabilities, and little of the budget is Gaussian.
@@ -139,11 +154,6 @@ class PerturbedFit(LinearFit):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, word in (("row_norm", "adaptive"), ("alpha", "auto")):
-            value = getattr(self, name)
-            check_number(name, value, Real, low=0, strict=name == "row_norm", word=word)
-            # The penalty is made from the square of the norm, which must be neither 0 nor inf.
-            check_within(name, value, 1e-45 if name == "row_norm" else 0.0)
         if self.unit == "group":
             raise ValueError(
                 "unit='group' is not proven for minima perturbation: the gradients of a group's rows have no "
@@ -182,9 +192,17 @@ class PerturbedFit(LinearFit):
 class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
     """The fit of a regression; with a number for the threshold nothing of the targets is released."""
 
-    huber_threshold_: float
-    shrinkage_: float
-    huber_threshold: float | str
+    huber_threshold: Auto = parameter(
+        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="adaptive"),
+        """Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
+        "adaptive" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
+        of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the
+        reach. With a number, bring y near 0 by a public constant, because targets beyond 1000 thresholds are
+        clipped. The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
+        default="adaptive",
+    )
+    huber_threshold_: float = fitted()
+    shrinkage_: float = fitted()
     _needs_reach = True
     _hopeless = 85.0  # only a part of the budget is for Gaussian noise
 
@@ -215,24 +233,6 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
     There is one release, no step size and no clipping of gradients.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {row_norm}
-        "adaptive" takes 5 % of epsilon and delta, up to 20 % if the records are few.
-    {alpha.l2}
-        The intercept's coefficient is penalised too. "auto" is made from the noise and the number of features.
-        The theorem needs at least 2 R^2 / (n epsilon), and smaller values are raised to it.
-    {fit_intercept}
-        The feature's value is a quarter of ``row_norm``.
-    classes : sequence of two labels, default=None
-        {classes}
-    {adjacency}
-    unit : {"record"}, default="record"
-        Whose change the claim protects. "group" is refused, because there is no proof.
-    {n_public} {accountant}
-        This fit is charged by basic composition.
-    {random_state} {verbose.none}
 
     Attributes
     ----------
@@ -286,34 +286,12 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        row_norm="adaptive",
-        alpha="auto",
-        fit_intercept=True,
-        classes=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha = changed(
+        more="""The intercept's coefficient is penalised too. "auto" is made from the noise and the number of
+        features. The theorem needs at least 2 R^2 / (n epsilon), and smaller values are raised to it."""
+    )
+    classes = changed(kind=described("sequence of two labels"))
+    class_weight: Any = fixed(default=None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -349,23 +327,6 @@ class DPAMPRegressor(BoundedPredictions, GLMRegressor, _PerturbedRegressionFit):
     There is one release, no step size and no clipping of gradients.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {row_norm}
-    huber_threshold : float or "adaptive", default="adaptive"
-        Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
-        "adaptive" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
-        of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the
-        reach. With a number, bring y near 0 by a public
-        constant, because targets beyond 1000 thresholds are clipped. The mean of skewed targets, such as
-        counts, is underestimated; `DPAdaSSPRegressor` fits it.
-    {alpha.l2}
-        The intercept's coefficient is penalised too. "auto" is made from the noise and the number of features.
-        The theorem needs at least 10 R^2 / (n epsilon), and smaller values are raised to it.
-    {fit_intercept}
-        The centre of the targets is added to it.
-    {bounded} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
@@ -406,45 +367,18 @@ class DPAMPRegressor(BoundedPredictions, GLMRegressor, _PerturbedRegressionFit):
     True
     """
 
-    # The targets are checked as for any loss; `_loss` makes Huber's once its threshold is known.
-    loss = "squared"
+    alpha = changed(
+        more="""The intercept's coefficient is penalised too. "auto" is made from the noise and the number of
+        features. The theorem needs at least 10 R^2 / (n epsilon), and smaller values are raised to it."""
+    )
+    fit_intercept = changed(more="The centre of the targets is added to it.")
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        row_norm="adaptive",
-        huber_threshold="adaptive",
-        alpha="auto",
-        fit_intercept=True,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
-        self.huber_threshold = huber_threshold
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    # The targets are checked as for any loss; `_loss` makes Huber's once its threshold is known.
+    loss: ClassVar[str] = "squared"
 
     @property
     def _searches(self) -> int:
         return super()._searches + TARGET_SEARCHES * (given(self.huber_threshold) is None)
 
     def _check_targets(self) -> None:
-        value = self.huber_threshold
-        check_number("huber_threshold", value, Real, low=0, strict=True, word="adaptive")
-        check_within("huber_threshold", value, 1e-45)
+        """The loss is fixed."""

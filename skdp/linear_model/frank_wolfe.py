@@ -10,20 +10,22 @@ against each other, so their difference moves by 2 Delta, and the factor 2 stays
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from skdp._docs import document
-from skdp.base import check_number
+from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import real
+from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.checks import check_callback
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit
+from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.fitting.search import noisy_search
@@ -148,33 +150,52 @@ def released_scales(
 class FrankWolfeFit(LinearFit):
     """The private fit; parameters are the estimators'."""
 
-    radius_: float
-    clip_norm_: float
+    delta = changed(
+        text=parameters.PURE_DELTA,
+        more="``delta=0`` needs numbers for ``radius`` and ``clip_norm``.",
+    )
+    radius: Auto = parameter(
+        real(low=1e-100, high=1e100, word="auto"),
+        """Radius of the l1 ball that holds the coefficients of all classes together. "auto" is
+        ``0.32 sqrt(n mu) g / m^2``, at most ``100 g / m^2``. Here m is the released median sup norm of the
+        rows, and g that of the gradients at 0, which follows from m. The recalibration may leave the ball.""",
+        default="auto",
+    )
+    max_iter: AutoInt = parameters.more(
+        parameters.MAX_ITER,
+        """Each step is a private choice of one coefficient, so at most this many are not 0. "auto" is
+        ``0.3 (n mu)^(2/3)``, at least 2 and at most 1000, with n the number of records or groups and mu the
+        Gaussian-DP parameter of (epsilon, delta). With ``delta=0`` it is ``0.5 sqrt(n epsilon)``.""",
+    )
+    clip_norm: Auto = parameter(
+        real(low=1e-100, high=1e100, word="adaptive"),
+        """Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "adaptive"
+        computes it from released medians: the median sup norm of the rows and, for regression, of their
+        gradients at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are few.
+        "adaptive" is half the median sup norm of the gradients. ``radius="auto"`` needs the same medians. No
+        budget is spent on them if both parameters are numbers.""",
+        default="adaptive",
+    )
+    unit = changed(more=parameters.SHARED_WEIGHT)
+    max_weight: float | None = parameters.MAX_WEIGHT
+    verbose: bool = parameters.VERBOSE
+    callback: Callable[[int, Any], object] | None = parameters.more(
+        parameters.CALLBACK, "It costs time proportional to the number of features in each step."
+    )
+    radius_: float = fitted()
+    clip_norm_: float = fitted()
 
     _pure_possible = True
-    radius: float | str
-    max_iter: int | str
-    clip_norm: float | str
-    verbose: Any
-    callback: Any
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
-        for name, word in (("radius", "auto"), ("clip_norm", "adaptive")):
+        for name in ("radius", "clip_norm"):
             value = getattr(self, name)
-            check_number(name, value, Real, low=0, strict=True, word=word)
-            number = given(value)
-            if number is not None and not 1e-100 <= number <= 1e100:
-                raise ValueError(
-                    f"{name} must be finite and between 1e-100 and 1e100, got {value!r}"
-                )
-            if number is None and self.delta == 0 and not math.isinf(self.epsilon):
+            if given(value) is None and self.delta == 0 and not math.isinf(self.epsilon):
                 raise ValueError(
                     f"delta=0 allows pure mechanisms only, and {name}={value!r} adds Gaussian noise "
                     f"to a count; give {name} as a number, or delta > 0"
                 )
-        check_callback(self.callback)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss = problem.records, problem.loss
@@ -201,7 +222,9 @@ class FrankWolfeFit(LinearFit):
 class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):
     """The fit of a regression; with numbers for radius and clip norm it is the published algorithm."""
 
-    shrinkage_: float
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    shrinkage_: float = fitted()
 
     _largest_factor = 1.0  # the coefficients stay in the ball
 
@@ -224,28 +247,6 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     {guarantee}
 
     {recalibrated}
-
-    Parameters
-    ----------
-    {epsilon} {delta.pure}
-        ``delta=0`` needs numbers for ``radius`` and ``clip_norm``.
-    radius : float or "auto", default="auto"
-        Radius of the l1 ball that holds the coefficients of all classes together. "auto" is
-        ``0.32 sqrt(n mu) g / m^2``, at most ``100 g / m^2``. Here m is the released median sup norm of the
-        rows, and g that of the gradients at 0, which follows from m. The recalibration may leave the ball.
-    {max_iter}
-        Each step is a private choice of one coefficient, so at most this many are not 0. "auto" is
-        ``0.3 (n mu)^(2/3)``, at least 2 and at most 1000, with n the number of records or groups and mu the
-        Gaussian-DP parameter of (epsilon, delta). With ``delta=0`` it is ``0.5 sqrt(n epsilon)``.
-    {clip_norm.sup}
-        "adaptive" is half the median sup norm of the gradients. ``radius="auto"`` needs the same medians. No
-        budget is spent on them if both parameters are numbers.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball, in
-        units of that feature's value: the released median sup norm of the rows, or 1 if nothing was released.
-    {classes} {class_weight} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state}
-    {verbose} {callback}
-        It costs time proportional to the number of features in each step.
 
     Attributes
     ----------
@@ -291,42 +292,10 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     ((1, 50), True)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        radius="auto",
-        max_iter="auto",
-        clip_norm="adaptive",
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.max_iter = max_iter
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    fit_intercept = changed(
+        more="""It is a coordinate of the ball, in units of that feature's value: the released median sup norm of
+        the rows, or 1 if nothing was released."""
+    )
 
 
 @document(DPFrankWolfeClassifier)
@@ -338,20 +307,6 @@ class DPFrankWolfeRegressor(BoundedPredictions, GLMRegressor, _FrankWolfeRegress
     [Talwar2015]_; its lazy scores are after [Raff2023]_.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    radius : float or "auto", default="auto"
-        Radius of the l1 ball that holds the coefficients. "auto" is ``0.7 (n mu)^(1/3) g / m^2``, at most
-        ``30 g / m^2``. Here m is the released median sup norm of the rows, and g that of the gradients at 0.
-    {max_iter} {clip_norm} {loss} {huber_threshold}
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. A number near the median of y is released first, subtracted from y and added
-        to the intercept in the end. With ``delta=0`` it is not released: subtract a public centre from y. The
-        rest of the intercept is the coefficient of a constant feature, which is the released median sup norm of
-        the rows, or 1 without one.
-    {bounded} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
@@ -384,41 +339,14 @@ class DPFrankWolfeRegressor(BoundedPredictions, GLMRegressor, _FrankWolfeRegress
     ((50,), 20)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        radius="auto",
-        max_iter="auto",
-        clip_norm="adaptive",
-        loss="squared",
-        huber_threshold=1.0,
-        fit_intercept=True,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.max_iter = max_iter
-        self.clip_norm = clip_norm
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.fit_intercept = fit_intercept
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    radius = changed(
+        text="""Radius of the l1 ball that holds the coefficients. "auto" is ``0.7 (n mu)^(1/3) g / m^2``, at most
+        ``30 g / m^2``. Here m is the released median sup norm of the rows, and g that of the gradients at
+        0."""
+    )
+    fit_intercept = changed(
+        text="""Whether to fit an intercept. A number near the median of y is released first, subtracted from y and
+        added to the intercept in the end. With ``delta=0`` it is not released: subtract a public centre
+        from y. The rest of the intercept is the coefficient of a constant feature, which is the released
+        median sup norm of the rows, or 1 without one."""
+    )

@@ -9,15 +9,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._compat import warn_user
-from skdp.base.fit import Solution
-from skdp.exceptions import UtilityWarning
+from skdp.base.fit import Advice, Solution
+from skdp.fitting.utility import Released, released_warnings
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable
 from skdp.metrics.inversion import QUANTILE, Estimate, NoisyCounts, NoisyTable, unbiased_ratios
 from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
-from skdp.privacy import PrivacySession
+from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = [
     "BalancedAccuracy",
@@ -30,7 +29,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-MUCH_OUTSIDE = 0.3  # part of scores in the outermost bins, where probabilities hardly are; a choice
 MOST_LABELS = 100  # of a balanced accuracy: the strategy for more takes many seconds
 COUNTED = 0.2  # share of mu^2 that releases the number of units, where it is private; a choice
 
@@ -341,24 +339,17 @@ class GivenScores(TwoClassTable):
     def _labels(self) -> NDArray[Any]:
         return check_labels(self.labels, two=True)
 
-    def _warn_after(self, solution: Solution) -> None:
-        """Say that most scores are no probabilities, by what was released."""
-        super()._warn_after(solution)
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
         if not isinstance(self.bins, str | Integral):
-            return
+            return ()
         shown = cast("dict[str, Any]", solution.attributes)
         matrix = scaled(self._matrix(shown["mass_"]))
         table = NoisyTable.solved(matrix, shown["answers_"], shown["noise_std_"], shown["total_"])
         outer = np.zeros(matrix.shape[1])
         outer[[0, matrix.shape[1] // 2 - 1, matrix.shape[1] // 2, -1]] = 1.0
-        if table.ratio(outer, np.ones_like(outer)).noise_interval[0] > MUCH_OUTSIDE:
-            warn_user(
-                f"more than {MUCH_OUTSIDE:.0%} of the scores are in the outermost bins, at probabilities of "
-                f"about 0 or 1: "
-                "y_score must be probabilities, or bins= public edges of other scores, for example "
-                "numpy.linspace(-4, 4, 63)",
-                UtilityWarning,
-            )
+        return released_warnings(
+            Released(outside=table.ratio(outer, np.ones_like(outer)).noise_interval[0])
+        )
 
     def _usual_threshold(self, plain: float) -> float:
         return plain

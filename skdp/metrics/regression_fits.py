@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._compat import warn_user
 from skdp.base.cells import as_cells
 from skdp.base.column_search import Present, Window, released_window
-from skdp.base.columns import check_bounds
 from skdp.base.containers import refuse_dates
-from skdp.base.fit import Solution
-from skdp.exceptions import UtilityWarning
+from skdp.base.fit import Advice, Solution
+from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
+from skdp.fitting.thresholds import passes
+from skdp.fitting.utility import Facts, utility_warnings
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
 from skdp.metrics.moments import Influence, Moments, Sum
@@ -42,7 +42,6 @@ CAUTION = 2.0  # noise standard deviations by which a search takes fewer units t
 TAIL = 0.005  # part of a normal column that lies outside of its window
 FAR = 12.0  # reaches from 0, from which on a search's centres, 1/48 of that apart, are too coarse
 N_BINS = 10  # of mean errors by prediction; a choice
-FEW = 60.0  # units times mu, below which one window in ten is off by a factor above 2; measured
 
 NAMES = ("u", "u2", "v", "v2", "abs")
 SPREADS = ("r2", "v2", "abs")  # in the order of `residual_squares`
@@ -88,21 +87,15 @@ class Residuals(EvaluationFit):
     def _searches_y(self) -> bool:
         return self.y_bounds is None
 
-    def _warn_before(self, session: PrivacySession, problem: EvaluationProblem) -> None:
-        super()._warn_before(session, problem)
+    def _advice(self, session: PrivacySession, problem: EvaluationProblem) -> tuple[Advice, ...]:
         shape = problem.records.shape
         session.require_feasible(4 * N_BINS + 64, 1, 1.0)  # before the searches, not after them
         if session.exact:
-            return
-        if shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta) < FEW:
-            verb = "is" if shape.n_units == 1 else "are"
-            how = "" if self.y_bounds is not None else "y_bounds= as public numbers, "
-            warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few: the released windows of targets and "
-                f"residuals are mostly noise, and scores have wide intervals; give {how}more {shape.unit}s or a "
-                "larger epsilon",
-                UtilityWarning,
-            )
+            return ()
+        mass = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
+        searched = () if self.y_bounds is not None else ("y_bounds",)
+        facts = Facts(type(self).__name__, shape, self.epsilon, mass, "evaluate", searched=searched)
+        return utility_warnings(facts)
 
     def _counted(
         self, session: PrivacySession, records: PrivateRecords
@@ -285,7 +278,7 @@ def _window_of_targets(
     found = released_window(session, targets, WINDOW_SHARE, tail=TAIL, present=present)
     first = found.center
     far = abs(float(first[0])) > FAR * float(found.reach[0])
-    if not far or targets.n_units * session.mu < FEW:
+    if not far or passes("few units", targets.n_units * session.mu, "evaluate"):
         return found, WINDOW_SHARE
     near = targets.mapped(lambda rows: np.asarray(rows) - first, 1)
     found = released_window(session, near, WINDOW_SHARE, tail=TAIL, present=present)

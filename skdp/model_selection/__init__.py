@@ -1,4 +1,4 @@
-"""Splits whose parts cost only the dearest one, and what judges and chooses with them for one charge."""
+"""Splits of the records, cross-validation, comparisons, thresholds and searches, one charge for all fits."""
 
 from skdp._lazy import lazy_exports
 

@@ -1,4 +1,4 @@
-"""Owners who do not pool their data train one model, with differential privacy of the whole."""
+"""Linear models that several owners of data fit together without pooling it, differentially private as a whole."""
 
 from skdp._lazy import lazy_exports
 from skdp.registry import estimators_of

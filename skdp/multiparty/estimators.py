@@ -1,6 +1,7 @@
 """Estimators of gradient perturbation; the algorithm is in `gradient`."""
 
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,6 +13,7 @@ from skdp._docs import document
 from skdp.base import Solution, check_number
 from skdp.fitting.coordinates import from_theta
 from skdp.fitting.glm import Problem
+from skdp.fitting.utility import Facts
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
 from skdp.multiparty.gradient import (
     DescentSettings,
@@ -49,8 +51,8 @@ class _GradientFit(MultipartyFit):
         for name in ("learning_rate", "clip_norm"):
             check_number(name, getattr(self, name), Real, low=1e-50, high=1e50, word="auto")
 
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        return self._gradient_noise(problem)
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), release="gradient")
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records

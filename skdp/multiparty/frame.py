@@ -1,12 +1,12 @@
 """What the multi-party estimators share: owners, units, the range of targets, checks and lines of the report."""
 
 import math
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
 from skdp.base import check_number
@@ -14,7 +14,8 @@ from skdp.base.parameters import check_choice
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.fitting.linear import FEW, LinearFit, Solution
+from skdp.fitting.linear import LinearFit, Solution
+from skdp.fitting.utility import Facts, OwnerFacts
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
@@ -23,10 +24,6 @@ from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
 
-# The noise of predictions over half the width of `y_bounds` above which a regressor warns. Targets that fill their
-# bounds evenly have a standard deviation of .58 of it; people often give bounds several times wider.
-LARGE_PART = 0.02
-LARGE_SCORE = 0.5  # the same for the scores of a classifier: of 1, the odds are e to 1
 LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
 
 
@@ -41,11 +38,6 @@ class MultipartyFit(LinearFit):
 
     _pooled = False  # whether the method can use one statistic of all records
     _reach = 1.0  # units of y in which the targets of the fit are measured
-
-    @property
-    def _cures(self) -> str:
-        """What makes the noise of predictions smaller."""
-        return f"more {self.unit}s, fewer features or a larger epsilon"
 
     def _prediction_noise(self, session: PrivacySession, problem: Problem) -> float:
         """Standard deviation that the noise gives to predictions, from public numbers; 0 where it is not known."""
@@ -142,60 +134,21 @@ class MultipartyFit(LinearFit):
 
     # ---------------------------------------------------------------- warnings and report
 
-    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
-        super()._warn_before(session, problem)
-        if not session.exact:
-            self._warn_unequal(problem)
-            self._warn_noise(session, problem)
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        facts = super()._utility(session, problem)
+        return replace(facts, owners=self._owner_facts(session, problem))
 
-    def _warn_few(self, mass: float, problem: Problem) -> bool:
-        mass *= self._part(problem)
-        if mass >= FEW:
-            return False
-        n_units = problem.records.shape.n_units
-        what = f"{n_units} {self.unit}s" if n_units > 1 else f"1 {self.unit}"
-        warn_user(
-            f"{what} at epsilon={self.epsilon:g} are few: the sums that are opened are mostly noise; "
-            f"use more {self.unit}s or a larger epsilon",
-            UtilityWarning,
+    def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
+        owners: Any = problem.records
+        return OwnerFacts(
+            unit=self.unit,
+            part=1.0 if session.exact else self._part(problem),
+            smallest=min(owners.sizes),
+            weights_owners="weighting" in self.get_params(deep=False),
+            noise=0.0 if session.exact else self._prediction_noise(session, problem),
+            reach=self._reach,
+            alpha=self.alpha,
         )
-        return True
-
-    def _warn_unequal(self, problem: Problem) -> None:
-        """Warn where a small owner makes the noise large."""
-        part = self._part(problem)
-        if part < 1 / 3 and "weighting" in self.get_params(deep=False):
-            owners: Any = problem.records
-            warn_user(
-                f"the smallest owner has {min(owners.sizes)} of {owners.shape.n_units} {self.unit}s. With "
-                "weighting='owner' all noise is as large as if every owner were so small: "
-                f"{1 / part:.3g} times that of weighting='record'",
-                UtilityWarning,
-            )
-
-    def _warn_noise(self, session: PrivacySession, problem: Problem) -> None:
-        """Warn if noise is a large part of the predictions; public numbers."""
-        noise = self._prediction_noise(session, problem)
-        if is_classifier(self):
-            if noise > LARGE_SCORE:
-                warn_user(
-                    f"the noise moves the scores by about {noise:.2g}: labels and probabilities are of little "
-                    f"use. Use {self._cures}",
-                    UtilityWarning,
-                )
-        elif noise > LARGE_PART * self._reach:
-            warn_user(
-                f"the noise moves the predictions by about {noise:.2g}, in units of y. Unless the targets vary "
-                "by much more than that, the model is worse than their mean. Give narrower y_bounds, or use "
-                f"{self._cures}",
-                UtilityWarning,
-            )
-
-    def _warn_many(self, mass: float, problem: Problem) -> None:
-        super()._warn_many(mass * self._part(problem), problem)
-
-    def _warn_probabilities(self, mass: float, problem: Problem) -> None:
-        super()._warn_probabilities(mass * self._part(problem), problem)
 
     def _part(self, problem: Problem) -> float:
         """The number of units that the noise is as small as for, over their real number."""
@@ -358,21 +311,10 @@ class MultipartyRegressor(BoundedPredictions, _OfOwners, _OfRows, GLMRegressor, 
         low, high = map(float, self._bounds)
         return low, high
 
-    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
-        super()._warn_before(session, problem)
-        if self.y_bounds is None:
-            warn_user(
-                "y_bounds was not given: targets are clipped to [-1, 1]; give the public range of the targets",
-                UtilityWarning,
-            )
-        if self.loss == "huber" and self.huber_threshold < self.alpha * self._reach:
-            # The penalty holds ||theta|| to that, whatever the records are.
-            warn_user(
-                f"with huber_threshold={self.huber_threshold:g} and alpha={self.alpha:g} predictions stay within "
-                f"about {self.huber_threshold / self.alpha:.2g} of the middle of y_bounds: give a larger "
-                "huber_threshold, in units of y, or a smaller alpha",
-                UtilityWarning,
-            )
+    def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
+        facts = super()._owner_facts(session, problem)
+        huber = float(self.huber_threshold) if self.loss == "huber" else None
+        return replace(facts, default_range=self.y_bounds is None, huber_threshold=huber)
 
     @property
     def _center(self) -> float:

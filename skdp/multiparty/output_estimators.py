@@ -1,12 +1,14 @@
 """Estimators of output perturbation; the algorithm is in `output`."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from skdp._docs import document
 from skdp.base import Solution
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import Problem
+from skdp.fitting.utility import OwnerFacts
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
@@ -26,9 +28,8 @@ class _OutputFit(MultipartyFit):
         "norm"
     )
 
-    @property
-    def _cures(self) -> str:
-        return f"a larger alpha, {super()._cures}"
+    def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
+        return replace(super()._owner_facts(session, problem), penalised=True)
 
     def _prediction_noise(self, session: PrivacySession, problem: Problem) -> float:
         """For a row of the largest length, which the fit takes."""

@@ -1,4 +1,4 @@
-"""Private nets on NumPy and CuPy: layers, networks and losses.
+"""Neural networks on NumPy and CuPy: layers, architectures, losses, and the estimators that train them.
 
 A layer computes each record's gradient. `skdp.privacy` clips what is added. So the privacy of a fit does not rest
 on the mathematics of a layer.

@@ -84,4 +84,4 @@ def released_scores(
 
     mapped = records.mapped(scores, k, fit_intercept=True)
     same = np.vstack([np.eye(k), np.zeros(k)])
-    return replace(plan, records=mapped).of(same)
+    return replace(plan, records=mapped).with_noise(same)[0]

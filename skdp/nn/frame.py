@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._compat import warn_user
-from skdp.base.columns import check_bounds
 from skdp.base.declare import fitted, parameter
-from skdp.base.fit import Solution
+from skdp.base.fit import Advice, Solution
 from skdp.base.kinds import choice, described, integer, real
-from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
+from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit
 from skdp.fitting.optimizers import Rule, SinglePrecision
@@ -28,6 +28,7 @@ from skdp.fitting.sizes import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
 from skdp.fitting.sparsification import RandomSparsification, SparsifiedMean
 from skdp.fitting.targets import Problem
 from skdp.fitting.task import given
+from skdp.fitting.utility import Facts, NetFacts, utility_warnings
 from skdp.nn.checks import (
     check_clipping,
     check_recursive,
@@ -58,8 +59,6 @@ SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one", "projections")
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
-# Signal below which a fit warns; a choice, not tuned.
-FEW = 6.0
 
 
 def _check_input_range(name: str, bounds: object) -> None:
@@ -161,7 +160,6 @@ class NetFit(MinibatchFit[Problem]):
 
     _walk = WALK
     fit_intercept = False  # of the reading of tables: a net has its own
-    _poor_score = True  # on the few hundred rows of scikit-learn's checks
 
     # ---------------------------------------------------------------- what a subclass gives
 
@@ -246,42 +244,24 @@ class NetFit(MinibatchFit[Problem]):
             sizes.append(self.recursive.initial_batch_size)
         return any(isinstance(size, str) or size < n_units for size in sizes)
 
-    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
-        super()._warn_before(session, problem)
-        if (
-            self.parameters_init is not None
-            and self.input_range is None
-            and self._standardizes(problem)
-        ):
-            warn_user(
-                "parameters_init was trained on inputs of one scale, and this fit releases another: give both "
-                "fits one public input_range=",
-                UtilityWarning,
-            )
-        if self.recursive is not None and self.solver == "sgd" and self.momentum > 0:
-            warn_user(
-                f"recursive has a momentum of its own, and momentum={self.momentum:g} on top of it does harm: "
-                "give momentum=0",
-                UtilityWarning,
-            )
-        shape = problem.records.shape
-        network = self._built(problem)
+    def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
+        return utility_warnings(self._utility(session, problem))
+
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        """The public numbers that tell whether the fit may be of little use."""
+        shape, network = problem.records.shape, self._built(problem)
         check_table(self.select, network.sequential)
         size, last = network.n_trainable, network.sequential.layers[-1]
-        if isinstance(last, ACTIVATIONS):
-            warn_user(
-                f"the net ends with {last!r}, which bounds its outputs or their signs: end it with the Dense "
-                "layer before it",
-                UtilityWarning,
-            )
-        if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:
-            verb = "is" if shape.n_units == 1 else "are"
-            warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for a net of {size} parameters: most "
-                f"of what it learns may be noise; use a smaller net, more {shape.unit}s, a larger epsilon or a "
-                "linear model",
-                UtilityWarning,
-            )
+        released = self.input_range is None and self._standardizes(problem)
+        second = self.recursive is not None and self.solver == "sgd"
+        net = NetFacts(
+            n_parameters=size,
+            signal=signal(self.epsilon, self.delta, shape.n_units, size),
+            other_inputs=self.parameters_init is not None and released,
+            second_momentum=self.momentum if second else 0.0,
+            bounded_by=repr(last) if isinstance(last, ACTIVATIONS) else "",
+        )
+        return Facts(type(self).__name__, shape, self.epsilon, method="nets", net=net)
 
     # ---------------------------------------------------------------- the fit
 

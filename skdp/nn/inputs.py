@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base.column_search import released_window
-from skdp.base.columns import check_bounds
+from skdp.fitting.columns import check_bounds
 from skdp.nn.arrays import array_module
 from skdp.privacy import PrivacySession, PrivateRecords
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -9,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.base.columns import check_bounds
 from skdp.base.declare import fitted, fixed, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import described
 from skdp.base.tables import validate_table
 from skdp.fitting.bounded import cut_text
-from skdp.fitting.checks import warn_probabilities
+from skdp.fitting.columns import check_bounds
 from skdp.fitting.quantiles import (
     RANGE_QUESTIONS,
     RANGE_SEARCHES,
@@ -26,6 +26,7 @@ from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.scales import grown_share
 from skdp.fitting.sizes import REGRESSION_WALK
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
+from skdp.fitting.utility import Facts
 from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
 from skdp.nn.export import ExportableNet
 from skdp.nn.frame import NetFit
@@ -133,12 +134,11 @@ class NetClassifier(NetModel, LabelModel, NetFit):
             return {"calibration_": None}
         return {"calibration_": released_scores(last, problem.records, task, parameters)}
 
-    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
-        super()._warn_before(session, problem)
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        facts = super()._utility(session, problem)
         if session.exact or session.delta == 0:
-            return
-        shape = problem.records.shape
-        warn_probabilities(self, shape, shape.n_units * session.mu)
+            return facts
+        return replace(facts, task="classes", mass=facts.shape.n_units * session.mu)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         scores = scores_of(self._outputs(X))

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp.base.columns import check_bounds, column_numbers, per_column
 from skdp.base.tables import validate_table
 from skdp.base.weights import refuse_weights
+from skdp.fitting.columns import check_bounds, column_numbers, per_column
 from skdp.preprocessing.affine import AffineTransformer, refuse_centering, refuse_device
 
 __all__ = ["PublicScaler"]

@@ -14,9 +14,9 @@ from skdp.base.column_search import (
     released_quantiles,
     released_window,
 )
-from skdp.base.columns import ColumnFit, ColumnProblem, per_column
 from skdp.base.fit import Solution
 from skdp.base.parameters import check_flag, check_number
+from skdp.fitting.columns import ColumnFit, ColumnProblem, per_column
 from skdp.preprocessing.affine import AffineTransformer
 from skdp.privacy import PrivacySession, PrivateRecords
 

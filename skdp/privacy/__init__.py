@@ -1,6 +1,6 @@
 """Private records: bounded statistics, the session that releases them, its accounting and its report.
 
-Data leave through this package only. Other rooms import the names of ``__all__`` and nothing else of it.
+Data leave through this package only. Other packages import the names of ``__all__`` only.
 """
 
 from skdp._lazy import lazy_exports

@@ -1,4 +1,4 @@
-"""What statistics need of features and of the kernels: the types of what other rooms make."""
+"""What statistics need of features and of the kernels: the types of the objects that other packages make."""
 
 from typing import Protocol
 

@@ -1,6 +1,6 @@
 """Rows: the data of one fit, as the statistics of `skdp.privacy.statistics` read them.
 
-`PrivateRecords` holds one and hands it to the statistics. No other room sees it.
+`PrivateRecords` holds one and hands it to the statistics. No other package sees it.
 """
 
 import math

@@ -10,16 +10,17 @@ composition). The smallest owner's session is the one of the report. Each sessio
 
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import Solution
-from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting, UtilityWarning
+from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
 from skdp.fitting.glm import Problem
+from skdp.fitting.utility import OwnerFacts
 from skdp.linear_model.amp import require_two
 from skdp.losses import Loss
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
@@ -32,7 +33,6 @@ __all__ = ["DPLocalObjectivePerturbationClassifier", "DPLocalObjectivePerturbati
 # Share of (epsilon, delta) for the random linear term. The rest covers the distance between the computed and the
 # exact minimiser, which is tiny.
 ASIDE = 0.95
-LARGE_PENALTY = 2.0  # a penalty that is so many times the one asked for warns
 
 
 def least_penalty(loss: Loss, radius: float, epsilon: float) -> float:
@@ -105,18 +105,14 @@ class _LocalObjectiveFit(MultipartyFit):
             own.report()  # rechecks the ledger
         return theta
 
-    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
-        super()._warn_before(session, problem)
+    def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
+        facts = super()._owner_facts(session, problem)
+        if session.exact:
+            return facts
         owners: Any = problem.records
         least = least_penalty(problem.loss, owners.radius, ASIDE * self.epsilon)
         times = least / (min(owners.sizes) * self._penalty(owners))
-        if not session.exact and times > LARGE_PENALTY:
-            warn_user(
-                f"the proof needs a penalty {times:.2g} times that of alpha={self.alpha:g} for the smallest "
-                f"owner, of {min(owners.sizes)} records: coefficients are about so much too small. Use larger "
-                "owners or a larger epsilon",
-                UtilityWarning,
-            )
+        return replace(facts, penalty=times)
 
     def _several_owners(self) -> str:
         # The owners release by themselves, and objective perturbation has no mu: basic composition.

@@ -6,12 +6,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from skdp._compat import warn_user
 from skdp.base.column_search import Present, Window, least_tails, released_window
-from skdp.base.columns import ColumnProblem, check_bounds, per_column
-from skdp.base.fit import Solution
+from skdp.base.fit import Advice, Solution
 from skdp.base.tables import encode_groups, validate_table
-from skdp.exceptions import UtilityWarning
+from skdp.fitting.columns import ColumnProblem, check_bounds, per_column
+from skdp.fitting.utility import Released, released_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, quantiles_in
 from skdp.statistics.frames import Columns, category_codes, check_categories, labels_of
@@ -25,8 +24,7 @@ LEVELS = np.array([0.25, 0.5, 0.75])
 OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
 COUNTS, WINDOWS, INSIDE, MEANS, QUARTILES = 0.05, 0.33, 0.05, 0.28, 0.29
 WHOLE_REACH = 1.0  # least half length of a released window of whole numbers: 0 and 1 are in it
-# A released window that leaves out more than this part of the values, beyond the noise, is warned of; a choice.
-MUCH_CLIPPED, SURE = 0.01, 3.0
+SURE = 3.0  # noise standard deviations from which a released number of values is taken for one
 GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much
 
 
@@ -223,25 +221,15 @@ class Describe(Statistic):
             )  # fmt: skip
         return made
 
-    def _warn_after(self, solution: Solution) -> None:
-        """Say of which columns a released window leaves out much, by released numbers."""
-        super()._warn_after(solution)
-        attributes = solution.attributes
-        if "clipped_" not in attributes:
-            return
-        clipped = cast("Counted", attributes["clipped_"])
-        columns = cast("Columns", attributes["columns_"])
-        much = np.nan_to_num(clipped.value) > MUCH_CLIPPED + SURE * np.nan_to_num(clipped.noise_std)
-        names = [name for name, is_much in zip(columns.numbers, much) if is_much]
-        if names:
-            said = ", ".join(f"{name!r}" for name in names[:5]) + (", ..." if names[5:] else "")
-            warn_user(
-                f"the released windows of {said} leave out more than {MUCH_CLIPPED:.0%} of the values (see "
-                f"the column "
-                "'clipped'), so mean and std miss rare values: give their bounds= as public numbers, or list "
-                "the values of columns that have few of them in categories=",
-                UtilityWarning,
-            )
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+        if "clipped_" not in solution.attributes:
+            return ()
+        clipped = cast("Counted", solution.attributes["clipped_"])
+        columns = cast("Columns", solution.attributes["columns_"])
+        parts, noise = (
+            np.nan_to_num(found).tolist() for found in (clipped.value, clipped.noise_std)
+        )
+        return released_warnings(Released(clipped=tuple(zip(columns.numbers, parts, noise))))
 
     @property
     def _n_is_private(self) -> bool:

@@ -17,10 +17,10 @@ from skdp.base.column_search import (
     released_quantiles,
     released_window,
 )
-from skdp.base.columns import ColumnFit, ColumnProblem, column_numbers, per_column
 from skdp.base.fit import Solution
 from skdp.base.level_search import noise_of_levels, released_levels
 from skdp.base.parameters import check_flag, check_number
+from skdp.fitting.columns import ColumnFit, ColumnProblem, column_numbers, per_column
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics.moments import Counted, Moments, released_counts
 

@@ -1,4 +1,4 @@
-"""Private models of text: vectors of words."""
+"""Vectors of words (word2vec): sentences, windows, and their fit."""
 
 from skdp._lazy import lazy_exports
 from skdp.registry import others_of

@@ -13,7 +13,7 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_number
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Problem, Solution
+from skdp.base.fit import Advice, Problem, Solution
 from skdp.base.kinds import described, flag, integer, real
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
@@ -34,6 +34,7 @@ from skdp.fitting.selection import (
     warn_of_counts,
 )
 from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
+from skdp.fitting.utility import Facts, WordFacts, utility_warnings
 from skdp.privacy import (
     BatchPlan,
     Negatives,
@@ -62,9 +63,6 @@ POWER = 0.75  # of counts, by which negatives are drawn (Mikolov et al. 2013)
 # the noise allows it.
 WALK, STEP, LEAST_STEP = 0.1, 0.2, 10.0
 ADAM_STEP = 0.01
-# Signal below which a fit warns. Made-up texts of 4 topics of 100 words, 2 tables of 4 or 16 columns: at 4 to 15 a
-# word's nearest neighbours were of its topic with .26 to .49 (chance .25), at 44 with 16 columns with .89 to .94.
-FEW = 20.0
 HARDLY = 2.0  # standard deviations of the noise that a fit does not rely on to release a word
 KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
 
@@ -335,29 +333,20 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         read = Sentences.read(X, groups, int(self.window), self.n_public, known)
         return SentenceProblem(read, {}, ())
 
-    def _warn_before(self, session: PrivacySession, problem: SentenceProblem) -> None:
-        super()._warn_before(session, problem)
-        known, shape = self._known(), problem.records.shape
+    def _advice(self, session: PrivacySession, problem: SentenceProblem) -> tuple[Advice, ...]:
+        known = self._known()
         if known is not None:
-            self._warn_of_size(shape, len(known))
-        else:  # a window has two words or more; this is before anything is spent
-            self._warn_of_size(shape, 2, "even ")
+            return self._advice_on_words(problem.records.shape, len(known))
+        return self._advice_on_words(problem.records.shape, 2, least=True)  # of a window
 
-    def _is_large(self, shape: PublicShape, n_words: int) -> bool:
+    def _advice_on_words(
+        self, shape: PublicShape, n_words: int, *, least: bool = False
+    ) -> tuple[Advice, ...]:
+        """Warnings of a table of so many words, a public number or a released one."""
         size = self._n_rows(n_words) * int(self.vector_size)
-        return signal(self.epsilon, self.delta, shape.n_units, size) < FEW
-
-    def _warn_of_size(self, shape: PublicShape, n_words: int, even: str = "") -> None:
-        """Warn where the table is large for the number of units: public numbers, or released ones."""
-        if self._is_large(shape, n_words):
-            units = shape.counted().replace("record", "window")
-            size = self._n_rows(n_words) * int(self.vector_size)
-            words = f"{n_words} word" if n_words == 1 else f"{n_words} words"
-            warn_user(
-                f"{units} at epsilon={self.epsilon:g} are few for {even}a table of {words} and {size} numbers: "
-                "most of what it learns may be noise; use fewer words, a smaller vector_size or a larger epsilon",
-                UtilityWarning,
-            )
+        seen = signal(self.epsilon, self.delta, shape.n_units, size)
+        words = WordFacts(n_words, size, seen, least)
+        return utility_warnings(Facts(type(self).__name__, shape, self.epsilon, words=words))
 
     def _warn_of_select(self, plan: BatchPlan, size: int) -> None:
         """Warn where noise decides what a step changes, by public numbers."""
@@ -402,8 +391,9 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
             self._warn_of_threshold(threshold, n_units)
             session.require_feasible_batches(size, (plan,), scans=self._method().scans)
             known, counts = self._kept(*session.release_vocabulary(data.words(), words))
-            if not self._is_large(data.shape, 2):  # which was warned of before
-                self._warn_of_size(data.shape, len(known))
+            if not self._advice_on_words(data.shape, 2):  # which `fit` has given before
+                for text, category in self._advice_on_words(data.shape, len(known)):
+                    warn_user(text, category)
         else:
             session.require_feasible_batches(size, (plan,), scans=self._method().scans)
         return self._trained(session, data.records(known), plan, known, counts)

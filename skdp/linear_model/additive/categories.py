@@ -18,7 +18,7 @@ FEWEST, MOST = 2, 64
 SHOULD = f"{NAME} must be None or a dict of public codes by column, such as {{column: [1, 2, 3]}}"
 
 
-def check_categories(given: Any) -> None:
+def check_categories(name: str, given: object) -> None:
     """Refuse what is neither None nor a dict of distinct finite numbers by column."""
     if given is None:
         return

@@ -1,7 +1,5 @@
 """`DPAdditiveClassifier` and `DPAdditiveRegressor`."""
 
-import math
-
 from skdp._docs import document
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
@@ -23,17 +21,6 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
     contributions of its columns and products. `explain` lists them, `plot_shapes` draws them.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {C.additive} {interactions} {monotone}
-        For two classes only.
-    {categories}
-    class_weight : dict of {label: weight}, default=None
-        Public numbers > 0; a label that is left out weighs 1. Each class counts as if it were that much more
-        frequent: the logarithm of its weight is added to its intercept. It costs no budget.
-    {feature_bounds.additive}
-    {classes} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
@@ -95,44 +82,8 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
     (True, 'additive')
     """
 
-    l1_ratio = 0.0
     _linear_estimator = "DPLogisticRegression"
     _budget_parts = OF_CLASSES
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        C=math.inf,
-        interactions=8,
-        monotone=None,
-        categories=None,
-        class_weight=None,
-        feature_bounds=None,
-        classes=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.C = C
-        self.interactions = interactions
-        self.monotone = monotone
-        self.categories = categories
-        self.class_weight = class_weight
-        self.feature_bounds = feature_bounds
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
 
 
 @document(DPAdditiveClassifier)
@@ -147,12 +98,6 @@ class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
     ``prediction_bounds_``. `explain` lists them, `plot_shapes` draws them.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {C.additive} {interactions} {monotone} {categories} {feature_bounds.additive}
-    {y_bounds.front} {bounded}
-    {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
@@ -209,38 +154,3 @@ class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
 
     _linear_estimator = "DPLinearRegression"
     _budget_parts = OF_NUMBERS
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        C=math.inf,
-        interactions=8,
-        monotone=None,
-        categories=None,
-        feature_bounds=None,
-        y_bounds=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.C = C
-        self.interactions = interactions
-        self.monotone = monotone
-        self.categories = categories
-        self.feature_bounds = feature_bounds
-        self.y_bounds = y_bounds
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose

@@ -1,14 +1,14 @@
 """What the fits of additive classifiers and regressors share."""
 
 from dataclasses import replace
-from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.base import check_number
+from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import described, integer
 from skdp.fitting.glm import Problem
 from skdp.linear_model.additive.categories import category_values, check_categories
 from skdp.linear_model.additive.inspection import Inspectable
@@ -35,17 +35,50 @@ ONLY_A_CONSTANT = "too little was found for more than a constant"
 class AdditiveFit(Inspectable, FrontDoor):
     """The fit of an additive model; it comes before a base of the automatic linear estimators."""
 
-    solver = "auto"
-    n_nonzero_coefs = None
-    fit_intercept = True
-    interactions: int
-    monotone: Any
-    categories: Any
-    intercept_: Any
-    reason_: str
-    _linear_estimator: str  # name of the linear estimator that takes sparse matrices
-    _budget_parts: tuple[Parts, Parts]
-    _free_if_none = FrontDoor._free_if_none | {"monotone", "categories"}
+    interactions: int = parameter(
+        integer(low=0),
+        """Most products of two columns. 0 asks for none, and leaves their share of the budget to the other
+        steps.""",
+        default=8,
+    )
+    monotone: Any = parameter(
+        described("dict", check_monotone),
+        """Columns, by name or number, whose shape must rise (1) or fall (-1), such as ``{"dose": 1}``. Their
+        coefficients are moved to the nearest monotone shape after the last release, which costs no budget, and
+        they take part in no product. For two classes only.""",
+        default=None,
+        releases="unless None",
+    )
+    categories: Any = parameter(
+        described("dict", check_categories),
+        """Columns of public codes without an order, by name or number, with their values:
+        ``{"region": [1, 2, 3]}``, 2 to 64 numbers a column. Such a column is asked for an effect of each value in
+        place of smooth functions. Values that are not in the list have none of their own: they lie on the column's
+        line, as all values do where no effect shows. So list codes such as 99 for "unknown" too. Do not read the
+        lists from the data.""",
+        default=None,
+        releases="unless None",
+    )
+    C = changed(
+        text="""Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is
+        ``1 / (2 C n) * ||theta||^2``, theta the coefficients of standardized columns and of their functions, n the
+        public number of records (or groups). inf is no penalty: coefficients are shrunk by what is known of their
+        noise. "auto" chooses the strength of this shrinkage by Stein's unbiased estimate of the risk as well: it
+        costs no budget."""
+    )
+    feature_bounds = changed(
+        text="""Public ends of the columns: (low, high), each a number or one a column, infinite where none are
+        known, or a dict of such pairs by column name or number. Values beyond them are cut. A column with both
+        ends needs no release of its range, which is worth most for years and where records are few. Do not
+        read them from the data."""
+    )
+    solver: Literal["auto", "moments", "ight", "lssgd"] = fixed(default="auto")
+    n_nonzero_coefs: int | None = fixed(default=None)
+    fit_intercept: bool = fixed(default=True)
+    intercept_: Any = fitted()
+    reason_: str = fitted()
+    _linear_estimator: ClassVar[str]  # name of the linear estimator that takes sparse matrices
+    _budget_parts: ClassVar[tuple[Parts, Parts]]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -54,9 +87,6 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("interactions", self.interactions, Integral, low=0)
-        check_monotone(self.monotone)
-        check_categories(self.categories)
 
     # ---------------------------------------------------------------- the fit
 

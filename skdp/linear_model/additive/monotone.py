@@ -51,7 +51,7 @@ MOST = 200  # points that the active-set method asks for; 20 000 random shapes t
 TURN = np.pi / (2.0 * EDGE)  # radians for a standard deviation
 
 
-def check_monotone(given: Any) -> None:
+def check_monotone(name: str, given: object) -> None:
     """Refuse what is neither None nor a dict of +1 and -1 by column."""
     if given is None:
         return

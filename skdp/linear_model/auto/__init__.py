@@ -1,1 +1,1 @@
-"""The front door: two estimators that choose a method by public numbers, and the method of moments."""
+"""`DPLogisticRegression` and `DPLinearRegression`, which choose a method by public numbers."""

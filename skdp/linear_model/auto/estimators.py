@@ -3,16 +3,16 @@
 import math
 from abc import abstractmethod
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from skdp._compat import warn_user
 from skdp._docs import document
-from skdp.base import check_choice, check_number
-from skdp.base.fit import Solution
+from skdp.base.declare import changed, fitted, parameter
+from skdp.base.fit import Advice, Solution
+from skdp.base.kinds import choice, described, real
 from skdp.exceptions import UtilityWarning
+from skdp.fitting import parameters
 from skdp.fitting.any_cells import TakesAnyCell, unbounded
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
@@ -22,7 +22,9 @@ from skdp.fitting.glm import (
     relative_weights,
 )
 from skdp.fitting.linear import LinearFit
+from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel
+from skdp.fitting.utility import Facts
 from skdp.linear_model.auto.choice import Choice, choose, only_a_constant, only_frequencies
 from skdp.linear_model.auto.classification import moment_classification
 from skdp.linear_model.auto.doubts import FrontSolution
@@ -51,40 +53,51 @@ LARGEST_MEAN = 0.75  # and of a regression that releases a constant only
 class FrontDoor(LinearFit):
     """A fit that chooses its method by public numbers; a subclass gives `_specialist` and `_moments`."""
 
-    solver_: str
-    C_: float
-    solver: str
-    C: Any
-    n_nonzero_coefs: int | None
-    feature_bounds: Any
-    verbose: Any
-    _free_if_none = LinearFit._free_if_none | {"feature_bounds", "y_bounds"}
+    C: Auto = parameter(
+        real(low=0, strict=True, word=AUTOMATIC),
+        """Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||coef||^2``, n
+        the public number of records (or groups). With ``solver="moments"`` the coefficients are those of the
+        standardized columns. inf is no penalty: coefficients are shrunk by what is known of their noise. "auto",
+        for ``solver="moments"``, chooses the strength of this shrinkage by Stein's unbiased estimate of the risk
+        as well, from the same releases: it costs no budget.""",
+        default=math.inf,
+    )
+    n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
+    solver: Literal["auto", "moments", "ight", "lssgd"] = parameter(
+        choice(*SOLVERS),
+        """"moments" is the method described below. The others do not scale columns: "ight" is `DPIGHTClassifier`,
+        for sparse tables and for many features, "lssgd" is `DPLSSGDClassifier`, for neighbouring features such as
+        pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.""",
+        default="auto",
+    )
+    feature_bounds: Any = parameter(
+        described("tuple of (low, high) or dict", check_feature_bounds),
+        """Public ends of the columns, for ``solver="moments"``: (low, high), each a number or one a column,
+        infinite where none are known, or a dict of such pairs by column name or number. Values beyond them are
+        cut. A column with both ends needs no release of its range, which is worth most for years and where
+        records are few. Without an intercept and for CSR rows the windows hold 0. Do not read them from the
+        data.""",
+        default=None,
+        releases="unless None",
+    )
+    unit = changed(more=parameters.SHARED_WEIGHT)
+    verbose: bool = parameters.VERBOSE
+    solver_: str = fitted()
+    C_: float = fitted()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("solver", self.solver, SOLVERS)
-        check_number("C", self.C, Real, low=0, strict=True, word=AUTOMATIC)
         if self.C == AUTOMATIC and self.solver not in ("auto", "moments"):
             raise ValueError(C_NEEDS_MOMENTS.format(self.solver, OR_MOMENTS))
-        check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
-        check_feature_bounds(self.feature_bounds)
 
     def _choice(self, shape: PublicShape) -> Choice:
         return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
 
-    def _warn_few(self, mass: float, problem: Problem) -> bool:
-        """Warn by public numbers if only a constant can be released; say whether."""
-        shape = problem.records.shape
-        hopeless = self._choice(shape).solver == "moments" and self._is_hopeless(problem)
-        if hopeless:
-            verb = "is" if shape.n_units == 1 else "are"
-            warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for {shape.n_features} features: "
-                f"only a constant is released, and it may be far off; what helps is more {shape.unit}s, fewer "
-                "features or a larger epsilon",
-                UtilityWarning,
-            )
-        return hopeless
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        facts = super()._utility(session, problem)
+        moments = self._choice(problem.records.shape).solver == "moments"
+        constant = math.isfinite(facts.mass) and moments and self._is_hopeless(problem)
+        return replace(facts, searched=(), constant=constant, doubts=True)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         names = [n for n in ("feature_bounds", "y_bounds") if getattr(self, n, None) is not None]
@@ -102,18 +115,11 @@ class FrontDoor(LinearFit):
     def _is_hopeless(self, problem: Problem) -> bool:
         """Whether so few records leave a constant only; public numbers decide."""
 
-    def _warn_after(self, solution: Solution) -> None:
-        super()._warn_after(solution)
-        if isinstance(solution, FrontSolution) and solution.doubt:
-            warn_user(solution.doubt, UtilityWarning)
-
-    def _warn_probabilities(self, mass: float, problem: Problem) -> None:
-        """`_warn_few` has said it."""
-
-    def _warn_many(self, mass: float, problem: Problem) -> None:
-        """`_warn_few` has said it, unless a specialist runs."""
-        if self._choice(problem.records.shape).solver != "moments":
-            super()._warn_many(mass, problem)
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+        advice = super()._advice_after(shape, solution)
+        if not isinstance(solution, FrontSolution) or not solution.doubt:
+            return advice
+        return (*advice, Advice(solution.doubt, UtilityWarning))
 
     @abstractmethod
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
@@ -191,8 +197,11 @@ class FrontDoor(LinearFit):
 class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
     """The automatic fit of a classifier; a subclass has the constructor."""
 
-    class_weight: Any
-    classes: Any
+    class_weight = changed(
+        kind=described("dict of {label: weight}"),
+        text="""Public numbers > 0; a label that is left out weighs 1. Each class counts as if it were that much
+        more frequent: the logarithm of its weight is added to its intercept. It costs no budget.""",
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -247,6 +256,15 @@ class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
         return replace(found, theta=theta)
 
 
+def check_l1_ratio(name: str, value: object) -> None:
+    """Refuse an l1 penalty, which no method has."""
+    if value not in (0, None):
+        raise ValueError(
+            f"{name} must be 0, got {value!r}: for a model with a bound on its l1 norm use "
+            "DPFrankWolfeClassifier(radius=...), for a number of coefficients n_nonzero_coefs="
+        )
+
+
 @document()
 class DPLogisticRegression(FrontClassifier, GLMModel):
     """Logistic or softmax regression that is differentially private, for any table.
@@ -256,24 +274,6 @@ class DPLogisticRegression(FrontClassifier, GLMModel):
     value (NaN) as its centre. The words are those of `sklearn.linear_model.LogisticRegression`.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    {C.front}
-    l1_ratio : float, default=0.0
-        Only 0. For an l1 constraint use `DPFrankWolfeClassifier`.
-    {n_nonzero_coefs}
-    class_weight : dict of {label: weight}, default=None
-        Public numbers > 0; a label that is left out weighs 1. Each class counts as if it were that much more
-        frequent: the logarithm of its weight is added to its intercept. It costs no budget.
-    {fit_intercept}
-    solver : {"auto", "moments", "ight", "lssgd"}, default="auto"
-        "moments" is the method described below. The others do not scale columns: "ight" is `DPIGHTClassifier`, for
-        sparse tables and for many features, "lssgd" is `DPLSSGDClassifier`, for neighbouring features such as
-        pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.
-    {feature_bounds}
-    {classes} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
@@ -336,50 +336,11 @@ class DPLogisticRegression(FrontClassifier, GLMModel):
     (True, 'moments')
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        C=math.inf,
-        l1_ratio=0.0,
-        n_nonzero_coefs=None,
-        class_weight=None,
-        fit_intercept=True,
-        solver="auto",
-        feature_bounds=None,
-        classes=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.feature_bounds = feature_bounds
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.l1_ratio not in (0, None):
-            raise ValueError(
-                f"l1_ratio must be 0, got {self.l1_ratio!r}: for a model with a bound on its l1 norm use "
-                "DPFrankWolfeClassifier(radius=...), for a number of coefficients n_nonzero_coefs="
-            )
+    l1_ratio: float | None = parameter(
+        described("float", check_l1_ratio),
+        "Only 0. For an l1 constraint use `DPFrankWolfeClassifier`.",
+        default=0.0,
+    )
 
 
 def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
@@ -391,11 +352,17 @@ def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
 class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
     """The automatic fit of a regression; a subclass has the constructor."""
 
-    loss = "squared"
-    huber_threshold = 1.0
-    target_center_: float
-    target_reach_: float
-    y_bounds: Any
+    y_bounds: Any = parameter(
+        described("tuple of (float, float)", check_target_bounds),
+        """Public ends (low, high) of the targets: no range of y is searched for, and `predict` is cut to them. It
+        helps where records are few. None: the range is released. Do not read them from the data.""",
+        default=None,
+        releases="unless None",
+    )
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    loss: ClassVar[str] = "squared"
+    huber_threshold: ClassVar[float] = 1.0
 
     def _noise_parameters(self) -> dict[str, object]:
         """Without the default of C: the streams of versions that had no C."""
@@ -403,10 +370,6 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
         if self.C == math.inf:
             del given["C"]
         return given
-
-    def _check_targets(self) -> None:
-        super()._check_targets()
-        check_target_bounds(self.y_bounds)
 
     def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
         return moment_regression(
@@ -469,19 +432,6 @@ class DPLinearRegression(FrontRegressor, GLMModel):
     `sklearn.linear_model.LinearRegression`.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {C.front}
-    n_nonzero_coefs : int, default=None
-        Number of features to keep. None keeps all. The intercept is always kept.
-    {fit_intercept}
-    solver : {"auto", "moments", "ight", "lssgd"}, default="auto"
-        "moments" is the method described below. The others do not scale columns: "ight" is `DPIGHTRegressor`, for
-        sparse tables and for many features, "lssgd" is `DPLSSGDRegressor`, for neighbouring features such as
-        pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.
-    {feature_bounds} {y_bounds.front} {bounded}
-    {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
@@ -552,37 +502,9 @@ class DPLinearRegression(FrontRegressor, GLMModel):
     (True, 'moments')
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        C=math.inf,
-        n_nonzero_coefs=None,
-        fit_intercept=True,
-        solver="auto",
-        feature_bounds=None,
-        y_bounds=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.C = C
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.feature_bounds = feature_bounds
-        self.y_bounds = y_bounds
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    solver = changed(
+        text=""""moments" is the method described below. The others do not scale columns: "ight" is
+        `DPIGHTRegressor`, for sparse tables and for many features, "lssgd" is `DPLSSGDRegressor`, for
+        neighbouring features such as pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_`
+        say what was taken, and why."""
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base.columns import check_bounds, per_column
+from skdp.fitting.columns import check_bounds, per_column
 
 __all__ = ["check_feature_bounds", "check_target_bounds", "column_ends", "column_places"]
 
@@ -20,7 +20,7 @@ SHOULD = (
 )
 
 
-def check_feature_bounds(given: Any) -> None:
+def check_feature_bounds(name: str, given: object) -> None:
     """Refuse what is neither None, nor (low, high), nor a dict of such pairs by column."""
     if isinstance(given, Mapping):
         for column, pair in given.items():
@@ -127,7 +127,7 @@ def _pair(column: Any, pair: Any) -> tuple[float, float]:
     return low, high
 
 
-def check_target_bounds(given: Any) -> None:
+def check_target_bounds(name: str, given: Any) -> None:
     """Refuse what is neither None nor (low, high)."""
     if given is None:
         return

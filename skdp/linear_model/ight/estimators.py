@@ -7,10 +7,9 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice, check_number
-from skdp.base.fit import Solution
+from skdp.base.fit import Advice, Solution
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import (
     check_callback,
@@ -27,8 +26,9 @@ from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
+from skdp.fitting.utility import Facts
 from skdp.linear_model.ight.solver import Settings, divided, solve
-from skdp.privacy import PrivacySession
+from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = [
     "DPIGHTClassifier",
@@ -59,7 +59,6 @@ class _ThresholdingFit:
     coef_init: Any
     verbose: Any
     callback: Any
-    _poor_score = False
 
     def _check_parameters(self) -> None:
         check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
@@ -103,13 +102,12 @@ class _ThresholdingFit:
 class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
     """The private fit."""
 
-    _poor_score = True
     _erratum = ERRATUM
-    _sure_mass = 350.0
 
-    def _noise(self, problem: Problem) -> tuple[float, str]:
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        facts = replace(super()._utility(session, problem), method="DPIGHT")
         # If few coefficients are kept, most of the noise is cut off by the threshold.
-        return self._gradient_noise(problem) if self.n_nonzero_coefs is None else (0.0, "")
+        return replace(facts, release="gradient") if self.n_nonzero_coefs is None else facts
 
     def _settings(self) -> Settings:
         return replace(
@@ -142,13 +140,14 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
     tol: float
     max_iter: int | str
 
-    def _warn_after(self, solution: Solution) -> None:
-        if self.tol and not solution.converged and given(self.max_iter) is None:
-            warn_user(
-                f"the steps did not become smaller than tol={self.tol:g} within {EXACT_MAX_ITER} iterations; "
-                "scale the features, set max_iter and tol, or alpha > 0 if the classes are separable",
-                ConvergenceWarning,
-            )
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+        if not self.tol or solution.converged or given(self.max_iter) is not None:
+            return ()
+        text = (
+            f"the steps did not become smaller than tol={self.tol:g} within {EXACT_MAX_ITER} iterations; "
+            "scale the features, set max_iter and tol, or alpha > 0 if the classes are separable"
+        )
+        return (Advice(text, ConvergenceWarning),)
 
     def _settings(self) -> Settings:
         settings = replace(super()._settings(), clip_norm=math.inf, refit=0.0, tol=self.tol)

@@ -1,17 +1,21 @@
 """The estimators of sparse-gradient ERM: parameters here, the algorithm in `solver`."""
 
+from typing import Any, Literal
+
 from skdp._docs import document
+from skdp.base.declare import parameter
+from skdp.base.kinds import described
+from skdp.fitting import parameters
 from skdp.fitting.any_loss import GLMAnyLoss
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor
-from skdp.fitting.linear import LinearFit
-from skdp.linear_model.sparse_erm.fit import SparseGradientFit, SparseRegressionFit
+from skdp.linear_model.sparse_erm.fit import SparseGradientFit, SparseLinearFit, SparseRegressionFit
 
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
 
 @document()
-class DPSparseERM(BoundedPredictions, SparseRegressionFit, GLMAnyLoss, LinearFit):
+class DPSparseERM(BoundedPredictions, SparseRegressionFit, GLMAnyLoss, SparseLinearFit):
     """Generalised linear model of any loss by sparse private gradients (numeric sparse vector).
 
     Algorithm 2 of [ZhangH2021]_ with its privacy corrected. A step is
@@ -21,48 +25,6 @@ class DPSparseERM(BoundedPredictions, SparseRegressionFit, GLMAnyLoss, LinearFit
     `DPSparseERMClassifier` are the same fit with the usual targets and predictions.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta.pure}
-        ``delta=0`` needs numbers for ``clip_norm`` and ``learning_rate``.
-    loss : {"squared", "huber", "logistic", "multinomial"} or object of `skdp.losses`, default="squared"
-        The loss of a record as a function of its linear predictor. Targets are numbers: 0 or 1 for the
-        logistic loss, 0..K-1 for the multinomial. "huber" is ``HuberLoss(1.0)``. "multinomial" infers K from
-        y, warns `PrivacyLeakWarning` and says so in the report; ``MultinomialLoss(K)`` declares it.
-        A loss of your own inherits from `skdp.losses.Loss`.
-    n_hits : int or "auto", default="auto"
-        Largest number of gradient entries that a step releases (c1 in the paper). A step pays for all of them,
-        found or not. "auto" is 1, and all entries without privacy.
-    {max_iter}
-        "auto" is the number for which the threshold stays below about a tenth of the clip norm, at least 20
-        and at most 100 (user guide).
-    {learning_rate}
-        With a number a step is ``theta <- theta - learning_rate * released``, and the last iterate is the result.
-        "auto" averages the iterates, and drops values below half of the threshold as false alarms (user guide).
-    {clip_norm.sup}
-        It is the c2 of the paper, and "adaptive" is the median of the gradients' sup norms.
-        ``learning_rate="auto"`` needs the same medians.
-    threshold : float or "auto", default="auto"
-        Level above which a noisy entry of the mean gradient is released (alpha in the paper). "auto" is
-        ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.
-    split : {"optimal", "published"}, default="optimal"
-        How a step's budget is divided between finding an entry and releasing its value. "published" is the
-        paper's .95 and .05.
-    refit : float or "auto", default="auto"
-        Share in [0, 1) of the budget that is kept for 40 noisy gradient steps after the ``max_iter`` steps.
-        They use all rows, and only the features that were found. "auto" is 0.2, but 0 with a number for
-        ``learning_rate``, with ``delta=0`` and without privacy.
-    schedule : {"cyclic", "published"}, default="cyclic"
-        Used with ``batch_groups`` in `fit` only. "cyclic" visits the groups in a new random order each epoch.
-        "published" draws a group with replacement for each step, beforehand, and charges the one drawn most often.
-    batch_size : int, default=None
-        If given, each step uses a fresh, secret, uniformly drawn sample of this many records (with
-        ``unit="group"``: of groups). Steps are faster and have more noise. It needs "replace-one" adjacency.
-    {fit_intercept} {coef_init} {bounded} {adjacency} {unit.mean} {n_public} {max_weight} {accountant}
-    {random_state} {verbose}
-    {callback}
-        Batches are not shown.
 
     Attributes
     ----------
@@ -122,60 +84,18 @@ class DPSparseERM(BoundedPredictions, SparseRegressionFit, GLMAnyLoss, LinearFit
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        loss="squared",
-        n_hits="auto",
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="adaptive",
-        threshold="auto",
-        split="optimal",
-        refit="auto",
-        schedule="cyclic",
-        batch_size=None,
-        fit_intercept=True,
-        coef_init=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.n_hits = n_hits
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.threshold = threshold
-        self.split = split
-        self.refit = refit
-        self.schedule = schedule
-        self.batch_size = batch_size
-        self.fit_intercept = fit_intercept
-        self.coef_init = coef_init
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    loss: Any = parameter(
+        described('{"squared", "huber", "logistic", "multinomial"} or object of `skdp.losses`'),
+        """The loss of a record as a function of its linear predictor. Targets are numbers: 0 or 1 for the
+        logistic loss, 0..K-1 for the multinomial. "huber" is ``HuberLoss(1.0)``. "multinomial" infers K
+        from y, warns `PrivacyLeakWarning` and says so in the report; ``MultinomialLoss(K)`` declares it. A
+        loss of your own inherits from `skdp.losses.Loss`.""",
+        default="squared",
+    )
 
 
 @document(DPSparseERM)
-class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
+class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, SparseLinearFit):
     """Logistic or softmax regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases only these, as in
@@ -185,13 +105,6 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
     {guarantee}
 
     {recalibrated}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit} {schedule}
-    {batch_size}
-    {fit_intercept} {classes} {class_weight} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
@@ -224,60 +137,9 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
     (np.True_, np.True_)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        n_hits="auto",
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="adaptive",
-        threshold="auto",
-        split="optimal",
-        refit="auto",
-        schedule="cyclic",
-        batch_size=None,
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        coef_init=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_hits = n_hits
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.threshold = threshold
-        self.split = split
-        self.refit = refit
-        self.schedule = schedule
-        self.batch_size = batch_size
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.coef_init = coef_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
 
 @document(DPSparseERM)
-class DPSparseERMRegressor(BoundedPredictions, SparseRegressionFit, GLMRegressor, LinearFit):
+class DPSparseERMRegressor(BoundedPredictions, SparseRegressionFit, GLMRegressor, SparseLinearFit):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases only these, as in
@@ -285,16 +147,6 @@ class DPSparseERMRegressor(BoundedPredictions, SparseRegressionFit, GLMRegressor
     and not with its root. The model has no more coefficients than were released.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    loss : {"squared", "huber"}, default="squared"
-        Huber's loss is linear beyond ``huber_threshold``. Gradients of both losses are clipped.
-    {huber_threshold} {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit} {schedule}
-    {batch_size}
-    {fit_intercept} {coef_init}
-    {bounded} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
@@ -327,55 +179,5 @@ class DPSparseERMRegressor(BoundedPredictions, SparseRegressionFit, GLMRegressor
     (True, True)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        loss="squared",
-        huber_threshold=1.0,
-        n_hits="auto",
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="adaptive",
-        threshold="auto",
-        split="optimal",
-        refit="auto",
-        schedule="cyclic",
-        batch_size=None,
-        fit_intercept=True,
-        coef_init=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.n_hits = n_hits
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.threshold = threshold
-        self.split = split
-        self.refit = refit
-        self.schedule = schedule
-        self.batch_size = batch_size
-        self.fit_intercept = fit_intercept
-        self.coef_init = coef_init
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD

@@ -1,24 +1,24 @@
 """The fit of the sparse-gradient estimators: parameter checks, the schedule of batches, the report."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from skdp.base import check_choice, check_number, encode_groups
+from skdp.base import encode_groups
+from skdp.base.declare import changed, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import choice, integer, real
 from skdp.base.weights import names_weights
 from skdp.exceptions import UnsupportedAccounting
-from skdp.fitting.checks import (
-    check_callback,
-    check_clip,
-    check_finite,
-    check_refit,
-)
+from skdp.fitting import parameters
+from skdp.fitting.checks import check_clip, check_refit
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import Problem
+from skdp.fitting.linear import LinearFit
+from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import InTargetUnits
@@ -41,7 +41,7 @@ from skdp.linear_model.sparse_erm.solver import (
 from skdp.losses import HuberLoss, SquaredLoss, is_shipped
 from skdp.privacy import PrivacySession
 
-__all__ = ["BatchedProblem", "SparseGradientFit", "SparseRegressionFit"]
+__all__ = ["BatchedProblem", "SparseGradientFit", "SparseLinearFit", "SparseRegressionFit"]
 
 ERRATUM = (
     "Theorem 1 of Zhang, Mironov and Hejazinia (2021, both versions) claims that drawing one of m fixed groups of "
@@ -57,34 +57,104 @@ class BatchedProblem(Problem):
     batch_codes: np.ndarray | None = None  # of batch_groups
 
 
+class SparseLinearFit(LinearFit):
+    """The parameters of all sparse-gradient fits."""
+
+    delta = changed(
+        text=parameters.PURE_DELTA,
+        more="``delta=0`` needs numbers for ``clip_norm`` and ``learning_rate``.",
+    )
+    unit = changed(more=parameters.SHARED_WEIGHT)
+    n_hits: AutoInt = parameter(
+        integer(low=1, word="auto"),
+        """Largest number of gradient entries that a step releases (c1 in the paper). A step pays for all of them,
+        found or not. "auto" is 1, and all entries without privacy.""",
+        default="auto",
+    )
+    max_iter: AutoInt = parameters.more(
+        parameters.MAX_ITER,
+        """"auto" is the number for which the threshold stays below about a tenth of the clip norm, at least 20
+        and at most 100 (user guide).""",
+    )
+    learning_rate: Auto = parameters.more(
+        parameters.LEARNING_RATE,
+        """With a number a step is ``theta <- theta - learning_rate * released``, and the last iterate is the
+        result. "auto" averages the iterates, and drops values below half of the threshold as false alarms (user
+        guide).""",
+    )
+    clip_norm: Auto = parameters.more(
+        parameters.CLIP_SUP_NORM,
+        """It is the c2 of the paper, and "adaptive" is the median of the gradients' sup norms.
+        ``learning_rate="auto"`` needs the same medians.""",
+    )
+    threshold: Auto = parameter(
+        real(low=0, word="auto", finite=True),
+        """Level above which a noisy entry of the mean gradient is released (alpha in the paper). "auto" is
+        ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.""",
+        default="auto",
+    )
+    split: Literal["optimal", "published"] = parameter(
+        choice("optimal", "published"),
+        """How a step's budget is divided between finding an entry and releasing its value. "published" is the
+        paper's .95 and .05.""",
+        default="optimal",
+    )
+    refit: Auto = parameter(
+        real(low=0, word="auto"),
+        """Share in [0, 1) of the budget that is kept for 40 noisy gradient steps after the ``max_iter`` steps.
+        They use all rows, and only the features that were found. "auto" is 0.2, but 0 with a number for
+        ``learning_rate``, with ``delta=0`` and without privacy.""",
+        default="auto",
+    )
+    schedule: Literal["cyclic", "published"] = parameter(
+        choice(*SCHEDULES),
+        """Used with ``batch_groups`` in `fit` only. "cyclic" visits the groups in a new random order each epoch.
+        "published" draws a group with replacement for each step, beforehand, and charges the one drawn most
+        often.""",
+        default="cyclic",
+    )
+    batch_size: int | None = parameter(
+        integer(low=1, none=True),
+        """If given, each step uses a fresh, secret, uniformly drawn sample of this many records (with
+        ``unit="group"``: of groups). Steps are faster and have more noise. It needs "replace-one" adjacency.""",
+        default=None,
+    )
+    coef_init: Any = parameters.COEF_INIT
+    max_weight: float | None = parameters.MAX_WEIGHT
+    verbose: bool = parameters.VERBOSE
+    callback: Callable[[int, Any], object] | None = parameters.more(
+        parameters.CALLBACK, "Batches are not shown."
+    )
+
+
 class SparseGradientFit:
-    """Checks, schedules and runs; a mixin before `GLMClassifier` or `GLMRegressor` and `LinearFit`."""
+    """Checks, schedules and runs; a mixin before `GLMClassifier` or `GLMRegressor` and `SparseLinearFit`."""
 
     n_hits_: int
     n_released_: int
     threshold_: float
     learning_rate_: float
     clip_norm_: float
-    n_hits: int | str
-    max_iter: int | str
-    learning_rate: float | str
-    clip_norm: float | str
-    threshold: float | str
-    split: str
-    refit: float | str
-    schedule: str
+    n_hits: Any
+    max_iter: Any
+    learning_rate: Any
+    clip_norm: Any
+    threshold: Any
+    split: Any
+    refit: Any
+    schedule: Any
     batch_size: int | None
     coef_init: Any
     callback: Any
-    verbose: Any
+    verbose: bool
     fit_intercept: bool
     epsilon: float
     delta: float
-    adjacency: str
-    unit: str
+    adjacency: Any
+    unit: Any
     n_public: int | None
     _pure_possible = True
-    _erratum: str | None = ERRATUM
+    _erratum: ClassVar[str | None] = ERRATUM
 
     @names_weights
     def fit(
@@ -158,16 +228,8 @@ class SparseGradientFit:
 
     def _check_parameters(self) -> None:
         super()._check_parameters()  # type: ignore[misc]
-        for name in ("max_iter", "n_hits"):
-            check_number(name, getattr(self, name), Integral, low=1, word="auto")
-        check_number("learning_rate", self.learning_rate, Real, low=0, strict=True, word="auto")
-        check_number("threshold", self.threshold, Real, low=0, word="auto")
-        check_finite(self, "learning_rate", "threshold")
         check_clip("clip_norm", self.clip_norm, self.epsilon)
         check_refit(self.refit)
-        check_choice("split", self.split, ("optimal", "published"))
-        check_choice("schedule", self.schedule, tuple(SCHEDULES))
-        check_number("batch_size", self.batch_size, Integral, low=1, none=True)
         if self.batch_size is not None:
             require_replace_one(self.adjacency)
             if self.n_public is not None:
@@ -175,7 +237,6 @@ class SparseGradientFit:
                     "batch_size= draws part of all records, and n_public may be another number: leave out one "
                     "of the two"
                 )
-        check_callback(self.callback)
         if self.delta == 0 and math.isfinite(self.epsilon):
             self._check_pure()
 

@@ -1,6 +1,7 @@
 """The estimators of stochastic recursive momentum: parameters here, the algorithm in `solver`."""
 
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 
 from skdp._docs import document
@@ -14,7 +15,9 @@ from skdp.fitting.stochastic import (
     StochasticRun,
 )
 from skdp.fitting.task import given
+from skdp.fitting.utility import Facts
 from skdp.linear_model.srm.solver import Settings, recursive_momentum
+from skdp.privacy import PrivacySession
 
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
@@ -49,8 +52,6 @@ class _MomentumFit(StochasticRun):
         check_choice("output", self.output, ("last", "random"))
 
     _algorithm = staticmethod(recursive_momentum)
-
-    _sure_mass = 330.0  # more than of others: two classes are not recalibrated
 
     def _recalibrates(self, problem: Problem) -> bool:
         # Gradients of two classes are hardly clipped here: their mean probability is right without.
@@ -239,6 +240,9 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
             raise ValueError("clip_diff_norm=inf needs clip_norm=inf (and epsilon=inf)")
         if self.clip_norm == math.inf and self.clip_diff_norm not in (math.inf, "auto"):
             raise ValueError('clip_norm=inf needs clip_diff_norm=inf or "auto"')
+
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), method="DPSRM")
 
     def _may_sample(self, n_units: int | None) -> bool:
         first = given(self.initial_batch_size)

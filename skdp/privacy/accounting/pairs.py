@@ -1,6 +1,6 @@
 """Dominating pairs: laws that bound a mechanism's privacy loss, and their masses on a grid.
 
-A later room adds a pair by a subclass of `DominatingPair`; `skdp.privacy.accounting.pld` composes any of them.
+Another package adds a pair by a subclass of `DominatingPair`; `skdp.privacy.accounting.pld` composes any of them.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""The sum of clipped vectors that another room computes, one for each record."""
+"""The sum of clipped vectors that another package computes, one for each record."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """The kinds of release as frozen types: what each costs, what its ledger row says, and which proof holds.
 
-A later room adds a mechanism by a class of its own: a subclass of `Release`, decorated with `register`. It
+Another package adds a mechanism by a class of its own: a subclass of `Release`, decorated with `register`. It
 overrides the costs that are proven and leaves the others, which refuse. Its `pld` may return any `DominatingPair`.
 The recheck reads rows by itself, so a new row needs a reader in `skdp.privacy.accounting.recheck` too.
 """

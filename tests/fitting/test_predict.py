@@ -12,10 +12,10 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import expit
 from scipy.special import softmax as scipy_softmax
-from skdp.fitting import any_cells
 
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
+from skdp.fitting import any_cells
 from skdp.fitting.probabilities import of_two_classes, softmax
 
 RNG = np.random.default_rng(0)

@@ -7,17 +7,14 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._compat import warn_user
-from skdp.base.fit import PrivateFit, Problem
+from skdp.base.fit import Advice, PrivateFit, Problem
 from skdp.base.tables import encode_groups, validate_table
-from skdp.exceptions import UtilityWarning
+from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["ColumnFit", "ColumnProblem", "check_bounds", "column_numbers", "per_column"]
 
 Array = NDArray[np.float64]
-# Least units times mu over the root of the number of columns. Below it one search in ten ends far from the scale.
-FEW = 30.0
 MOST_VALUES = 64  # of one column that are released, if there are no bins: answers of searches, means, variances
 
 
@@ -73,22 +70,17 @@ class ColumnFit(PrivateFit[ColumnProblem]):
         """Most numbers that the fit releases; public."""
         return problem.records.n_features * self._values_per_column()
 
-    def _warn_before(self, session: PrivacySession, problem: ColumnProblem) -> None:
-        super()._warn_before(session, problem)
+    def _advice(self, session: PrivacySession, problem: ColumnProblem) -> tuple[Advice, ...]:
         shape = problem.records.shape
         # Refused before the first release, not after the searches.
         session.require_feasible(self._released_values(problem), 1, 1.0)
         if session.exact or not self._searches_in(problem):
-            return
+            return ()
         mass = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
-        if mass < FEW * shape.n_features**0.5:
-            columns = "1 column" if shape.n_features == 1 else f"{shape.n_features} columns"
-            verb = "is" if shape.n_units == 1 else "are"
-            warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for {columns}: the released scales are "
-                f"mostly noise; give bounds= as public numbers, more {shape.unit}s or a larger epsilon",
-                UtilityWarning,
-            )
+        facts = Facts(
+            type(self).__name__, shape, self.epsilon, mass, "statistics", searched=("bounds",)
+        )
+        return utility_warnings(facts)
 
     def _assumptions(self, problem: ColumnProblem) -> tuple[str, ...]:
         if self.bounds is None:

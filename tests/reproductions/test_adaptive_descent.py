@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from skdp.linear_model.descent import agd as _agd
 
 from skdp import DPAGDClassifier
 from skdp.privacy import Bounded, PrivacySession, accounting, mechanisms
+from skdp.reproductions import adaptive_descent as _agd
 
 
 def data(n=400, d=4, n_classes=2, seed=0):

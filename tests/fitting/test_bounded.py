@@ -20,7 +20,7 @@ from skdp.multiparty.frame import MultipartyRegressor
 from skdp.nn.frame import NetFit
 
 ALL = dict(skdp.all_estimators())
-# Front doors also cut their columns: tests/linear_model/test_harm.py has `DPLinearRegression`, and
+# Front doors also cut their columns: tests/linear_model/auto/test_harm.py has `DPLinearRegression`, and
 # tests/linear_model/additive/test_estimators.py the additive one.
 BOUNDED = [
     name

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from skdp.reproductions import local_objective, own_noise
 
 import skdp
 from skdp import (
@@ -20,6 +19,7 @@ from skdp import (
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.multiparty import Owners
 from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting
+from skdp.reproductions import local_objective, own_noise
 from skdp.reproductions.published import Setting, published_std, valid_std
 from skdp.reproductions.rajkumar_agarwal import total_epsilon
 

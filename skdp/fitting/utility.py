@@ -1,0 +1,452 @@
+"""Warnings that a fit may be of little use: public or released numbers, two functions.
+
+An estimator states facts and decides nothing. `utility_warnings` reads `Facts`, public numbers before the first
+release; `released_warnings` reads `Released`, numbers that the fit has released. Both return what the fit then
+tells its user, in this order. The table of numbers is `skdp.fitting.thresholds`.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from skdp.base.fit import Advice
+from skdp.exceptions import UtilityWarning
+from skdp.fitting.scales import GRID
+from skdp.fitting.thresholds import passes, threshold
+from skdp.privacy import PublicShape, factor
+
+__all__ = [
+    "Facts",
+    "NetFacts",
+    "OwnerFacts",
+    "Released",
+    "WordFacts",
+    "released_warnings",
+    "utility_warnings",
+]
+
+Task = Literal["", "classes", "numbers"]
+
+
+NOISES = 3.0  # standard deviations of noise that a released part of a column must exceed its threshold by
+SMALLEST = 8.0 * float(GRID[0])  # largest scale that follows from the first point of a grid
+
+
+@dataclass(frozen=True)
+class NetFacts:
+    """Of a net, before its fit.
+
+    Attributes
+    ----------
+    n_parameters : int
+    signal : float
+        Longest mean gradient over the length of its noise, if one release took the whole budget.
+    other_inputs : bool
+        Whether it starts from parameters that were trained on inputs of another scale.
+    second_momentum : float
+        Momentum on top of recursive momentum.
+    bounded_by : str
+        The activation at its end, if that bounds its outputs.
+    """
+
+    n_parameters: int
+    signal: float
+    other_inputs: bool = False
+    second_momentum: float = 0.0
+    bounded_by: str = ""
+
+
+@dataclass(frozen=True)
+class WordFacts:
+    """Of a table of words: its signal as in `NetFacts`, and whether it is the smallest table there can be."""
+
+    n_words: int
+    n_numbers: int
+    signal: float
+    least: bool = False
+
+
+@dataclass(frozen=True)
+class OwnerFacts:
+    """Of the records of several owners.
+
+    Attributes
+    ----------
+    unit : str
+    part : float
+        The number of units that the noise is as small as for, over their number.
+    smallest : int
+        Units of the smallest owner.
+    weights_owners : bool
+        Whether that is so by a choice of the user.
+    noise, reach : float
+        Standard deviation that the noise gives to predictions, and half the width of the targets' range.
+    penalised : bool
+        Whether a larger alpha makes the noise smaller.
+    default_range : bool
+        Whether targets are clipped to a range that nobody gave.
+    huber_threshold : float or None
+    alpha, penalty : float
+        The penalty asked for, and how many times it the proof needs.
+    """
+
+    unit: str
+    part: float
+    smallest: int
+    weights_owners: bool
+    noise: float
+    reach: float
+    alpha: float
+    penalised: bool = False
+    default_range: bool = False
+    huber_threshold: float | None = None
+    penalty: float = 1.0
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Public numbers of a fit, before its first release.
+
+    Attributes
+    ----------
+    name : str
+        Of the estimator.
+    shape : PublicShape
+    epsilon : float
+    mass : float
+        Units times mu; inf without noise, and without a mu.
+    method : str
+        Key of `THRESHOLDS`.
+    task : {"classes", "numbers", ""}
+    searched : tuple of str
+        Parameters whose values the fit searches for, with a part of its budget.
+    constant : bool
+        Whether only a constant is released, because the units are few.
+    doubts : bool
+        Whether released numbers tell after the fit if it is worse than a constant.
+    calibrated : bool
+        Whether a regression's coefficients are calibrated at the end.
+    weight : float
+        What a record weighs on the average.
+    release : {"gradient", "second moments", ""}
+        What holds all coefficients in one release.
+    n_coefs : int
+    adjacency : str
+    selects : bool
+        Whether there is a parameter ``n_nonzero_coefs``.
+    """
+
+    name: str
+    shape: PublicShape
+    epsilon: float
+    mass: float = math.inf
+    method: str = ""
+    task: Task = ""
+    searched: tuple[str, ...] = ()
+    constant: bool = False
+    doubts: bool = False
+    calibrated: bool = False
+    weight: float = 1.0
+    release: Literal["", "gradient", "second moments"] = ""
+    n_coefs: int = 0
+    adjacency: str = "replace-one"
+    selects: bool = False
+    net: NetFacts | None = None
+    words: WordFacts | None = None
+    owners: OwnerFacts | None = None
+
+
+@dataclass(frozen=True)
+class Released:
+    """Released numbers of a fit.
+
+    Attributes
+    ----------
+    task : {"classes", "numbers", ""}
+    n_features : int
+    mass : float
+        As in `Facts`.
+    norms : tuple of (str, float)
+        Parameters that the fit has searched for, and what it released.
+    reach : float
+        Released unit of the targets, in which gradients are measured.
+    shrinkage : float
+        Of a regression's coefficients.
+    slope_noise : float
+        Noise of the slope by which a classifier's scores were recalibrated, over the slope.
+    clipped : tuple of (str, float, float)
+        Columns, the part of each that lies outside of its window, and the noise in it.
+    outside : float
+        Least part of scores in the outermost bins.
+    """
+
+    task: Task = ""
+    n_features: int = 1
+    mass: float = math.inf
+    norms: tuple[tuple[str, float], ...] = ()
+    reach: float = 1.0
+    shrinkage: float = 1.0
+    slope_noise: float = 0.0
+    clipped: tuple[tuple[str, float, float], ...] = ()
+    outside: float = 0.0
+
+
+def utility_warnings(facts: Facts) -> tuple[Advice, ...]:
+    """What public numbers say, before anything is spent."""
+    few = tuple(_few(facts))
+    told = [*_of_net(facts), *few, *_many(facts)]
+    if not few and not facts.doubts:
+        told += _worse_than_a_constant(facts)
+    told += (*_of_owners(facts), *_of_words(facts))
+    return tuple(Advice(text, UtilityWarning) for text in told)
+
+
+def released_warnings(facts: Released) -> tuple[Advice, ...]:
+    """What released numbers say, after the fit."""
+    told = (*_tiny(facts), *_shrunk(facts), *_unscaled(facts), *_clipped(facts), *_outside(facts))
+    return tuple(Advice(text, UtilityWarning) for text in told)
+
+
+# ---------------------------------------------------------------- before the first release
+
+
+def _told(facts: Facts) -> str:
+    verb = "is" if facts.shape.n_units == 1 else "are"
+    return f"{facts.shape.counted()} at epsilon={facts.epsilon:g} {verb} few"
+
+
+def _few(facts: Facts) -> Iterator[str]:
+    unit, d = facts.shape.unit, facts.shape.n_features
+    if facts.constant:
+        yield (
+            f"{_told(facts)} for {d} features: only a constant is released, and it may be far off; what helps is "
+            f"more {unit}s, fewer features or a larger epsilon"
+        )
+        return
+    wanted = " and ".join(f"{name}=" for name in facts.searched)
+    if facts.owners is not None:
+        if passes("few units", facts.mass * facts.owners.part):
+            n, kind = facts.shape.n_units, facts.owners.unit
+            what = f"{n} {kind}s" if n > 1 else f"1 {kind}"
+            yield (
+                f"{what} at epsilon={facts.epsilon:g} are few: the sums that are opened are mostly noise; use "
+                f"more {kind}s or a larger epsilon"
+            )
+    elif facts.method == "evaluate":
+        if passes("few units", facts.mass, "evaluate"):
+            how = f"{wanted} as public numbers, " if wanted else ""
+            yield (
+                f"{_told(facts)}: the released windows of targets and residuals are mostly noise, and scores have "
+                f"wide intervals; give {how}more {unit}s or a larger epsilon"
+            )
+    elif facts.method == "statistics":
+        if wanted and passes("few units", facts.mass, "statistics", unit=d**0.5):
+            columns = "1 column" if d == 1 else f"{d} columns"
+            yield (
+                f"{_told(facts)} for {columns}: the released scales are mostly noise; give {wanted} as public "
+                f"numbers, more {unit}s or a larger epsilon"
+            )
+    elif wanted and passes("few units", facts.mass, facts.method):
+        numbers = "public numbers" if len(facts.searched) > 1 else "a public number"
+        yield (
+            f"{_told(facts)}: the released scales are mostly noise; give {wanted} as {numbers}, more {unit}s or a "
+            "larger epsilon"
+        )
+
+
+def _many(facts: Facts) -> Iterator[str]:
+    """One release of the whole budget could not hold so many coefficients."""
+    if facts.release == "gradient":
+        # No mean gradient is longer than the clip norm C, and one release has noise of this length times
+        # C / (n mu).
+        size = factor(facts.adjacency) * math.sqrt(facts.n_coefs)
+        hidden = "longer than any mean gradient can be"
+    else:
+        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
+        # as large as sqrt(d + 1) of its entries.
+        size = (facts.shape.n_features + 1) ** 1.5
+        hidden = "larger than most eigenvalues of the second moments"
+    mass = facts.mass if facts.owners is None else facts.mass * facts.owners.part
+    if facts.release and passes("too many coefficients", mass, unit=size):
+        fewer = "n_nonzero_coefs=, " if facts.selects else ""
+        yield (
+            f"{facts.n_coefs} coefficients are too many for {facts.shape.counted()} at epsilon={facts.epsilon:g}: "
+            f"even if the whole budget went to one release, its noise would be {hidden}; use fewer features, "
+            f"{fewer}more {facts.shape.unit}s or a larger epsilon"
+        )
+
+
+def _worse_than_a_constant(facts: Facts) -> Iterator[str]:
+    """Probabilities may be worse than the frequencies of the classes, and predictions than the mean of y."""
+    shape, mass = facts.shape, facts.mass
+    about = f"with {shape.counted()} at epsilon={facts.epsilon:g} the"
+    if facts.task == "classes":
+        mass *= facts.weight
+        if facts.owners is not None:
+            mass *= facts.owners.part
+        if passes("worse than frequencies", mass, facts.method):
+            sure = threshold("worse than frequencies", facts.method)
+            yield (
+                f"{about} probabilities of {facts.name} may be worse than the frequencies of the classes; labels "
+                f"are less affected. About {_enough(shape, sure, mass)} would be enough, or a larger epsilon"
+            )
+    elif facts.calibrated and passes("worse than the mean", mass):
+        yield (
+            f"{about} predictions of {facts.name} may be worse than the mean of y. About "
+            f"{_enough(shape, threshold('worse than the mean'), mass)} would be enough for few features, or a "
+            "larger epsilon"
+        )
+
+
+def _enough(shape: PublicShape, sure: float, mass: float) -> str:
+    """Units that make the mass sure, in two digits."""
+    return f"{float(f'{math.ceil(shape.n_units * sure / mass):.2g}'):.0f} {shape.unit}s"
+
+
+def _of_net(facts: Facts) -> Iterator[str]:
+    net = facts.net
+    if net is None:
+        return
+    if net.other_inputs:
+        yield (
+            "parameters_init was trained on inputs of one scale, and this fit releases another: give both fits "
+            "one public input_range="
+        )
+    if net.second_momentum > 0:
+        yield (
+            f"recursive has a momentum of its own, and momentum={net.second_momentum:g} on top of it does harm: "
+            "give momentum=0"
+        )
+    if net.bounded_by:
+        yield (
+            f"the net ends with {net.bounded_by}, which bounds its outputs or their signs: end it with the Dense "
+            "layer before it"
+        )
+    if passes("few units", net.signal, "nets"):
+        yield (
+            f"{_told(facts)} for a net of {net.n_parameters} parameters: most of what it learns may be noise; use "
+            f"a smaller net, more {facts.shape.unit}s, a larger epsilon or a linear model"
+        )
+
+
+def _of_words(facts: Facts) -> Iterator[str]:
+    words = facts.words
+    if words is not None and passes("few units", words.signal, "DPWord2Vec"):
+        units = facts.shape.counted().replace("record", "window")
+        counted = f"{words.n_words} word" if words.n_words == 1 else f"{words.n_words} words"
+        yield (
+            f"{units} at epsilon={facts.epsilon:g} are few for {'even ' if words.least else ''}a table of "
+            f"{counted} and {words.n_numbers} numbers: most of what it learns may be noise; use fewer words, a "
+            "smaller vector_size or a larger epsilon"
+        )
+
+
+def _of_owners(facts: Facts) -> Iterator[str]:
+    owners = facts.owners
+    if owners is None:
+        return
+    if owners.weights_owners and passes("small owner", owners.part):
+        yield (
+            f"the smallest owner has {owners.smallest} of {facts.shape.n_units} {owners.unit}s. With "
+            "weighting='owner' all noise is as large as if every owner were so small: "
+            f"{1 / owners.part:.3g} times that of weighting='record'"
+        )
+    yield from _noisy_predictions(facts, owners)
+    if passes("larger penalty", owners.penalty):
+        yield (
+            f"the proof needs a penalty {owners.penalty:.2g} times that of alpha={owners.alpha:g} for the "
+            f"smallest owner, of {owners.smallest} records: coefficients are about so much too small. Use larger "
+            "owners or a larger epsilon"
+        )
+    if owners.default_range:
+        yield "y_bounds was not given: targets are clipped to [-1, 1]; give the public range of the targets"
+    if owners.huber_threshold is not None and owners.huber_threshold < owners.alpha * owners.reach:
+        # The penalty holds ||theta|| to that, whatever the records are.
+        yield (
+            f"with huber_threshold={owners.huber_threshold:g} and alpha={owners.alpha:g} predictions stay within "
+            f"about {owners.huber_threshold / owners.alpha:.2g} of the middle of y_bounds: give a larger "
+            "huber_threshold, in units of y, or a smaller alpha"
+        )
+
+
+def _noisy_predictions(facts: Facts, owners: OwnerFacts) -> Iterator[str]:
+    larger = "a larger alpha, " if owners.penalised else ""
+    cures = f"{larger}more {owners.unit}s, fewer features or a larger epsilon"
+    if facts.task == "classes":
+        if passes("noise of scores", owners.noise):
+            yield (
+                f"the noise moves the scores by about {owners.noise:.2g}: labels and probabilities are of little "
+                f"use. Use {cures}"
+            )
+    elif passes("noise of predictions", owners.noise, unit=owners.reach):
+        yield (
+            f"the noise moves the predictions by about {owners.noise:.2g}, in units of y. Unless the targets vary "
+            f"by much more than that, the model is worse than their mean. Give narrower y_bounds, or use {cures}"
+        )
+
+
+# ---------------------------------------------------------------- after the fit
+
+
+def _tiny(facts: Released) -> Iterator[str]:
+    for name, released in facts.norms:
+        if passes("tiny scale", released):
+            what = "the smallest that can be released" if released <= SMALLEST else "tiny"
+            zeros = "" if facts.task == "classes" else ", or more than half of the targets 0"
+            yield (
+                f"the released {name} is {what} ({released:.1g}): unless the data are on such a scale, more than "
+                f"half of the rows may be empty{zeros}, and the coefficients are of no use; give {name}= as a "
+                "public number"
+            )
+
+
+def _shrunk(facts: Released) -> Iterator[str]:
+    if passes("shrunk", facts.shrinkage):
+        yield (
+            "the predictions can hardly be told from noise, so the coefficients were shrunk to "
+            f"{facts.shrinkage:.0%} of what they were, and the model predicts about the released centre of y; use "
+            "fewer features, more records or a larger epsilon"
+        )
+
+
+def _unscaled(facts: Released) -> Iterator[str]:
+    """Rows are far longer than those of standardized columns, and nothing was learnt from them."""
+    nothing = passes("shrunk", facts.shrinkage) or passes("no slope", facts.slope_noise)
+    if facts.n_features == 1 or not nothing or passes("norms are noise", facts.mass):
+        return
+    for name, released in facts.norms:
+        unit = math.sqrt(facts.n_features)
+        if name == "clip_norm":  # of gradients, which have the unit of the targets
+            unit *= facts.reach
+        if passes("columns of different scale", released, unit=unit):
+            front = "DPLogisticRegression" if facts.task == "classes" else "DPLinearRegression"
+            yield (
+                f"hardly anything was learnt, and the released {name} is {released:.2g}, as of columns that are "
+                "not scaled: the method sees all columns on one scale, so that the largest hide the others. If "
+                "columns have different units, scale them before, by PublicScaler with public bounds or by "
+                f"DPStandardScaler, or use {front}, which finds the scales itself"
+            )
+
+
+def _clipped(facts: Released) -> Iterator[str]:
+    named, much = [], threshold("values outside")
+    for name, part, noise in facts.clipped:
+        if passes("values outside", part - NOISES * noise):
+            named.append(repr(name))
+    if named:
+        said = ", ".join(named[:5]) + (", ..." if named[5:] else "")
+        yield (
+            f"the released windows of {said} leave out more than {much:.0%} of the values (see the column "
+            "'clipped'), so mean and std miss rare values: give their bounds= as public numbers, or list the "
+            "values of columns that have few of them in categories="
+        )
+
+
+def _outside(facts: Released) -> Iterator[str]:
+    if passes("scores outside", facts.outside):
+        yield (
+            f"more than {threshold('scores outside'):.0%} of the scores are in the outermost bins, at "
+            "probabilities of about 0 or 1: y_score must be probabilities, or bins= public edges of other scores, "
+            "for example numpy.linspace(-4, 4, 63)"
+        )
