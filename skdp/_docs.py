@@ -205,7 +205,7 @@ callback : callable, default=None
 **Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm
 ``clip_norm``, and what is clipped is the vector that is added. Removing or replacing one in a Poisson batch moves
 the batch's sum by at most ``clip_norm`` under zero-out and add-remove, and twice that under replace-one. (With
-``recursive``, read the bound of `skdp.nn.RecursiveMomentum` for ``clip_norm``.) The
+`skdp.nn.RecursiveMomentum`, read its bound for ``clip_norm``.) The
 noise is calibrated to all steps together by the privacy loss distributions of the sampled Gaussian. The plan is
 fixed before the data are touched, so a fit that is interrupted costs as much. Momentum, Adam, smoothing and
 averages are post-processing. One ledger of a `BudgetAccountant` holds one adjacency: give nets and linear models
@@ -215,10 +215,6 @@ the same.""",
 the budget (of mu^2). At the end the moments of predictions and targets are released for at least 10 %. The line
 through them replaces the predictions, so a net that has learnt nothing predicts about the mean. Predictions stay
 within the range.""",
-    "n_projections": """\
-n_projections : int, default=20
-    Of ``clipping="projections"``, which alone reads it; at least 20. More of them need less noise and more time.
-    No proof covers them under ``adjacency="replace-one"``.""",
     "C.front": """\
 C : float or "auto", default=inf
     Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||coef||^2``, n the
@@ -311,7 +307,7 @@ learning_rate_ : float
     Size of the first step.""",
     "sparsity_": """\
 sparsity_ : float
-    Part of the parameters that rests in the last epoch; 0 without ``sparsification``.""",
+    Part of the parameters that rests in the last epoch; 0 without `skdp.nn.RandomSparsification`.""",
     "calibration_": """\
 calibration_ : ndarray of shape (n_scores + 1, n_scores), or None
     Released: the matrix by which the scores of the net are multiplied, and in its last row what is added. There is

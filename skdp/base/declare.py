@@ -34,6 +34,7 @@ __all__ = [
     "fixed",
     "parameter",
     "parameters_of",
+    "word_or_object",
 ]
 
 Place = Literal["first", "middle", "last"]
@@ -259,8 +260,14 @@ def declares(estimator: object, name: str) -> bool:
     return name in inspect.signature(cls.__init__).parameters
 
 
-def check_parameters(estimator: object) -> None:
+def check_parameters(estimator: object, prefix: str = "") -> None:
     """Check each declared parameter by its kind.
+
+    Parameters
+    ----------
+    estimator : object
+    prefix : str, default=""
+        Stands before the names in messages.
 
     Raises
     ------
@@ -268,4 +275,30 @@ def check_parameters(estimator: object) -> None:
         With the name of the first one that is not of its kind.
     """
     for name, declared in parameters_of(estimator).items():
-        declared.kind.check(name, getattr(estimator, name))
+        declared.kind.check(f"{prefix}{name}", getattr(estimator, name))
+
+
+@dataclass(frozen=True)
+class _WordOrObject:
+    choices: tuple[str, ...]
+    types: tuple[type, ...]
+
+    @property
+    def words(self) -> str:
+        names = [cls.__name__ for cls in self.types]
+        listed = [*(f'"{word}"' for word in self.choices), *names]
+        return " or ".join([", ".join(listed[:-1]), listed[-1]])
+
+    def check(self, name: str, value: object) -> None:
+        if isinstance(value, self.types):
+            check_parameters(value, f"{name}__")
+        elif not isinstance(value, str) or value not in self.choices:
+            objects = " or ".join(f"{cls.__name__}(...)" for cls in self.types)
+            raise (ValueError if isinstance(value, str) else TypeError)(
+                f"{name} must be one of {list(self.choices)} or an object {objects}, got {value!r}"
+            )
+
+
+def word_or_object(*words: str, types: tuple[type, ...]) -> Kind:
+    """One of these strings, or an object of one of these classes, whose declared parameters are checked, too."""
+    return _WordOrObject(words, types)

@@ -7,6 +7,7 @@ from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import PrivateFit, ProblemT
 from skdp.base.kinds import callback, choice, integer, real
 from skdp.fitting import parameters
+from skdp.fitting.optimizers import SGD, Adam, Rule, rule_of
 from skdp.fitting.parameters import Auto, AutoInt
 
 __all__ = ["MinibatchFit"]
@@ -39,22 +40,7 @@ class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
         steps.""",
         default="auto",
     )
-    schedule: Literal["linear", "cosine", "constant"] = parameter(
-        choice("linear", "cosine", "constant"),
-        "Course of the step sizes. The first two fall to 0.",
-        default="linear",
-    )
-    momentum: float = parameter(
-        real(low=0, below=1),
-        """In [0, 1): ``v <- momentum * v + g``, and a step subtracts v. Adam uses it as the decay of its first
-        moment.""",
-        default=0.9,
-    )
-    solver: Literal["sgd", "adam"] = parameter(
-        choice("sgd", "adam"),
-        '"adam" divides each coordinate by the root of its second moment, with decay 0.999.',
-        default="sgd",
-    )
+    optimizer: Literal["sgd", "adam"] | SGD | Adam = parameters.OPTIMIZER
     clip_norm: float | Literal["adaptive"] = parameter(
         real(low=0, strict=True, word="adaptive"),
         """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
@@ -82,8 +68,12 @@ class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
     learning_rate_: float = fitted()
     clip_norm_: float = fitted()
     n_iter_: int = fitted()
+    _gone = parameters.GONE_OPTIMIZER
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.n_epochs is not None and not isinstance(self.max_iter, str):
             raise ValueError("give max_iter (steps) or n_epochs, not both")
+
+    def _rule(self) -> Rule:
+        return rule_of(self.optimizer, "linear", None)

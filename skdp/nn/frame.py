@@ -5,21 +5,21 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._compat import warn_user
-from skdp.base.declare import fitted, parameter
+from skdp.base.declare import fitted, parameter, word_or_object
 from skdp.base.fit import Advice, Solution
-from skdp.base.kinds import choice, described, integer, real
+from skdp.base.kinds import choice, described, integer
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit
-from skdp.fitting.optimizers import Rule, SinglePrecision
+from skdp.fitting.optimizers import SinglePrecision
 from skdp.fitting.progress import Progress
 from skdp.fitting.recursive import RecursiveMean, RecursiveMomentum
 from skdp.fitting.scales import grown_share
@@ -31,12 +31,12 @@ from skdp.fitting.task import given
 from skdp.fitting.utility import Facts, NetFacts, utility_warnings
 from skdp.nn.checks import (
     check_clipping,
-    check_recursive,
-    check_select,
+    check_gradient_estimator,
     check_table,
     check_validation,
     public_data,
 )
+from skdp.nn.clipping import Microbatch, Projections
 from skdp.nn.inputs import as_rows, public_inputs, released_inputs
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.scaled_tanh import ScaledTanh
@@ -56,7 +56,12 @@ from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 __all__ = ["CLIPPING", "NetFit"]
 
 SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
-CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one", "projections")
+CLIPPING = ("auto", "materialized", "ghost", "one-by-one")
+Clip = Literal["auto", "materialized", "ghost", "one-by-one"] | Microbatch | Projections
+GradientEstimator = (
+    Literal["mean"] | RecursiveMomentum | RandomSparsification | SparseSelection | AdaFEST
+)
+GRADIENT_ESTIMATORS = (RecursiveMomentum, RandomSparsification, SparseSelection, AdaFEST)
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
 
@@ -75,57 +80,22 @@ class NetFit(MinibatchFit[Problem]):
         secret batches. Steps are whole epochs unless ``max_iter`` is given.""",
         default="poisson",
     )
-    smoothing: float = parameter(
-        real(low=0, high=1e100),
-        """The number s >= 0 of the matrix I - s L, by whose inverse each flattened tensor of a noisy gradient is
-        multiplied (`DPLSSGDClassifier`).""",
-        default=0.0,
-    )
-    average: float | None = parameter(
-        real(low=0, high=1e6, none=True),
-        "A number averages the iterates with weights ``t ** average``. None takes the last iterate.",
-        default=None,
-    )
-    clipping: Literal[
-        "auto", "materialized", "ghost", "microbatch", "one-by-one", "projections"
-    ] = parameter(
-        choice(*CLIPPING),
-        """How gradients are clipped (user guide). All but "microbatch" and "projections" give the same up to
-        rounding. "auto" is "ghost" for each convolution with at least 8 times as many weights as one record has
-        numbers in its windows and its outputs, and "materialized" for all others. "microbatch" clips the mean
-        gradient of each ``microbatch_size`` records, and needs twice the noise. "one-by-one" is the slow
-        reference. "projections" estimates norms from random projections (DP-SGD-JL), needs more noise and is
-        seldom faster.""",
+    clipping: Clip = parameter(
+        word_or_object(*CLIPPING, types=(Microbatch, Projections)),
+        """How gradients are clipped (user guide). The words give the same up to rounding. "auto" is "ghost" for
+        each convolution with at least 8 times as many weights as one record has numbers in its windows and its
+        outputs, and "materialized" for all others. "one-by-one" is the slow reference. `skdp.nn.Microbatch` and
+        `skdp.nn.Projections` clip other vectors, and need more noise.""",
         default="auto",
     )
-    microbatch_size: int = parameter(
-        integer(low=1), 'Of ``clipping="microbatch"``, which alone reads it.', default=8
-    )
-    n_projections: int = parameter(
-        integer(low=1),
-        """Of ``clipping="projections"``, which alone reads it; at least 20. More of them need less noise and more
-        time. No proof covers them under ``adjacency="replace-one"``.""",
-        default=20,
-    )
-    recursive: RecursiveMomentum | None = parameter(
-        described("RecursiveMomentum"),
-        """Recursive momentum (DP-SRM) with the numbers of this `skdp.nn.RecursiveMomentum`: each batch also says
-        how its gradients changed in the last step. A step then computes two gradients of a record. None is
-        DP-SGD.""",
-        default=None,
-    )
-    sparsification: RandomSparsification | None = parameter(
-        described("RandomSparsification"),
-        """Which part of the parameters rests in each epoch, such as ``RandomSparsification(rate=0.5)``: a random
-        part, whose gradients are left out before clipping and get no noise. Not with "ghost" and
-        "projections".""",
-        default=None,
-    )
-    select: SparseSelection | AdaFEST | None = parameter(
-        described("SparseSelection or AdaFEST"),
-        """Which coordinates a step changes and adds noise to, such as ``SparseSelection(0.01)``. None is all. A
-        private choice has no proof under ``adjacency="replace-one"``, nor with projections.""",
-        default=None,
+    gradient_estimator: GradientEstimator = parameter(
+        word_or_object("mean", types=GRADIENT_ESTIMATORS),
+        """What a step releases. "mean" is the noisy mean of clipped gradients (DP-SGD).
+        `skdp.nn.RecursiveMomentum` also takes from each batch how its gradients changed in the last step (DP-SRM),
+        for two gradients of a record in a step. With `skdp.nn.RandomSparsification` a random part of the
+        parameters rests in each epoch. With `skdp.nn.SparseSelection` and `skdp.nn.AdaFEST` a step changes chosen
+        parameters only, and adds noise to no others.""",
+        default="mean",
     )
     input_range: Any = parameter(
         described("tuple of (low, high)", _check_input_range),
@@ -157,6 +127,15 @@ class NetFit(MinibatchFit[Problem]):
         place="last",
     )
     sparsity_: float = fitted()
+    _gone: ClassVar[dict[str, str]] = {
+        **MinibatchFit._gone,
+        "smoothing": "optimizer=SGD(smoothing=...)",
+        "microbatch_size": "clipping=Microbatch(size=...)",
+        "n_projections": "clipping=Projections(n_projections=...)",
+        "recursive": "gradient_estimator=RecursiveMomentum(...)",
+        "sparsification": "gradient_estimator=RandomSparsification(...)",
+        "select": "gradient_estimator=SparseSelection(...) or AdaFEST(...)",
+    }
 
     _walk = WALK
     fit_intercept = False  # of the reading of tables: a net has its own
@@ -219,8 +198,7 @@ class NetFit(MinibatchFit[Problem]):
         self._check_targets()  # type: ignore[attr-defined]
         super()._check_parameters()
         check_clipping(self)
-        check_recursive(self)
-        check_select(self)
+        check_gradient_estimator(self)
         if self.max_rows_per_group is not None and self.unit != "group":
             raise ValueError("max_rows_per_group needs unit='group'")
 
@@ -237,11 +215,14 @@ class NetFit(MinibatchFit[Problem]):
             return False
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
         # Full batches of projections and of selection have no mu.
-        if n_units is None or self._projections() or self.select is not None:
+        estimator = self.gradient_estimator
+        selects = isinstance(estimator, (SparseSelection, AdaFEST))
+        if n_units is None or selects or isinstance(self.clipping, Projections):
             return True
         sizes = [self.batch_size]
-        if self.recursive is not None and not isinstance(self.recursive.initial_batch_size, str):
-            sizes.append(self.recursive.initial_batch_size)
+        if isinstance(estimator, RecursiveMomentum):
+            first = given(estimator.initial_batch_size)
+            sizes += [] if first is None else [first]
         return any(isinstance(size, str) or size < n_units for size in sizes)
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
@@ -250,15 +231,15 @@ class NetFit(MinibatchFit[Problem]):
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         """The public numbers that tell whether the fit may be of little use."""
         shape, network = problem.records.shape, self._built(problem)
-        check_table(self.select, network.sequential)
+        check_table(self.gradient_estimator, network.sequential)
         size, last = network.n_trainable, network.sequential.layers[-1]
         released = self.input_range is None and self._standardizes(problem)
-        second = self.recursive is not None and self.solver == "sgd"
+        rule, recursive = self._rule(), isinstance(self.gradient_estimator, RecursiveMomentum)
         net = NetFacts(
             n_parameters=size,
             signal=signal(self.epsilon, self.delta, shape.n_units, size),
             other_inputs=self.parameters_init is not None and released,
-            second_momentum=self.momentum if second else 0.0,
+            second_momentum=rule.momentum if recursive and rule.solver == "sgd" else 0.0,
             bounded_by=repr(last) if isinstance(last, ACTIVATIONS) else "",
         )
         return Facts(type(self).__name__, shape, self.epsilon, method="nets", net=net)
@@ -302,9 +283,9 @@ class NetFit(MinibatchFit[Problem]):
             raise ValueError(
                 "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
             )
-        if shape.device != "cpu" and self.recursive is not None:
+        if shape.device != "cpu" and isinstance(self.gradient_estimator, RecursiveMomentum):
             raise ValueError(
-                "recursive takes records of the host: pass X as a NumPy array or a SciPy CSR matrix"
+                "RecursiveMomentum takes records of the host: pass X as a NumPy array or a SciPy CSR matrix"
             )
         network = self._built(problem)
         clipping = self._clipping(network)
@@ -386,12 +367,13 @@ class NetFit(MinibatchFit[Problem]):
 
     def _method(self, clipping: Clipping) -> ClippedMean:
         """How the steps release their gradients."""
-        if self.recursive is not None:
-            return RecursiveMean(clipping, self.recursive)
-        if self.sparsification is not None:
-            return SparsifiedMean(clipping, self.sparsification)
-        if self.select is not None:
-            return SelectedMean(clipping, self.select)
+        estimator = self.gradient_estimator
+        if isinstance(estimator, RecursiveMomentum):
+            return RecursiveMean(clipping, estimator)
+        if isinstance(estimator, RandomSparsification):
+            return SparsifiedMean(clipping, estimator)
+        if isinstance(estimator, (SparseSelection, AdaFEST)):
+            return SelectedMean(clipping, estimator)
         return ClippedMean(clipping)
 
     def _plan(
@@ -421,23 +403,25 @@ class NetFit(MinibatchFit[Problem]):
         return plans
 
     def _clipping(self, network: Network) -> Clipping:
-        norm = given(self.clip_norm)
-        method, depth = self.clipping, len(network.sequential.layers)
-        # Projections are inner products with outer products, which ghost norms leave as they are, too.
-        whole = method in ("ghost", "projections")
-        layers = ("ghost" if whole else "materialized",) * depth
-        if method == "auto":
-            # Ghost norms are those of whole gradients.
-            whole_gradients = self.recursive is None and self.sparsification is None
-            layers = usual_clipping(network) if whole_gradients else layers
-            method = "ghost" if "ghost" in layers else "materialized"
-        return Clipping(
-            CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size), layers
-        )
+        given_norm = given(self.clip_norm)
+        norm = CLIP_NORM if given_norm is None else float(given_norm)
+        way, depth = self.clipping, len(network.sequential.layers)
+        if isinstance(way, Microbatch):
+            return Clipping(norm, "microbatch", int(way.size), ("materialized",) * depth)
+        if isinstance(way, Projections):
+            # Inner products with outer products, which ghost norms leave as they are, too.
+            return Clipping(norm, "projections", layers=("ghost",) * depth)
+        layers = ("ghost" if way == "ghost" else "materialized",) * depth
+        if way != "auto":
+            return Clipping(norm, way, layers=layers)
+        # Ghost norms are those of whole gradients.
+        if not isinstance(self.gradient_estimator, (RecursiveMomentum, RandomSparsification)):
+            layers = usual_clipping(network)
+        return Clipping(norm, "ghost" if "ghost" in layers else "materialized", layers=layers)
 
     def _projections(self) -> int:
         """Number of projections that estimate norms, or 0."""
-        return int(self.n_projections) if self.clipping == "projections" else 0
+        return int(self.clipping.n_projections) if isinstance(self.clipping, Projections) else 0
 
     def _rate(self, plans: Sequence[BatchPlan], clipping: Clipping) -> float:
         """Step size of the first step; the noise in an entry of a mean gradient is public."""
@@ -461,10 +445,8 @@ class NetFit(MinibatchFit[Problem]):
             facts["sensitivity"] = f"{clipping.moves(self.adjacency):g} clip_norm"
         if clipping.method == "projections":
             facts["n_projections"] = self._projections()
-        if self.sparsification is not None:
-            facts["sparsification"] = repr(self.sparsification)
-        if self.select is not None:
-            facts["select"] = repr(self.select)
+        if not isinstance(self.gradient_estimator, str):
+            facts["gradient_estimator"] = repr(self.gradient_estimator)
         if self.max_rows_per_group is not None:
             facts["max_rows_per_group"] = int(self.max_rows_per_group)
         if getattr(self, "classes", None) is not None:
@@ -488,12 +470,6 @@ class NetFit(MinibatchFit[Problem]):
         if self.parameters_init is None:
             return ()
         return ("parameters_init is a released model; its own cost is not counted here",)
-
-    def _rule(self) -> Rule:
-        average = None if self.average is None else float(self.average)
-        return Rule(
-            self.solver, float(self.momentum), self.schedule, float(self.smoothing), average
-        )
 
     @abstractmethod
     def _score_of(

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.base.declare import changed, fitted, parameter
+from skdp.base.declare import changed, fitted, parameter, word_or_object
 from skdp.base.fit import Advice, Problem, Solution
 from skdp.base.kinds import described, flag, integer, real
 from skdp.exceptions import UtilityWarning
@@ -23,6 +23,7 @@ from skdp.fitting.optimizers import (
     FewEntries,
     Rule,
     SinglePrecision,
+    check_unsmoothed,
     rate_factor,
 )
 from skdp.fitting.progress import Progress
@@ -74,13 +75,6 @@ class SentenceProblem(Problem):
 
 
 SIZE = integer(low=1, high=10**6)
-
-
-def _check_select(name: str, select: object) -> None:
-    if select is not None and not isinstance(select, (SparseSelection, AdaFEST)):
-        raise TypeError(
-            f"{name} must be None, a SparseSelection or an AdaFEST, got {type(select).__name__}"
-        )
 
 
 @document()
@@ -195,13 +189,13 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         'Part of the budget (of mu^2) for ``vocabulary="private"``.',
         default=0.1,
     )
-    select: SparseSelection | AdaFEST | None = parameter(
-        described("SparseSelection or AdaFEST", _check_select),
-        """Noise goes to chosen numbers of the table only, which each step chooses anew
-        (`skdp.nn.SparseSelection`), or to the vectors of words that many units have (`skdp.nn.AdaFEST`; where none
-        has enough, a step adds its noise to the first word of the vocabulary). A SparseSelection needs a public
-        vocabulary. None adds noise to all numbers.""",
-        default=None,
+    gradient_estimator: Literal["mean"] | SparseSelection | AdaFEST = parameter(
+        word_or_object("mean", types=(SparseSelection, AdaFEST)),
+        """What a step releases. "mean" is the noisy mean of clipped gradients: noise goes to all numbers of the
+        table. With `skdp.nn.SparseSelection` it goes to numbers that each step chooses anew; this needs a public
+        vocabulary. With `skdp.nn.AdaFEST` it goes to the vectors of words that many units have; where none has
+        enough, a step adds its noise to the first word of the vocabulary.""",
+        default="mean",
     )
     unit: Literal["record", "group"] = changed(
         default="group",
@@ -216,6 +210,10 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
     output_vectors_: NDArray[np.float32] = fitted()
     vocabulary_: Mapping[str, int] = fitted()
     word_counts_: NDArray[np.float64] | None = fitted()
+    _gone: ClassVar[dict[str, str]] = {
+        **MinibatchFit._gone,
+        "select": "gradient_estimator=SparseSelection(...) or AdaFEST(...)",
+    }
 
     _record_checks = "sentences of words"
 
@@ -229,10 +227,11 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_unsmoothed(self.optimizer)
         if self.epsilon < math.inf and not isinstance(self.clip_norm, str):
             check_number("clip_norm", self.clip_norm, Real, low=1e-6, high=1e6)
         self._check_vocabulary()
-        if isinstance(self.select, SparseSelection) and self._known() is None:
+        if isinstance(self.gradient_estimator, SparseSelection) and self._known() is None:
             raise ValueError(
                 "SparseSelection needs a public vocabulary: how many numbers a step chooses is planned before any "
                 "release. AdaFEST takes a private one"
@@ -348,18 +347,20 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         words = WordFacts(n_words, size, seen, least)
         return utility_warnings(Facts(type(self).__name__, shape, self.epsilon, words=words))
 
-    def _warn_of_select(self, plan: BatchPlan, size: int) -> None:
+    def _warn_of_choice(self, plan: BatchPlan, size: int) -> None:
         """Warn where noise decides what a step changes, by public numbers."""
         moved = factor(self.adjacency)
         if plan.noise_multiplier <= 0:
             return
-        if isinstance(self.select, AdaFEST):
+        if isinstance(self.gradient_estimator, AdaFEST):
             width = 2 * int(self.window) + 1  # a document has more different words
             protects = "window" if self.unit == "record" else "group"
-            warn_of_counts(self.select, plan, width, moved, "word", protects)
-        elif self.select is not None:
+            warn_of_counts(self.gradient_estimator, plan, width, moved, "word", protects)
+        elif isinstance(self.gradient_estimator, SparseSelection):
             clip = self._clip_norm()
-            warn_of_choice(self.select, plan, size, moved * clip, clip, "numbers of the table")
+            warn_of_choice(
+                self.gradient_estimator, plan, size, moved * clip, clip, "numbers of the table"
+            )
 
     def _n_rows(self, n_words: int) -> int:
         return n_words if self.tied else 2 * n_words
@@ -377,7 +378,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         group = self._method().group(run.n_iter, run.batch_size, size=size)
         (plan,) = session.plan_batches([group], n_units=data.shape.n_units, share=1.0 - share)
         counts = None
-        self._warn_of_select(plan, size)
+        self._warn_of_choice(plan, size)
         if known is None:
             words = session.plan_vocabulary(share, int(self.max_words_per_group))
             threshold, n_units = words.threshold / words.grid, data.shape.n_units
@@ -433,9 +434,9 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         seeds = session.integers(2**62, 5).tolist()
         start = _start(np.random.default_rng(seeds[:4]), n_words, dim, bool(self.tied))
         negatives, clip = self._negatives(n_words, counts), self._clip_norm()
-        rule = Rule(self.solver, float(self.momentum), self.schedule)
+        rule = self._rule()
         rate = self._rate(plan, clip, rule, n_words)
-        counts_words = isinstance(self.select, AdaFEST)
+        counts_words = isinstance(self.gradient_estimator, AdaFEST)
         touched = touched_words(n_words, dim, bool(self.tied)) if counts_words else None
         release = self._method().release(session, records, plan, touched)
 
@@ -470,7 +471,10 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
 
     def _method(self) -> ClippedMean:
         clipping = Clipping(self._clip_norm())
-        return ClippedMean(clipping) if self.select is None else SelectedMean(clipping, self.select)
+        estimator = self.gradient_estimator
+        if isinstance(estimator, str):
+            return ClippedMean(clipping)
+        return SelectedMean(clipping, estimator)
 
     def _clip_norm(self) -> float:
         return CLIP_NORM if isinstance(self.clip_norm, str) else float(self.clip_norm)
@@ -498,8 +502,8 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         known, width = self._known(), 2 * int(self.window) + 1
         facts: dict[str, object] = {"clip_norm": self._clip_norm(), "window": int(self.window)}
         facts["vector_size"], facts["n_tables"] = int(self.vector_size), 1 if self.tied else 2
-        if self.select is not None:
-            facts["select"] = repr(self.select)
+        if not isinstance(self.gradient_estimator, str):
+            facts["gradient_estimator"] = repr(self.gradient_estimator)
         if known is None:
             facts["max_words_per_group"] = int(self.max_words_per_group)
             facts["vocabulary_share"] = float(self.vocabulary_share)
