@@ -255,7 +255,7 @@ def test_microbatches_of_groups_are_refused_and_nothing_spent():
     X, y = data("DPMLPClassifier")
     accountant = BudgetAccountant(2.0, 1e-4)
     settings = dict(clipping=Microbatch(), unit="group", accountant=accountant, random_state=None)
-    with pytest.raises(ValueError, match="'microbatch' needs unit='record'"):
+    with pytest.raises(ValueError, match=r"Microbatch\(\) needs unit='record'"):
         make("DPMLPClassifier", **settings).fit(X, y, groups=np.arange(60) // 3)
     assert accountant.spent() == (0.0, 0.0)
 
@@ -438,7 +438,7 @@ def test_microbatches_report_the_sensitivity_of_the_ledger(adjacency):
     (row,) = model.privacy_.mechanisms
     moves = float(model.privacy_.public["sensitivity"].split()[0])
     # The mean is over as many microbatches as a batch of the expected size has.
-    n_microbatches = model.batch_size_ / model.microbatch_size
+    n_microbatches = model.batch_size_ / model.clipping.size
     assert np.isclose(row["sensitivity"] * n_microbatches, moves * model.clip_norm_, rtol=1e-3)
 
 
@@ -503,7 +503,7 @@ def test_an_accountant_pays_and_refuses():
         (
             "DPMLPClassifier",
             {"clipping": Microbatch(), "adjacency": "add-remove", "n_public": 60},
-            "'microbatch' needs unit='record'",
+            r"Microbatch\(\) needs unit='record'",
         ),
         (
             "DPMLPClassifier",

@@ -129,7 +129,7 @@ def test_a_fit_without_noise_takes_the_steps_of_the_paper(line):
 def test_momentum_1_is_dp_sgd(line):
     X, y, start = line
     one = line_fit(X, y, RecursiveMomentum(momentum=1.0), start)
-    assert np.array_equal(one, line_fit(X, y, None, start))
+    assert np.array_equal(one, line_fit(X, y, "mean", start))
 
 
 def test_without_clips_each_batch_corrects_the_whole_gradient(line):
@@ -341,7 +341,7 @@ def test_groups_may_be_the_unit():
 @pytest.mark.parametrize(
     ("recursive", "more", "message"),
     [
-        (0.1, {}, "recursive must be None or a skdp.nn.RecursiveMomentum, got float"),
+        (0.1, {}, r"gradient_estimator must be one of .* or an object RecursiveMomentum"),
         (RecursiveMomentum(), {"clipping": "ghost"}, "clipping must be one of .*got 'ghost'"),
         (RecursiveMomentum(), {"clipping": Microbatch()}, "clipping must be one of"),
         (RecursiveMomentum(), {"clipping": Projections()}, "clipping must be one of"),

@@ -269,7 +269,7 @@ def test_a_fit_learns_and_its_report_holds(select, adjacency):
     assert model.score(X, y) > 0.8
     assert model.privacy_.epsilon <= 6.0
     assert repr(select) in str(model.privacy_)
-    assert clone(model).select == select
+    assert clone(model).gradient_estimator == select
 
 
 def test_full_batches_and_other_estimators_take_it():
@@ -285,7 +285,7 @@ def test_full_batches_and_other_estimators_take_it():
     ("more", "error", "match"),
     [
         ({"gradient_estimator": 0.1}, TypeError, "SparseSelection"),
-        ({"gradient_estimator": SparseSelection(0.1), "clipping": Projections()}, ValueError, "projections"),
+        ({"gradient_estimator": SparseSelection(0.1), "clipping": Projections()}, ValueError, "Projections"),
         (
             {"gradient_estimator": SparseSelection(0.1), "adjacency": "replace-one"},
             UnsupportedAccounting,

@@ -432,7 +432,7 @@ def test_a_threshold_above_the_number_of_documents_warns_before_anything_is_spen
             "changes 7 of 36 numbers of the table in a step, and the noise",
         ),
         (SparseSelection(0.5, "uniform"), "changes 18 of 36 numbers of the table in a step"),
-        (None, None),
+        ("mean", None),
     ],
 )
 def test_selection_that_noise_decides_warns(select, part):
