@@ -277,8 +277,10 @@ def test_full_batches_and_other_estimators_take_it():
     chosen = SparseSelection(0.5)
     DPMLPClassifier(epsilon=4.0, classes=(0, 1), input_range=(-1, 1), batch_size=600, max_iter=3,
                     gradient_estimator=chosen, random_state=0).fit(X, y)  # fmt: skip
-    DPNetworkRegressor(epsilon=4.0, y_bounds=(0, 1), input_range=(-1, 1), max_iter=3, batch_size=60,
-                       gradient_estimator=chosen, unit="group", random_state=0).fit(X, y, groups=np.arange(600) // 2)  # fmt: skip
+    DPNetworkRegressor(
+        epsilon=4.0, y_bounds=(0, 1), input_range=(-1, 1), max_iter=3, batch_size=60,
+        gradient_estimator=chosen, unit="group", random_state=0,
+    ).fit(X, y, groups=np.arange(600) // 2)  # fmt: skip
 
 
 @pytest.mark.parametrize(

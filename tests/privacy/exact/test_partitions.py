@@ -11,7 +11,7 @@ from skdp.exceptions import (
     PrivacyBudgetExceeded,
     UnsupportedAccounting,
 )
-from skdp.nn import RandomSparsification
+from skdp.nn import Projections, RandomSparsification
 from skdp.privacy import (
     PARTITION,
     BatchGroup,
