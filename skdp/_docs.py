@@ -85,17 +85,10 @@ adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
     "unit": """\
 unit : {"record", "group"}, default="record"
     Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.""",
-    "unit.mean": """\
-unit : {"record", "group"}, default="record"
-    Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows
-    share the weight of one record.""",
     "n_public": """\
 n_public : int, default=None
     Public number of records (or groups), which is used wherever their number is needed. None takes their
     real number, which is public except under "add-remove".""",
-    "max_weight": """\
-max_weight : float, default=None
-    Public upper bound of ``sample_weight`` in `fit`, which needs it. Weights are clipped to it.""",
     "accountant": """\
 accountant : BudgetAccountant or False, default=None
     Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``. False
@@ -111,92 +104,10 @@ fit_intercept : bool, default=True
     "classes": """\
 classes : sequence of labels, default=None
     The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.""",
-    "class_weight": """\
-class_weight : dict, default=None
-    Public weights of the labels in ``classes``; a label that is not named weighs 1. A record's gradient is
-    multiplied by the weight of its label over the largest weight, and then clipped. So no bound and no noise
-    changes, and means still divide by the public number of records. "balanced" would read the private class
-    counts and is refused.""",
-    "n_nonzero_coefs": """\
-n_nonzero_coefs : int, default=None
-    Number of features to keep. None keeps all. The intercept is always kept.""",
-    "loss": """\
-loss : {"squared", "huber"}, default="squared"
-    Huber's loss is linear beyond ``huber_threshold``. Gradients of both losses are clipped.""",
-    "huber_threshold": """\
-huber_threshold : float, default=1.0
-    Residual beyond which Huber's loss is linear, in units of y, > 0.""",
-    "penalty": """\
-penalty : {"nonconvex", "l2"}, default="nonconvex"
-    "nonconvex" is ``alpha * sum_j w_j^2 / (1 + w_j^2)``. "l2" is ``alpha / 2 * ||w||^2``. The intercept is
-    not penalised.""",
-    "alpha": """\
-alpha : float, default=1e-3
-    Weight of the penalty, >= 0. The penalty is added to the mean loss.""",
-    "alpha.l2": """\
-alpha : float or "auto", default="auto"
-    Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, which is added to the mean loss.""",
-    "row_norm": """\
-row_norm : float or "adaptive", default="adaptive"
-    Largest l2 norm of a record's features. Longer rows are scaled down. "adaptive" releases a number near
-    the median norm.""",
-    "y_bounds": """\
-y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
-    Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of
-    the distances from it. All that is adaptive takes 5 % of the budget (of mu^2) together, up to 20 % if
-    the records are few.""",
     # ---------------------------------------------------------------- parameters of noisy steps
-    "clip_norm": """\
-clip_norm : float or "adaptive", default="adaptive"
-    Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
-    "adaptive" computes it from released medians: the median row norm and, for regression and groups, the
-    median gradient norm at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are
-    few. ``learning_rate="auto"`` needs the same medians. No budget is spent on them if both parameters are
-    numbers.""",
-    "clip_norm.descent": """\
-clip_norm : float or "adaptive", default="adaptive"
-    Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
-    "adaptive" is 0.5 to 1.4 times the median gradient norm at the start: the less noise there is, the
-    larger it is (user guide). It is computed from released medians: the median row norm and, for groups,
-    the median gradient norm itself. They take 2 % of the budget (of mu^2), up to 20 % if the records are
-    few. ``learning_rate="auto"`` needs the same medians. No budget is spent on them if both parameters are
-    numbers.""",
-    "clip_norm.half": """\
-clip_norm : float or "adaptive", default="adaptive"
-    Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
-    "adaptive" is half the median gradient norm at the start, computed from released medians: the median
-    row norm and, for regression and groups, the median gradient norm itself. They take 2 % of the budget
-    (of mu^2), up to 20 % if the records are few. ``learning_rate="auto"`` needs the same medians. No
-    budget is spent on them if both parameters are numbers.""",
-    "clip_norm.sup": """\
-clip_norm : float or "adaptive", default="adaptive"
-    Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "adaptive"
-    computes it from released medians: the median sup norm of the rows and, for regression, of their
-    gradients at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are few.""",
-    "max_iter": """\
-max_iter : int or "auto", default="auto"
-    Number of steps. Every step is paid for, so there is no stopping rule.""",
-    "learning_rate": """\
-learning_rate : float or "auto", default="auto"
-    Step size. A number is used as it is. "auto" computes it from public and released numbers.""",
-    "batch_size": """\
-batch_size : int or "auto", default="auto"
-    Expected number of records (or groups) in a batch, by which means are divided. n or more takes all of
-    them in every step.""",
-    "sampling": """\
-sampling : {"poisson", "without_replacement"}, default="poisson"
-    How batches are drawn. "without_replacement" is accounted by Renyi DP: it needs replace-one adjacency
-    and much more noise.""",
-    "coef_init": """\
-coef_init : array-like, default=None
-    Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column. It
-    costs no budget.""",
     "verbose": """\
 verbose : bool, default=False
     Whether to show a progress bar.""",
-    "verbose.none": """\
-verbose : bool, default=False
-    Has no effect, because so few releases show no progress. All private estimators have this parameter.""",
     "callback": """\
 callback : callable, default=None
     Called as ``callback(iteration, coef)`` with each released iterate.""",
@@ -215,39 +126,6 @@ the same.""",
 the budget (of mu^2). At the end the moments of predictions and targets are released for at least 10 %. The line
 through them replaces the predictions, so a net that has learnt nothing predicts about the mean. Predictions stay
 within the range.""",
-    "C.front": """\
-C : float or "auto", default=inf
-    Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||coef||^2``, n the
-    public number of records (or groups). With ``solver="moments"`` the coefficients are those of the standardized
-    columns. inf is no penalty: coefficients are shrunk by what is known of their noise. "auto", for
-    ``solver="moments"``, chooses the strength of this shrinkage by Stein's unbiased estimate of the risk as well,
-    from the same releases: it costs no budget.""",
-    "C.additive": """\
-C : float or "auto", default=inf
-    Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||theta||^2``, theta
-    the coefficients of standardized columns and of their functions, n the public number of records (or groups).
-    inf is no penalty: coefficients are shrunk by what is known of their noise. "auto" chooses the strength of this
-    shrinkage by Stein's unbiased estimate of the risk as well: it costs no budget.""",
-    "interactions": """\
-interactions : int, default=8
-    Most products of two columns. 0 asks for none, and leaves their share of the budget to the other steps.""",
-    "monotone": """\
-monotone : dict, default=None
-    Columns, by name or number, whose shape must rise (1) or fall (-1), such as ``{"dose": 1}``. Their coefficients
-    are moved to the nearest monotone shape after the last release, which costs no budget, and they take part in
-    no product.""",
-    "categories": """\
-categories : dict, default=None
-    Columns of public codes without an order, by name or number, with their values: ``{"region": [1, 2, 3]}``, 2 to
-    64 numbers a column. Such a column is asked for an effect of each value in place of smooth functions. Values
-    that are not in the list have none of their own: they lie on the column's line, as all values do where no
-    effect shows. So list codes such as 99 for "unknown" too. Do not read the lists from the data.""",
-    "feature_bounds.additive": """\
-feature_bounds : tuple of (low, high) or dict, default=None
-    Public ends of the columns: (low, high), each a number or one a column, infinite where none are known, or a
-    dict of such pairs by column name or number. Values beyond them are cut. A column with both ends needs no
-    release of its range, which is worth most for years and where records are few. Do not read them from the
-    data.""",
     "linear_": """\
 linear_ : ndarray of shape (n_features,) or (n_classes, n_features)
     Coefficients of the line's part, in units of the columns, which are cut to ``feature_bounds_``. One row for
@@ -275,16 +153,6 @@ feature_bounds_ : ndarray of shape (2, n_features)
 C_ : float
     ``C``; with ``C="auto"`` the one whose penalty is most like the shrinkage of the first step, or 0 where only a
     constant was released.""",
-    "feature_bounds": """\
-feature_bounds : tuple of (low, high) or dict, default=None
-    Public ends of the columns, for ``solver="moments"``: (low, high), each a number or one a column, infinite
-    where none are known, or a dict of such pairs by column name or number. Values beyond them are cut. A column
-    with both ends needs no release of its range, which is worth most for years and where records are few. Without
-    an intercept and for CSR rows the windows hold 0. Do not read them from the data.""",
-    "y_bounds.front": """\
-y_bounds : tuple of (float, float), default=None
-    Public ends (low, high) of the targets: no range of y is searched for, and `predict` is cut to them. It helps
-    where records are few. None: the range is released. Do not read them from the data.""",
     "feature_bounds_": """\
 feature_bounds_ : ndarray of shape (2, n_features)
     Ends at which values are cut, in the fit and in predictions, given or released: scores are those of
@@ -607,7 +475,9 @@ def _with_parameters(lines: list[str], declared: Mapping[str, Any]) -> list[str]
         return lines
     section = ["Parameters", "----------"]
     for name, one in declared.items():
-        section.append(f"{name} : {one.kind.words}, default={_literal(one.default)}")
+        required = one.default is inspect.Parameter.empty
+        default = "" if required else f", default={_literal(one.default)}"
+        section.append(f"{name} : {one.kind.words}{default}")
         section += [f"    {line}" for line in inspect.cleandoc(one.text).split("\n")]
     return [*lines[: heads[0]], *(margin + line for line in section), "", *lines[heads[0] :]]
 

@@ -34,7 +34,7 @@ class UnprovenPrivacyWarning(UserWarning):
 
 
 class UtilityWarning(UserWarning):
-    """The claim holds, but this budget cannot learn this: too few records, or too many coefficients.
+    """The claim holds, but this budget cannot learn this: few records, many coefficients, columns not scaled.
 
     It follows from public or released numbers alone.
     """

@@ -19,6 +19,7 @@ import skdp.model_selection
 import skdp.statistics
 from skdp import _docs
 from skdp._docs import REFERENCES, TEXTS, document
+from skdp.base.declare import parameters_of
 
 ROOT = Path(skdp.__file__).parent
 ALL = dict(skdp.all_estimators())
@@ -93,7 +94,9 @@ def test_every_shared_text_is_used():
 
 def test_every_paper_is_cited():
     cited = {key for _, source, _ in sources() for key in re.findall(r"\[(\w+\d{4})\]_", source)}
-    cited |= {key for text in TEXTS.values() for key in re.findall(r"\[(\w+\d{4})\]_", text)}
+    declared = [one.text for made in ALL.values() for one in parameters_of(made).values()]
+    for text in [*TEXTS.values(), *declared]:
+        cited |= set(re.findall(r"\[(\w+\d{4})\]_", text))
     assert cited == set(REFERENCES)
 
 
@@ -215,7 +218,7 @@ def test_entries_descriptions_and_paragraphs():
         {epsilon} {delta}
             More of delta.
         alpha : float, default=0.5
-            {alpha}
+            {n_public}
         choice : {"a", "b"}, default="a"
             One of {a, b}.
 
@@ -250,9 +253,9 @@ def test_entries_descriptions_and_paragraphs():
     assert found["Parameters"][:5] == [
         *TEXTS["epsilon"].split("\n"), *TEXTS["delta"].split("\n"), "    More of delta.",
     ]  # fmt: skip
-    assert found["Parameters"][5:9] == [
+    assert found["Parameters"][5:10] == [
         "alpha : float, default=0.5",
-        *TEXTS["alpha"].split("\n")[1:],
+        *TEXTS["n_public"].split("\n")[1:],
         'choice : {"a", "b"}, default="a"',
         "    One of {a, b}.",
     ]

@@ -78,8 +78,7 @@ def test_imports_point_down():
 
 
 def test_linear_models_nets_and_words_do_not_import_each_other():
-    found = {(a, b) for a, b, _ in between_layers(GRAPH) if {a, b} <= APART}
-    assert found == {("text", "nn")}  # word vectors still train with the optimizers of nets
+    assert [edge for edge in between_layers(GRAPH) if {*edge[:2]} <= APART] == []
 
 
 def test_imports_that_point_up_are_found():

@@ -34,10 +34,11 @@ __all__ = [
     "fixed",
     "parameter",
     "parameters_of",
+    "positional",
     "word_or_object",
 ]
 
-Place = Literal["first", "middle", "last"]
+Place = Literal["positional", "first", "middle", "last"]
 Releases = bool | Literal["unless None"]
 T = TypeVar("T")
 
@@ -55,8 +56,9 @@ class Parameter:
     releases : bool or "unless None"
         Whether the value changes what is released, so that it separates the noise of two fits with one seed;
         "unless None" if None changes nothing.
-    place : {"first", "middle", "last"}
-        Where the parameter stands in the signature and in the docstring.
+    place : {"positional", "first", "middle", "last"}
+        Where the parameter stands in the signature and in the docstring. All but "positional" ones are taken by
+        keyword only.
     """
 
     default: object
@@ -118,6 +120,20 @@ def parameter(
     return cast("T", Parameter(default, kind, text, releases, place))
 
 
+def positional(
+    kind: Kind,
+    text: str,
+    *,
+    default: Any = inspect.Parameter.empty,
+    kw_only: Literal[False] = False,
+) -> Any:
+    """Declare a parameter that comes first and may be given without its name; see `Parameter`.
+
+    It is for what scikit-learn passes so: the estimator inside a search. Without a default it must be given.
+    """
+    return Parameter(default, kind, text, place="positional")
+
+
 def changed(
     *, default: Any = _KEPT, kind: Kind | None = None, text: str | None = None, more: str = ""
 ) -> Any:
@@ -142,7 +158,7 @@ def fitted(*, init: Literal[False] = False) -> Any:
 @dataclass_transform(
     kw_only_default=True,
     eq_default=False,
-    field_specifiers=(parameter, changed, fixed, fitted),
+    field_specifiers=(parameter, positional, changed, fixed, fitted),
 )
 class Declared:
     """Base of classes whose parameters are fields; put it before `BaseEstimator`."""
@@ -172,7 +188,7 @@ def _take_fields(cls: type) -> dict[str, object]:
     found = {k: v for k, v in vars(cls).items() if isinstance(v, marks) or v is _FITTED}
     for name, field in found.items():
         value = field.value if isinstance(field, _Fixed) else getattr(field, "default", _KEPT)
-        if value is _KEPT:
+        if value is _KEPT or value is inspect.Parameter.empty:
             delattr(cls, name)
         else:
             setattr(cls, name, value)
@@ -213,34 +229,53 @@ def _ordered(cls: type, found: dict[str, Parameter]) -> dict[str, Parameter]:
         for name, field in vars(base).get("_own_fields", {}).items():
             if isinstance(field, Parameter):
                 near[name] = depth
-    places = ("first", "middle", "last")
+    places = ("positional", "first", "middle", "last")
     names = sorted(found, key=lambda name: (places.index(found[name].place), near[name]))
     return {name: found[name] for name in names}
 
 
 def _constructor(cls: type[Declared]) -> Callable[..., None]:
-    defaults = {name: field.default for name, field in cls._parameters.items()}
+    fields = cls._parameters
+    by_place = [name for name, field in fields.items() if field.place == "positional"]
+    required = [k for k, field in fields.items() if field.default is inspect.Parameter.empty]
+    defaults = {k: field.default for k, field in fields.items() if k not in required}
     types = {
         k: v for base in reversed(cls.__mro__) for k, v in inspect.get_annotations(base).items()
     }
 
-    def __init__(self: Declared, **values: object) -> None:
-        for name in values.keys() - defaults.keys():
-            hint = f": give {self._gone[name]}" if name in self._gone else ""
+    def __init__(self: Declared, *given: object, **values: object) -> None:
+        called = f"{type(self).__name__}.__init__()"
+        if len(given) > len(by_place):
             raise TypeError(
-                f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}{hint}"
+                f"{called} takes {1 + len(by_place)} positional arguments but {1 + len(given)} were given"
             )
+        for name in values.keys() - fields.keys():
+            hint = f": give {self._gone[name]}" if name in self._gone else ""
+            raise TypeError(f"{called} got an unexpected keyword argument {name!r}{hint}")
+        for name, value in zip(by_place, given):
+            if name in values:
+                raise TypeError(f"{called} got multiple values for argument {name!r}")
+            values[name] = value
+        for name in required:
+            if name not in values:
+                raise TypeError(f"{called} missing 1 required argument: {name!r}")
         vars(self).update({**defaults, **values})
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     vars(__init__)["_of_fields"] = True
     vars(__init__)["__signature__"] = inspect.Signature(
         [
             inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
             *(
-                inspect.Parameter(n, keyword, default=d, annotation=types[n])
-                for n, d in defaults.items()
+                inspect.Parameter(
+                    name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD
+                    if name in by_place
+                    else inspect.Parameter.KEYWORD_ONLY,
+                    default=field.default,
+                    annotation=types[name],
+                )
+                for name, field in fields.items()
             ),
         ],
         return_annotation=None,

@@ -16,8 +16,8 @@ caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sized
-from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from skdp.base.declare import Declared, check_parameters, fitted, parameter, par
 from skdp.base.kinds import choice, described, integer, real
 from skdp.base.old_words import in_old_words
 from skdp.base.parameters import check_groups, check_privacy
+from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.base.weights import taken_arguments
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
@@ -43,15 +44,19 @@ from skdp.privacy import (
 
 __all__ = [
     "STEPS_ARE_CLEAN",
+    "Adjacency",
     "Advice",
     "ExactFit",
     "PrivateFit",
     "Problem",
     "Records",
     "Solution",
-    "planned",
+    "Unit",
     "unpaid",
 ]
+
+Adjacency = Literal["replace-one", "zero-out", "add-remove"]
+Unit = Literal["record", "group"]
 
 STEPS_ARE_CLEAN = "earlier pipeline steps did not learn from these records"
 
@@ -76,18 +81,14 @@ class Problem:
         Public fitted attributes, with their trailing underscore.
     leaks : tuple of str
         Lines for the report on what was taken from the data and is not covered by epsilon.
+    plan : FitPlan, default=None
+        `PrivateFit` puts it in before `solve`.
     """
 
     records: Records
     fitted: dict[str, object]
     leaks: tuple[str, ...]
-
-
-class Advice(NamedTuple):
-    """A warning that a fit gives its user."""
-
-    text: str
-    category: type[Warning]
+    plan: FitPlan | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,6 @@ class Solution:
 
 ProblemT = TypeVar("ProblemT", bound=Problem)
 EstimatorT = TypeVar("EstimatorT")
-PlanT = TypeVar("PlanT", covariant=True)
 
 
 class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
@@ -161,7 +161,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         default=1e-5,
         place="first",
     )
-    adjacency: Literal["replace-one", "zero-out", "add-remove"] = parameter(
+    adjacency: Adjacency = parameter(
         choice("replace-one", "zero-out", "add-remove"),
         """What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
         values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum. With "add-remove"
@@ -169,7 +169,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         default="replace-one",
         place="last",
     )
-    unit: Literal["record", "group"] = parameter(
+    unit: Unit = parameter(
         choice("record", "group"),
         "Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.",
         default="record",
@@ -248,8 +248,8 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             problem = self.read(X, y, groups, **more)
             _check_returned(problem, Problem, "read")
             self._check_shape(problem.records.shape)
-            self._warn_of_delta(problem.records.shape)
-            _tell(self._advice(session, problem))
+            problem = replace(problem, plan=self._make_plan(session, problem))
+            _tell(problem.plan.warnings)
             solution = self._run(session, problem)
             _tell(self._advice_after(problem.records.shape, solution))
             report = self._report(session, problem, solution)
@@ -360,17 +360,97 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
                 f"estimator has unit={self._session_unit!r} and n_public={self.n_public}: nothing was released"
             )
 
+    # ---------------------------------------------------------------- the plan
+
+    def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
+        """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
+
+        An estimator of your own that has a method ``releases(session, shape)`` plans its releases there; `solve`
+        finds what it returned in ``problem.plan.decision.details``.
+        """
+        releases = getattr(self, "releases", None)
+        return Decision(details=releases and releases(session, problem.records.shape))
+
+    def _make_plan(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
+        """Make the plan of the fit, once."""
+        shape = problem.records.shape
+        made = FitPlan(
+            type(self).__name__, shape, self.epsilon, self.delta, self.adjacency,
+            self._decide(session, problem),
+        )  # fmt: skip
+        problem = replace(problem, plan=made)
+        return replace(
+            made,
+            warnings=(*self._advice_on_delta(shape), *self._advice(session, problem)),
+            facts=self._public_facts(problem),
+            assumptions=self._assumptions(problem),
+        )
+
+    def _imagined(self, shape: PublicShape) -> ProblemT:
+        """Return a problem of this shape without records, for a plan that is made without data."""
+        return cast("ProblemT", Problem(NoRecords(shape), {}, ()))
+
+    def plan(
+        self,
+        n_records: int | None = None,
+        n_features: int = 1,
+        *,
+        n_groups: int | None = None,
+        n_classes: int | None = None,
+        sparse: bool = False,
+    ) -> FitPlan:
+        """Return what a fit would do with data of this shape: no record is read, and nothing is charged.
+
+        Parameters
+        ----------
+        n_records : int, default=None
+            Number of records, with ``unit="record"``; not needed where ``n_public`` is given.
+        n_features : int, default=1
+        n_groups : int, default=None
+            Number of groups, with ``unit="group"``; not needed where ``n_public`` is given.
+        n_classes : int, default=None
+            Number of classes of a classifier; None is the number of ``classes``, or 2.
+        sparse : bool, default=False
+            Whether X is a CSR matrix.
+
+        Returns
+        -------
+        FitPlan
+            Method and its reason, sizes, parts of the budget, warnings, facts of the report; ``print`` shows it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is wrong, or the fit would refuse data of this shape.
+        """
+        counted = n_groups if self.unit == "group" else n_records
+        n_units = counted if self.n_public is None else self.n_public
+        if n_units is None:
+            wanted = "n_groups" if self.unit == "group" else "n_records"
+            raise ValueError(
+                f"a plan needs {wanted}=, the number of {self.unit}s, or the parameter n_public"
+            )
+        shape = PublicShape(
+            self._session_unit, int(n_units), int(n_features), n_public=self.n_public, n_classes=n_classes,
+            container="csr" if sparse else "dense",
+        )  # fmt: skip
+        twin = unpaid(self)
+        twin.set_params(random_state=None)
+        twin._check_before_data(groups=() if shape.unit == "group" else None)
+        with twin._open_session(shape.n_units) as session:
+            return twin._make_plan(session, twin._imagined(shape))
+
     # ---------------------------------------------------------------- warnings and report
 
     def _advice(self, session: PrivacySession, problem: ProblemT) -> Iterable[Advice]:
         """Return warnings of what public numbers show, before the first release."""
         return ()
 
-    def _warn_of_delta(self, shape: PublicShape) -> None:
+    def _advice_on_delta(self, shape: PublicShape) -> Iterable[Advice]:
         if self.delta >= 1.0 / shape.n_units:
             # The largest power of ten that is at most 1 / (10 n), from the public number of units.
             small = 10.0 ** -len(str(10 * shape.n_units - 1))
-            warn_user(
+            yield Advice(
                 f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
                 f"publishes one whole {shape.unit} would pass; use delta={small:g} or less",
                 UserWarning,
@@ -408,6 +488,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     def _report(
         self, session: PrivacySession, problem: ProblemT, solution: Solution
     ) -> PrivacyReport:
+        plan = cast("FitPlan", problem.plan)
         counts = self._public_counts(problem.records.shape)
         public = {name: count for name, count in counts.items() if count is not None}
         around = lines_around(self)
@@ -419,7 +500,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             "time and memory of the fit are not protected",
             *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
             *problem.leaks,
-            *self._assumptions(problem),
+            *plan.assumptions,
             *around,
             *self._starts_from(),
         )
@@ -429,7 +510,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
                 "Bounded by session.gaussian or another mechanism"
             )
         return session.report(
-            public={**public, **self._public_facts(problem)},
+            public={**public, **plan.facts},
             assumptions=assumptions,
             unproven=self._unproven,
             erratum=None if session.exact and not self._unproven else self._erratum,
@@ -498,33 +579,6 @@ def unpaid(estimator: EstimatorT) -> EstimatorT:
     copy = clone(estimator)
     names = [name for name in copy.get_params() if name.split("__")[-1] == "accountant"]
     return copy.set_params(**dict.fromkeys(names, False))
-
-
-class _Planner(Protocol[PlanT]):
-    @property
-    def n_public(self) -> int | None: ...
-    def set_params(self, **params: object) -> object: ...
-    def _check_before_data(self, groups: object) -> None: ...
-    def _open_session(self, n_units: int | None = None) -> PrivacySession: ...
-    def plan(self, session: PrivacySession, shape: PublicShape) -> PlanT: ...
-
-
-def planned(estimator: _Planner[PlanT], shape: PublicShape) -> PlanT:
-    """Return the plan of a fit on data of this shape: no record is needed, and nothing is charged.
-
-    The estimator is a `PrivateFit` whose method ``plan(session, shape)`` plans all releases from public numbers.
-    Its `solve` calls ``plan`` with the shape of the records.
-    """
-    if not callable(getattr(estimator, "plan", None)):
-        raise TypeError(
-            f"{type(estimator).__name__} has no method plan(session, shape), so its plan is not known before a fit"
-        )
-    twin = unpaid(estimator)
-    twin.set_params(random_state=None)
-    twin._check_before_data(groups=() if shape.unit == "group" else None)
-    known = twin.n_public is not None or shape.unit == "record"
-    with twin._open_session(shape.n_units if known else None) as session:
-        return twin.plan(session, shape)
 
 
 def _count_records(X: object) -> int:

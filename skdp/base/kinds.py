@@ -8,7 +8,17 @@ from typing import Protocol
 
 from skdp.base.parameters import check_choice, check_flag, check_number
 
-__all__ = ["Kind", "callback", "choice", "described", "flag", "integer", "real", "required"]
+__all__ = [
+    "Kind",
+    "callback",
+    "choice",
+    "described",
+    "flag",
+    "integer",
+    "real",
+    "required",
+    "share",
+]
 
 
 class Kind(Protocol):
@@ -61,21 +71,28 @@ class Number:
         if self.finite and isinstance(value, Real) and math.isinf(value):
             raise ValueError(f"{name} must be finite, got {float(value)!r}")
         if self.below is not None and isinstance(value, Real) and float(value) >= self.below:
-            raise ValueError(f"{name} must be in [{self.low:g}, {self.below:g}), got {value!r}")
+            low, below = f"{self.low:g}", f"{self.below:g}"
+            within = (
+                f"strictly between {low} and {below}" if self.strict else f"in [{low}, {below})"
+            )
+            raise ValueError(f"{name} must be {within}, got {value!r}{self.hint}")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few words; see `choice`."""
+    """One of a few words, or None where it is allowed; see `choice`."""
 
     choices: tuple[str, ...]
+    none: bool = False
 
     @property
     def words(self) -> str:
-        return "{{{}}}".format(", ".join(f'"{word}"' for word in self.choices))
+        one_of = "{{{}}}".format(", ".join(f'"{word}"' for word in self.choices))
+        return f"{one_of} or None" if self.none else one_of
 
     def check(self, name: str, value: object) -> None:
-        check_choice(name, value, self.choices)
+        if value is not None or not self.none:
+            check_choice(name, value, self.choices)
 
 
 @dataclass(frozen=True)
@@ -93,7 +110,7 @@ class Described:
     """Values that the method itself checks, or a function of the name and the value; see `described`."""
 
     words: str
-    checked: Callable[[str, object], None] | None = None
+    checked: Callable[[str, object], object] | None = None
 
     def check(self, name: str, value: object) -> None:
         if self.checked is not None:
@@ -143,9 +160,14 @@ def real(
     hint : str, default=""
         End of the message of a refusal.
     below : float, default=None
-        Upper bound that is excluded; it needs ``low``.
+        Upper end that is excluded; it needs ``low``.
     """
     return Number(Real, low, high, strict, word, none, finite, hint, below)
+
+
+def share() -> Kind:
+    """A number strictly between 0 and 1."""
+    return real(low=0, strict=True, below=1)
 
 
 def integer(
@@ -165,9 +187,9 @@ def required(kind: Kind, reason: str) -> Kind:
     return Required(kind, reason)
 
 
-def choice(*words: str) -> Kind:
-    """One of these strings."""
-    return Choice(words)
+def choice(*words: str, none: bool = False) -> Kind:
+    """One of these strings, or None if it is allowed."""
+    return Choice(words, none)
 
 
 def flag() -> Kind:
@@ -175,8 +197,11 @@ def flag() -> Kind:
     return Flag()
 
 
-def described(words: str, check: Callable[[str, object], None] | None = None) -> Kind:
-    """Values that need more than a type: their type in words, and the function that checks them, if one can."""
+def described(words: str, check: Callable[[str, object], object] | None = None) -> Kind:
+    """Values that need more than a type: their type in words, and the function that checks them, if one can.
+
+    The function takes the name and the value, and raises TypeError or ValueError.
+    """
     return Described(words, check)
 
 

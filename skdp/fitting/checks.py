@@ -11,8 +11,6 @@ __all__ = [
     "check_callback",
     "check_clip",
     "check_features",
-    "check_finite",
-    "check_refit",
 ]
 
 
@@ -20,14 +18,6 @@ def check_callback(callback: Any) -> None:
     """Raise TypeError unless ``callback`` is None or callable."""
     if callback is not None and not callable(callback):
         raise TypeError("callback must be callable: callback(iteration, coef)")
-
-
-def check_finite(model: Any, *names: str) -> None:
-    """Raise ValueError if one of the parameters, each a checked number or a word, is infinite."""
-    for name in names:
-        value = given(getattr(model, name))
-        if value is not None and math.isinf(value):
-            raise ValueError(f"{name} must be finite, got inf")
 
 
 def check_clip(name: str, value: Any, epsilon: float, word: str = "adaptive") -> None:
@@ -40,13 +30,6 @@ def check_clip(name: str, value: Any, epsilon: float, word: str = "adaptive") ->
         f"{name} must be finite and between 1e-100 and 1e100, got {value!r} "
         "(inf is possible with epsilon=inf only)"
     )
-
-
-def check_refit(value: Any) -> None:
-    """Check the share of the budget for a refit."""
-    check_number("refit", value, Real, low=0, word="auto")
-    if given(value) is not None and value >= 1:
-        raise ValueError(f"refit must be a share of the budget in [0, 1), got {value!r}")
 
 
 def check_features(n_nonzero_coefs: int | None, n_features: int) -> None:

@@ -38,7 +38,7 @@ class TouchedRows:
 
     Attributes
     ----------
-    n_rows : int
+    n_table : int
         Rows of the table.
     of : callable
         Of rows and targets: a `SparseRows` with 1 for each different row that a record touches.
@@ -46,7 +46,7 @@ class TouchedRows:
         Of row numbers: the places of the entries that a step changes where it changes these rows.
     """
 
-    n_rows: int
+    n_table: int
     of: Pieces
     entries: Callable[[NDArray[np.int64]], NDArray[np.int64]]
 

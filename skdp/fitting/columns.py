@@ -7,7 +7,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.base.fit import Advice, PrivateFit, Problem
+from skdp.base.declare import fixed, parameter
+from skdp.base.fit import PrivateFit, Problem
+from skdp.base.kinds import described
+from skdp.base.plan import Advice
 from skdp.base.tables import encode_groups, validate_table
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -27,16 +30,13 @@ class ColumnProblem(Problem):
 class ColumnFit(PrivateFit[ColumnProblem]):
     """The fit of statistics of columns; a subclass gives `solve`, and may refine `_read_shape`."""
 
-    bounds: object = None
-    skipna: bool = False  # whether NaN is a missing value; without it NaN is refused
+    bounds: object = parameter(
+        described("tuple of (low, high)", lambda name, given: check_bounds(given, name=name)),
+        "Public numbers, or one for each column, between which values are looked for. None searches for them.",
+        default=None,
+    )
+    skipna: bool = fixed(default=False)  # whether NaN is a missing value; without it NaN is refused
     _finite_bounds = True
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._check_bounds()
-
-    def _check_bounds(self) -> None:
-        check_bounds(self.bounds, finite=self._finite_bounds)
 
     def read(self, X: object, y: object = None, groups: object = None) -> ColumnProblem:
         """Check the table: finite numbers, and NaN with ``skipna``. Targets are not looked at."""

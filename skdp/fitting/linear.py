@@ -10,8 +10,9 @@ from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
 from skdp.base.declare import Declared, parameter
-from skdp.base.fit import Advice, ExactFit, PrivateFit, Solution
+from skdp.base.fit import ExactFit, PrivateFit, Solution
 from skdp.base.kinds import flag
+from skdp.base.plan import Advice
 from skdp.base.weights import names_weights
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.coordinates import from_theta, parameter_shape
@@ -25,7 +26,14 @@ from skdp.fitting.recalibrate import (
 from skdp.fitting.utility import Facts, Released, released_warnings, utility_warnings
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
-__all__ = ["ExactLinearFit", "LinearFit", "Solution", "count_assumption", "parameter_shape"]
+__all__ = [
+    "ExactLinearFit",
+    "LinearFit",
+    "LinearModel",
+    "Solution",
+    "count_assumption",
+    "parameter_shape",
+]
 
 # Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
@@ -40,7 +48,7 @@ def count_assumption(problem: Problem) -> tuple[str, ...]:
     return (f"there are at most {MOST_PER_PUBLIC} times n_public {kind}s",)
 
 
-class _LinearModel(Declared):
+class LinearModel(Declared):
     """What private and exact fits of linear models share."""
 
     fit_intercept: bool = parameter(
@@ -64,7 +72,7 @@ class _LinearModel(Declared):
         }
 
 
-class LinearFit(_LinearModel, PrivateFit[Problem]):
+class LinearFit(LinearModel, PrivateFit[Problem]):
     """The fit of a private linear model; a subclass gives `_check_parameters` and `solve`."""
 
     _free_if_none = frozenset({"coef_init", "class_weight"})
@@ -215,7 +223,7 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
         return released_warnings(facts)
 
 
-class ExactLinearFit(_LinearModel, ExactFit[Problem]):
+class ExactLinearFit(LinearModel, ExactFit[Problem]):
     """The fit of a linear model without privacy; a subclass gives `_check_parameters` and `solve`."""
 
     n_public = None

@@ -20,10 +20,16 @@ __all__ = [
     "ALPHA",
     "BATCH_SIZE",
     "CALLBACK",
+    "CLASS_NORMS",
     "CLIP_NORM",
     "CLIP_SUP_NORM",
     "COEF_INIT",
+    "DESCENT_CLIP_NORM",
+    "EXACT_CLASSES",
+    "EXACT_CLASS_WEIGHT",
+    "EXACT_COEF_INIT",
     "GONE_OPTIMIZER",
+    "HALF_CLIP_NORM",
     "HUBER_THRESHOLD",
     "L2_PENALTY",
     "LEARNING_RATE",
@@ -36,10 +42,12 @@ __all__ = [
     "PURE_DELTA",
     "ROW_NORM",
     "SAMPLING",
+    "SHARE",
     "SHARED_WEIGHT",
     "VERBOSE",
     "VERBOSE_UNUSED",
     "Y_BOUNDS",
+    "Adaptive",
     "Auto",
     "AutoInt",
     "Sampling",
@@ -79,18 +87,45 @@ def is_range(bounds: Any) -> bool:
 
 Auto = float | Literal["auto"]
 AutoInt = int | Literal["auto"]
+Adaptive = float | Literal["adaptive"]
 Sampling = Literal["poisson", "without_replacement"]
 
+# Of ``n_nonzero_coefs``, in classifiers.
+CLASS_NORMS = (
+    "With several classes the features with the largest l2 norm over the classes are kept."
+)
 N_NONZERO_COEFS: int | None = parameter(
     integer(low=1, none=True),
     "Number of features to keep. None keeps all. The intercept is always kept.",
     default=None,
 )
+# The kind of parts of the budget.
+SHARE = real(low=0, below=1, word="auto", hint=" (a share of the budget)")
+_CLIP = real(low=0, strict=True, word="adaptive")
 CLIP_NORM: Any = parameter(
-    real(low=0, strict=True, word="adaptive"),
+    _CLIP,
     """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
     "adaptive" computes it from released medians: the median row norm and, for regression and groups, the
     median gradient norm at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are
+    few. ``learning_rate="auto"`` needs the same medians. No budget is spent on them if both parameters are
+    numbers.""",
+    default="adaptive",
+)
+HALF_CLIP_NORM: Any = parameter(
+    _CLIP,
+    """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
+    "adaptive" is half the median gradient norm at the start, computed from released medians: the median
+    row norm and, for regression and groups, the median gradient norm itself. They take 2 % of the budget
+    (of mu^2), up to 20 % if the records are few. ``learning_rate="auto"`` needs the same medians. No
+    budget is spent on them if both parameters are numbers.""",
+    default="adaptive",
+)
+DESCENT_CLIP_NORM: Any = parameter(
+    _CLIP,
+    """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
+    "adaptive" is 0.5 to 1.4 times the median gradient norm at the start: the less noise there is, the
+    larger it is (user guide). It is computed from released medians: the median row norm and, for groups,
+    the median gradient norm itself. They take 2 % of the budget (of mu^2), up to 20 % if the records are
     few. ``learning_rate="auto"`` needs the same medians. No budget is spent on them if both parameters are
     numbers.""",
     default="adaptive",
@@ -122,7 +157,7 @@ SAMPLING: Sampling = parameter(
     default="poisson",
 )
 CLIP_SUP_NORM: Any = parameter(
-    real(low=0, strict=True, word="adaptive"),
+    _CLIP,
     """Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "adaptive"
     computes it from released medians: the median sup norm of the rows and, for regression, of their
     gradients at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are few.""",
@@ -177,6 +212,19 @@ COEF_INIT: Any = parameter(
     costs no budget.""",
     default=None,
     releases="unless None",
+)
+EXACT_COEF_INIT: Any = parameter(
+    described("array-like"),
+    "Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.",
+    default=None,
+)
+EXACT_CLASSES: Any = parameter(
+    described("sequence of labels"), "The label set. None takes it from y.", default=None
+)
+EXACT_CLASS_WEIGHT: Any = parameter(
+    described("dict"),
+    "Weights of the labels; a label that is not named weighs 1. They are taken over the largest of them.",
+    default=None,
 )
 MAX_WEIGHT: float | None = parameter(
     real(low=0, strict=True, high=1e100, none=True),

@@ -30,7 +30,7 @@ from skdp.fitting.clipped_mean import ClippedMean, Gradients
 from skdp.fitting.corrections import corrected
 from skdp.fitting.loop import GradientAt
 from skdp.fitting.task import given
-from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
+from skdp.privacy import BatchGroup, BatchPlan, PieceKinds, PrivacySession, PrivateRecords
 
 __all__ = ["RecursiveEstimate", "RecursiveMean", "RecursiveMomentum"]
 
@@ -186,14 +186,15 @@ class RecursiveMean(ClippedMean):
         *plans: BatchPlan,
     ) -> GradientAt:
         clipping, g = self.clipping, float(self.recursive.momentum)
-        first, others = plans
+        (first, others), changes = plans, PieceKinds()
 
         def fresh(theta: Single, previous: Single | None, t: int) -> Vector:
             plan, norm = (first, clipping.norm) if previous is None else (others, self.norm)
             function = gradients.at(theta)
             if previous is not None and g < 1:
                 before = gradients.at(previous)
-                function = corrected(function, before, g, clipping.norm, self.clip_diff_norm)
+                change = corrected(function, before, g, clipping.norm, self.clip_diff_norm)
+                function = changes.of(change)
             batch = session.draw(plan, records, places=True)
             mean = self.mean(records, function, plan, batch, norm=norm, size=theta.size)
             return session.gaussian(mean, plan)

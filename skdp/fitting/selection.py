@@ -337,7 +337,7 @@ def by_counts(
 
     def chosen(mean: Bounded, batch: Batch) -> FewEntries:
         counts = records.gradient_sum(
-            touched.of, 1.0, size=touched.n_rows, batch=batch, **_one_by_one(clipping)
+            touched.of, 1.0, size=touched.n_table, batch=batch, **_one_by_one(clipping)
         )
         positions = touched.entries(kept_rows(select, session, counts, counted))
         return FewEntries(positions, session.gaussian(mean.entries(positions), added))

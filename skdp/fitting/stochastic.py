@@ -5,14 +5,14 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
-from skdp.base.declare import Declared, fitted, fixed
+from skdp.base.declare import fitted, fixed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import Problem
-from skdp.fitting.linear import LinearFit
-from skdp.fitting.parameters import Auto, AutoInt, Sampling
+from skdp.fitting.linear import LinearFit, LinearModel
+from skdp.fitting.parameters import Adaptive, Auto, AutoInt, Sampling
 from skdp.fitting.penalties import PENALTIES
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
@@ -26,7 +26,7 @@ __all__ = ["SAMPLING", "StochasticFit", "StochasticRun"]
 SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
 
 
-class StochasticRun(Declared):
+class StochasticRun(LinearModel):
     """Runs a stochastic algorithm, private or not; a subclass gives `_algorithm` and `_settings`."""
 
     batch_size: AutoInt = parameters.BATCH_SIZE
@@ -73,7 +73,7 @@ class StochasticFit(StochasticRun, LinearFit):
     full batches keep their mu.
     """
 
-    clip_norm: Auto = parameters.CLIP_NORM
+    clip_norm: Adaptive = parameters.CLIP_NORM
     max_weight: float | None = parameters.MAX_WEIGHT
 
     # Whether batch_size="auto" takes batches that are smaller than the data.

@@ -1,7 +1,7 @@
 """Labels and targets of a table in, predictions of scores out: what every model of X and y has, linear or not."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -17,11 +17,12 @@ from skdp.base.containers import refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
 from skdp.base.kinds import described
 from skdp.base.parameters import check_number
+from skdp.base.plan import NoRecords
 from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
 from skdp.fitting.probabilities import of_two_classes, softmax
 from skdp.kernels import is_cupy, on_host
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import PrivateRecords
+from skdp.privacy import PrivateRecords, PublicShape
 
 __all__ = [
     "LabelModel",
@@ -214,6 +215,15 @@ class LabelModel(TableModel, ClassifierMixin, Declared):
         records = self._records(X, target, groups, weights, public, of_label)
         return Problem(records, {**_seen_in(scratch), "classes_": declared}, leaks, loss)
 
+    def _imagined(self, shape: PublicShape) -> Problem:
+        declared = self._declared_classes()
+        if declared is None:
+            declared = np.arange(shape.n_classes or 2)
+        loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
+        shape = replace(shape, n_classes=None if self.classes is None else declared.size)
+        records: Any = NoRecords(shape, self.fit_intercept)
+        return Problem(records, {"classes_": declared}, (), loss)
+
     def _weights_of_loss(self) -> Any:
         """The class weights that multiply gradients."""
         return self.class_weight
@@ -319,6 +329,10 @@ class NumberModel(TableModel, RegressorMixin):
         loss, leaks = self._loss_of(target)
         records = self._records(X, target, groups, weights)
         return Problem(records, _seen_in(scratch), leaks, loss)
+
+    def _imagined(self, shape: PublicShape) -> Problem:
+        records: Any = NoRecords(shape, self.fit_intercept)
+        return Problem(records, {}, (), self._loss_of(np.zeros(1))[0])
 
     def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
         """Return the loss object, and what its choice leaks."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from skdp.base.fit import Advice
+from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.scales import GRID
 from skdp.fitting.thresholds import passes, threshold

@@ -1,9 +1,12 @@
 """Noisy gradient descent (DP-GD, Wang, Ye & Xu 2017): a fixed number of steps on full gradients."""
 
 from skdp._docs import document
+from skdp.base.declare import changed
 from skdp.base.fit import Solution
+from skdp.fitting import parameters
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.loop import NoisyGradient, descend
+from skdp.fitting.parameters import Adaptive
 from skdp.fitting.settings import StepSettings
 from skdp.fitting.start import begin, precision, scale_part
 from skdp.fitting.steps import step_rule
@@ -46,18 +49,6 @@ class DPGDClassifier(GLMClassifier, FullBatchFit):
 
     {recalibrated}
 
-    Parameters
-    ----------
-    {epsilon} {delta} {max_iter}
-        Each step reads all records. "auto" is ``n mu / (8 sqrt(p))``, at least 20 and at most 100, with p
-        parameters and the mu of (epsilon, delta).
-    {learning_rate}
-        With a number the last iterate is the result. "auto" is dual averaging, which needs no tuning (user
-        guide of `DPIGHTClassifier`); the result is its average.
-    {clip_norm.descent}
-    {penalty} {alpha} {fit_intercept} {classes} {class_weight} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
-
     Attributes
     ----------
     {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
@@ -92,48 +83,17 @@ class DPGDClassifier(GLMClassifier, FullBatchFit):
     ((1, 20), True, 2.0)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="adaptive",
-        penalty="nonconvex",
-        alpha=1e-3,
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        coef_init=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.penalty = penalty
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.coef_init = coef_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    max_iter = changed(
+        more="""
+        Each step reads all records. "auto" is ``n mu / (8 sqrt(p))``, at least 20 and at most 100, with p
+        parameters and the mu of (epsilon, delta)."""
+    )
+    learning_rate = changed(
+        more="""
+        With a number the last iterate is the result. "auto" is dual averaging, which needs no tuning (user
+        guide of `DPIGHTClassifier`); the result is its average."""
+    )
+    clip_norm: Adaptive = parameters.DESCENT_CLIP_NORM
 
     _algorithm = staticmethod(gradient_descent)
 

@@ -3,14 +3,16 @@
 
 import math
 import sys
-from dataclasses import dataclass, field
-from numbers import Integral, Real
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.base.declare import fitted, parameter
 from skdp.base.fit import PrivateFit, Problem, Solution
+from skdp.base.kinds import described, real
 from skdp.base.parameters import check_number
 from skdp.base.tables import encode_groups
 from skdp.metrics import workloads
@@ -51,23 +53,14 @@ class EvaluationProblem(Problem):
     records: PrivateRecords
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class EvaluationFit(PrivateFit[EvaluationProblem]):
     """What all evaluations share: the parameters of privacy, and what the claim rests on."""
 
-    model: Any
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    adjacency: str = "replace-one"
-    unit: str = "record"
-    n_public: int | None = None
-    accountant: Any = None
-    random_state: Any = None
-
-    answers_: Array = field(init=False)
-    noise_std_: Any = field(init=False)
-    total_: float | None = field(init=False)
-    units_: str = field(init=False)
+    model: Any = parameter(described("estimator"), "A fitted model, or None.", default=None)
+    answers_: Array = fitted()
+    noise_std_: Any = fitted()
+    total_: float | None = fitted()
+    units_: str = fitted()
 
     _record_checks = "accepted by the model"
 
@@ -124,26 +117,28 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class TwoClassTable(EvaluationFit):
     """The table (score bin x label) of a model of two classes."""
 
-    bins: Any = "auto"
-    threshold: float | None = None
-
-    mass_: float = field(init=False)
+    bins: Any = parameter(
+        described('"auto", int or array-like of float'),
+        "Even number of bins, or edges.",
+        default="auto",
+    )
+    threshold: float | None = parameter(
+        real(none=True), "Score from which on the second class is predicted.", default=None
+    )
+    mass_: float = fitted()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         method = self._check_model()
         probability = method == "predict_proba"
-        if self.threshold is not None:
-            check_number("threshold", self.threshold, Real)
-            if probability and not 0 <= self.threshold <= 1:
-                raise ValueError(
-                    f"threshold must be a probability in [0, 1] for a model with predict_proba, got "
-                    f"{self.threshold!r}"
-                )
+        if self.threshold is not None and probability and not 0 <= self.threshold <= 1:
+            raise ValueError(
+                f"threshold must be a probability in [0, 1] for a model with predict_proba, got "
+                f"{self.threshold!r}"
+            )
         if isinstance(self.bins, str):
             if self.bins != "auto":
                 raise ValueError(

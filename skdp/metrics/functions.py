@@ -3,6 +3,7 @@
 from typing import Any
 
 from skdp._docs import document
+from skdp.base.fit import Adjacency, Unit
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.many_classes import ManyClassTables
@@ -23,9 +24,9 @@ def evaluate(
     y_bounds: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,

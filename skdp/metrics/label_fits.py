@@ -2,14 +2,16 @@
 
 import functools
 import math
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.fit import Advice, Solution
+from skdp.base.declare import parameter
+from skdp.base.fit import Solution
+from skdp.base.kinds import choice, described
+from skdp.base.plan import Advice
 from skdp.fitting.utility import Released, released_warnings
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable
@@ -54,12 +56,20 @@ def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
     return found
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+LABELS: Any = parameter(
+    described("sequence of labels"),
+    "The public label set, in the order of the columns.",
+    default=None,
+)
+LABELS_OF_TWO: Any = parameter(
+    described("pair of labels"), "The public labels, that of the score last.", default=(0, 1)
+)
+
+
 class GivenAnswers(EvaluationFit):
     """A statistic of true labels and of what a model said of each row."""
 
-    model: Any = None
-    labels: Any = None
+    labels: Any = LABELS
 
     _record_checks = "none: no value of a label or a score raises"
     _function = ""  # that runs this fit
@@ -77,7 +87,6 @@ class GivenAnswers(EvaluationFit):
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class RightShare(GivenAnswers):
     """The share of rows whose predicted label is the true one."""
 
@@ -131,11 +140,10 @@ def share_of(count: float, noise: float, total: float) -> Estimate:
     return Estimate(min(max(value, 0.0), 1.0), within, beyond)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LossMean(GivenAnswers):
     """The mean of a loss of the true label and the probabilities of a row: log loss or Brier score."""
 
-    loss: str = "log_loss"
+    loss: str = parameter(choice("log_loss", "brier"), "Name of the loss.", default="log_loss")
 
     @property
     def _ledger_name(self) -> str:
@@ -206,7 +214,6 @@ class LossMean(GivenAnswers):
         return Estimate(value, within, beyond)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ConfusionCounts(GivenAnswers):
     """The number of rows of each pair of a true and a predicted label."""
 
@@ -234,7 +241,6 @@ class ConfusionCounts(GivenAnswers):
         return self._solution(problem.records, counts.reshape(k, k), noise)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class BalancedAccuracy(ConfusionCounts):
     """The mean over the labels of the share of right rows."""
 
@@ -319,12 +325,10 @@ def _balanced_strategy(k: int, replaced: bool) -> NDArray[np.int64]:
     return rounded(optimal(workload, replaced=replaced, rounds=100)[0])
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class GivenScores(TwoClassTable):
     """The table (score bin x label) of given scores."""
 
-    model: Any = None
-    labels: Any = (0, 1)
+    labels: Any = LABELS_OF_TWO
 
     _record_checks = "none: no value of a label or a score raises"
 

@@ -13,7 +13,6 @@ is why tables for single classes are an option: 10 classes make every score's no
 """
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from skdp.base.declare import parameter
 from skdp.base.fit import Solution
-from skdp.base.parameters import check_flag
+from skdp.base.kinds import flag
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
@@ -175,13 +175,11 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         return [table.pairs(ranks) for table in self._of_class]
 
     def _mean_area(self) -> Estimate:
-        """Mean of the areas of all classes.
-
-        The noise of tables is independent, so the squares of the lengths on each side add up. The records are the
-        same, so for the population the lengths add up. Where an interval ends at 0 or 1, values may be cut, and
-        errors are to one side: then both are means of intervals that hold for all classes at once. Where a class
-        is not clear, its value is biased, and nothing is known.
-        """
+        """Mean of the areas of all classes. The noise of tables is independent, so the squares of the lengths
+        on each side add up. The records are the same, so for the population the lengths add up. Where an
+        interval ends at 0 or 1, values may be cut, and errors are to one side: then both are means of intervals
+        that hold for all classes at once. Where a class is not clear, its value is biased, and nothing is
+        known."""
         areas, k = self._areas(), len(self._of_class)
         value = np.array([area.value for area in areas])
         mean, one = float(value.mean()), np.repeat((1.0, 0.0), OF_CLASS)
@@ -257,16 +255,14 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ManyClassTables(EvaluationFit):
     """The tables of a model of three or more classes."""
 
-    ovr: bool = False
+    ovr: bool = parameter(flag(), "Whether to release scores of each class.", default=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         kind_of(self.model)
-        check_flag("ovr", self.ovr)
         if score_method(self.model) != "predict_proba":
             raise TypeError(
                 f"{type(self.model).__name__} has no predict_proba, which an evaluation of three or more "

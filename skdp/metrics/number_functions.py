@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec
 
 from skdp._docs import document
+from skdp.base.fit import Adjacency, Unit
 from skdp.metrics.regression_fits import NumberScore
 from skdp.metrics.released_score import ReleasedScore
 
@@ -42,9 +43,9 @@ def r2_score(
     y_bounds: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
@@ -122,9 +123,9 @@ def mean_squared_error(
     y_bounds: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
@@ -183,9 +184,9 @@ def mean_absolute_error(
     y_bounds: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,

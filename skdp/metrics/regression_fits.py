@@ -1,6 +1,5 @@
 """The fits behind scores of numbers: windows of target and residual first, then their moments."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,10 @@ from numpy.typing import NDArray
 from skdp.base.cells import as_cells
 from skdp.base.column_search import Present, Window, released_window
 from skdp.base.containers import refuse_dates
-from skdp.base.fit import Advice, Solution
+from skdp.base.declare import parameter
+from skdp.base.fit import Solution
+from skdp.base.kinds import choice, described
+from skdp.base.plan import Advice
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
 from skdp.fitting.thresholds import passes
@@ -56,27 +58,27 @@ OF_SCORE = {  # what a score alone needs: its sums, and the squares for its samp
 }
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+def _window(name: str, given: object) -> Window | None:
+    ends = check_bounds(given, name=name)
+    if ends is None:
+        return None
+    if any(end.ndim for end in ends):
+        raise ValueError(f"{name} must be None or (low, high), two finite numbers, low < high")
+    return Window.between(*(end.reshape(1) for end in ends))
+
+
 class Residuals(EvaluationFit):
     """What evaluations of numbers share: records of (y, residual, prediction), windows and moments."""
 
-    model: Any = None
-    y_bounds: Any = None
+    y_bounds: Any = parameter(
+        described("tuple of (float, float)", _window), "Public range of the targets.", default=None
+    )
 
     _record_checks = "accepted by the model, with a finite target"
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._given()
-
     def _given(self) -> Window | None:
         """The public window of y."""
-        ends = check_bounds(self.y_bounds, name="y_bounds")
-        if ends is None:
-            return None
-        if any(end.ndim for end in ends):
-            raise ValueError("y_bounds must be None or (low, high), two finite numbers, low < high")
-        return Window.between(*(end.reshape(1) for end in ends))
+        return _window("y_bounds", self.y_bounds)
 
     def _problem(self, y: Array, predictions: Array, groups: Any) -> EvaluationProblem:
         # A prediction that is none counts as the largest error.
@@ -100,10 +102,8 @@ class Residuals(EvaluationFit):
     def _counted(
         self, session: PrivacySession, records: PrivateRecords
     ) -> tuple[Counted, Present, float]:
-        """The number of units, what a search takes of it, and the share that is left.
-
-        The number is released where it is private: ``n_public`` may be some percent off, and means would be, too.
-        """
+        """The number of units, what a search takes of it, and the share that is left. The number is released
+        where it is private: ``n_public`` may be some percent off, and means would be, too."""
         column = records.restricted([0])
         if self._total(records) is not None:
             return Counted.known(column), Present(), 1.0
@@ -172,7 +172,6 @@ class Residuals(EvaluationFit):
         return found.with_spreads(influence, spreads)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ResidualMoments(Residuals):
     """All scores of a regressor, and its mean error by prediction."""
 
@@ -220,11 +219,10 @@ class ResidualMoments(Residuals):
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class NumberScore(Residuals):
     """One score of predictions that are given: its own sums only."""
 
-    score: str = "r2"
+    score: str = parameter(choice(*OF_SCORE), "Name of the score.", default="r2")
 
     _record_checks = "a finite target and a finite prediction"
 

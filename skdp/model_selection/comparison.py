@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +12,13 @@ from sklearn.pipeline import Pipeline
 from skdp._compat import no_warnings
 from skdp._docs import document
 from skdp.base.containers import check_collected
-from skdp.base.fit import Solution
-from skdp.base.parameters import check_flag
+from skdp.base.declare import parameter, positional
+from skdp.base.fit import Adjacency, Solution, Unit
+from skdp.base.kinds import described, flag, share
 from skdp.metrics.evaluation import NAMES, Evaluation, claim_text
 from skdp.metrics.models import kind_of
 from skdp.metrics.released_score import ReleasedScore
-from skdp.model_selection.composed import ComposedFit, Rows, Table, check_scoring, check_share
+from skdp.model_selection.composed import SCORING, ComposedFit, Rows, Table, check_scoring
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits, PrivacyReport
 from skdp.statistics.tables import shown
@@ -207,25 +208,20 @@ def _name_of(model: Any) -> str:
     return type(last).__name__.lower()
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Comparing(ComposedFit):
     """k fits on one part of the units, and k evaluations on the other."""
 
-    models: Any
-    test_size: float = 0.25
-    scoring: Any = None
-    prefit: bool = False
-    test: tuple[Any, Any, Any] | None = None
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    adjacency: str = "replace-one"
-    unit: str = "record"
-    n_public: int | None = None
-    accountant: Any = None
-    random_state: Any = None
+    models: Any = positional(described("list or dict of estimators"), "What is compared.")
+    test_size: float = parameter(
+        share(), "Share of the units that models are evaluated on.", default=0.25
+    )
+    scoring: Any = SCORING
+    prefit: bool = parameter(flag(), "Whether the models are fitted already.", default=False)
+    test: tuple[Any, Any, Any] | None = parameter(
+        described("tuple of (X, y, groups)"), "Rows to evaluate on.", default=None, releases=False
+    )
 
     _called = "compare"
-    _free = ComposedFit._free | {"test"}
 
     def _candidates(self) -> tuple[InnerEstimator, ...]:
         if self.prefit:
@@ -251,8 +247,6 @@ class Comparing(ComposedFit):
         return 1.0 if self.test is not None else 1.0 - self.test_size
 
     def _check_parameters(self) -> None:
-        check_share("test_size", self.test_size)
-        check_flag("prefit", self.prefit)
         models = list(named(self.models).values())
         super()._check_parameters()
         if self.prefit:
@@ -347,8 +341,8 @@ def compare(
     groups_test: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    adjacency: str = "replace-one",
-    unit: str = "record",
+    adjacency: Adjacency = "replace-one",
+    unit: Unit = "record",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,

@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from skdp._compat import no_warnings
+from skdp.base.declare import parameter
 from skdp.base.fit import STEPS_ARE_CLEAN, PrivateFit, Problem
-from skdp.base.parameters import check_number
+from skdp.base.kinds import described
 from skdp.base.tables import encode_groups
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.kernels.protocols import is_cupy
@@ -24,7 +24,7 @@ from skdp.metrics.models import count_rows
 from skdp.model_selection.inner import InnerEstimator, Terms
 from skdp.privacy import ComposedSession, InnerFits, PrivacySession, PublicShape, seed_context
 
-__all__ = ["ComposedFit", "Rows", "Table", "check_scoring", "check_share"]
+__all__ = ["SCORING", "ComposedFit", "Rows", "Table", "check_scoring"]
 
 T = TypeVar("T")
 
@@ -98,11 +98,11 @@ def check_scoring(scoring: Any, models: Sequence[Any]) -> tuple[str, ...] | None
     return names
 
 
-def check_share(name: str, value: Any) -> None:
-    """Raise unless a parameter is a number strictly between 0 and 1."""
-    check_number(name, value, Real, low=0, strict=True)
-    if not value < 1:
-        raise ValueError(f"{name} must be strictly between 0 and 1, got {value!r}")
+SCORING: Any = parameter(
+    described("str or sequence of str"),
+    "Names of the scores to show; None shows all.",
+    default=None,
+)
 
 
 class ComposedFit(PrivateFit[Rows]):

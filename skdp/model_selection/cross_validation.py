@@ -1,17 +1,16 @@
 """Cross-validation that is paid for: k fits and k evaluations, charged once as what one record takes part in."""
 
-from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from skdp._docs import document
-from skdp.base.fit import Solution
-from skdp.base.parameters import check_flag, check_number
+from skdp.base.declare import parameter, positional
+from skdp.base.fit import Adjacency, Solution, Unit
+from skdp.base.kinds import described, flag, integer, share
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.released_score import ReleasedScore
-from skdp.model_selection.composed import ComposedFit, Rows, check_scoring, check_share
+from skdp.model_selection.composed import SCORING, ComposedFit, Rows, check_scoring
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
 
@@ -20,22 +19,16 @@ __all__ = ["cross_validate"]
 MOST_FOLDS = 100
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class CrossValidation(ComposedFit):
     """k fits, each on all folds but one, and k evaluations, each on the fold that was left out."""
 
-    estimator: Any
-    cv: int = 5
-    scoring: Any = None
-    evaluation_share: float = 0.2
-    return_estimator: bool = True
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    adjacency: str = "replace-one"
-    unit: str = "record"
-    n_public: int | None = None
-    accountant: Any = None
-    random_state: Any = None
+    estimator: Any = positional(described("estimator"), "What is fitted in each fold.")
+    cv: int = parameter(integer(low=2, high=MOST_FOLDS), "Number of folds.", default=5)
+    scoring: Any = SCORING
+    evaluation_share: float = parameter(
+        share(), "Share of the budget for each evaluation.", default=0.2
+    )
+    return_estimator: bool = parameter(flag(), "Whether to return the models.", default=True)
 
     _called = "cross_validate"
 
@@ -60,9 +53,6 @@ class CrossValidation(ComposedFit):
         return 1.0 - 1.0 / self.cv
 
     def _check_parameters(self) -> None:
-        check_number("cv", self.cv, Integral, low=2, high=MOST_FOLDS)
-        check_share("evaluation_share", self.evaluation_share)
-        check_flag("return_estimator", self.return_estimator)
         super()._check_parameters()
         self._names = check_scoring(self.scoring, [self.estimator])
         if self.n_public is not None and self.n_public < self.cv:
@@ -117,8 +107,8 @@ def cross_validate(
     scoring: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    adjacency: str = "replace-one",
-    unit: str = "record",
+    adjacency: Adjacency = "replace-one",
+    unit: Unit = "record",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,

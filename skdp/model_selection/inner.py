@@ -12,7 +12,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._compat import no_warnings, warn_user
 from skdp.around.steps import about_steps
-from skdp.base.fit import PrivateFit
+from skdp.base.fit import Adjacency, PrivateFit, Unit
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import BudgetAccountant, PrivacyReport, asked_charge
 
@@ -25,8 +25,8 @@ LITTLE = 1.0 + 1e-9  # claims may be rounded up
 class Terms:
     """What an inner fit is told besides its budget."""
 
-    adjacency: str
-    unit: str
+    adjacency: Adjacency
+    unit: Unit
     n_public: int | None
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, label_codes
+from skdp.base.fit import Adjacency, Unit
 from skdp.kernels import on_host
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics import mean
@@ -37,8 +38,8 @@ class Terms:
 
     epsilon: float
     delta: float
-    adjacency: str
-    unit: str
+    adjacency: Adjacency
+    unit: Unit
     n_public: int | None
     n_least: int | None  # the same where bounds are searched
     random_state: int | None

@@ -6,14 +6,16 @@ proves what that costs, of Papernot and Steinke (2022) and Koskela, Redberg and 
 
 import math
 from numbers import Integral, Real
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags, indexable
 
 from skdp._docs import document
+from skdp.base.declare import fitted, parameter, positional
 from skdp.base.fit import PrivateFit, Solution
+from skdp.base.kinds import described, share
 from skdp.base.parameters import check_choice, check_number
 from skdp.base.tables import encode_groups
 from skdp.metrics import ReleasedScore
@@ -54,6 +56,16 @@ _SEEDS = 2**31 - 1
 _STDS_BELOW = 3.0
 
 
+def _check_mean_trials(name: str, value: object) -> None:
+    check_number(name, value, Real)
+    TrialCount(cast("float", value))
+
+
+def _check_shape(name: str, value: object) -> None:
+    check_number(name, value, Integral)
+    TrialCount(2.0, cast("int", value))
+
+
 @document()
 class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[SearchProblem]):
     """Choose among private models by a random number of trials, ``mean_trials`` on the average.
@@ -61,32 +73,6 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     A trial draws a candidate, fits it to one part of the records and scores it on the other part, with noise. Only
     the best one leaves. How many trials there are is random and secret. `privacy_` is the cost of all of it, the
     choice included.
-
-    Parameters
-    ----------
-    estimator : private estimator, or list of them
-        Not one that fits models inside, such as `DPTunedThresholdClassifier`. Its ``epsilon``, ``delta``,
-        ``adjacency``, ``unit``, ``n_public``, ``accountant`` and ``random_state`` are set by the search. Give
-        ``classes`` to classifiers.
-    param_distributions : dict, list of dict, or None, default=None
-        Parameter names with lists, or with distributions that have a method ``rvs`` and draw from its
-        ``random_state``, as in scikit-learn's ``RandomizedSearchCV``. With a list of estimators: None, or one
-        entry (a dict or None) for each of them.
-        Candidates are drawn independently, with replacement, also from lists: so ten trials of 13 candidates miss
-        the best one about half of the time.
-    mean_trials : float, default=10
-        Expected number of trials, above 1 and at most 1000. A larger one leaves less budget for each.
-    shape : {0, 1}, default=1
-        Of the law of their number: 1 is geometric; 0 is logarithmic, with more single trials and more long
-        searches.
-    scoring : str, default=None
-        Of classifiers "accuracy" (default) or "neg_log_loss", where probabilities below 0.001 count as 0.001. Of
-        regressors "neg_mean_squared_error" (default; it orders models as R^2 does) or "neg_mean_absolute_error",
-        within bounds that each trial releases for 40 % of its score's budget; they are compared less three
-        standard deviations of their noise, which depends on these bounds.
-    test_size : float, default=0.2
-        Part of the records (or groups) to score on.
-    {epsilon} {delta} {adjacency} {unit} {n_public} {accountant} {random_state}
 
     Attributes
     ----------
@@ -151,43 +137,50 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     """
 
     _record_checks = "those of every candidate"
-    best_estimator_: Any
-    best_params_: dict[str, Any]
-    best_score_: ReleasedScore
-    base_epsilon_: float
-    classes_: np.ndarray
-    n_features_in_: int
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Any = None,
-        *,
-        mean_trials: float = 10,
-        shape: int = 1,
-        scoring: str | None = None,
-        test_size: float = 0.2,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        adjacency: str = "replace-one",
-        unit: str = "record",
-        n_public: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.mean_trials = mean_trials
-        self.shape = shape
-        self.scoring = scoring
-        self.test_size = test_size
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
+    estimator: Any = positional(
+        described("private estimator, or list of them"),
+        """Not one that fits models inside, such as `DPTunedThresholdClassifier`. Its ``epsilon``, ``delta``,
+        ``adjacency``, ``unit``, ``n_public``, ``accountant`` and ``random_state`` are set by the search. Give
+        ``classes`` to classifiers.""",
+    )
+    param_distributions: Any = positional(
+        described("dict, list of dict, or None"),
+        """Parameter names with lists, or with distributions that have a method ``rvs`` and draw from its
+        ``random_state``, as in scikit-learn's ``RandomizedSearchCV``. With a list of estimators: None, or one
+        entry (a dict or None) for each of them. Candidates are drawn independently, with replacement, also from
+        lists: so ten trials of 13 candidates miss the best one about half of the time.""",
+        default=None,
+    )
+    mean_trials: float = parameter(
+        described("float", _check_mean_trials),
+        """Expected number of trials, above 1 and at most 1000. A larger one leaves less budget for each.""",
+        default=10,
+    )
+    shape: Literal[0, 1] = parameter(
+        described("{0, 1}", _check_shape),
+        """Of the law of their number: 1 is geometric; 0 is logarithmic, with more single trials and more long
+        searches.""",
+        default=1,
+    )
+    scoring: str | None = parameter(
+        described("str"),
+        """Of classifiers "accuracy" (default) or "neg_log_loss", where probabilities below 0.001 count as
+        0.001. Of regressors "neg_mean_squared_error" (default; it orders models as R^2 does) or
+        "neg_mean_absolute_error", within bounds that each trial releases for 40 % of its score's budget; they
+        are compared less three standard deviations of their noise, which depends on these bounds.""",
+        default=None,
+    )
+    test_size: float = parameter(
+        share(),
+        "Part of the records (or groups) to score on.",
+        default=0.2,
+    )
+    best_estimator_: Any = fitted()
+    best_params_: dict[str, Any] = fitted()
+    best_score_: ReleasedScore = fitted()
+    base_epsilon_: float = fitted()
+    classes_: np.ndarray = fitted()
+    n_features_in_: int = fitted()
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **more: Any) -> Self:
         """Search, and keep the best model.
@@ -229,12 +222,6 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("mean_trials", self.mean_trials, Real)
-        check_number("shape", self.shape, Integral)
-        TrialCount(self.mean_trials, self.shape)
-        check_number("test_size", self.test_size, Real, low=0, strict=True)
-        if not self.test_size < 1:
-            raise ValueError(f"test_size must be between 0 and 1, got {self.test_size!r}")
         candidates = Candidates(self.estimator, self.param_distributions)
         tasks = {is_classifier(each) for each in candidates.estimators}
         if len(tasks) > 1:
@@ -315,11 +302,9 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     # ---------------------------------------------------------------- the data
 
     def read(self, X: Any, y: Any = None, groups: Any = None) -> SearchProblem:
-        """Check the data as every estimator of the search does, with every value of a list.
-
-        In a trial a record that a candidate refuses would decide whether the candidate has a result. A parameter
-        that does not fit the data's public shape would make all its trials fail, after they were paid for.
-        """
+        """Check the data as every estimator of the search does, with every value of a list. In a trial a record
+        that a candidate refuses would decide whether the candidate has a result. A parameter that does not fit
+        the data's public shape would make all its trials fail, after they were paid for."""
         problem, leaks = None, list[str]()
         classes = None
         for candidate in Candidates(self.estimator, self.param_distributions).to_read():

@@ -1,7 +1,7 @@
 """A classifier of two classes whose threshold is chosen from a released table of the scores of other records."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
+from skdp.base.declare import changed, fitted, parameter, positional
 from skdp.base.fit import Solution
+from skdp.base.kinds import described, share
 from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.models import score_method
 from skdp.metrics.two_classes import ClassificationEvaluation, check_costs
-from skdp.model_selection.composed import ComposedFit, Rows, check_share
+from skdp.model_selection.composed import ComposedFit, Rows
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
 
@@ -43,26 +45,6 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
     The words are those of `sklearn.model_selection.TunedThresholdClassifierCV`.
 
     {guarantee}
-
-    Parameters
-    ----------
-    estimator : private classifier, or a Pipeline that ends in one
-        Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are
-        replaced by those below. Give it ``classes``.
-    costs : dict with keys "fp" and "fn", default=None
-        Cost of a false positive and of a false negative, at least 0. None gives both the cost 1: the best
-        accuracy.
-    test_size : float in (0, 1), default=0.2
-        Share of the records (or groups) whose scores are tabulated, drawn afresh.
-    bins : "auto", int or array-like of float, default="auto"
-        As for `skdp.metrics.evaluate`: an estimator without ``predict_proba`` needs public edges.
-    {epsilon} {delta} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``.
-    n_public : int, default=None
-        Public number of records (or groups) of the whole table; needed under add-remove. Fit and table get
-        their shares of it.
-    {accountant} {random_state}
 
     Attributes
     ----------
@@ -120,40 +102,38 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
     (True, (3,))
     """
 
-    estimator_: Any
-    best_threshold_: float
-    best_score_: float
-    evaluation_: ClassificationEvaluation
-    classes_: NDArray[Any]
-    n_iter_: int
-    n_features_in_: int
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        costs: Mapping[str, float] | None = None,
-        test_size: float = 0.2,
-        bins: Any = "auto",
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        adjacency: str = "replace-one",
-        unit: str = "record",
-        n_public: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.costs = costs
-        self.test_size = test_size
-        self.bins = bins
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
+    estimator: Any = positional(
+        described("private classifier, or a Pipeline that ends in one"),
+        """Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state``
+        are replaced by those below. Give it ``classes``.""",
+    )
+    costs: Mapping[str, float] | None = parameter(
+        described('dict with keys "fp" and "fn"', lambda _, given: check_costs(cast("Any", given))),
+        """Cost of a false positive and of a false negative, at least 0. None gives both the cost 1: the best
+        accuracy.""",
+        default=None,
+    )
+    test_size: float = parameter(
+        share(),
+        "Share of the records (or groups), in (0, 1), whose scores are tabulated, drawn afresh.",
+        default=0.2,
+    )
+    bins: Any = parameter(
+        described('"auto", int or array-like of float'),
+        "As for `skdp.metrics.evaluate`: an estimator without ``predict_proba`` needs public edges.",
+        default="auto",
+    )
+    n_public = changed(
+        text="""Public number of records (or groups) of the whole table; needed under add-remove. Fit and table
+        get their shares of it."""
+    )
+    estimator_: Any = fitted()
+    best_threshold_: float = fitted()
+    best_score_: float = fitted()
+    evaluation_: ClassificationEvaluation = fitted()
+    classes_: NDArray[Any] = fitted()
+    n_iter_: int = fitted()
+    n_features_in_: int = fitted()
 
     # ---------------------------------------------------------------- the fit
 
@@ -171,8 +151,6 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         return 1.0 - self.test_size
 
     def _check_parameters(self) -> None:
-        check_share("test_size", self.test_size)
-        check_costs(self.costs)
         super()._check_parameters()
         if not is_classifier(self.estimator):
             raise TypeError(f"estimator must be a classifier, got {type(self.estimator).__name__}")

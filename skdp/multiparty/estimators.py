@@ -1,8 +1,8 @@
 """Estimators of gradient perturbation; the algorithm is in `gradient`."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,13 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
-from skdp.base import Solution, check_number
+from skdp.base import Solution
+from skdp.base.declare import changed, fitted, parameter
+from skdp.base.kinds import integer, real
+from skdp.fitting import parameters
 from skdp.fitting.coordinates import from_theta
 from skdp.fitting.glm import Problem
+from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.utility import Facts
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
 from skdp.multiparty.gradient import (
@@ -31,12 +35,26 @@ __all__ = ["MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegresso
 class _GradientFit(MultipartyFit):
     """Gradient perturbation."""
 
-    learning_rate_: float
-    clip_norm_: float
-    max_iter: int | str
-    learning_rate: float | str
-    clip_norm: float | str
-    callback: Any
+    max_iter: AutoInt = parameter(
+        integer(low=1, high=1e6, word="auto"),
+        """Number of rounds. "auto" minimises a proven bound on the excess, from public numbers, and is at most
+        500.""",
+        default="auto",
+    )
+    learning_rate: Auto = parameter(
+        real(low=1e-50, high=1e50, word="auto"),
+        'Step size. "auto" is 1 / L for the smoothness L of the objective.',
+        default="auto",
+    )
+    clip_norm: Auto = parameter(
+        real(low=1e-50, high=1e50, word="auto"),
+        """Largest l2 norm of one record's (or group's) weighted gradient. "auto" is the loss's Lipschitz
+        constant times the largest row norm, which cuts nothing.""",
+        default="auto",
+    )
+    callback: Callable[[int, Any], object] | None = parameters.CALLBACK
+    learning_rate_: float = fitted()
+    clip_norm_: float = fitted()
 
     _pooled = True
     _erratum = (
@@ -44,12 +62,6 @@ class _GradientFit(MultipartyFit):
         "eps = 8, delta = 1e-5 its own conversion gives 9.39. The noise here is calibrated to the exact "
         "Gaussian formula"
     )
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("max_iter", self.max_iter, Integral, low=1, high=1e6, word="auto")
-        for name in ("learning_rate", "clip_norm"):
-            check_number(name, getattr(self, name), Real, low=1e-50, high=1e50, word="auto")
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         return replace(super()._utility(session, problem), release="gradient")
@@ -106,13 +118,14 @@ class _GradientFit(MultipartyFit):
 
     def _told(self, owners: Any) -> Any:
         """The user's callback, which gets coefficients in units of y."""
-        if self.callback is None:
+        callback = self.callback
+        if callback is None:
             return None
         classifier = hasattr(self, "classes")
 
         def tell(iteration: int, theta: np.ndarray) -> None:
             coef, _ = from_theta(self._rescaled(theta, owners), self.fit_intercept, classifier)
-            self.callback(iteration, coef)
+            callback(iteration, coef)
 
         return tell
 
@@ -139,6 +152,15 @@ class _GradientFit(MultipartyFit):
         return report_at(self.privacy_, iteration, self.n_iter_)
 
 
+# Of a regression, whose squared loss has no bounded gradients.
+CLIP_NORM_OF_TARGETS: Any = changed(
+    text="""Largest l2 norm of one record's (or group's) weighted gradient, in units of y times those of X. "auto"
+    is the largest row norm times ``huber_threshold``, which cuts nothing. For the squared loss it is the
+    largest row norm times half the width of ``y_bounds``: it cuts gradients of records whose prediction is
+    further off than that."""
+)
+
+
 @document()
 class MPCGradientPerturbationClassifier(MultipartyClassifier, _GradientFit):
     """Logistic or softmax regression of several owners by secure noisy gradient descent.
@@ -149,44 +171,6 @@ class MPCGradientPerturbationClassifier(MultipartyClassifier, _GradientFit):
     The result is the mean of the last quarter of the iterates.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta.pure}
-    alpha : float, default=1e-3
-        Weight of the l2 penalty, > 0, where rows are measured in units of ``row_norm``: coefficients cost
-        ``alpha / 2 * row_norm^2 * ||coef||^2``.
-    row_norm : float or "auto", default="auto"
-        Public length in which rows are measured. Longer rows are scaled to it, in the fit only. "auto" is
-        ``sqrt(n_features)``, the usual length of a standardized row. Give 1 for rows in the unit ball.
-    weighting : {"owner", "record"}, default="owner"
-        "owner" gives every owner the same weight, as published; the noise is that of ``m`` owners of the
-        smallest one's size. "record" gives every record (or group) the same weight; the noise is that of their
-        number.
-    noise : {"gaussian", "laplace"}, default="gaussian"
-        Laplace noise is calibrated to the l1 norm, so it is about ``sqrt(n_parameters)`` times larger. It is
-        pure with ``delta=0``. With delta > 0 it pays by the budget's mu. Where servers make it (``engine="mpyc"``,
-        ``skdp party``), one server that does not follow the protocol can remove it, and nobody notices.
-    max_iter : int or "auto", default="auto"
-        Number of rounds. "auto" minimises a proven bound on the excess, from public numbers, and is at most
-        500.
-    learning_rate : float or "auto", default="auto"
-        Step size. "auto" is 1 / L for the smoothness L of the objective.
-    clip_norm : float or "auto", default="auto"
-        Largest l2 norm of one record's (or group's) weighted gradient. "auto" is the loss's Lipschitz constant
-        times the largest row norm, which cuts nothing.
-    {fit_intercept} {classes}
-    engine : {"plain", "mpyc"} or engine, default="plain"
-        Who adds the owners' statistics and draws the noise. "plain" does both in this process, which everybody
-        must then trust: a simulation for research. "mpyc" starts three servers on this machine that compute on
-        shares.
-    adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        What one record (or group, or owner) may do between neighbouring data sets. With "replace-one" it takes
-        other values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum.
-    unit : {"record", "group", "owner"}, default="record"
-        Whose change the claim protects: one row, all rows of one of ``groups`` at one owner, or all rows of an
-        owner. The rows of a group, or of an owner that is the unit, share the weight of one record.
-    {accountant} {random_state} {callback}
 
     Attributes
     ----------
@@ -228,45 +212,6 @@ class MPCGradientPerturbationClassifier(MultipartyClassifier, _GradientFit):
     ((1, 20), 4, 2.0)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        noise="gaussian",
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="auto",
-        fit_intercept=True,
-        classes=None,
-        engine="plain",
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.noise = noise
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.engine = engine
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-        self.callback = callback
-
 
 @document(MPCGradientPerturbationClassifier)
 class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
@@ -278,26 +223,6 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
     minimised there.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta.pure}
-    {alpha}
-        It penalises coefficients for targets in [-1, 1].
-    {row_norm} {weighting} {noise} {max_iter} {learning_rate}
-    clip_norm : float or "auto", default="auto"
-        Largest l2 norm of one record's (or group's) weighted gradient, in units of y times those of X. "auto"
-        is the largest row norm times ``huber_threshold``, which cuts nothing. For the squared loss it is the
-        largest row norm times half the width of ``y_bounds``: it cuts gradients of records whose prediction is
-        further off than that.
-    {fit_intercept}
-    loss : {"squared", "huber"}, default="squared"
-        Huber's loss is linear beyond ``huber_threshold``.
-    huber_threshold : float, default=1.0
-        Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=None
-        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {engine} {bounded} {adjacency} {unit} {accountant} {random_state} {callback}
 
     Attributes
     ----------
@@ -332,49 +257,5 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
     ((20,), 4)
     """
 
-    prediction_noise_: float
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        noise="gaussian",
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="auto",
-        fit_intercept=True,
-        loss="squared",
-        huber_threshold=1.0,
-        y_bounds=None,
-        engine="plain",
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.noise = noise
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.y_bounds = y_bounds
-        self.engine = engine
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-        self.callback = callback
+    clip_norm = CLIP_NORM_OF_TARGETS
+    prediction_noise_: float = fitted()

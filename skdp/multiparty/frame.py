@@ -3,18 +3,21 @@
 import math
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from skdp._compat import warn_user
-from skdp.base import check_number
+from skdp.base.declare import changed, declares, fitted, fixed, parameter
+from skdp.base.kinds import choice, described, real
 from skdp.base.parameters import check_choice
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
+from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, Solution
+from skdp.fitting.parameters import Auto
 from skdp.fitting.utility import Facts, OwnerFacts
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, SquaredLoss
@@ -27,14 +30,66 @@ __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
 LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
 
 
+# Of methods whose noise is Gaussian alone.
+DELTA_OF_GAUSSIAN: Any = changed(
+    text="Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n."
+)
+
+
 class MultipartyFit(LinearFit):
     """The fit of a linear model to the records of several owners; a subclass gives `solve`."""
 
-    alpha: float
-    row_norm: float | str
-    weighting: str
-    noise: str
-    engine: Any
+    delta = changed(
+        text="""Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure
+        differential privacy. `privacy_` then reports the sampler's error as a delta below 1e-20."""
+    )
+    alpha: float = parameter(
+        real(low=0, strict=True, high=1e50),
+        """Weight of the l2 penalty, > 0, where rows are measured in units of ``row_norm``: coefficients cost
+        ``alpha / 2 * row_norm^2 * ||coef||^2``.""",
+        default=1e-3,
+    )
+    row_norm: Auto = parameter(
+        real(low=1e-20, high=1e20, word="auto"),
+        """Public length in which rows are measured. Longer rows are scaled to it, in the fit only. "auto" is
+        ``sqrt(n_features)``, the usual length of a standardized row. Give 1 for rows in the unit ball.""",
+        default="auto",
+    )
+    weighting: Literal["owner", "record"] = parameter(
+        choice(*WEIGHTINGS),
+        """"owner" gives every owner the same weight, as published; the noise is that of ``m`` owners of the
+        smallest one's size. "record" gives every record (or group) the same weight; the noise is that of their
+        number.""",
+        default="owner",
+    )
+    noise: Literal["gaussian", "laplace"] = parameter(
+        choice(*NOISES),
+        """Laplace noise is calibrated to the l1 norm, so it is about ``sqrt(n_parameters)`` times larger. It is
+        pure with ``delta=0``. With delta > 0 it pays by the budget's mu. Where servers make it
+        (``engine="mpyc"``, ``skdp party``), one server that does not follow the protocol can remove it, and
+        nobody notices.""",
+        default="gaussian",
+    )
+    engine: Any = parameter(
+        described('{"plain", "mpyc"} or engine'),
+        """Who adds the owners' statistics and draws the noise. "plain" does both in this process, which
+        everybody must then trust: a simulation for research. "mpyc" starts three servers on this machine that
+        compute on shares.""",
+        default="plain",
+    )
+    adjacency = changed(
+        kind=choice("replace-one", "zero-out"),
+        text="""What one record (or group, or owner) may do between neighbouring data sets. With "replace-one"
+        it takes other values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum.""",
+    )
+    unit: Literal["record", "group", "owner"] = changed(  # type: ignore[assignment]  # one word more
+        default="record",
+        kind=choice(*UNITS),
+        text="""Whose change the claim protects: one row, all rows of one of ``groups`` at one owner, or all
+        rows of an owner. The rows of a group, or of an owner that is the unit, share the weight of one record.""",
+    )
+    n_public: int | None = fixed(default=None)  # the number of every owner's units is public
+    row_norm_: float = fitted()
 
     _pooled = False  # whether the method can use one statistic of all records
     _reach = 1.0  # units of y in which the targets of the fit are measured
@@ -98,7 +153,7 @@ class MultipartyFit(LinearFit):
         return self.noise == "laplace"
 
     def _check_before_data(self, groups: object) -> None:
-        check_choice("unit", self.unit, UNITS)
+        check_choice("unit", self.unit, UNITS)  # before `_session_unit` translates it
         if self.adjacency == "add-remove":
             raise UnsupportedAccounting(
                 "adjacency='add-remove' makes the owners' sizes private, but they divide the sums and stand in "
@@ -111,15 +166,11 @@ class MultipartyFit(LinearFit):
         super()._check_before_data(groups)
 
     def _check_parameters(self) -> None:
-        check_choice("noise", self.noise, NOISES)
-        check_choice("weighting", self.weighting, WEIGHTINGS)
         if self.unit == "owner" and self.weighting == "record":
             raise ValueError(
                 "weighting='record' divides by the owners' sizes, which are private with unit='owner': use "
                 "weighting='owner'"
             )
-        check_number("alpha", self.alpha, Real, low=0, strict=True, high=1e50)
-        check_number("row_norm", self.row_norm, Real, low=1e-20, high=1e20, word="auto")
         check_engine(self.engine, self.noise, self.delta)
         super()._check_parameters()
 
@@ -144,7 +195,7 @@ class MultipartyFit(LinearFit):
             unit=self.unit,
             part=1.0 if session.exact else self._part(problem),
             smallest=min(owners.sizes),
-            weights_owners="weighting" in self.get_params(deep=False),
+            weights_owners=declares(self, "weighting"),
             noise=0.0 if session.exact else self._prediction_noise(session, problem),
             reach=self._reach,
             alpha=self.alpha,
@@ -197,14 +248,18 @@ class MultipartyFit(LinearFit):
 
 
 class _OfOwners:
-    """Records of several owners in place of those of one; comes before the models of one owner."""
+    """Records of several owners in place of those of one, and predictions for rows longer than those of the fit.
+
+    It comes before the models of one owner.
+    """
 
     epsilon: float
-    unit: str
-    weighting: str
-    row_norm: float | str
+    unit: Any
+    weighting: Any
+    row_norm: Any
     fit_intercept: bool
     engine: Any
+    row_norm_: float
     _pooled: bool
 
     def _records(
@@ -246,12 +301,6 @@ class _OfOwners:
         if math.isinf(self.epsilon):
             raise ValueError("epsilon=inf adds nothing of the owners in other processes")
 
-
-class _OfRows:
-    """Predictions for rows that may be longer than those of the fit."""
-
-    row_norm_: float
-
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
         owners: Any = problem.records
         return {**super()._fitted(problem, solution), "row_norm_": owners.row_norm}  # type: ignore[misc]
@@ -270,8 +319,10 @@ class _OfRows:
         return X
 
 
-class MultipartyClassifier(_OfOwners, _OfRows, GLMClassifier, MultipartyFit):
+class MultipartyClassifier(_OfOwners, GLMClassifier, MultipartyFit):
     """Logistic and softmax regression of several owners."""
+
+    class_weight: Any = fixed(default=None)
 
     def _check_own_process(self) -> None:
         super()._check_own_process()
@@ -279,29 +330,38 @@ class MultipartyClassifier(_OfOwners, _OfRows, GLMClassifier, MultipartyFit):
             raise ValueError("declare classes=: labels of one owner say nothing of the others'")
 
 
-class MultipartyRegressor(BoundedPredictions, _OfOwners, _OfRows, GLMRegressor, MultipartyFit):
+def _check_y_bounds(name: str, given: Any) -> None:
+    if given is None:
+        return
+    found = np.asarray(given, dtype=object)
+    if found.shape != (2,) or not all(isinstance(bound, Real) for bound in found):
+        raise TypeError(f"{name} must be two numbers (low, high), public ones")
+    low, high = map(float, given)
+    if not -1e50 <= low < high <= 1e50:
+        raise ValueError(
+            f"{name} must be (low, high) with low < high, both between -1e50 and 1e50, got {given!r}"
+        )
+    if not 0.5 * high - 0.5 * low >= 2.0**-40 * max(abs(low), abs(high)):
+        raise ValueError(f"{name} are too close to each other for float64, got {given!r}")
+
+
+class MultipartyRegressor(BoundedPredictions, _OfOwners, GLMRegressor, MultipartyFit):
     """Linear regression of several owners with targets in a public range."""
 
-    y_bounds: tuple[float, float] | None
-    huber_threshold: float
-    loss: str
+    alpha = changed(more="It penalises coefficients for targets in [-1, 1].")
+    loss: Literal["squared", "huber"] = parameter(
+        choice("squared", "huber"),
+        "Huber's loss is linear beyond ``huber_threshold``.",
+        default="squared",
+    )
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    y_bounds: tuple[float, float] | None = parameter(
+        described("tuple of (float, float)", _check_y_bounds),
+        "Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.",
+        default=None,
+    )
 
     _record_checks = "finite, numeric; targets were clipped to y_bounds"
-
-    def _check_targets(self) -> None:
-        super()._check_targets()
-        found = np.asarray(self._bounds, dtype=object)
-        if found.shape != (2,) or not all(isinstance(bound, Real) for bound in found):
-            raise TypeError("y_bounds must be two numbers (low, high), public ones")
-        low, high = map(float, self._bounds)
-        if not -1e50 <= low < high <= 1e50:
-            raise ValueError(
-                f"y_bounds must be (low, high) with low < high, both between -1e50 and 1e50, got {self.y_bounds!r}"
-            )
-        if not 0.5 * high - 0.5 * low >= 2.0**-40 * max(abs(low), abs(high)):
-            raise ValueError(
-                f"y_bounds are too close to each other for float64, got {self.y_bounds!r}"
-            )
 
     @property
     def _bounds(self) -> tuple[float, float]:

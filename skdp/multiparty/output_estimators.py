@@ -6,6 +6,7 @@ from typing import Any
 
 from skdp._docs import document
 from skdp.base import Solution
+from skdp.base.declare import changed
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import Problem
 from skdp.fitting.utility import OwnerFacts
@@ -18,8 +19,20 @@ from skdp.privacy import PrivacySession, factor
 __all__ = ["MPCOutputPerturbationClassifier", "MPCOutputPerturbationRegressor"]
 
 
+WEIGHTING_OF_MODELS: Any = changed(
+    text=""""owner" averages the models with equal weights, as published. "record" weighs them by their number of
+    records (or groups)."""
+)
+RIDGE_LOSS: Any = changed(
+    text=""""squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``."""
+)
+
+
 class _OutputFit(MultipartyFit):
     """Output perturbation."""
+
+    alpha = changed(more="The noise is as large as 1 / alpha.")
+    weighting = WEIGHTING_OF_MODELS
 
     _erratum = (
         "Theorem 6.3.1 of Wang (2021) holds for noise with the density exp(-eps ||v|| / Delta) of the l2 norm, "
@@ -73,17 +86,6 @@ class MPCOutputPerturbationClassifier(MultipartyClassifier, _OutputFit):
 
     {guarantee}
 
-    Parameters
-    ----------
-    {epsilon} {delta.pure}
-    {alpha}
-        The noise is as large as 1 / alpha.
-    {row_norm}
-    weighting : {"owner", "record"}, default="owner"
-        "owner" averages the models with equal weights, as published. "record" weighs them by their number of
-        records (or groups).
-    {noise} {fit_intercept} {classes} {engine} {adjacency} {unit} {accountant} {random_state}
-
     Attributes
     ----------
     {coef_.classifier} {intercept_.classifier} {support_} {classes_} {row_norm_}
@@ -123,37 +125,6 @@ class MPCOutputPerturbationClassifier(MultipartyClassifier, _OutputFit):
     (1, 20)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        noise="gaussian",
-        fit_intercept=True,
-        classes=None,
-        engine="plain",
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.noise = noise
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.engine = engine
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-
 
 @document(MPCOutputPerturbationClassifier)
 class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
@@ -163,20 +134,6 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
     section 6.3.1 of [Wang2021]_. Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1].
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta.pure}
-    {alpha}
-        It penalises coefficients for targets in [-1, 1].
-    {row_norm} {weighting} {noise} {fit_intercept}
-    loss : {"squared", "huber"}, default="squared"
-        "squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``.
-    huber_threshold : float, default=1.0
-        Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=None
-        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {engine} {bounded} {adjacency} {unit} {accountant} {random_state}
 
     Attributes
     ----------
@@ -209,39 +166,4 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
     (20,)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        noise="gaussian",
-        fit_intercept=True,
-        loss="squared",
-        huber_threshold=1.0,
-        y_bounds=None,
-        engine="plain",
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.noise = noise
-        self.fit_intercept = fit_intercept
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.y_bounds = y_bounds
-        self.engine = engine
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
+    loss = RIDGE_LOSS

@@ -20,6 +20,8 @@ def array_module(x: Array) -> Any:
 
 def contiguous(x: Array) -> Array:
     """Return ``x`` in C order, a copy only where it is needed."""
+    if isinstance(x, np.ndarray):
+        return np.ascontiguousarray(x)
     return array_module(x).ascontiguousarray(x)
 
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from skdp._compat import warn_user
 from skdp.base.declare import fitted, parameter, word_or_object
-from skdp.base.fit import Advice, Solution
+from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, integer
+from skdp.base.plan import Advice
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.columns import check_bounds

@@ -19,7 +19,7 @@ from skdp.nn.layers.embedding import Embedding
 from skdp.nn.layers.layer import Layer
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network, Sequential
-from skdp.privacy import SparseRows, Vectors, check_places
+from skdp.privacy import PieceKinds, SparseRows, Vectors, check_places
 
 __all__ = [
     "NetTask",
@@ -147,12 +147,16 @@ class NetTask:
             inside = (kept[:, None] * width + np.arange(width)).ravel()
             return np.concatenate([inside, np.arange(n_rows * width, self.network.n_trainable)])
 
-        return Gradients(self.network.n_trainable, at, TouchedRows(n_rows, touched, entries))
+        return Gradients(
+            self.network.n_trainable, at, TouchedRows(n_rows, PieceKinds().of(touched), entries)
+        )
 
     def gradients_at(
         self, method: str | Sequence[str]
     ) -> Callable[[NDArray[Any]], Callable[[Any, Any], Sequence[Any]]]:
         """Of trained parameters: what `PrivateRecords.gradient_sum` calls; see `Network.record_gradients`."""
+
+        kinds = PieceKinds()
 
         def at(theta: NDArray[Any]) -> Callable[[Any, Any], Sequence[Any]]:
             flat = self.whole(theta)
@@ -164,7 +168,7 @@ class NetTask:
                     there, self.inputs.of(X), lambda out: self.loss.derivative(out, targets), method
                 )
 
-            return pieces
+            return kinds.of(pieces)
 
         return at
 

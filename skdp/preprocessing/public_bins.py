@@ -10,16 +10,19 @@ from copy import copy
 from itertools import product
 from math import prod, sqrt
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp._docs import document
 from skdp._export import name_features
 from skdp.base.cells import as_table
 from skdp.base.containers import check_collected
+from skdp.base.declare import Declared, check_parameters, fitted, parameter
+from skdp.base.kinds import described, flag
 from skdp.base.weights import refuse_weights
 from skdp.kernels import is_cupy
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
@@ -52,7 +55,18 @@ def _frame_column(X: Any, j: int) -> np.ndarray:
     return np.fromiter(column.to_list(), dtype=object, count=len(column))
 
 
-class PublicBinsEncoder(TransformerMixin, BaseEstimator):
+def _check_mapping(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, Mapping):
+        raise TypeError(f"`{name}` must be a dict from column to public values, got {value!r}.")
+
+
+def _check_crosses(name: str, value: object) -> None:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"`{name}` must be a sequence of tuples of columns, got {value!r}.")
+
+
+@document()
+class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
     """One-hot encode columns by fixed public bins, public categories and crosses of them.
 
     The encoder learns nothing from the records. So it costs no privacy budget and may stand before a private
@@ -68,22 +82,6 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     with edges a text is read as Python's ``float`` reads it. ``None``, NaN, NaT and ``pandas.NA`` are missing. A
     number beyond float64 counts as infinite. The type that an array or a dataframe declares for a whole column is
     taken as it is.
-
-    Parameters
-    ----------
-    bins : sequence of float or dict, default=None
-        Finite, strictly increasing edges. A sequence holds for every column that ``categories`` does not name. A
-        dict maps a column to its edges; a column that neither ``bins`` nor ``categories`` names is left out. A
-        column is given by its name, or by its position in input without names. None is the public grid 0, ±0.1,
-        ±0.3, ±1, ..., ±300, ±1000 for every column that ``categories`` does not name.
-    categories : dict, default=None
-        Maps a column (name or position) to the list of its public values, all strings or all numbers.
-    crosses : sequence of tuple, default=()
-        Each tuple names two or more encoded columns. One output column is added for each combination of their
-        bins.
-    sparse_output : bool, default=True
-        Whether to return a ``scipy.sparse.csr_matrix`` or a NumPy array.
-        ``set_output(transform="pandas")`` and ``"polars"`` need ``sparse_output=False``.
 
     Attributes
     ----------
@@ -122,23 +120,35 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     ['x0 < 18', 'x0 in [18, 65)', 'x0 >= 65', 'x0 missing']
     """
 
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    n_features_out_: int
-    row_norm_: float
-
-    def __init__(
-        self,
-        *,
-        bins: Any = None,
-        categories: Mapping[Any, Any] | None = None,
-        crosses: Iterable[tuple[Any, ...]] = (),
-        sparse_output: bool = True,
-    ) -> None:
-        self.bins = bins
-        self.categories = categories
-        self.crosses = crosses
-        self.sparse_output = sparse_output
+    bins: Any = parameter(
+        described("sequence of float or dict"),
+        """Finite, strictly increasing edges. A sequence holds for every column that ``categories`` does not
+        name. A dict maps a column to its edges; a column that neither ``bins`` nor ``categories`` names is left
+        out. A column is given by its name, or by its position in input without names. None is the public grid
+        0, ±0.1, ±0.3, ±1, ..., ±300, ±1000 for every column that ``categories`` does not name.""",
+        default=None,
+    )
+    categories: Mapping[Any, Any] | None = parameter(
+        described("dict", _check_mapping),
+        "Maps a column (name or position) to the list of its public values, all strings or all numbers.",
+        default=None,
+    )
+    crosses: Iterable[tuple[Any, ...]] = parameter(
+        described("sequence of tuple", _check_crosses),
+        """Each tuple names two or more encoded columns. One output column is added for each combination of
+        their bins.""",
+        default=(),
+    )
+    sparse_output: bool = parameter(
+        flag(),
+        """Whether to return a ``scipy.sparse.csr_matrix`` or a NumPy array.
+        ``set_output(transform="pandas")`` and ``"polars"`` need ``sparse_output=False``.""",
+        default=True,
+    )
+    n_features_in_: int = fitted()
+    feature_names_in_: np.ndarray = fitted()
+    n_features_out_: int = fitted()
+    row_norm_: float = fitted()
 
     def fit(self, X: Any, y: Any = None, **more: Any) -> "PublicBinsEncoder":
         """Check the parameters against the columns, and that each value can be encoded.
@@ -219,18 +229,10 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         return encoded if self.sparse_output else encoded.toarray()
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the output columns, for example ``'age in [18, 65)'`` or ``'age < 18 & sex = 0'``.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            It must equal ``feature_names_in_`` if that exists. The default is x0, x1, ... without names in `fit`.
-
-        Returns
-        -------
-        names : ndarray of str objects
-            One name for each output column.
-        """
+        """Name the output columns, for example ``'age in [18, 65)'`` or ``'age < 18 & sex = 0'``. Parameters
+        ---------- input_features : array-like of str, default=None It must equal ``feature_names_in_`` if that
+        exists. The default is x0, x1, ... without names in `fit`. Returns ------- names : ndarray of str
+        objects One name for each output column."""
         check_is_fitted(self)
         inputs = self._check_names(input_features)
         names = {block.column: block.names(inputs[block.column]) for block in self._blocks}
@@ -240,20 +242,15 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         return np.array(out, dtype=object)
 
     def to_sklearn(self) -> Any:
-        """Return the encoder as a fitted ``ColumnTransformer`` with the same columns.
-
-        It is made of scikit-learn's encoders and NumPy's functions, and needs no skdp. Cells are read as NumPy and
+        """Return the encoder as a fitted ``ColumnTransformer`` with the same columns. It is made of
+        scikit-learn's encoders and NumPy's functions, and needs no skdp. Cells are read as NumPy and
         scikit-learn read them: `pandas.NA` is refused in a column of numbers, and the columns have other names.
-
-        Returns
-        -------
-        ColumnTransformer
-        """
+        Returns ------- ColumnTransformer"""
         check_is_fitted(self)
         parts = [*((block,) for block in self._blocks), *self._crosses]
         return name_features(bins_of(parts, self.n_features_in_, bool(self.sparse_output)), self)
 
-    learns_from_data = False  # `skdp._compat` asks what stands before a private fit
+    learns_from_data: ClassVar[bool] = False  # `skdp._compat` asks what stands before a private fit
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -264,10 +261,10 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> None:
         """Set the attributes of this object, which `fit` throws away if something is refused."""
-        categories = self._check_parameters()
+        check_parameters(self)
         _, column_of = self._read(X, reset=True)
         blocks: dict[int, EdgeBlock | CategoryBlock] = {}
-        for key, values in categories.items():
+        for key, values in (self.categories or {}).items():
             column = self._new_column(key, blocks, "categories")
             blocks[column] = CategoryBlock(column, check_categories(values, f"column {key!r}"))
         if isinstance(self.bins, Mapping):
@@ -321,21 +318,6 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
                 raise
             refused = type(error)(text)
         raise refused
-
-    def _check_parameters(self) -> Mapping[Any, Any]:
-        """Check the types of the parameters, and return the categories (empty if there are none)."""
-        if not isinstance(self.sparse_output, (bool, np.bool_)):
-            raise TypeError(f"`sparse_output` must be True or False, got {self.sparse_output!r}.")
-        if self.categories is not None and not isinstance(self.categories, Mapping):
-            raise TypeError(
-                "`categories` must be a dict from column to public values, "
-                f"got {self.categories!r}."
-            )
-        if isinstance(self.crosses, str) or not isinstance(self.crosses, Iterable):
-            raise TypeError(
-                f"`crosses` must be a sequence of tuples of columns, got {self.crosses!r}."
-            )
-        return self.categories or {}
 
     def _position(self, key: Any, parameter: str) -> int:
         """Return the position of a column that is given by its name or position."""

@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skdp._docs import document
+from skdp.base.declare import Declared, check_parameters, fitted, parameter
+from skdp.base.kinds import described
 from skdp.base.tables import validate_table
 from skdp.base.weights import refuse_weights
 from skdp.fitting.columns import check_bounds, column_numbers, per_column
@@ -19,22 +22,26 @@ SMALLEST, LARGEST = (
 )  # of scales and centres, so that no finite cell becomes infinite by rounding
 
 
-class PublicScaler(AffineTransformer, BaseEstimator):
+def _check_center(name: str, given: object) -> None:
+    if given is not None and not (np.abs(column_numbers(name, given)) <= LARGEST).all():
+        raise ValueError(f"{name} must be finite and at most {LARGEST:g} in magnitude")
+
+
+def _check_scale(name: str, given: object) -> None:
+    if given is None:
+        return
+    scale = column_numbers(name, given)
+    if not ((scale >= SMALLEST) & (scale <= LARGEST)).all():
+        raise ValueError(f"{name} must be > 0, between {SMALLEST:g} and {LARGEST:g}")
+
+
+@document()
+class PublicScaler(AffineTransformer, Declared, BaseEstimator):
     """Scale columns by public constants: ``(x - center) / scale``.
 
     The scaler learns nothing from the records. So it costs no privacy budget and may stand before a private
     estimator in a ``Pipeline``. Choose the constants from public knowledge (units, ranges, code books), never by
     looking at the records.
-
-    Parameters
-    ----------
-    center : float or array-like of shape (n_features,), default=None
-        Subtracted from each column. None is 0. CSR matrices are scaled and never centred.
-    scale : float or array-like of shape (n_features,), default=None
-        What each column is divided by, > 0. None is 1.
-    bounds : tuple of (low, high), default=None
-        In place of ``center`` and ``scale``: numbers, or one for each column, that become -1 and 1. Values beyond
-        them are not clipped.
 
     Attributes
     ----------
@@ -67,12 +74,24 @@ class PublicScaler(AffineTransformer, BaseEstimator):
     [[-1.0, -1.0], [1.0, 1.0], [0.0, -0.5]]
     """
 
-    center_: np.ndarray
-
-    def __init__(self, *, center: Any = None, scale: Any = None, bounds: Any = None) -> None:
-        self.center = center
-        self.scale = scale
-        self.bounds = bounds
+    center: Any = parameter(
+        described("float or array-like of shape (n_features,)", _check_center),
+        "Subtracted from each column. None is 0. CSR matrices are scaled and never centred.",
+        default=None,
+    )
+    scale: Any = parameter(
+        described("float or array-like of shape (n_features,)", _check_scale),
+        "What each column is divided by, > 0. None is 1.",
+        default=None,
+    )
+    bounds: Any = parameter(
+        described("tuple of (low, high)", lambda name, given: check_bounds(given, name=name)),
+        """In place of ``center`` and ``scale``: numbers, or one for each column, that become -1 and 1. Values
+        beyond them are not clipped.""",
+        default=None,
+    )
+    center_: np.ndarray = fitted()
+    scale_: np.ndarray = fitted()
 
     def fit(self, X: Any, y: Any = None, **more: Any) -> "PublicScaler":
         """Check the parameters against the columns.
@@ -100,7 +119,9 @@ class PublicScaler(AffineTransformer, BaseEstimator):
             have to be centred.
         """
         refuse_weights(more)
-        self._check_parameters()
+        check_parameters(self)
+        if self.bounds is not None and not (self.center is None and self.scale is None):
+            raise ValueError("give bounds, or center and scale, but not both")
         refuse_device(X)
         scratch = copy(self)
         table = validate_table(scratch, X)
@@ -116,20 +137,6 @@ class PublicScaler(AffineTransformer, BaseEstimator):
         return self
 
     learns_from_data = False  # `skdp._compat` asks what stands before a private fit
-
-    def _check_parameters(self) -> None:
-        if self.bounds is not None:
-            if self.center is not None or self.scale is not None:
-                raise ValueError("give bounds, or center and scale, but not both")
-            check_bounds(self.bounds)
-        if self.center is not None:
-            center = column_numbers("center", self.center)
-            if not (np.abs(center) <= LARGEST).all():
-                raise ValueError(f"center must be finite and at most {LARGEST:g} in magnitude")
-        if self.scale is not None:
-            scale = column_numbers("scale", self.scale)
-            if not ((scale >= SMALLEST) & (scale <= LARGEST)).all():
-                raise ValueError(f"scale must be > 0, between {SMALLEST:g} and {LARGEST:g}")
 
     def _constants(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         ends = per_column("bounds", self.bounds, n_features)

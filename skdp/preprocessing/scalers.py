@@ -1,6 +1,5 @@
 """Scalers that release the centre and the scale of each column, for a part of the budget."""
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +13,9 @@ from skdp.base.column_search import (
     released_quantiles,
     released_window,
 )
+from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
-from skdp.base.parameters import check_flag, check_number
+from skdp.base.kinds import flag, share
 from skdp.fitting.columns import ColumnFit, ColumnProblem, per_column
 from skdp.preprocessing.affine import AffineTransformer
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -92,24 +92,6 @@ class DPStandardScaler(ColumnScaler):
     A column is clipped to a window, which is given by ``bounds`` or searched for. Then ``z = (x - mean) / scale``.
     {guarantee}
 
-    Parameters
-    ----------
-    bounds : tuple of (low, high), default=None
-        Public numbers, or one for each column: the window. None searches for the windows on a public grid, which
-        takes 60 % of the budget (of mu^2).
-    with_mean : bool, default=True
-        Whether to centre dense columns. CSR matrices are never centred.
-    with_std : bool, default=True
-        Whether to scale. A column that is not centred is divided by its root mean square.
-    clip : bool, default=True
-        Whether `transform` clips to the window, as the statistics do. Then no row is far from the others, also
-        where most values of a column are equal. `inverse_transform` does not undo it.
-    {epsilon} {delta} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group counts as
-        one: the mean of its rows.
-    {n_public} {accountant} {random_state}
-
     Attributes
     ----------
     mean_ : ndarray of shape (n_features_in_,)
@@ -151,41 +133,33 @@ class DPStandardScaler(ColumnScaler):
     True
     """
 
-    mean_: np.ndarray
-    scale_: np.ndarray
-    bounds_: tuple[np.ndarray, np.ndarray]
-
-    def __init__(
-        self,
-        *,
-        bounds: Any = None,
-        with_mean: bool = True,
-        with_std: bool = True,
-        clip: bool = True,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        adjacency: str = "replace-one",
-        unit: str = "record",
-        n_public: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.bounds = bounds
-        self.with_mean = with_mean
-        self.with_std = with_std
-        self.clip = clip
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
+    bounds = changed(
+        text="""Public numbers, or one for each column: the window. None searches for the windows on a public
+        grid, which takes 60 % of the budget (of mu^2)."""
+    )
+    with_mean: bool = parameter(
+        flag(),
+        "Whether to centre dense columns. CSR matrices are never centred.",
+        default=True,
+    )
+    with_std: bool = parameter(
+        flag(),
+        "Whether to scale. A column that is not centred is divided by its root mean square.",
+        default=True,
+    )
+    clip: bool = parameter(
+        flag(),
+        """Whether `transform` clips to the window, as the statistics do. Then no row is far from the others,
+        also where most values of a column are equal. `inverse_transform` does not undo it.""",
+        default=True,
+    )
+    unit = changed(more="A group counts as one: the mean of its rows.")
+    mean_: np.ndarray = fitted()
+    scale_: np.ndarray = fitted()
+    bounds_: tuple[np.ndarray, np.ndarray] = fitted()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("with_mean", "with_std", "clip"):
-            check_flag(name, getattr(self, name))
         if not (self.with_mean or self.with_std):
             raise ValueError("with_mean=False and with_std=False leave nothing to do")
 
@@ -249,23 +223,6 @@ class DPQuantileScaler(ColumnScaler):
     ``z = (x - center) / scale``. About the part ``quantile`` of the values of a column comes to lie between -1 and
     1. {guarantee}
 
-    Parameters
-    ----------
-    quantile : float, default=0.5
-        In (0, 1): level of the distances ``|x - center|`` that becomes the scale. 0.5 is the median absolute
-        deviation. A level that the noise hides is replaced by one that can be seen.
-    with_centering : bool, default=True
-        Whether to subtract the median from dense columns. CSR matrices are never centred, and distances are then
-        those from 0.
-    bounds : tuple of (low, high), default=None
-        Public numbers, or one for each column, between which medians are searched. None searches for the
-        magnitudes on a public grid first, which takes 25 % of the budget (of mu^2), or half without centring.
-    {epsilon} {delta} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group counts as
-        one: the share of its rows below a number.
-    {n_public} {accountant} {random_state}
-
     Attributes
     ----------
     center_ : ndarray of shape (n_features_in_,)
@@ -301,42 +258,26 @@ class DPQuantileScaler(ColumnScaler):
     True
     """
 
-    center_: np.ndarray
-    scale_: np.ndarray
-
-    def __init__(
-        self,
-        *,
-        quantile: float = 0.5,
-        with_centering: bool = True,
-        bounds: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        adjacency: str = "replace-one",
-        unit: str = "record",
-        n_public: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.quantile = quantile
-        self.with_centering = with_centering
-        self.bounds = bounds
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_flag("with_centering", self.with_centering)
-        check_number("quantile", self.quantile, Real, low=0, strict=True)
-        if not self.quantile < 1:
-            raise ValueError(
-                f"quantile must be between 0 and 1, both excluded, got {self.quantile!r}"
-            )
+    quantile: float = parameter(
+        share(),
+        """In (0, 1): level of the distances ``|x - center|`` that becomes the scale. 0.5 is the median absolute
+        deviation. A level that the noise hides is replaced by one that can be seen.""",
+        default=0.5,
+    )
+    with_centering: bool = parameter(
+        flag(),
+        """Whether to subtract the median from dense columns. CSR matrices are never centred, and distances are
+        then those from 0.""",
+        default=True,
+    )
+    bounds = changed(
+        text="""Public numbers, or one for each column, between which medians are searched. None searches for
+        the magnitudes on a public grid first, which takes 25 % of the budget (of mu^2), or half without
+        centring."""
+    )
+    unit = changed(more="A group counts as one: the share of its rows below a number.")
+    center_: np.ndarray = fitted()
+    scale_: np.ndarray = fitted()
 
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release magnitudes, then medians and quantiles of distances: roughly, and once more in that unit."""

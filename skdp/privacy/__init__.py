@@ -33,6 +33,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "PARTITION": "skdp.privacy.accounting.amplification",
         "Partition": "skdp.privacy.batches",
         "Piece": "skdp.privacy.pieces",
+        "PieceKinds": "skdp.privacy.gradients.function",
         "PrivacyReport": "skdp.privacy.report",
         "PrivacySession": "skdp.privacy.session",
         "PrivateRecords": "skdp.privacy.records",

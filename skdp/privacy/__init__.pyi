@@ -26,6 +26,7 @@ from skdp.privacy.expansion import EDGE as EDGE
 from skdp.privacy.expansion import Expansion as Expansion
 from skdp.privacy.expansion import N_FUNCTIONS as N_FUNCTIONS
 from skdp.privacy.expansion import SMOOTH_FUNCTIONS as SMOOTH_FUNCTIONS
+from skdp.privacy.gradients.function import PieceKinds as PieceKinds
 from skdp.privacy.gradients.place_check import check_places as check_places
 from skdp.privacy.log import no_log_lines as no_log_lines
 from skdp.privacy.pieces import Outer as Outer

@@ -190,9 +190,7 @@ class SparseRows:
     n_table: int
 
     def __post_init__(self) -> None:
-        _check_plain(self.rows, 2, "rows")
-        if self.rows.dtype != np.int64:
-            raise TypeError(f"rows must be an array of int64, got {self.rows.dtype}")
+        _check(self.rows, 2, "rows", (np.int64,))
         _check(self.values, 3, "values")
         if self.rows.shape != self.values.shape[:2]:
             raise ValueError(
@@ -231,7 +229,12 @@ class SparseRows:
 Piece = Vectors | Outer | OuterSum | SparseRows
 
 
-def _check_plain(array: Floats | NDArray[np.int64], dimensions: int, name: str) -> None:
+def _check(
+    array: Floats | NDArray[np.int64],
+    dimensions: int,
+    name: str,
+    dtypes: tuple[type[object], ...] = (np.float32, np.float64),
+) -> None:
     # A subclass may multiply in its own way: then what is added would not be what was clipped.
     plain = type(array) is np.ndarray or is_cupy(array)
     if not plain:
@@ -240,12 +243,9 @@ def _check_plain(array: Floats | NDArray[np.int64], dimensions: int, name: str) 
         )
     if array.ndim != dimensions:
         raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
-
-
-def _check(array: Floats, dimensions: int, name: str) -> None:
-    _check_plain(array, dimensions, name)
-    if array.dtype not in (np.float32, np.float64):
-        raise TypeError(f"{name} must be an array of float32 or float64, got {array.dtype}")
+    if array.dtype not in dtypes:
+        wanted = " or ".join(dtype.__name__ for dtype in dtypes)
+        raise TypeError(f"{name} must be an array of {wanted}, got {array.dtype}")
 
 
 def _check_pair(left: Floats, right: Floats, same: int) -> None:

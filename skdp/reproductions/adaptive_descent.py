@@ -9,15 +9,17 @@ happens (a filter). The claim is the total.
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 
 from skdp._docs import document
-from skdp.base import check_number
+from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import real
+from skdp.fitting import parameters
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.loop import NoisyGradient
+from skdp.fitting.parameters import Adaptive, Auto
 from skdp.fitting.penalties import NO_PENALTY
 from skdp.fitting.settings import StepSettings
 from skdp.fitting.start import Start, begin, scale_part
@@ -194,22 +196,6 @@ class DPAGDClassifier(GLMClassifier, FullBatchFit):
 
     {recalibrated}
 
-    Parameters
-    ----------
-    {epsilon} {delta}
-    max_iter : int or "auto", default="auto"
-        Largest number of steps. The first step gets 1 / max_iter of the budget; "auto" gives it 1 / 30. The
-        fit ends when the budget does not hold another step.
-    learning_rate : float or "auto", default="auto"
-        Largest distance that the first steps may go. Five distances, evenly spaced up to it, are compared with
-        0. After every fifth step it becomes 1.1 times the largest distance that the last five steps chose.
-        "auto" follows from the released median row norm.
-    loss_bound : float or "auto", default="auto"
-        The loss of one record (or group) is clipped to [0, loss_bound] when distances are compared. "auto" is
-        three times the loss of the zero model: ``3 log(n_classes)``.
-    {clip_norm.descent} {penalty} {alpha} {fit_intercept} {classes} {class_weight} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
-
     Attributes
     ----------
     {coef_.classifier} {intercept_.classifier} {support_} {classes_}
@@ -258,59 +244,24 @@ class DPAGDClassifier(GLMClassifier, FullBatchFit):
     ((1, 20), True, 2.0)
     """
 
-    last_distance_: float
-    loss_bound_: float
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        max_iter="auto",
-        learning_rate="auto",
-        loss_bound="auto",
-        clip_norm="adaptive",
-        penalty="nonconvex",
-        alpha=1e-3,
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        coef_init=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.loss_bound = loss_bound
-        self.clip_norm = clip_norm
-        self.penalty = penalty
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.coef_init = coef_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(
-            "loss_bound", self.loss_bound, Real, low=0, strict=True, high=1e100, word="auto"
-        )
+    max_iter = changed(
+        text="""Largest number of steps. The first step gets 1 / max_iter of the budget; "auto" gives it 1 / 30.
+        The fit ends when the budget does not hold another step."""
+    )
+    learning_rate = changed(
+        text="""Largest distance that the first steps may go. Five distances, evenly spaced up to it, are compared
+        with 0. After every fifth step it becomes 1.1 times the largest distance that the last five steps chose.
+        "auto" follows from the released median row norm."""
+    )
+    loss_bound: Auto = parameter(
+        real(low=0, strict=True, high=1e100, word="auto"),
+        """The loss of one record (or group) is clipped to [0, loss_bound] when distances are compared. "auto" is
+        three times the loss of the zero model: ``3 log(n_classes)``.""",
+        default="auto",
+    )
+    clip_norm: Adaptive = parameters.DESCENT_CLIP_NORM
+    last_distance_: float = fitted()
+    loss_bound_: float = fitted()
 
     _algorithm = staticmethod(adaptive_descent)
 

@@ -5,12 +5,17 @@ The baseline "Local Grad P" of Wang (2021), Table 6.1, after Shokri & Shmatikov 
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from skdp._docs import document
+from skdp.base.declare import fitted, fixed
 from skdp.fitting.glm import Problem
-from skdp.multiparty.estimators import MPCGradientPerturbationClassifier, _GradientFit
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
+from skdp.multiparty.estimators import (
+    CLIP_NORM_OF_TARGETS,
+    MPCGradientPerturbationClassifier,
+    _GradientFit,
+)
+from skdp.multiparty.frame import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings
 from skdp.multiparty.release import Release
 from skdp.privacy import PrivacySession
@@ -27,8 +32,9 @@ OWN_NOISE = (
 class _LocalGradientFit(_GradientFit):
     """Gradient perturbation without a secure sum."""
 
-    noise = "gaussian"
-    engine = "plain"
+    delta = DELTA_OF_GAUSSIAN
+    noise: Literal["gaussian"] = fixed(default="gaussian")
+    engine: Any = fixed(default="plain")
     _erratum = (
         "Table 6.1 of Wang (2021) gives an owner's gradient noise of standard deviation sqrt(2 T) G / (n eps). "
         "That is zCDP with rho = eps^2; its epsilon at delta is several times eps. The noise here is calibrated "
@@ -68,11 +74,6 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
 
     {guarantee}
 
-    Parameters
-    ----------
-    {epsilon} {delta} {alpha} {row_norm} {weighting} {max_iter} {learning_rate} {clip_norm} {fit_intercept}
-    {classes} {adjacency} {unit} {accountant} {random_state} {callback}
-
     Attributes
     ----------
     {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
@@ -108,41 +109,6 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
     2.0
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="auto",
-        fit_intercept=True,
-        classes=None,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-        self.callback = callback
-
 
 @document(DPLocalGradientPerturbationClassifier)
 class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFit):
@@ -153,17 +119,6 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
     moved and scaled to [-1, 1].
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {alpha} {row_norm} {weighting} {max_iter} {learning_rate} {clip_norm} {fit_intercept}
-    loss : {"squared", "huber"}, default="squared"
-        Huber's loss is linear beyond ``huber_threshold``.
-    huber_threshold : float, default=1.0
-        Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=None
-        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {bounded} {adjacency} {unit} {accountant} {random_state} {callback}
 
     Attributes
     ----------
@@ -196,45 +151,5 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
     (20,)
     """
 
-    prediction_noise_: float
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="auto",
-        fit_intercept=True,
-        loss="squared",
-        huber_threshold=1.0,
-        y_bounds=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.y_bounds = y_bounds
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-        self.callback = callback
+    clip_norm = CLIP_NORM_OF_TARGETS
+    prediction_noise_: float = fitted()

@@ -11,20 +11,27 @@ composition). The smallest owner's session is the one of the report. Each sessio
 import math
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._docs import document
 from skdp.base import Solution
+from skdp.base.declare import changed, fitted, fixed
+from skdp.base.kinds import choice
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
 from skdp.fitting.glm import Problem
 from skdp.fitting.utility import OwnerFacts
 from skdp.linear_model.amp import require_two
 from skdp.losses import Loss
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
-from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier
+from skdp.multiparty.frame import (
+    DELTA_OF_GAUSSIAN,
+    MultipartyClassifier,
+    MultipartyFit,
+    MultipartyRegressor,
+)
+from skdp.multiparty.output_estimators import WEIGHTING_OF_MODELS, MPCOutputPerturbationClassifier
 from skdp.privacy import PrivacySession
 from skdp.reproductions.local_gradient import OWN_NOISE
 
@@ -49,11 +56,17 @@ def least_penalty(loss: Loss, radius: float, epsilon: float) -> float:
 class _LocalObjectiveFit(MultipartyFit):
     """Objective perturbation by each owner."""
 
-    alpha_: float
+    delta = DELTA_OF_GAUSSIAN
+    alpha = changed(
+        more="""With few records an owner takes a larger penalty, ``alpha_``: below it no noise would make its
+        model private."""
+    )
+    weighting = WEIGHTING_OF_MODELS
+    noise: Literal["gaussian"] = fixed(default="gaussian")
+    engine: Any = fixed(default="plain")
+    unit = changed(kind=choice("record"), text="Only the change of one record is proven.")
+    alpha_: float = fitted()
 
-    loss = "huber"  # of a regression
-    noise = "gaussian"
-    engine = "plain"
     _set_aside = ASIDE
     _erratum = (
         "Lap(2 G / (n eps)) in the objective, as in Table 6.1 of Wang (2021), is calibrated to an l2 bound, and "
@@ -131,16 +144,6 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
 
     {guarantee}
 
-    Parameters
-    ----------
-    {epsilon} {delta} {alpha}
-        With few records an owner takes a larger penalty, ``alpha_``: below it no noise would make its model
-        private.
-    {row_norm} {weighting} {fit_intercept} {classes} {adjacency}
-    unit : {"record"}, default="record"
-        Only the change of one record is proven.
-    {accountant} {random_state}
-
     Attributes
     ----------
     {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
@@ -176,33 +179,6 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
     (1, 20)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        fit_intercept=True,
-        classes=None,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
@@ -228,15 +204,6 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
     loss has unbounded gradients, and a random linear term may move its minimiser anywhere: it is not offered.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {alpha} {row_norm} {weighting} {fit_intercept}
-    huber_threshold : float, default=1.0
-        Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=None
-        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {bounded} {adjacency} {unit} {accountant} {random_state}
 
     Attributes
     ----------
@@ -266,33 +233,4 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
     (20,)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        fit_intercept=True,
-        huber_threshold=1.0,
-        y_bounds=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.fit_intercept = fit_intercept
-        self.huber_threshold = huber_threshold
-        self.y_bounds = y_bounds
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
+    loss: Literal["huber"] = fixed(default="huber")

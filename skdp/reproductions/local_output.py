@@ -9,9 +9,14 @@ from typing import Any
 
 from skdp._docs import document
 from skdp.base import Solution
+from skdp.base.declare import fixed
 from skdp.fitting.glm import Problem
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
-from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier, _OutputFit
+from skdp.multiparty.output_estimators import (
+    RIDGE_LOSS,
+    MPCOutputPerturbationClassifier,
+    _OutputFit,
+)
 from skdp.privacy import PrivacySession
 from skdp.reproductions.local_gradient import OWN_NOISE
 from skdp.reproductions.own_noise import release_with_own_noise
@@ -22,7 +27,7 @@ __all__ = ["DPLocalOutputPerturbationClassifier", "DPLocalOutputPerturbationRegr
 class _LocalOutputFit(_OutputFit):
     """Output perturbation without a secure sum."""
 
-    engine = "plain"
+    engine: Any = fixed(default="plain")
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
@@ -53,11 +58,6 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
     times that of `MPCOutputPerturbationClassifier` with m owners of equal size.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta.pure} {alpha} {row_norm} {weighting} {noise} {fit_intercept} {classes} {adjacency} {unit}
-    {accountant} {random_state}
 
     Attributes
     ----------
@@ -96,35 +96,6 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
     (1, 20)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        noise="gaussian",
-        fit_intercept=True,
-        classes=None,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.noise = noise
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-
 
 @document(DPLocalOutputPerturbationClassifier)
 class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
@@ -134,17 +105,6 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
     clipped to ``y_bounds``, then moved and scaled to [-1, 1].
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {alpha} {row_norm} {weighting} {noise} {fit_intercept}
-    loss : {"squared", "huber"}, default="squared"
-        "squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``.
-    huber_threshold : float, default=1.0
-        Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=None
-        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {bounded} {adjacency} {unit} {accountant} {random_state}
 
     Attributes
     ----------
@@ -174,37 +134,4 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
     (20,)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        noise="gaussian",
-        fit_intercept=True,
-        loss="squared",
-        huber_threshold=1.0,
-        y_bounds=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.noise = noise
-        self.fit_intercept = fit_intercept
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.y_bounds = y_bounds
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
+    loss = RIDGE_LOSS

@@ -17,16 +17,21 @@ epsilon / m.
 """
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from skdp._docs import document
 from skdp.base import Solution
-from skdp.base.parameters import check_choice
+from skdp.base.declare import changed, fixed, parameter
+from skdp.base.kinds import choice
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import Problem
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
-from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier, _OutputFit
+from skdp.multiparty.output_estimators import (
+    RIDGE_LOSS,
+    MPCOutputPerturbationClassifier,
+    _OutputFit,
+)
 from skdp.multiparty.release import laplace_epsilon
 from skdp.privacy import Bounded, PrivacySession, sum_of_owners
 
@@ -36,19 +41,24 @@ __all__ = ["MPCPathakClassifier", "MPCPathakRegressor"]
 class _PathakFit(_OutputFit):
     """An average with the noise of one owner."""
 
-    version: str
-    weighting = "owner"
-    noise = "laplace"
-    engine = "plain"
+    epsilon = changed(
+        more="`privacy_` states what the noise costs, which is much less with many owners."
+    )
+    version: Literal["corrected", "published"] = parameter(
+        choice("corrected", "published"),
+        """"corrected" has noise for the l1 norm, and costs epsilon / m. "published" has noise for the l2 norm,
+        and costs sqrt(p) / m times epsilon with p parameters and m owners; with fewer owners than sqrt(p) that
+        is above epsilon, and the fit is refused before anything is released.""",
+        default="corrected",
+    )
+    weighting: Literal["owner"] = fixed(default="owner")
+    noise: Literal["laplace"] = fixed(default="laplace")
+    engine: Any = fixed(default="plain")
     _erratum = (
         "Lap(2 G / (n_(1) alpha eps)) of Pathak et al. (2010) is calibrated to an l2 bound, sqrt(p) too small for "
         "independent coordinates, and to one owner's minimiser, m times what a record moves the average: it costs "
         "sqrt(p) / m times eps. This report states the cost of the noise that was added"
     )
-
-    def _check_parameters(self) -> None:
-        check_choice("version", self.version, ("corrected", "published"))
-        super()._check_parameters()
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
@@ -95,18 +105,6 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
 
     {guarantee}
 
-    Parameters
-    ----------
-    {epsilon}
-        `privacy_` states what the noise costs, which is much less with many owners.
-    {delta.pure}
-    {alpha} {row_norm}
-    version : {"corrected", "published"}, default="corrected"
-        "corrected" has noise for the l1 norm, and costs epsilon / m. "published" has noise for the l2 norm, and
-        costs sqrt(p) / m times epsilon with p parameters and m owners; with fewer owners than sqrt(p) that is
-        above epsilon, and the fit is refused before anything is released.
-    {fit_intercept} {classes} {adjacency} {unit} {accountant} {random_state}
-
     Attributes
     ----------
     {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
@@ -141,33 +139,6 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
     0.5
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        version="corrected",
-        fit_intercept=True,
-        classes=None,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.version = version
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-
 
 @document(MPCPathakClassifier)
 class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
@@ -176,17 +147,6 @@ class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
     A baseline of [Wang2021]_. Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1].
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {alpha} {row_norm} {version} {fit_intercept}
-    loss : {"squared", "huber"}, default="squared"
-        "squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``.
-    huber_threshold : float, default=1.0
-        Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=None
-        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {bounded} {adjacency} {unit} {accountant} {random_state}
 
     Attributes
     ----------
@@ -216,35 +176,4 @@ class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
     (20,)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm="auto",
-        version="corrected",
-        fit_intercept=True,
-        loss="squared",
-        huber_threshold=1.0,
-        y_bounds=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.version = version
-        self.fit_intercept = fit_intercept
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.y_bounds = y_bounds
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
+    loss = RIDGE_LOSS

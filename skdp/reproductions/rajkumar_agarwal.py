@@ -18,16 +18,21 @@ nothing better: its l1 sensitivity is sqrt(d) s, so T rounds of it cost up to T 
 """
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._docs import document
-from skdp.base.parameters import check_choice
+from skdp.base.declare import changed, fitted, fixed, parameter
+from skdp.base.kinds import choice
 from skdp.fitting.glm import Problem
-from skdp.multiparty.estimators import MPCGradientPerturbationClassifier, _GradientFit
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
+from skdp.multiparty.estimators import (
+    CLIP_NORM_OF_TARGETS,
+    MPCGradientPerturbationClassifier,
+    _GradientFit,
+)
+from skdp.multiparty.frame import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings
 from skdp.multiparty.release import Release, make_release
 from skdp.privacy import Bounded, PrivacySession, accounting
@@ -56,16 +61,24 @@ def total_epsilon(epsilon: float, delta: float, rounds: int) -> float:
 class _RajkumarAgarwalFit(_GradientFit):
     """Gradient descent with two noises."""
 
-    epsilon_of: str
-    noise = "gaussian"
-    engine = "plain"
+    epsilon = changed(
+        more="Of the fit, or of one round: see ``epsilon_of``. `privacy_` always states that of the fit."
+    )
+    delta = DELTA_OF_GAUSSIAN
+    epsilon_of: Literal["fit", "iteration"] = parameter(
+        choice("fit", "iteration"),
+        """What ``epsilon`` is the budget of. "iteration" is the published rule and needs a number for
+        ``max_iter``; an accountant is charged with the total.""",
+        default="fit",
+    )
+    noise: Literal["gaussian"] = fixed(default="gaussian")
+    engine: Any = fixed(default="plain")
     _erratum = (
         "the published budget is epsilon in every round; with epsilon_of='iteration' this report states "
         "the total"
     )
 
     def _check_parameters(self) -> None:
-        check_choice("epsilon_of", self.epsilon_of, ("fit", "iteration"))
         if self.epsilon_of == "iteration" and isinstance(self.max_iter, str):
             raise ValueError(
                 "with epsilon_of='iteration' the rounds fix the total epsilon: give max_iter as a number"
@@ -76,7 +89,6 @@ class _RajkumarAgarwalFit(_GradientFit):
     def _session_epsilon(self) -> float:
         if self.epsilon_of == "fit" or math.isinf(self.epsilon):
             return self.epsilon
-        super()._check_parameters()  # before the number of rounds is used
         return total_epsilon(self.epsilon, self.delta, int(self.max_iter)) * (1 + SPARE)
 
     def _release(
@@ -126,17 +138,6 @@ class DPRajkumarAgarwalClassifier(MultipartyClassifier, _RajkumarAgarwalFit):
 
     {guarantee}
 
-    Parameters
-    ----------
-    {epsilon}
-        Of the fit, or of one round: see ``epsilon_of``. `privacy_` always states that of the fit.
-    {delta}
-    epsilon_of : {"fit", "iteration"}, default="fit"
-        What ``epsilon`` is the budget of. "iteration" is the published rule and needs a number for ``max_iter``;
-        an accountant is charged with the total.
-    {alpha} {row_norm} {weighting} {max_iter} {learning_rate} {clip_norm} {fit_intercept} {classes}
-    {adjacency} {unit} {accountant} {random_state} {callback}
-
     Attributes
     ----------
     {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
@@ -172,43 +173,6 @@ class DPRajkumarAgarwalClassifier(MultipartyClassifier, _RajkumarAgarwalFit):
     4.4
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        epsilon_of="fit",
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="auto",
-        fit_intercept=True,
-        classes=None,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.epsilon_of = epsilon_of
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-        self.callback = callback
-
 
 @document(DPRajkumarAgarwalClassifier)
 class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
@@ -218,18 +182,6 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
     and scaled to [-1, 1].
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {epsilon_of} {alpha} {row_norm} {weighting} {max_iter} {learning_rate} {clip_norm}
-    {fit_intercept}
-    loss : {"squared", "huber"}, default="squared"
-        Huber's loss is linear beyond ``huber_threshold``.
-    huber_threshold : float, default=1.0
-        Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=None
-        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {bounded} {adjacency} {unit} {accountant} {random_state} {callback}
 
     Attributes
     ----------
@@ -262,47 +214,5 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
     2.0
     """
 
-    prediction_noise_: float
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        epsilon_of="fit",
-        alpha=1e-3,
-        row_norm="auto",
-        weighting="owner",
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="auto",
-        fit_intercept=True,
-        loss="squared",
-        huber_threshold=1.0,
-        y_bounds=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.epsilon_of = epsilon_of
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.y_bounds = y_bounds
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-        self.callback = callback
+    clip_norm = CLIP_NORM_OF_TARGETS
+    prediction_noise_: float = fitted()

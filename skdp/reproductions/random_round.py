@@ -5,9 +5,12 @@ a fixed plan of Gaussian releases, and the claim is the cost of the whole plan.
 """
 
 from skdp._docs import document
+from skdp.base.declare import changed
 from skdp.base.fit import Solution
+from skdp.fitting import parameters
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.loop import NoisyGradient, descend
+from skdp.fitting.parameters import Adaptive
 from skdp.fitting.settings import BatchSettings
 from skdp.fitting.start import begin, precision, scale_part
 from skdp.fitting.steps import ConstantStep
@@ -71,21 +74,6 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
 
     {recalibrated}
 
-    Parameters
-    ----------
-    {epsilon} {delta} {batch_size}
-        "auto" is n / 64, but at least 64. The paper has 1.
-    {sampling}
-    max_iter : int or "auto", default="auto"
-        Number T of planned steps. The iterate of one of them is kept, drawn uniformly from 1 to T. "auto" is
-        500. With the automatic batch size that is about 8 passes over the data, as published. All T steps are
-        paid for. Those after the drawn round are not taken.
-    {learning_rate}
-        "auto" is a constant over the smoothness of the mean loss, which follows from the released median row
-        norm. It is at most 5, and less if the noise of T steps would carry the iterate too far (user guide).
-    {clip_norm.descent} {penalty} {alpha} {fit_intercept} {classes} {class_weight} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
-
     Attributes
     ----------
     {coef_.classifier} {intercept_.classifier} {support_} {classes_}
@@ -127,54 +115,20 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
     ((1, 20), True, 2.0)
     """
 
-    _auto_samples = True
+    batch_size = changed(more='"auto" is n / 64, but at least 64. The paper has 1.')
+    max_iter = changed(
+        text="""Number T of planned steps. The iterate of one of them is kept, drawn uniformly from 1 to T. "auto"
+        is 500. With the automatic batch size that is about 8 passes over the data, as published. All T steps are
+        paid for. Those after the drawn round are not taken."""
+    )
+    learning_rate = changed(
+        more="""
+        "auto" is a constant over the smoothness of the mean loss, which follows from the released median row
+        norm. It is at most 5, and less if the noise of T steps would carry the iterate too far (user guide)."""
+    )
+    clip_norm: Adaptive = parameters.DESCENT_CLIP_NORM
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        batch_size="auto",
-        sampling="poisson",
-        max_iter="auto",
-        learning_rate="auto",
-        clip_norm="adaptive",
-        penalty="nonconvex",
-        alpha=1e-3,
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        coef_init=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.batch_size = batch_size
-        self.sampling = sampling
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.penalty = penalty
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.coef_init = coef_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    _auto_samples = True
 
     _algorithm = staticmethod(random_round)
 

@@ -7,7 +7,10 @@ from typing import Any, cast
 import numpy as np
 
 from skdp.base.column_search import Present, Window, least_tails, released_window
-from skdp.base.fit import Advice, Solution
+from skdp.base.declare import changed, parameter
+from skdp.base.fit import Solution
+from skdp.base.kinds import described
+from skdp.base.plan import Advice
 from skdp.base.tables import encode_groups, validate_table
 from skdp.fitting.columns import ColumnProblem, check_bounds, per_column
 from skdp.fitting.utility import Released, released_warnings
@@ -38,37 +41,43 @@ class FrameProblem(ColumnProblem):
     joint: Mapping[Any, tuple[int, ...]]  # of each column of codes: the sizes of its table
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+def _labels_by_column(name: str, given: Any) -> dict[Any, tuple[Any, ...]]:
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"{name} must be a dict of lists, by column, got {type(given).__name__}")
+    return {
+        column: check_categories(f"{name}[{column!r}]", labels)
+        for column, labels in (given or {}).items()
+    }
+
+
+def _check_bounds_by_column(name: str, given: Any) -> None:
+    if not isinstance(given, Mapping):
+        check_bounds(given, name=name)
+        return
+    for column, pair in given.items():
+        ends = check_bounds(pair, name=f"{name}[{column!r}]")
+        if ends is not None and any(end.ndim for end in ends):
+            raise ValueError(f"{name}[{column!r}] must be None or two numbers (low, high)")
+
+
 class Describe(Statistic):
     """Numbers of values, means, deviations and quartiles of numbers, counts of categories; also by group."""
 
-    categories: Any = None
-    by: Any = None
-    skipna: bool = True
-
-    def _check_parameters(self) -> None:
-        given = self.categories
-        if given is not None and not isinstance(given, Mapping):
-            raise TypeError(
-                f"categories must be a dict of lists, by column, got {type(given).__name__}"
-            )
-        self._declared()
-        super()._check_parameters()
-
-    def _check_bounds(self) -> None:
-        if not isinstance(self.bounds, Mapping):
-            super()._check_bounds()
-            return
-        for name, pair in self.bounds.items():
-            ends = check_bounds(pair, name=f"bounds[{name!r}]")
-            if ends is not None and any(end.ndim for end in ends):
-                raise ValueError(f"bounds[{name!r}] must be None or two numbers (low, high)")
+    categories: Any = parameter(
+        described("dict", _labels_by_column),
+        "Public labels, by column.",
+        default=None,
+    )
+    by: Any = parameter(
+        described("column name"),
+        "Column of ``categories`` whose labels are the groups.",
+        default=None,
+    )
+    bounds = changed(kind=described("dict or tuple of (low, high)", _check_bounds_by_column))
+    skipna: bool = changed(default=True)
 
     def _declared(self) -> dict[Any, tuple[Any, ...]]:
-        return {
-            name: check_categories(f"categories[{name!r}]", labels)
-            for name, labels in (self.categories or {}).items()
-        }
+        return _labels_by_column("categories", self.categories)
 
     def read(self, X: object, y: object = None, groups: object = None) -> FrameProblem:
         """Sort the columns, check that the numbers are finite or NaN, and look the others up."""
@@ -305,28 +314,26 @@ def _joint(codes: Mapping[Any, Any], name: Any, by: Any, sizes: tuple[int, ...])
     return codes[name] if len(sizes) == 1 else codes[name] * sizes[1] + codes[by]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+def _label_pair(name: str, given: Any) -> list[tuple[Any, ...]]:
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__") or len(given) != 2:
+        raise TypeError(f"{name} must be two sequences of public labels: of a, and of b")
+    return [check_categories(f"{name}[{i}]", labels) for i, labels in enumerate(given)]
+
+
 class Crosstab(Statistic):
     """Counts of pairs of categories of two columns."""
 
-    categories: Any = None
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._pair()
+    categories: Any = parameter(
+        described("pair of sequences", _label_pair),
+        "Public labels of both columns.",
+        default=None,
+    )
 
     def _searches(self) -> bool:
         return False
 
     def _pair(self) -> list[tuple[Any, ...]]:
-        given = self.categories
-        if (
-            isinstance(given, str | bytes | Mapping)
-            or not hasattr(given, "__len__")
-            or len(given) != 2
-        ):
-            raise TypeError("categories must be two sequences of public labels: of a, and of b")
-        return [check_categories(f"categories[{i}]", labels) for i, labels in enumerate(given)]
+        return _label_pair("categories", self.categories)
 
     def read(self, X: object, y: object = None, groups: object = None) -> ColumnProblem:
         """Look up the cells of both columns."""

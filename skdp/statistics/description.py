@@ -6,6 +6,7 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.containers import check_collected
+from skdp.base.fit import Adjacency, Unit
 from skdp.statistics.describe_fit import Crosstab, Describe
 from skdp.statistics.frames import check_categories, labels_of
 from skdp.statistics.functions import mean
@@ -29,9 +30,9 @@ def describe(
     by: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
@@ -150,9 +151,9 @@ def crosstab(
     categories: Any,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,

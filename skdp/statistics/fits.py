@@ -1,7 +1,6 @@
 """The fits behind the functions: each releases its statistic through a session, as any private estimator."""
 
 import math
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,10 +16,12 @@ from skdp.base.column_search import (
     released_quantiles,
     released_window,
 )
+from skdp.base.declare import changed, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import described, flag
 from skdp.base.level_search import noise_of_levels, released_levels
-from skdp.base.parameters import check_flag, check_number
-from skdp.fitting.columns import ColumnFit, ColumnProblem, column_numbers, per_column
+from skdp.base.parameters import check_number
+from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_numbers, per_column
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics.moments import Counted, Moments, released_counts
 
@@ -46,27 +47,14 @@ COUNT_SHARE = (
 )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Statistic(ColumnFit):
-    """What they share: the parameters of privacy, and the value that is kept."""
+    """What all statistics share: missing values, and the value that is kept."""
 
-    bounds: Any = None
-    skipna: bool = False
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    adjacency: str = "replace-one"
-    unit: str = "record"
-    n_public: int | None = None
-    accountant: Any = None
-    random_state: Any = None
+    skipna: bool = parameter(flag(), "Whether NaN is a missing value.", default=False)
 
     @property
     def _record_checks(self) -> str:  # type: ignore[override]
         return "finite or missing, numeric" if self.skipna else "finite, numeric"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_flag("skipna", self.skipna)
 
     def _noise_parameters(self) -> dict[str, object]:
         """Two statistics may have the same parameters, and must not share the noise of one seed."""
@@ -88,10 +76,8 @@ class Statistic(ColumnFit):
         self, session: PrivacySession, records: PrivateRecords
     ) -> tuple[Counted | None, float]:
         """Release the numbers of values that are there, where they are private; return also what share is left.
-
-        Under add-remove ``n_public`` may be some percent off, and a search for a quantile near the end of a column
-        would not find one: it would end at the end of its grid.
-        """
+        Under add-remove ``n_public`` may be some percent off, and a search for a quantile near the end of a
+        column would not find one: it would end at the end of its grid."""
         if not self.skipna and session.adjacency != "add-remove":
             return None, 1.0
         return released_counts(session, records, COUNT_SHARE), 1.0 - COUNT_SHARE
@@ -167,22 +153,23 @@ class Std(Var):
         return found.std()
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+def _check_levels(name: str, given: Any) -> None:
+    if np.ndim(given) == 1 and not isinstance(given, str | bytes):
+        levels = column_numbers(name, given)
+        if not (levels.size and ((levels > 0) & (levels < 1)).all()):
+            raise ValueError(f"{name} must be a number between 0 and 1, both excluded, or several")
+        return
+    check_number(name, given, Real, low=0, strict=True)
+    if not given < 1:
+        raise ValueError(f"{name} must be between 0 and 1, both excluded, got {given!r}")
+
+
 class Quantile(Statistic):
     """A quantile of each column, or several of them."""
 
-    q: Any = 0.5
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if np.ndim(self.q) == 1 and not isinstance(self.q, str | bytes):
-            levels = column_numbers("q", self.q)
-            if not (levels.size and ((levels > 0) & (levels < 1)).all()):
-                raise ValueError("q must be a number between 0 and 1, both excluded, or several")
-            return
-        check_number("q", self.q, Real, low=0, strict=True)
-        if not self.q < 1:
-            raise ValueError(f"q must be between 0 and 1, both excluded, got {self.q!r}")
+    q: Any = parameter(
+        described("float in (0, 1), or several", _check_levels), "The levels.", default=0.5
+    )
 
     def _values_per_column(self) -> int:
         return super()._values_per_column() + 32 * (np.size(self.q) + 1)
@@ -272,6 +259,12 @@ def quantiles_in(
 class Count(Statistic):
     """The number of units whose value lies between the bounds, both included."""
 
+    bounds = changed(
+        kind=described(
+            "tuple of (low, high)",
+            lambda name, given: check_bounds(given, finite=False, name=name),
+        )
+    )
     _finite_bounds = False
 
     def _searches(self) -> bool:
@@ -289,21 +282,27 @@ class Count(Statistic):
         return self._solution(value, session.noise_std(counts, plan), bounds_=given)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+def _check_bins(name: str, given: Any) -> None:
+    if isinstance(given, Integral):
+        check_number(name, given, Integral, low=1, high=10**6)
+        return
+    edges = column_numbers(name, given)
+    if edges.ndim != 1 or edges.size < 2 or not (edges[1:] > edges[:-1]).all():
+        raise ValueError(f"{name} must be a number of bins, or at least two edges that increase")
+
+
 class Histogram(Statistic):
     """The number of units in public bins, or in even bins between bounds."""
 
-    bins: Any = 10
+    bins: Any = parameter(
+        described("int or array-like of float", _check_bins),
+        "Number of even bins, or public edges.",
+        default=10,
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if isinstance(self.bins, Integral):
-            check_number("bins", self.bins, Integral, low=1, high=10**6)
-            return
-        edges = column_numbers("bins", self.bins)
-        if edges.ndim != 1 or edges.size < 2 or not (edges[1:] > edges[:-1]).all():
-            raise ValueError("bins must be a number of bins, or at least two edges that increase")
-        if self.bounds is not None:
+        if self.bounds is not None and not isinstance(self.bins, Integral):
             raise ValueError("bounds are not used where bins are edges: leave one of them out")
 
     def _searches(self) -> bool:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from skdp._docs import document
+from skdp.base.fit import Adjacency, Unit
 from skdp.statistics.calls import released
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile
 from skdp.statistics.released import Released
@@ -18,9 +19,9 @@ def mean(
     skipna: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
@@ -97,9 +98,9 @@ def quantile(
     skipna: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
@@ -173,9 +174,9 @@ def count(
     skipna: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
@@ -240,9 +241,9 @@ def histogram(
     skipna: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,

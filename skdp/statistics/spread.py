@@ -3,6 +3,7 @@
 from typing import Any
 
 from skdp._docs import document
+from skdp.base.fit import Adjacency, Unit
 from skdp.statistics.calls import released
 from skdp.statistics.fits import Std, Var
 from skdp.statistics.functions import mean
@@ -19,9 +20,9 @@ def var(
     skipna: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
@@ -89,9 +90,9 @@ def std(
     skipna: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    unit: str = "record",
+    unit: Unit = "record",
     groups: Any = None,
-    adjacency: str = "replace-one",
+    adjacency: Adjacency = "replace-one",
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.fitting.clipped_mean import TouchedRows
-from skdp.privacy import SparseRows
+from skdp.privacy import PieceKinds, SparseRows
 
 __all__ = ["touched_words", "words_of"]
 
@@ -34,4 +34,5 @@ def touched_words(n_words: int, width: int, tied: bool) -> TouchedRows:
         rows = (first_rows[:, None] + words).ravel()
         return (rows[:, None] * width + np.arange(width)).ravel()
 
-    return TouchedRows(n_words, lambda X, y: words_of(X, n_words), entries)
+    touched = PieceKinds().of(lambda X, y: words_of(X, n_words))
+    return TouchedRows(n_words, touched, entries)

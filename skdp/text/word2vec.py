@@ -13,8 +13,9 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_number
 from skdp.base.declare import changed, fitted, parameter, word_or_object
-from skdp.base.fit import Advice, Problem, Solution
+from skdp.base.fit import Problem, Solution
 from skdp.base.kinds import described, flag, integer, real
+from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.loop import descend

@@ -145,13 +145,11 @@ def test_too_many_coefficients_are_named_from_public_numbers(name):
     least = math.ceil(needed / mu)
     assert "9 coefficients are too many for" in too_many(name, least - 1, d)
     assert too_many(name, least, d) is None
-    assert too_many(name, least - 1, d, epsilon=1.2) is None
+    if name != "DPIGHTRegressor":  # the rest is in the pure function: tests/fitting/test_utility.py
+        return
     assert too_many(name, least - 1, d, epsilon=math.inf) is None
-    if "n_public" in inspect.signature(PRIVATE[name]).parameters:
-        assert too_many(name, 9, d, n_public=least, adjacency="add-remove") is None
-    if PRIVATE[name] is not skdp.DPAdaSSPRegressor:  # a record comes or goes: half the noise
-        assert too_many(name, least // 2 + 1, d, adjacency="zero-out") is None
-        assert too_many(name, least // 2 - 1, d, adjacency="zero-out")
+    assert too_many(name, 9, d, n_public=least, adjacency="add-remove") is None
+    assert too_many(name, least // 2 - 1, d, adjacency="zero-out")
 
 
 def test_the_advice_against_too_many_coefficients():

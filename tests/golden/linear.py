@@ -88,6 +88,13 @@ CASES: dict[str, dict[str, Any]] = {
     "unbounded": {"bounded": False},
     "missing": {"data": "missing"},
     "uneven scales": {"data": "uneven"},
+    "laplace": {"noise": "laplace", "delta": 0.0},
+    "laplace and delta": {"noise": "laplace"},
+    "weighting of records": {"weighting": "record"},
+    "owners as units": {"weighting": "owner", "unit": "owner"},
+    "published version": {"version": "published", "data": "twenty owners"},
+    "epsilon of an iteration": {"epsilon_of": "iteration", "max_iter": 10},
+    "bounded targets": {"y_bounds": (-5.0, 5.0)},
     "string labels": {"data": "strings", "classes": ("b", "a")},
 }
 
@@ -123,8 +130,6 @@ def data_of(kind: str, classifier: bool) -> tuple[Any, Any, dict[str, Any]]:
     return X, y, fit
 
 
-
-
 def fit(cls: type, case: str) -> Seen:
     """The fit of a case."""
     settings = dict(CASES[case])
@@ -135,7 +140,8 @@ def fit(cls: type, case: str) -> Seen:
     if settings.get("unit") == "group":
         options["groups"] = np.arange(n) // 4
     if cls.__name__.startswith(("MPC", "DPLocal", "DPRajkumar")):
-        options["owners"] = np.arange(n) % 5 // 2  # three owners, of 2/5, 2/5 and 1/5 of the rows
+        # Three owners, of 2/5, 2/5 and 1/5 of the rows.
+        options["owners"] = np.arange(n) % 20 if "owners" in kind else np.arange(n) % 5 // 2
     common = {**COMMON, **({"classes": (0, 1)} if classifier else {})}
     return of_model(build(cls, settings, common).fit(X, y, **options), X)
 

@@ -142,7 +142,13 @@ CASES: dict[str, dict[str, Any]] = {
 }
 LAYERS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "layers of images": (
-        [nn.Conv2D(3, 3, padding="same"), nn.GroupNorm(3), nn.ReLU(), nn.AvgPool2D(2), nn.Flatten()],
+        [
+            nn.Conv2D(3, 3, padding="same"),
+            nn.GroupNorm(3),
+            nn.ReLU(),
+            nn.AvgPool2D(2),
+            nn.Flatten(),
+        ],
         {"image_shape": (6, 6, 1)},
     ),
     "layers of pools": (
@@ -205,7 +211,9 @@ def fit(cls: type, case: str) -> Seen:
         settings = dict(CASES[case])
     settings = {**OWN[name], **STEPS, **settings}
     kind = settings.pop("data", "")
-    params = {key: value for key, value in settings.items() if value is not None or key == "classes"}
+    params = {
+        key: value for key, value in settings.items() if value is not None or key == "classes"
+    }
     classes = params.setdefault("classes", (0, 1)) if classifier else None
     if len(classes or ()) == 3 and name == "DPNetworkClassifier":
         params["network"] = nn.Sequential([nn.Dense(5), nn.Tanh(), nn.Dense(3)])

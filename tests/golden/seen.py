@@ -21,12 +21,12 @@ from sklearn.base import BaseEstimator
 import skdp
 from skdp import nn
 
-# Old words -> new words: (names of classes, or None for all that have these parameters still; names of parameters; function of those of them that
-# a case gives, as keywords, to the new parameters). For example
-#     (None, ("clip_norm",), lambda clip_norm: {"clip_norm": "auto" if clip_norm == "adaptive" else clip_norm}),
+# Old words -> new words: names of classes, or None for all that have these parameters still; names of parameters;
+# and a function from those of them that a case gives, as keywords, to the new parameters. For example
+#     (None, ("clip_norm",), lambda clip_norm: {"clip_norm": NEW_WORDS.get(clip_norm, clip_norm)}),
 #     (NETS, ("solver", "momentum"), lambda solver="sgd", momentum=0.9: {"optimizer": OF[solver](momentum)}),
-# A line is read only where a case gives at least one of its parameters. A line that takes a name away must name the
-# classes that had it, so that their cases are still found.
+# A line is read only where a case gives at least one of its parameters. A line that takes a name away must name
+# the classes that had it, so that their cases are still found.
 NETS = {name for name in nn.__all__ if name.startswith("DP")}
 DESCENT = {"DPSGDClassifier", "DPSGDRegressor", "DPLSSGDClassifier", "DPLSSGDRegressor"}
 
@@ -122,7 +122,9 @@ def attributes(model: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(model).items()
-        if name.endswith("_") and not name.startswith("_") and not isinstance(value, skdp.PrivacyReport)
+        if name.endswith("_")
+        and not name.startswith("_")
+        and not isinstance(value, skdp.PrivacyReport)
     }
 
 
@@ -231,9 +233,7 @@ def run(case: Callable[[], Seen]) -> tuple[dict[str, Any], list[str]]:
             found = {"refusal": [type(error).__name__, digest(str(error))]}
     told = [w for w in caught if not issubclass(w.category, (DeprecationWarning, ImportWarning))]
     texts += [f"{w.category.__name__}: {w.message}" for w in told]
-    found["warnings"] = [
-        f"{w.category.__name__} {digest(str(w.message))[:6]}" for w in told
-    ]
+    found["warnings"] = [f"{w.category.__name__} {digest(str(w.message))[:6]}" for w in told]
     return found, texts
 
 

@@ -81,10 +81,7 @@ def reference(
             move = velocity
         fall = 0.5 * (1 + math.cos(math.pi * (t - 1) / steps))
         factors = {"constant": 1, "cosine": fall, "inverse": 1 / t, "inverse-sqrt": t**-0.5}
-        theta = (
-            theta
-            - rate * factors[schedule] * move
-        )
+        theta = theta - rate * factors[schedule] * move
         iterates.append(theta)
     if average is None:
         return theta
@@ -170,7 +167,13 @@ def test_noise_is_smoothed_by_beta_and_the_intercept_is_not(s):
     """Steps on empty rows are noise alone; its variance falls by beta in the features only."""
     n, runs = 50, 60
     X, y = np.zeros((n, 64)), np.zeros(n)
-    settings = dict(clip_norm=1.0, max_iter=1, learning_rate=1.0, optimizer=SGD(momentum=0.0), huber_threshold=1.0)
+    settings = dict(
+        clip_norm=1.0,
+        max_iter=1,
+        learning_rate=1.0,
+        optimizer=SGD(momentum=0.0),
+        huber_threshold=1.0,
+    )
     draws = []
     for seed in range(runs):
         model = DPLSSGDRegressor(smoothing=s, random_state=seed, **settings).fit(X, y)
@@ -197,7 +200,13 @@ def test_beta_is_the_published_one(s, beta):
 @pytest.mark.parametrize("cls", ALL)
 def test_literal_numbers_are_one_noisy_step(cls):
     X, y = np.zeros((50, 4)), np.zeros(50)
-    settings = dict(clip_norm=1.0, max_iter=1, learning_rate=2.0, optimizer=SGD(momentum=0.5), fit_intercept=False)
+    settings = dict(
+        clip_norm=1.0,
+        max_iter=1,
+        learning_rate=2.0,
+        optimizer=SGD(momentum=0.5),
+        fit_intercept=False,
+    )
     draws = [
         make(cls, **settings).set_params(random_state=seed).fit(X, y).coef_.ravel()
         for seed in range(60)
@@ -257,7 +266,9 @@ def test_the_method_without_clipping_and_noise_learns(name, n_classes, momentum)
     """By default steps, which are in proportion to 1 / clip_norm while that is finite."""
     cls = {m.__name__: m for m in ALL}[name + ("Classifier" if n_classes else "Regressor")]
     X, y = table(n_classes, n=400)
-    model = make(cls, n_classes, epsilon=math.inf, clip_norm=math.inf, optimizer=SGD(momentum=momentum))
+    model = make(
+        cls, n_classes, epsilon=math.inf, clip_norm=math.inf, optimizer=SGD(momentum=momentum)
+    )
     assert model.fit(X, y).score(X, y) > 0.9
     assert model.learning_rate_ > 0
 
@@ -268,9 +279,9 @@ def test_steps_of_regression_do_not_diverge_without_noise(momentum, least):
     X, y = table(0, n=500)
     model = make(DPSGDRegressor, epsilon=math.inf, optimizer=SGD(momentum=momentum), max_iter=200)
     scores = []
-    model.set_params(callback=lambda i, coef: scores.append(np.std(coef @ X.T)), optimizer=SGD(average=None)).fit(
-        X + 3, y
-    )
+    model.set_params(
+        callback=lambda i, coef: scores.append(np.std(coef @ X.T)), optimizer=SGD(average=None)
+    ).fit(X + 3, y)
     assert model.score(X + 3, y) > least
     assert max(scores) < 2 * np.std(y)
 

@@ -418,9 +418,7 @@ def test_all_ways_to_clip_take_the_same_steps_without_noise():
     }
     for way in ("ghost", "one-by-one", "auto"):
         assert np.allclose(found[way], found["materialized"], atol=1e-5), way
-    several = make("DPCNNClassifier", clipping=Microbatch(size=1), **settings).fit(
-        X, y
-    )
+    several = make("DPCNNClassifier", clipping=Microbatch(size=1), **settings).fit(X, y)
     assert np.allclose(several.parameters_, found["materialized"], atol=1e-5)
     report = (
         make("DPCNNClassifier", clipping=Microbatch(), **{**settings, "epsilon": 1.0})

@@ -312,12 +312,15 @@ def test_other_nets_fit(name):
         gradient_estimator=RecursiveMomentum(), max_iter=3, random_state=0, batch_size=20, **more
     ).fit(X, y)
     assert [row["purpose"] for row in model.privacy_.mechanisms].count("first gradient") == 1
-    again = skdp.DPMLPClassifier(gradient_estimator=RecursiveMomentum(momentum=np.float32(0.5)), **SETTINGS)
+    again = skdp.DPMLPClassifier(
+        gradient_estimator=RecursiveMomentum(momentum=np.float32(0.5)), **SETTINGS
+    )
     assert again.get_params()["gradient_estimator"] == RecursiveMomentum(momentum=0.5)
 
 
 @pytest.mark.parametrize(
-    ("more", "told"), [({}, True), ({"optimizer": SGD(momentum=0.0)}, False), ({"optimizer": "adam"}, False)]
+    ("more", "told"),
+    [({}, True), ({"optimizer": SGD(momentum=0.0)}, False), ({"optimizer": "adam"}, False)],
 )
 def test_a_second_momentum_warns(more, told):
     model = DPMLPClassifier(gradient_estimator=RecursiveMomentum(), **{**SETTINGS, **more})

@@ -287,7 +287,11 @@ def test_full_batches_and_other_estimators_take_it():
     ("more", "error", "match"),
     [
         ({"gradient_estimator": 0.1}, TypeError, "SparseSelection"),
-        ({"gradient_estimator": SparseSelection(0.1), "clipping": Projections()}, ValueError, "Projections"),
+        (
+            {"gradient_estimator": SparseSelection(0.1), "clipping": Projections()},
+            ValueError,
+            "Projections",
+        ),
         (
             {"gradient_estimator": SparseSelection(0.1), "adjacency": "replace-one"},
             UnsupportedAccounting,

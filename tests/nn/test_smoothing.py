@@ -83,9 +83,9 @@ def test_smoothing_changes_no_release():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 4, 4)), rng.integers(0, 2, 60)
     reports = [
-        DPCNNClassifier(
-            optimizer=SGD(smoothing=s), max_iter=STEPS, classes=(0, 1), random_state=0
-        ).fit(X, y).privacy_
+        DPCNNClassifier(optimizer=SGD(smoothing=s), max_iter=STEPS, classes=(0, 1), random_state=0)
+        .fit(X, y)
+        .privacy_
         for s in (0.0, 3.0)
     ]
     assert reports[0].mechanisms == reports[1].mechanisms

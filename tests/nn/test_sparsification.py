@@ -312,7 +312,11 @@ def rig(monkeypatch):
 
 
 HIGH = {"gradient_estimator": RandomSparsification(0.8, cooling=False)}
-KINDS = [RandomSparsification(0.8), HIGH["gradient_estimator"], RandomSparsification(0.8, ranked=True)]
+KINDS = [
+    RandomSparsification(0.8),
+    HIGH["gradient_estimator"],
+    RandomSparsification(0.8, ranked=True),
+]
 
 quietly = pytest.mark.filterwarnings("ignore")
 
@@ -321,7 +325,9 @@ quietly = pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("sparsification", KINDS, ids=["cooling", "constant", "ranked"])
 def test_zero_out_comes_near_the_claim_and_stays_below(rig, sparsification):
     assert START.size <= 100
-    assert 0.6 * EPSILON <= rig.bound(table(0), table(1), gradient_estimator=sparsification) <= EPSILON
+    assert (
+        0.6 * EPSILON <= rig.bound(table(0), table(1), gradient_estimator=sparsification) <= EPSILON
+    )
 
 
 @quietly

@@ -5,14 +5,24 @@ import math
 import numpy as np
 import pytest
 
+from skdp import DPMLPClassifier
 from skdp.fitting.clipped_mean import ClippedMean, Clipping, Gradients
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.sizes import chosen_rate, chosen_run
-from skdp.nn import Conv2D, Dense, Flatten, Sequential
+from skdp.nn import (
+    Conv2D,
+    Dense,
+    Flatten,
+    RandomSparsification,
+    RecursiveMomentum,
+    Sequential,
+    SparseSelection,
+)
 from skdp.nn.architectures import ARCHITECTURES, architecture
 from skdp.nn.inputs import public_inputs
 from skdp.nn.task import usual_clipping
 from skdp.privacy import BatchGroup, Outer, PrivacySession, PrivateRecords, Vectors
+from skdp.privacy.gradients.function import GradientFunction
 from tests.fitting.test_optimizers import train
 
 
@@ -141,3 +151,39 @@ def test_layers_never_get_the_memory_of_the_caller(dtype):
     assert not np.shares_memory(x, X)
     assert x.flags.c_contiguous
     np.testing.assert_array_equal(x.reshape(5, 6), X.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("options", "probes"),
+    [
+        ({}, 2),
+        ({"clipping": "one-by-one"}, 2),
+        ({"unit": "group", "n_public": 50}, 2),
+        ({"sparsification": RandomSparsification(0.5)}, 2),
+        ({"select": SparseSelection(0.5)}, 2),
+        # The first step's gradients, and then vectors of gradients and changes.
+        ({"recursive": RecursiveMomentum(), "momentum": 0.0}, 4),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")  # a small net and few records
+def test_a_net_is_evaluated_on_zeros_once_a_fit(options, probes, monkeypatch):
+    """With one row and with three, whatever the number of steps."""
+    honest, zeros = GradientFunction._called, []
+
+    def called(self, X, y, count):
+        zeros.append(not X.any())
+        return honest(self, X, y, count)
+
+    monkeypatch.setattr(GradientFunction, "_called", called)
+    X, groups = np.random.default_rng(0).uniform(0.1, 1.0, (100, 3)), np.arange(100) // 2
+    model = DPMLPClassifier(
+        hidden_layer_sizes=(4,),
+        classes=(0, 1),
+        batch_size=20,
+        max_iter=6,
+        input_range=(0, 1),
+        **options,
+    )
+    model.fit(X, X[:, 0] > 0.5, groups=groups if "unit" in options else None)
+    assert len(zeros) > 6
+    assert sum(zeros) == probes

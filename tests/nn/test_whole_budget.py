@@ -83,7 +83,11 @@ def test_all_that_is_drawn_costs_no_more_than_the_claim(cls, adjacency, drawn):
 def test_recursive_momentum_costs_no_more_than_the_claim(adjacency, drawn):
     claim = accounting.gaussian_mu(EPSILON, DELTA) ** 2
     recursive = RecursiveMomentum(clip_diff_norm=0.05, initial_batch_size=N)
-    assert 0.9 * claim <= cost(DPMLPClassifier, adjacency, drawn, gradient_estimator=recursive) <= claim
+    assert (
+        0.9 * claim
+        <= cost(DPMLPClassifier, adjacency, drawn, gradient_estimator=recursive)
+        <= claim
+    )
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,9 @@ def test_counts_of_a_unit_have_norm_one_however_many_words_it_has(monkeypatch):
 
     def counts(words):
         sums.clear()
-        made(gradient_estimator=AdaFEST(), window=5, max_iter=1, batch_size=1).fit([words], groups=[0])
+        made(gradient_estimator=AdaFEST(), window=5, max_iter=1, batch_size=1).fit(
+            [words], groups=[0]
+        )
         return sums[0]
 
     # Each of the six windows has all six words, but "unknown" is no word.
@@ -203,7 +205,9 @@ def test_the_plan_pays_for_counts_and_gradients():
 
 
 def test_it_learns_where_many_words_pass():
-    model = made(epsilon=20.0, gradient_estimator=AdaFEST(), max_iter=40).fit(SENTENCES, groups=GROUPS)
+    model = made(epsilon=20.0, gradient_estimator=AdaFEST(), max_iter=40).fit(
+        SENTENCES, groups=GROUPS
+    )
     assert {word for word, _ in model.most_similar("oak", topn=2)} == {"elm", "ash"}
 
 
@@ -436,7 +440,9 @@ def test_a_threshold_above_the_number_of_documents_warns_before_anything_is_spen
     ],
 )
 def test_selection_that_noise_decides_warns(select, part):
-    model = made(epsilon=0.5, unit="record", gradient_estimator=select, batch_size=20, random_state=None)
+    model = made(
+        epsilon=0.5, unit="record", gradient_estimator=select, batch_size=20, random_state=None
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(SENTENCES)

@@ -9,8 +9,9 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Advice, Solution
+from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, real
+from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.any_cells import TakesAnyCell, unbounded

@@ -1,26 +1,24 @@
 """The estimators of iterative gradient hard thresholding; the algorithm is in `solver`."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._docs import document
-from skdp.base import check_choice, check_number
-from skdp.base.fit import Advice, Solution
+from skdp.base.declare import changed, fitted, parameter
+from skdp.base.fit import Solution
+from skdp.base.kinds import choice, real
+from skdp.base.plan import Advice
+from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.checks import (
-    check_callback,
-    check_clip,
-    check_features,
-    check_finite,
-    check_refit,
-)
+from skdp.fitting.checks import check_clip, check_features
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.fitting.linear import ExactLinearFit, LinearFit
+from skdp.fitting.linear import ExactLinearFit, LinearFit, LinearModel
+from skdp.fitting.parameters import Adaptive, Auto, AutoInt
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
@@ -46,27 +44,23 @@ ERRATUM = (
 )
 
 
-class _ThresholdingFit:
-    """What the private and the exact fit share: check, run, collect; a subclass gives `_settings`."""
+class _ThresholdingFit(LinearModel):
+    """What the private and the exact fit share: run and collect; a subclass adds to `_settings`."""
 
-    learning_rate_: float
-    clip_norm_: float
-    n_nonzero_coefs: int | None
-    max_iter: int | str
-    learning_rate: float | str
-    alpha: float
-    fit_intercept: bool
-    coef_init: Any
-    verbose: Any
-    callback: Any
-
-    def _check_parameters(self) -> None:
-        check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
-        check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
-        check_number("learning_rate", self.learning_rate, Real, low=0, strict=True, word="auto")
-        check_number("alpha", self.alpha, Real, low=0)
-        check_callback(self.callback)
-        check_finite(self, "learning_rate", "alpha")
+    n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
+    max_iter: AutoInt = parameters.MAX_ITER
+    learning_rate: Auto = parameters.LEARNING_RATE
+    alpha: float = parameter(
+        real(low=0, finite=True),
+        """Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, which is added to the mean loss. The intercept is
+        not penalised.""",
+        default=0.0,
+    )
+    coef_init: Any = parameters.COEF_INIT
+    verbose: bool = parameters.VERBOSE
+    callback: Callable[[int, Any], object] | None = parameters.CALLBACK
+    learning_rate_: float = fitted()
+    clip_norm_: float = fitted()
 
     def _settings(self) -> Settings:
         """The parameters as the algorithm takes them: no words."""
@@ -102,6 +96,37 @@ class _ThresholdingFit:
 class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
     """The private fit."""
 
+    selection: Literal["gaussian", "peeling"] = parameter(
+        choice("gaussian", "peeling"),
+        """"gaussian" is the paper's method: all coordinates get noise, and thresholding follows. "peeling" spends
+        half of each step on choosing the support by Gumbel noise, as in [Cai2021]_. The
+        other half adds Gaussian noise to the chosen coordinates only.""",
+        default="gaussian",
+    )
+    refit: Auto = parameter(
+        parameters.SHARE,
+        """Share in [0, 1) of the budget that is kept for gradient steps on the surviving features only. "auto" is
+        0.3 wherever features are cut off; it is 0 for a classifier that keeps more than ``2 sqrt(n mu)``
+        coefficients, with less than 10 steps and with a number for ``learning_rate``. In rounds (see
+        ``max_iter``) it is about a quarter. It has no effect without thresholding.""",
+        default="auto",
+    )
+    clip_norm: Adaptive = parameters.HALF_CLIP_NORM
+    max_iter = changed(
+        more="""
+        The steps of the refit are included. "auto" is 100, or two to five rounds of 20 or 40 steps. A round
+        chooses features and then takes its steps on these alone (user guide). Rounds are used if all of this
+        holds: ``refit``, ``clip_norm`` and ``learning_rate`` have their defaults; the start is 0; ``selection`` is
+        "gaussian"; at most a tenth of the features and at most ``2 sqrt(n mu)`` coefficients are kept."""
+    )
+    learning_rate = changed(
+        more="""
+        With a number each step is ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate is
+        the result. "auto" is dual averaging, which needs no tuning (user guide). ``clip_norm=inf`` is allowed
+        with ``epsilon=inf`` only; "auto" then takes the steps of the class without privacy."""
+    )
+    max_weight: float | None = parameters.MAX_WEIGHT
+
     _erratum = ERRATUM
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
@@ -119,16 +144,15 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        LinearFit._check_parameters(self)
         check_clip("clip_norm", self.clip_norm, self.epsilon)
-        check_refit(self.refit)
-        check_choice("selection", self.selection, ("gaussian", "peeling"))
 
 
 class PrivateRegressionFit(InTargetUnits, PrivateThresholdingFit):
     """The private fit of a regression; numbers for all scales make it the published algorithm."""
 
-    shrinkage_: float
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    shrinkage_: float = fitted()
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return self._settings().adaptive
@@ -137,8 +161,20 @@ class PrivateRegressionFit(InTargetUnits, PrivateThresholdingFit):
 class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
     """The non-private fit: the same algorithm through a session that releases exact values."""
 
-    tol: float
-    max_iter: int | str
+    max_iter = changed(text='Largest number of gradient steps. "auto" is 1000.')
+    learning_rate = changed(
+        text="""Step size. A number is used in every step: ``theta <- H_s(theta - learning_rate * gradient)``.
+        "auto" is one over the largest curvature of the mean loss and the penalty, which 30 steps of power
+        iteration estimate; the estimate is raised by 5 %. Its steps have Nesterov's momentum, which starts anew
+        when it points uphill, as in [ODonoghue2015]_. The last iterate is the result."""
+    )
+    coef_init: Any = parameters.EXACT_COEF_INIT
+    tol: float = parameter(
+        real(low=0),
+        """Stop when a step moves the parameters by at most ``tol`` times their norm. 0 takes all ``max_iter``
+        steps.""",
+        default=1e-4,
+    )
 
     def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
         if not self.tol or solution.converged or given(self.max_iter) is not None:
@@ -153,14 +189,12 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
         settings = replace(super()._settings(), clip_norm=math.inf, refit=0.0, tol=self.tol)
         return settings if settings.max_iter else replace(settings, max_iter=EXACT_MAX_ITER)
 
-    def _check_parameters(self) -> None:
-        ExactLinearFit._check_parameters(self)
-        super()._check_parameters()
-        check_number("tol", self.tol, Real, low=0)
-
 
 class ExactRegressionFit(InTargetUnits, ExactThresholdingFit):
     """The non-private fit of a regression, with the same centre of the targets."""
+
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return self._settings().adaptive
@@ -176,34 +210,6 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     {guarantee}
 
     {recalibrated}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {n_nonzero_coefs}
-        With several classes the features with the largest l2 norm over the classes are kept.
-    selection : {"gaussian", "peeling"}, default="gaussian"
-        "gaussian" is the paper's method: all coordinates get noise, and thresholding follows. "peeling" spends
-        half of each step on choosing the support by Gumbel noise, as in [Cai2021]_. The
-        other half adds Gaussian noise to the chosen coordinates only.
-    refit : float or "auto", default="auto"
-        Share in [0, 1) of the budget that is kept for gradient steps on the surviving features only. "auto" is
-        0.3 wherever features are cut off; it is 0 for a classifier that keeps more than ``2 sqrt(n mu)``
-        coefficients, with less than 10 steps and with a number for ``learning_rate``. In rounds (see
-        ``max_iter``) it is about a quarter. It has no effect without thresholding.
-    {clip_norm.half} {max_iter}
-        The steps of the refit are included. "auto" is 100, or two to five rounds of 20 or 40 steps. A round
-        chooses features and then takes its steps on these alone (user guide). Rounds are used if all of this
-        holds: ``refit``, ``clip_norm`` and ``learning_rate`` have their defaults; the start is 0; ``selection`` is
-        "gaussian"; at most a tenth of the features and at most ``2 sqrt(n mu)`` coefficients are kept.
-    {learning_rate}
-        With a number each step is ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate is
-        the result. "auto" is dual averaging, which needs no tuning (user guide). ``clip_norm=inf`` is allowed
-        with ``epsilon=inf`` only; "auto" then takes the steps of the class without privacy.
-    alpha : float, default=0.0
-        Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, which is added to the mean loss. The intercept is
-        not penalised.
-    {fit_intercept} {classes} {class_weight} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
@@ -250,52 +256,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     (2.0, 1e-05)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        n_nonzero_coefs=None,
-        selection="gaussian",
-        refit="auto",
-        clip_norm="adaptive",
-        max_iter="auto",
-        learning_rate="auto",
-        alpha=0.0,
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        coef_init=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.selection = selection
-        self.refit = refit
-        self.clip_norm = clip_norm
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.coef_init = coef_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_nonzero_coefs = changed(more=parameters.CLASS_NORMS)
 
 
 @document(DPIGHTClassifier)
@@ -307,15 +268,6 @@ class DPIGHTRegressor(BoundedPredictions, GLMRegressor, PrivateRegressionFit):
     features with the largest coefficients. Targets need no bound, because gradients are clipped.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    n_nonzero_coefs : int, default=None
-        Number of features to keep. None keeps all. The intercept is always kept.
-    {loss} {huber_threshold} {selection} {refit} {clip_norm} {max_iter} {learning_rate} {alpha} {fit_intercept}
-    {coef_init}
-    {bounded} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
@@ -349,55 +301,6 @@ class DPIGHTRegressor(BoundedPredictions, GLMRegressor, PrivateRegressionFit):
     'proven'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        n_nonzero_coefs=None,
-        loss="squared",
-        huber_threshold=1.0,
-        selection="gaussian",
-        refit="auto",
-        clip_norm="adaptive",
-        max_iter="auto",
-        learning_rate="auto",
-        alpha=0.0,
-        fit_intercept=True,
-        coef_init=None,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.selection = selection
-        self.refit = refit
-        self.clip_norm = clip_norm
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.coef_init = coef_init
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
 
 @document(DPIGHTClassifier)
 class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
@@ -405,27 +308,6 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
 
     Each step follows the gradient and keeps the ``n_nonzero_coefs`` features with the largest coefficients.
     The method is that of [Jain2014]_ and [Yuan2014]_.
-
-    Parameters
-    ----------
-    {n_nonzero_coefs}
-    max_iter : int or "auto", default="auto"
-        Largest number of gradient steps. "auto" is 1000.
-    learning_rate : float or "auto", default="auto"
-        Step size. A number is used in every step: ``theta <- H_s(theta - learning_rate * gradient)``. "auto"
-        is one over the largest curvature of the mean loss and the penalty, which 30 steps of power iteration
-        estimate; the estimate is raised by 5 %. Its steps have Nesterov's momentum, which starts anew when it
-        points uphill, as in [ODonoghue2015]_. The last iterate is the result.
-    {alpha} {fit_intercept}
-    classes : sequence of labels, default=None
-        The label set. None takes it from y.
-    class_weight : dict, default=None
-        Weights of the labels; a label that is not named weighs 1. They are taken over the largest of them.
-    coef_init : array-like, default=None
-        Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.
-    tol : float, default=1e-4
-        Stop when a step moves the parameters by at most ``tol`` times their norm. 0 takes all ``max_iter`` steps.
-    {verbose} {callback}
 
     Attributes
     ----------
@@ -465,32 +347,9 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
     3
     """
 
-    def __init__(
-        self,
-        *,
-        n_nonzero_coefs=None,
-        max_iter="auto",
-        learning_rate="auto",
-        alpha=0.0,
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        coef_init=None,
-        tol=1e-4,
-        verbose=False,
-        callback=None,
-    ):
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.coef_init = coef_init
-        self.tol = tol
-        self.verbose = verbose
-        self.callback = callback
+    n_nonzero_coefs = changed(more=parameters.CLASS_NORMS)
+    classes: Any = parameters.EXACT_CLASSES
+    class_weight: Any = parameters.EXACT_CLASS_WEIGHT
 
 
 @document(IGHTClassifier)
@@ -499,14 +358,6 @@ class IGHTRegressor(GLMRegressor, ExactRegressionFit):
 
     Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features with
     the largest coefficients. The method is that of [Jain2014]_ and [Yuan2014]_.
-
-    Parameters
-    ----------
-    n_nonzero_coefs : int, default=None
-        Number of features to keep. None keeps all. The intercept is always kept.
-    loss : {"squared", "huber"}, default="squared"
-        Huber's loss is linear beyond ``huber_threshold``.
-    {huber_threshold} {max_iter} {learning_rate} {alpha} {fit_intercept} {coef_init} {tol} {verbose} {callback}
 
     Attributes
     ----------
@@ -535,29 +386,4 @@ class IGHTRegressor(GLMRegressor, ExactRegressionFit):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        n_nonzero_coefs=None,
-        loss="squared",
-        huber_threshold=1.0,
-        max_iter="auto",
-        learning_rate="auto",
-        alpha=0.0,
-        fit_intercept=True,
-        coef_init=None,
-        tol=1e-4,
-        verbose=False,
-        callback=None,
-    ):
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.coef_init = coef_init
-        self.tol = tol
-        self.verbose = verbose
-        self.callback = callback
+    loss = changed(text="Huber's loss is linear beyond ``huber_threshold``.")

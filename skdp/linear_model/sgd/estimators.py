@@ -10,6 +10,7 @@ from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
+from skdp.fitting.parameters import Adaptive
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
@@ -56,13 +57,7 @@ class StochasticDescentFit(StochasticFit):
         The steps of "auto" are as long as the noise and the curvature allow, and need no tuning (user guide).""",
     )
     optimizer: Literal["sgd", "adam"] | SGD | Adam = parameters.OPTIMIZER
-    clip_norm = changed(
-        text="""Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
-        "adaptive" is half the median gradient norm at the start, computed from released medians: the median
-        row norm and, for regression and groups, the median gradient norm itself. They take 2 % of the budget
-        (of mu^2), up to 20 % if the records are few. ``learning_rate="auto"`` needs the same medians. No
-        budget is spent on them if both parameters are numbers."""
-    )
+    clip_norm: Adaptive = parameters.HALF_CLIP_NORM
     penalty: Literal["l2", "nonconvex"] = changed(default="l2")
     alpha: float = changed(default=0.0)
     smoothing: float = fixed(default=0.0)

@@ -1,21 +1,24 @@
 """The estimators of sparse learning by knowledge transfer: parameters here, the algorithm in `solver`."""
 
 import math
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from skdp._compat import warn_user
 from skdp._docs import document
-from skdp.base import check_choice, check_number
+from skdp.base import check_choice
+from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import choice, described, integer, real
 from skdp.exceptions import UnprovenPrivacyWarning
+from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
+from skdp.fitting.parameters import Adaptive, Auto
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.slkt.solver import (
@@ -30,7 +33,6 @@ from skdp.privacy import PrivacySession, canonical_csr
 __all__ = ["DPSLKTClassifier", "DPSLKTRegressor"]
 
 THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
-TEACHERS = ("private-support", "ridge", "published")
 DISTRIBUTIONS = ("basis", "uniform", "gaussian")
 ERRATUM = (
     "The proof of Theorem 3.3.3 of Wang (2021) uses a first-order condition on the l0 ball, which is not convex. "
@@ -38,50 +40,85 @@ ERRATUM = (
 )
 
 
+def public_table(name: str, value: Any) -> Any:
+    """Return public inputs as CSR or as an array of float64; None stays."""
+    if value is None:
+        return None
+    X = canonical_csr(value) if sp.issparse(value) else np.asarray(value, dtype=np.float64)
+    if X.ndim != 2 or min(X.shape) < 1:
+        raise ValueError(f"{name} must have shape (m, n_features), got {X.shape}")
+    if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    return X
+
+
+def check_distribution(name: str, value: object) -> None:
+    """Raise TypeError or ValueError unless a distribution is one of the words, or frozen."""
+    if isinstance(value, str):
+        check_choice(name, value, DISTRIBUTIONS)
+    elif not callable(getattr(value, "rvs", None)):
+        raise TypeError(
+            f"{name} must be one of {list(DISTRIBUTIONS)} or a frozen scipy.stats distribution, got "
+            f"{type(value).__name__}"
+        )
+
+
 class PrivateTransferFit(LinearFit):
     """The fit of both estimators."""
 
-    n_transfer_: int
-    row_norm_: float
-    alpha_: float
-    label_noise_: float
-    teacher: str
-    n_nonzero_coefs: int | None
-    row_norm: float | str
-    alpha: float | str
-    public_X: Any
-    transfer_distribution: Any
-    n_transfer: int | None
+    n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
+    teacher: Literal["private-support", "ridge", "published"] = parameter(
+        choice("private-support", "ridge", "published"),
+        """"private-support" spends most of the budget on choosing the features, and on a first fit on them, as
+        DP-IGHT does. The teacher is then convex on these features and penalised about that fit. It was the
+        better teacher in every measurement (user guide). "ridge" is a convex teacher on all features,
+        penalised about 0. "published" is the paper's teacher and **not private by any proof**. It warns
+        `UnprovenPrivacyWarning`, reports epsilon = inf, and is refused if an accountant would pay.""",
+        default="private-support",
+    )
+    row_norm: Adaptive = parameter(
+        real(low=1e-50, high=1e50, word="adaptive"),
+        """Largest l2 norm of a record's features. Longer rows are scaled down. "adaptive" releases a number near
+        the median norm. Only the chosen features count. The published teacher clips nothing.""",
+        default="adaptive",
+    )
+    alpha: Auto = parameter(
+        real(low=1e-50, high=1e50, word="auto"),
+        """Weight of the teacher's penalty, > 0. A larger weight makes the teacher more stable and the labels less
+        noisy, but keeps the teacher nearer to where it started. "auto" balances the two by public numbers
+        (user guide).""",
+        default="auto",
+    )
+    public_X: Any = parameter(
+        described("array-like or CSR matrix of shape (m, n_features)", public_table),
+        "Public inputs at which the teacher predicts, for example records that need no protection.",
+        default=None,
+    )
+    transfer_distribution: Any = parameter(
+        described('{"basis", "uniform", "gaussian"} or frozen distribution', check_distribution),
+        """The inputs at which the teacher predicts if there are no public ones. "basis" takes each coefficient
+        once. No other inputs do better, because the noise of all labels grows with the spectral norm of the
+        inputs. Entries may also be drawn: uniform on (-1, 1), standard normal, or by ``rvs`` of a frozen
+        ``scipy.stats`` distribution.""",
+        default="basis",
+    )
+    n_transfer: int | None = parameter(
+        integer(low=1, none=True),
+        "Number of drawn inputs. None takes ten a coefficient, at least 1000.",
+        default=None,
+    )
+    fit_intercept = changed(
+        more="""
+        The teacher penalises the intercept like a coefficient, because it would not be stable otherwise."""
+    )
+    unit = changed(more=parameters.SHARED_WEIGHT)
+    verbose: bool = parameters.VERBOSE_UNUSED
+    n_transfer_: int = fitted()
+    row_norm_: float = fitted()
+    alpha_: float = fitted()
+    label_noise_: float = fitted()
+
     _erratum = ERRATUM
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("teacher", self.teacher, TEACHERS)
-        check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
-        check_number("row_norm", self.row_norm, Real, low=1e-50, high=1e50, word="adaptive")
-        check_number("alpha", self.alpha, Real, low=1e-50, high=1e50, word="auto")
-        if self.n_transfer is not None:
-            check_number("n_transfer", self.n_transfer, Integral, low=1)
-        distribution = self.transfer_distribution
-        if isinstance(distribution, str):
-            check_choice("transfer_distribution", distribution, DISTRIBUTIONS)
-        elif not callable(getattr(distribution, "rvs", None)):
-            raise TypeError(
-                f"transfer_distribution must be one of {list(DISTRIBUTIONS)} or a frozen scipy.stats "
-                f"distribution, got {type(distribution).__name__}"
-            )
-        self._check_public_X()
-
-    def _check_public_X(self) -> Any:
-        if self.public_X is None:
-            return None
-        X = self.public_X
-        X = canonical_csr(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-        if X.ndim != 2 or min(X.shape) < 1:
-            raise ValueError(f"public_X must have shape (m, n_features), got {X.shape}")
-        if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
-            raise ValueError("public_X contains NaN or infinity")
-        return X
 
     @property
     def _unproven(self) -> bool:  # type: ignore[override]
@@ -113,7 +150,7 @@ class PrivateTransferFit(LinearFit):
     def _public_inputs(self, problem: Problem) -> Any:
         n_features = problem.records.n_features
         check_features(self.n_nonzero_coefs, n_features)
-        public = self._check_public_X()
+        public = public_table("public_X", self.public_X)
         if public is not None and public.shape[1] != n_features:
             raise ValueError(f"public_X has {public.shape[1]} features, X has {n_features}")
         return public
@@ -166,9 +203,16 @@ class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
     The published teacher, and numbers for both bounds, release nothing of the targets.
     """
 
-    huber_threshold_: float
-    shrinkage_: float
-    huber_threshold: float | str
+    huber_threshold: Adaptive = parameter(
+        real(low=1e-50, high=1e50, word="adaptive"),
+        """Residual beyond which Huber's loss is linear, in units of y, > 0. "adaptive" releases the targets'
+        median, which is subtracted, and their reach, of which the threshold is a part. The squared loss is not
+        offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
+        The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
+        default="adaptive",
+    )
+    huber_threshold_: float = fitted()
+    shrinkage_: float = fitted()
     _needs_reach = True
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
@@ -186,35 +230,6 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
     {guarantee}
 
     {recalibrated}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {n_nonzero_coefs}
-        With several classes the features with the largest l2 norm over the classes are kept.
-    teacher : {"private-support", "ridge", "published"}, default="private-support"
-        "private-support" spends most of the budget on choosing the features, and on a first fit on them, as
-        DP-IGHT does. The teacher is then convex on these features and penalised about that fit. It was the
-        better teacher in every measurement (user guide). "ridge" is a convex teacher on all features,
-        penalised about 0. "published" is the paper's teacher and **not private by any proof**. It warns
-        `UnprovenPrivacyWarning`, reports epsilon = inf, and is refused if an accountant would pay.
-    {row_norm}
-        Only the chosen features count. The published teacher clips nothing.
-    alpha : float or "auto", default="auto"
-        Weight of the teacher's penalty, > 0. A larger weight makes the teacher more stable and the labels less
-        noisy, but keeps the teacher nearer to where it started. "auto" balances the two by public numbers
-        (user guide).
-    public_X : array-like or CSR matrix of shape (m, n_features), default=None
-        Public inputs at which the teacher predicts, for example records that need no protection.
-    transfer_distribution : {"basis", "uniform", "gaussian"} or frozen distribution, default="basis"
-        The inputs at which the teacher predicts if there are no public ones. "basis" takes each coefficient
-        once. No other inputs do better, because the noise of all labels grows with the spectral norm of the
-        inputs. Entries may also be drawn: uniform on (-1, 1), standard normal, or by ``rvs`` of a frozen
-        ``scipy.stats`` distribution.
-    n_transfer : int, default=None
-        Number of drawn inputs. None takes ten a coefficient, at least 1000.
-    {fit_intercept}
-        The teacher penalises the intercept like a coefficient, because it would not be stable otherwise.
-    {classes} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose.none}
 
     Attributes
     ----------
@@ -270,44 +285,8 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
     (2.0, 1e-05)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        n_nonzero_coefs=None,
-        teacher="private-support",
-        row_norm="adaptive",
-        alpha="auto",
-        public_X=None,
-        transfer_distribution="basis",
-        n_transfer=None,
-        fit_intercept=True,
-        classes=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.teacher = teacher
-        self.row_norm = row_norm
-        self.alpha = alpha
-        self.public_X = public_X
-        self.transfer_distribution = transfer_distribution
-        self.n_transfer = n_transfer
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    n_nonzero_coefs = changed(more=parameters.CLASS_NORMS)
+    class_weight: Any = fixed(default=None)
 
 
 @document(DPSLKTClassifier)
@@ -319,19 +298,6 @@ class DPSLKTRegressor(BoundedPredictions, GLMRegressor, _TransferRegressionFit):
     student learns them.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    n_nonzero_coefs : int, default=None
-        Number of features to keep. None keeps all. The intercept is always kept.
-    {teacher} {row_norm} {alpha} {public_X} {transfer_distribution} {n_transfer}
-    huber_threshold : float or "adaptive", default="adaptive"
-        Residual beyond which Huber's loss is linear, in units of y, > 0. "adaptive" releases the targets'
-        median, which is subtracted, and their reach, of which the threshold is a part. The squared loss is not
-        offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
-        The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.
-    {fit_intercept} {bounded} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
@@ -367,50 +333,7 @@ class DPSLKTRegressor(BoundedPredictions, GLMRegressor, _TransferRegressionFit):
     (5, 2.0)
     """
 
-    loss = "squared"
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        n_nonzero_coefs=None,
-        teacher="private-support",
-        row_norm="adaptive",
-        alpha="auto",
-        public_X=None,
-        transfer_distribution="basis",
-        n_transfer=None,
-        huber_threshold="adaptive",
-        fit_intercept=True,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.teacher = teacher
-        self.row_norm = row_norm
-        self.alpha = alpha
-        self.public_X = public_X
-        self.transfer_distribution = transfer_distribution
-        self.n_transfer = n_transfer
-        self.huber_threshold = huber_threshold
-        self.fit_intercept = fit_intercept
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: ClassVar[str] = "squared"
 
     def _check_targets(self) -> None:
-        check_number(
-            "huber_threshold", self.huber_threshold, Real, low=1e-50, high=1e50, word="adaptive"
-        )
+        """The loss is fixed."""

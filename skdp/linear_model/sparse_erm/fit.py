@@ -14,7 +14,7 @@ from skdp.base.kinds import choice, integer, real
 from skdp.base.weights import names_weights
 from skdp.exceptions import UnsupportedAccounting
 from skdp.fitting import parameters
-from skdp.fitting.checks import check_clip, check_refit
+from skdp.fitting.checks import check_clip
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import Problem
 from skdp.fitting.linear import LinearFit
@@ -100,7 +100,7 @@ class SparseLinearFit(LinearFit):
         default="optimal",
     )
     refit: Auto = parameter(
-        real(low=0, word="auto"),
+        parameters.SHARE,
         """Share in [0, 1) of the budget that is kept for 40 noisy gradient steps after the ``max_iter`` steps.
         They use all rows, and only the features that were found. "auto" is 0.2, but 0 with a number for
         ``learning_rate``, with ``delta=0`` and without privacy.""",
@@ -229,7 +229,6 @@ class SparseGradientFit:
     def _check_parameters(self) -> None:
         super()._check_parameters()  # type: ignore[misc]
         check_clip("clip_norm", self.clip_norm, self.epsilon)
-        check_refit(self.refit)
         if self.batch_size is not None:
             require_replace_one(self.adjacency)
             if self.n_public is not None:

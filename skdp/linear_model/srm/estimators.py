@@ -2,13 +2,18 @@
 
 import math
 from dataclasses import replace
-from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
 
 from skdp._docs import document
-from skdp.base import check_choice, check_number
+from skdp.base.declare import changed, fitted, parameter
+from skdp.base.kinds import choice, described, integer, real
+from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
 from skdp.fitting.glm import GLMClassifier, Problem
 from skdp.fitting.linear import ExactLinearFit
+from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.stochastic import (
     SAMPLING,
     StochasticFit,
@@ -30,26 +35,36 @@ MOST_STEPS_GIVEN = 10**8
 class _MomentumFit(StochasticRun):
     """What the private and the exact fit share."""
 
-    max_step_norm_: float
-    momentum_: float
-    clip_diff_norm_: float
-    batch_size_: int
-    initial_batch_size_: int
-    batch_size: int | str
-    initial_batch_size: int | str
-    max_iter: int | str
-    momentum: float | str
-    learning_rate: float | str
-    max_step_norm: float | str
-    sampling: str
-    output: str
-
-    def _check_momentum(self) -> None:
-        check_number("max_iter", self.max_iter, Integral, low=1, high=MOST_STEPS_GIVEN, word="auto")
-        check_number("initial_batch_size", self.initial_batch_size, Integral, low=1, word="auto")
-        check_number("momentum", self.momentum, Real, low=0, high=1, word="auto")
-        check_number("max_step_norm", self.max_step_norm, Real, low=0, strict=True, word="auto")
-        check_choice("output", self.output, ("last", "random"))
+    max_iter = changed(kind=integer(low=1, high=MOST_STEPS_GIVEN, word="auto"))
+    initial_batch_size: AutoInt = parameter(
+        integer(low=1, word="auto"),
+        """Expected number of records (or groups) in the first batch. "auto" is 3 times ``batch_size``.""",
+        default="auto",
+    )
+    momentum: Auto = parameter(
+        real(low=0, high=1, word="auto"),
+        """The weight g in [0, 1] of the new gradients; 1 is plain SGD. A number is used in every step. "auto"
+        falls linearly from ``14 / max_iter`` to ``5.8 / max_iter`` (at most 1).""",
+        default="auto",
+    )
+    max_step_norm: Auto = parameter(
+        real(low=0, strict=True, word="auto"),
+        """Length of the longest step, zeta / (n0 L) in the paper. inf is no limit. "auto" is
+        ``60 / (row_norm * max_iter)`` with the released median row norm, or no limit if ``clip_norm`` and
+        ``learning_rate`` are both numbers.""",
+        default="auto",
+    )
+    output: Literal["last", "random"] = parameter(
+        choice("last", "random"),
+        """Which iterate is the result. "random" draws one uniformly from all before the last, the start among
+        them.""",
+        default="last",
+    )
+    max_step_norm_: float = fitted()
+    momentum_: float = fitted()
+    clip_diff_norm_: float = fitted()
+    batch_size_: int = fitted()
+    initial_batch_size_: int = fitted()
 
     _algorithm = staticmethod(recursive_momentum)
 
@@ -77,44 +92,6 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     {guarantee}
 
     {recalibrated.several}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {max_iter}
-        It is at most 10^8. "auto" is ``1.65 n mu / sqrt(p)``, with p parameters and the mu of (epsilon,
-        delta). It is at most 2000, at most what leaves batches of 16, and at least 20. With a given
-        ``batch_size`` it is what makes four passes over the data, but at least 20 steps. So batches of more
-        than 18 % of the records make more passes, and a batch of all records makes 20.
-    {batch_size}
-        "auto" is what makes four passes over the data in ``max_iter`` steps. A pass reads every record once,
-        and a step computes two gradients of a record.
-    initial_batch_size : int or "auto", default="auto"
-        Expected number of records (or groups) in the first batch. "auto" is 3 times ``batch_size``.
-    momentum : float or "auto", default="auto"
-        The weight g in [0, 1] of the new gradients; 1 is plain SGD. A number is used in every step. "auto"
-        falls linearly from ``14 / max_iter`` to ``5.8 / max_iter`` (at most 1). The noise of the first half
-        then has 1.45 times the multiplier of the second.
-    {clip_norm}
-        It is the C1 of the notes. A number is used in every step. "adaptive" is 0.63 to 0.84 times the largest
-        gradient norm that a record with the median row norm can have. The less noise there is, the larger it
-        is (user guide). In the beginning it is 0.65 of that.
-    clip_diff_norm : float or "auto", default="auto"
-        Largest l2 norm C2 of the change of one record's (or group's) gradient in one step. "auto" is
-        ``0.41 clip_norm / max_iter``.
-    {learning_rate}
-        It is the largest step size, 1 / (2 n0 L) in the paper. "auto" is 1.16 over the smoothness that the
-        median row norm tells, up to 1.55 if the clip norm is small. It falls linearly by 15 %.
-    max_step_norm : float or "auto", default="auto"
-        Length of the longest step, zeta / (n0 L) in the paper. inf is no limit. "auto" is
-        ``60 / (row_norm * max_iter)`` with the released median row norm, or no limit if ``clip_norm`` and
-        ``learning_rate`` are both numbers.
-    output : {"last", "random"}, default="last"
-        Which iterate is the result. "random" draws one uniformly from all before the last, the start among
-        them. The paper's theorem is about that one, but the last is much better.
-    {penalty} {alpha} {sampling}
-        The paper draws without replacement (user guide).
-    {fit_intercept} {classes} {class_weight} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
@@ -172,69 +149,46 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     ((1, 20), True, 2.0)
     """
 
+    max_iter = changed(
+        more="""
+        It is at most 10^8. "auto" is ``1.65 n mu / sqrt(p)``, with p parameters and the mu of (epsilon,
+        delta). It is at most 2000, at most what leaves batches of 16, and at least 20. With a given
+        ``batch_size`` it is what makes four passes over the data, but at least 20 steps. So batches of more
+        than 18 % of the records make more passes, and a batch of all records makes 20."""
+    )
+    batch_size = changed(
+        more="""
+        "auto" is what makes four passes over the data in ``max_iter`` steps. A pass reads every record once,
+        and a step computes two gradients of a record."""
+    )
+    momentum = changed(
+        more="The noise of the first half then has 1.45 times the multiplier of the second."
+    )
+    clip_norm = changed(
+        more="""
+        It is the C1 of the notes. A number is used in every step. "adaptive" is 0.63 to 0.84 times the largest
+        gradient norm that a record with the median row norm can have. The less noise there is, the larger it
+        is (user guide). In the beginning it is 0.65 of that."""
+    )
+    clip_diff_norm: Auto = parameter(
+        real(low=0, strict=True, word="auto"),
+        """Largest l2 norm C2 of the change of one record's (or group's) gradient in one step. "auto" is
+        ``0.41 clip_norm / max_iter``.""",
+        default="auto",
+    )
+    learning_rate = changed(
+        more="""
+        It is the largest step size, 1 / (2 n0 L) in the paper. "auto" is 1.16 over the smoothness that the
+        median row norm tells, up to 1.55 if the clip norm is small. It falls linearly by 15 %."""
+    )
+    output = changed(more="The paper's theorem is about that one, but the last is much better.")
+    sampling = changed(more="The paper draws without replacement (user guide).")
+
     _erratum = ERRATUM
     _auto_samples = True
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        max_iter="auto",
-        batch_size="auto",
-        initial_batch_size="auto",
-        momentum="auto",
-        clip_norm="adaptive",
-        clip_diff_norm="auto",
-        learning_rate="auto",
-        max_step_norm="auto",
-        output="last",
-        penalty="nonconvex",
-        alpha=1e-3,
-        sampling="poisson",
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        coef_init=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.initial_batch_size = initial_batch_size
-        self.momentum = momentum
-        self.clip_norm = clip_norm
-        self.clip_diff_norm = clip_diff_norm
-        self.learning_rate = learning_rate
-        self.max_step_norm = max_step_norm
-        self.output = output
-        self.penalty = penalty
-        self.alpha = alpha
-        self.sampling = sampling
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.coef_init = coef_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_momentum()
         check_clip("clip_diff_norm", self.clip_diff_norm, self.epsilon, word="auto")
         if self.clip_diff_norm == math.inf and self.clip_norm != math.inf:
             raise ValueError("clip_diff_norm=inf needs clip_norm=inf (and epsilon=inf)")
@@ -257,43 +211,6 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
     STORM of [Cutkosky2019]_ is the algorithm of `DPSRMClassifier` without clipping and noise.
     Both give the same model at ``epsilon=inf, clip_norm=inf, clip_diff_norm=inf``, equal other parameters and
     the same ``random_state``.
-
-    Parameters
-    ----------
-    max_iter : int or "auto", default="auto"
-        Number of steps, at most 10^8. There is no stopping rule. "auto" is 2000, at most what leaves batches
-        of 16, and at least 20. With a given ``batch_size`` it is what makes 20 passes over the data, but at
-        least 20 steps.
-    batch_size : int or "auto", default="auto"
-        Expected number of records in a batch, by which means are divided. n or more takes all of them in every
-        step. "auto" is what makes 20 passes over the data in ``max_iter`` steps.
-    {initial_batch_size}
-    momentum : float or "auto", default="auto"
-        The weight g in [0, 1] of the new gradients; 1 is plain SGD. A number is used in every step. "auto"
-        falls linearly from ``14 / max_iter`` to ``5.8 / max_iter`` (at most 1).
-    learning_rate : float or "auto", default="auto"
-        Largest step size. A number is used in every step. "auto" is 1.16 over the smoothness that the median
-        row norm tells, and falls linearly by 15 %.
-    max_step_norm : float or "auto", default="auto"
-        Length of the longest step. inf is no limit. "auto" is ``60 / (row_norm * max_iter)`` with the median
-        row norm, or no limit if ``learning_rate`` is a number.
-    output : {"last", "random"}, default="last"
-        Which iterate is the result. "random" draws one uniformly from all before the last, the start among them.
-    {penalty} {alpha}
-    sampling : {"poisson", "without_replacement"}, default="poisson"
-        How minibatches are drawn.
-    {fit_intercept}
-    classes : sequence of labels, default=None
-        The label set. None takes it from y.
-    class_weight : dict, default=None
-        Weights of the labels; a label that is not named weighs 1. They are taken over the largest of them.
-    coef_init : array-like, default=None
-        Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.
-    random_state : None, int, RandomState or Generator, default=None
-        Of the minibatches.
-    {verbose}
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each iterate.
 
     Attributes
     ----------
@@ -327,50 +244,36 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
     True
     """
 
+    max_iter = changed(
+        text="""Number of steps, at most 10^8. There is no stopping rule. "auto" is 2000, at most what leaves
+        batches of 16, and at least 20. With a given ``batch_size`` it is what makes 20 passes over the data,
+        but at least 20 steps."""
+    )
+    batch_size = changed(
+        text="""Expected number of records in a batch, by which means are divided. n or more takes all of them in
+        every step. "auto" is what makes 20 passes over the data in ``max_iter`` steps."""
+    )
+    learning_rate = changed(
+        text="""Largest step size. A number is used in every step. "auto" is 1.16 over the smoothness that the
+        median row norm tells, and falls linearly by 15 %."""
+    )
+    max_step_norm = changed(
+        text="""Length of the longest step. inf is no limit. "auto" is ``60 / (row_norm * max_iter)`` with the
+        median row norm, or no limit if ``learning_rate`` is a number."""
+    )
+    sampling = changed(text="How minibatches are drawn.")
+    classes: Any = parameters.EXACT_CLASSES
+    class_weight: Any = parameters.EXACT_CLASS_WEIGHT
+    coef_init: Any = parameters.EXACT_COEF_INIT
+    random_state: int | np.random.RandomState | np.random.Generator | None = parameter(
+        described("None, int, RandomState or Generator"),
+        "Of the minibatches.",
+        default=None,
+        place="last",
+    )
+    callback = changed(text="Called as ``callback(iteration, coef)`` with each iterate.")
+
     clip_norm = clip_diff_norm = math.inf
 
     # A class without max_weight in its constructor does not name weights in the signature; it can route them.
     __metadata_request__fit = {"sample_weight": None}
-
-    def __init__(
-        self,
-        *,
-        max_iter="auto",
-        batch_size="auto",
-        initial_batch_size="auto",
-        momentum="auto",
-        learning_rate="auto",
-        max_step_norm="auto",
-        output="last",
-        penalty="nonconvex",
-        alpha=1e-3,
-        sampling="poisson",
-        fit_intercept=True,
-        classes=None,
-        class_weight=None,
-        coef_init=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.initial_batch_size = initial_batch_size
-        self.momentum = momentum
-        self.learning_rate = learning_rate
-        self.max_step_norm = max_step_norm
-        self.output = output
-        self.penalty = penalty
-        self.alpha = alpha
-        self.sampling = sampling
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.coef_init = coef_init
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._check_momentum()

@@ -1,22 +1,20 @@
 """The estimators of two-stage fitting: parameters here, the algorithm in `solver`."""
 
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 from skdp._docs import document
-from skdp.base import check_choice, check_number
+from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import choice, integer, real
+from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
+from skdp.fitting.parameters import Adaptive, Auto, AutoInt
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
-from skdp.linear_model.adassp import (
-    LARGEST,
-    check_scales,
-    given_scales_assumption,
-)
+from skdp.linear_model.adassp import LARGEST, given_scales_assumption
 from skdp.linear_model.two_stage.solver import (
     AMP_SHARE,
     Plan,
@@ -28,30 +26,44 @@ from skdp.privacy import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
 
+MOST = 1e45  # largest weight of the penalty; a choice
+# Without a penalty the minimiser has no bounded sensitivity; the second moment needs none.
+PENALISED = real(low=1e-50, high=MOST, word="auto")
+
 
 class _TwoStageFit(LinearFit):
-    """What the two estimators share: checks, run, report."""
+    """What the two estimators share: run, report."""
 
-    row_norm_: float
-    alpha_: float
-    n_nonzero_coefs: int | None
-    selection: str
-    n_blocks: int | str
-    row_norm: float | str
-    alpha: float | str
-    y_bounds: Any = "adaptive"
-    second_stage = "output"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
-        check_choice("selection", self.selection, ("gumbel", "votes"))
-        check_number("n_blocks", self.n_blocks, Integral, low=1, word="auto")
-        check_scales(self.row_norm, self.y_bounds)
-        # Without a penalty the minimiser has no bounded sensitivity; the second moment needs none.
-        squared = getattr(self, "loss", None) == "squared"
-        low = 0.0 if squared else 1e-50
-        check_number("alpha", self.alpha, Real, low=low, high=1e45, word="auto")
+    n_nonzero_coefs: int | None = parameter(
+        integer(low=1, none=True),
+        """Number of features to keep. None takes one for about 150/mu records, at least 5, with the mu of
+        (epsilon, delta); that is one for 560 records at the default budget. The intercept is always kept.
+        There is no first stage if all features are kept.""",
+        default=None,
+    )
+    selection: Literal["gumbel", "votes"] = parameter(
+        choice("gumbel", "votes"),
+        """How the first stage scores features. "gumbel" takes the magnitude of the mean gradient at 0, with rows
+        clipped in the sup norm. "votes" is the published way: blocks of records fit sparse models of their own
+        and vote. It needs far more records (user guide).""",
+        default="gumbel",
+    )
+    n_blocks: AutoInt = parameter(
+        integer(low=1, word="auto"),
+        """Number of blocks that vote. "auto" is half the square root of the number of records (or groups). It is
+        used with ``selection="votes"`` only.""",
+        default="auto",
+    )
+    row_norm: Adaptive = parameters.more(
+        parameters.ROW_NORM, "Only the features on the chosen support count."
+    )
+    alpha: Auto = parameters.L2_PENALTY
+    unit = changed(more=f"{parameters.SHARED_WEIGHT} They lie in one block.")
+    verbose: bool = parameters.VERBOSE_UNUSED
+    row_norm_: float = fitted()
+    alpha_: float = fitted()
+    y_bounds = "adaptive"  # a parameter of the regressor
+    second_stage = "output"  # a parameter of the classifier
 
     def _plan(self, session: PrivacySession, problem: Problem) -> Plan:
         records, loss = problem.records, problem.loss
@@ -93,10 +105,29 @@ class _TwoStageFit(LinearFit):
 class _TwoStageRegressionFit(InTargetUnits, _TwoStageFit):
     """The fit of a regression, in units of the targets."""
 
-    y_bounds_: tuple[float, float]
-    shrinkage_: float
+    loss: Literal["squared", "huber"] = parameter(
+        choice("squared", "huber"),
+        """With the squared loss the second stage releases the normal equations (`DPAdaSSPRegressor`). With
+        Huber's loss it releases a noisy minimiser.""",
+        default="squared",
+    )
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    y_bounds: Any = parameters.Y_BOUNDS
+    alpha = changed(
+        kind=real(low=0, high=MOST, word="auto"),
+        more="""
+        It is that of the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it
+        balances bias and noise by public numbers.""",
+    )
+    y_bounds_: tuple[float, float] = fitted()
+    shrinkage_: float = fitted()
 
     _needs_reach = True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.loss != "squared":
+            PENALISED.check("alpha", self.alpha)
 
 
 @document()
@@ -109,32 +140,6 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     {guarantee}
 
     {recalibrated}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    n_nonzero_coefs : int, default=None
-        Number of features to keep. None takes one for about 150/mu records, at least 5, with the mu of
-        (epsilon, delta); that is one for 560 records at the default budget. The intercept is always kept.
-        There is no first stage if all features are kept.
-    selection : {"gumbel", "votes"}, default="gumbel"
-        How the first stage scores features. "gumbel" takes the magnitude of the mean gradient at 0, with rows
-        clipped in the sup norm. "votes" is the published way: blocks of records fit sparse models of their own
-        and vote. It needs far more records (user guide).
-    n_blocks : int or "auto", default="auto"
-        Number of blocks that vote. "auto" is half the square root of the number of records (or groups). It is
-        used with ``selection="votes"`` only.
-    {row_norm}
-        Only the features on the chosen support count.
-    second_stage : {"output", "amp"}, default="output"
-        How the model is fitted on the support. "output" adds noise to the minimiser of the penalised loss. "amp"
-        is minima perturbation (`DPAMPClassifier`), for two classes and ``unit="record"`` only. Its coefficients
-        are more accurate (user guide). It takes 40 % of (epsilon, delta), added to the rest by basic composition.
-    {alpha.l2}
-        It is that of the second stage, > 0. "auto" balances bias and noise by public numbers.
-    {fit_intercept} {classes} {adjacency} {unit.mean}
-        They lie in one block.
-    {n_public} {accountant} {random_state} {verbose.none}
 
     Attributes
     ----------
@@ -178,42 +183,19 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        n_nonzero_coefs=None,
-        selection="gumbel",
-        n_blocks="auto",
-        row_norm="adaptive",
-        second_stage="output",
-        alpha="auto",
-        fit_intercept=True,
-        classes=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.selection = selection
-        self.n_blocks = n_blocks
-        self.row_norm = row_norm
-        self.second_stage = second_stage
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    second_stage: Literal["output", "amp"] = parameter(
+        choice("output", "amp"),
+        """How the model is fitted on the support. "output" adds noise to the minimiser of the penalised loss.
+        "amp" is minima perturbation (`DPAMPClassifier`), for two classes and ``unit="record"`` only. Its
+        coefficients are more accurate (user guide). It takes 40 % of (epsilon, delta), added to the rest by basic
+        composition.""",
+        default="output",
+    )
+    class_weight: Any = fixed(default=None)
+    alpha = changed(
+        kind=PENALISED,
+        more='It is that of the second stage, > 0. "auto" balances bias and noise by public numbers.',
+    )
 
     @property
     def _set_aside(self) -> float:  # type: ignore[override]
@@ -221,7 +203,6 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("second_stage", self.second_stage, ("output", "amp"))
         if self.second_stage == "amp" and self.unit == "group":
             raise ValueError(
                 "second_stage='amp' is not proven for unit='group'; use second_stage='output'"
@@ -244,17 +225,6 @@ class DPTwoStageRegressor(BoundedPredictions, GLMRegressor, _TwoStageRegressionF
     them. The method is after [Kifer2012]_.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta} {n_nonzero_coefs}
-    loss : {"squared", "huber"}, default="squared"
-        With the squared loss the second stage releases the normal equations (`DPAdaSSPRegressor`). With
-        Huber's loss it releases a noisy minimiser.
-    {huber_threshold} {selection} {n_blocks} {row_norm} {y_bounds} {alpha.l2}
-        It is that of the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it
-        balances bias and noise by public numbers.
-    {fit_intercept} {bounded} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
@@ -291,44 +261,3 @@ class DPTwoStageRegressor(BoundedPredictions, GLMRegressor, _TwoStageRegressionF
     >>> bool(model.score(X, y) > 0.5)
     True
     """
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        n_nonzero_coefs=None,
-        loss="squared",
-        huber_threshold=1.0,
-        selection="gumbel",
-        n_blocks="auto",
-        row_norm="adaptive",
-        y_bounds="adaptive",
-        alpha="auto",
-        fit_intercept=True,
-        bounded=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.selection = selection
-        self.n_blocks = n_blocks
-        self.row_norm = row_norm
-        self.y_bounds = y_bounds
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.bounded = bounded
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose

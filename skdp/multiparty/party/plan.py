@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from skdp._version import __version__
+from skdp.base.declare import declares, parameters_of
 from skdp.multiparty.engine.field import BYTES
 from skdp.multiparty.engine.laplace_bits import most_bits
 from skdp.multiparty.engine.mpyc_post import LABEL_BYTES
@@ -40,7 +41,6 @@ __all__ = [
 ]
 
 PROTOCOL = 2  # of the frames; raised when an old party could misread a new one
-_ESTIMATORS_OF = "skdp.multiparty."
 # What the run sets itself: they are no choice of a plan.
 _NOT_IN_A_PLAN = {"engine", "accountant", "random_state", "classes", "callback", "verbose"}
 _LARGEST_PAYLOAD = 2**31  # bytes; a frame's length has four
@@ -314,8 +314,8 @@ def _check_columns(plan: Plan) -> None:
 def _check_estimator(plan: Plan) -> None:
     from sklearn.base import is_classifier
 
-    unfitted = _estimator_class(plan.estimator)()
-    known = set(unfitted.get_params()) - _NOT_IN_A_PLAN
+    estimator = _estimator_class(plan.estimator)
+    known = parameters_of(estimator).keys() - _NOT_IN_A_PLAN
     unknown = sorted(set(plan.parameters) - known)
     if unknown:
         raise PlanError(f"[parameters] has unknown keys: {', '.join(map(repr, unknown))}")
@@ -328,7 +328,7 @@ def _check_estimator(plan: Plan) -> None:
     delta = plan.parameters["delta"]
     if type(delta) not in (int, float) or not 0 < delta < 1:
         raise PlanError("'delta' of [parameters] must be a number in (0, 1): no noise here is pure")
-    if is_classifier(unfitted) != (plan.classes is not None):
+    if is_classifier(estimator()) != (plan.classes is not None):
         word = "needs" if plan.classes is None else "takes no"
         raise PlanError(f"{plan.estimator} {word} 'classes' in [data]")
     if plan.noise not in NOISES:
@@ -386,24 +386,14 @@ def _check_payload(plan: Plan) -> None:
 
 
 def _estimator_class(name: str) -> Any:
-    module = ESTIMATORS.get(name, "")
-    if name.startswith("MPC") and module.startswith(_ESTIMATORS_OF):
-        found = getattr(import_module(module), name)
-        if _takes_an_engine(found):
+    known = {n: module for n, module in ESTIMATORS.items() if n.startswith("MPC")}
+    why = ""
+    if name in known:
+        found = getattr(import_module(known[name]), name)
+        if declares(found, "engine"):  # its sums can be opened by several parties
             return found
         why = f"{name} adds its noise in one process, so it cannot run between parties; "
-    else:
-        why = ""
     offered = sorted(
-        n
-        for n, m in ESTIMATORS.items()
-        if n.startswith("MPC")
-        and m.startswith(_ESTIMATORS_OF)
-        and _takes_an_engine(getattr(import_module(m), n))
+        n for n, m in known.items() if declares(getattr(import_module(m), n), "engine")
     )
     raise PlanError(f"{why}'estimator' must be one of {', '.join(offered)}, got {name!r}")
-
-
-def _takes_an_engine(estimator: Any) -> bool:
-    """Whether its sums can be opened by several parties."""
-    return "engine" in estimator().get_params()

@@ -3,22 +3,23 @@
 from copy import copy
 from math import prod
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
-from skdp.base import check_choice, check_number
+from skdp.base import check_number
 from skdp.base.containers import check_collected
+from skdp.base.declare import Declared, check_parameters, fitted, parameter
+from skdp.base.kinds import choice, described, integer
 from skdp.base.tables import validate_table
 from skdp.base.weights import refuse_weights
 from skdp.kernels import is_cupy
 
 __all__ = ["ScatteringTransform"]
 
-NORMALIZE = ("group", "l2")
 MOST_SCALES, MOST_ANGLES = 10, 64
 LARGEST = 1e15  # of a pixel, so that no square of a sum over an image overflows float32
 LEAST_GROUP = 3  # paths of a group
@@ -26,32 +27,25 @@ LEAST_GROUP = 3  # paths of a group
 FLOOR = 1e-3
 
 
+def _check_image_shape(name: str, value: Any) -> None:
+    if value is None:
+        return
+    wanted = f"{name} must be (height, width) or (height, width, channels)"
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{wanted}, got {type(value).__name__}")
+    if len(value) not in (2, 3):
+        raise ValueError(f"{wanted}, got {value!r}")
+    for side in value:
+        check_number(f"each number of {name}", side, Integral, low=1)
+
+
 @document()
-class ScatteringTransform(TransformerMixin, BaseEstimator):
+class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
     """Scattering coefficients of images: moduli of Morlet wavelets, averaged over 2**J pixels.
 
     The wavelets are fixed, as in [Mallat2012]_. So the transform learns nothing, costs no privacy budget, and may
     stand before a private estimator in a ``Pipeline``. Private linear models on these features are level with
     private convolutional nets on small images ([Tramer2021]_).
-
-    Parameters
-    ----------
-    J : int, default=2
-        Number of scales, 1 to 10. A feature is an average over about 2**J pixels in each direction.
-    L : int, default=8
-        Number of angles of the wavelets, 1 to 64.
-    image_shape : tuple of int, default=None
-        (height, width) or (height, width, channels) of the images that the rows of a table hold, in C order. None
-        takes the shape of images given as arrays of three or four dimensions. For a table, None takes each row as
-        one line of pixels: (1, n_features).
-    normalize : {"group", "l2"} or None, default="group"
-        "group" divides the paths of a record into ``n_groups`` groups. Each group is shifted to mean 0 and scaled
-        to variance 1. All is then scaled such that the row has l2 norm at most 1. "l2" scales each row to l2
-        norm 1. None returns the coefficients. Each record is normalised by itself, which costs nothing.
-    n_groups : int, default=27
-        Number of groups of paths that follow each other, of sizes that differ by at most one. A group has at least
-        three paths, where there are as many: alone, a path would lose how strong it is among the others. 27 groups
-        are published for J=2, L=8.
 
     Attributes
     ----------
@@ -100,27 +94,43 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
     ['r0c0 k0 mean', 'r0c0 k0 j0a0', 'r0c0 k0 j0a7 j1a7']
     """
 
-    image_shape_: tuple[int, ...]
-    output_shape_: tuple[int, ...]
-    n_features_in_: int
-    feature_names_in_: np.ndarray
+    J: int = parameter(
+        integer(low=1, high=MOST_SCALES),
+        "Number of scales, 1 to 10. A feature is an average over about 2**J pixels in each direction.",
+        default=2,
+    )
+    L: int = parameter(
+        integer(low=1, high=MOST_ANGLES),
+        "Number of angles of the wavelets, 1 to 64.",
+        default=8,
+    )
+    image_shape: tuple[int, ...] | None = parameter(
+        described("tuple of int", _check_image_shape),
+        """(height, width) or (height, width, channels) of the images that the rows of a table hold, in C order.
+        None takes the shape of images given as arrays of three or four dimensions. For a table, None takes each
+        row as one line of pixels: (1, n_features).""",
+        default=None,
+    )
+    normalize: Literal["group", "l2"] | None = parameter(
+        choice("group", "l2", none=True),
+        """"group" divides the paths of a record into ``n_groups`` groups. Each group is shifted to mean 0 and
+        scaled to variance 1. All is then scaled such that the row has l2 norm at most 1. "l2" scales each row
+        to l2 norm 1. None returns the coefficients. Each record is normalised by itself, which costs nothing.""",
+        default="group",
+    )
+    n_groups: int = parameter(
+        integer(low=1),
+        """Number of groups of paths that follow each other, of sizes that differ by at most one. A group has at
+        least three paths, where there are as many: alone, a path would lose how strong it is among the others.
+        27 groups are published for J=2, L=8.""",
+        default=27,
+    )
+    image_shape_: tuple[int, ...] = fitted()
+    output_shape_: tuple[int, ...] = fitted()
+    n_features_in_: int = fitted()
+    feature_names_in_: np.ndarray = fitted()
 
-    learns_from_data = False  # `skdp._compat` asks what stands before a private fit
-
-    def __init__(
-        self,
-        *,
-        J: Any = 2,
-        L: Any = 8,
-        image_shape: Any = None,
-        normalize: Any = "group",
-        n_groups: Any = 27,
-    ) -> None:
-        self.J = J
-        self.L = L
-        self.image_shape = image_shape
-        self.normalize = normalize
-        self.n_groups = n_groups
+    learns_from_data: ClassVar[bool] = False  # `skdp._compat` asks what stands before a private fit
 
     def fit(self, X: Any, y: Any = None, **more: Any) -> "ScatteringTransform":
         """Check the parameters against the shape of the images.
@@ -148,7 +158,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
             If a parameter is out of its range, or the images do not fit ``image_shape``.
         """
         refuse_weights(more)
-        self._check_parameters()
+        check_parameters(self)
         scratch = copy(self)
         check_collected(X=X)
         own = _own_shape(X)
@@ -234,27 +244,6 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
             for path in ("mean", *first, *second)
         ]
         return np.array(names, dtype=object)
-
-    def _check_parameters(self) -> None:
-        check_number("J", self.J, Integral, low=1, high=MOST_SCALES)
-        check_number("L", self.L, Integral, low=1, high=MOST_ANGLES)
-        check_number("n_groups", self.n_groups, Integral, low=1)
-        if self.normalize is not None:
-            check_choice("normalize", self.normalize, NORMALIZE)
-        if self.image_shape is None:
-            return
-        if not isinstance(self.image_shape, (tuple, list)):
-            raise TypeError(
-                "image_shape must be (height, width) or (height, width, channels), got "
-                f"{type(self.image_shape).__name__}"
-            )
-        if len(self.image_shape) not in (2, 3):
-            raise ValueError(
-                "image_shape must be (height, width) or (height, width, channels), got "
-                f"{self.image_shape!r}"
-            )
-        for side in self.image_shape:
-            check_number("each number of image_shape", side, Integral, low=1)
 
     def _shape(self, own: tuple[int, ...] | None, n_features: int) -> tuple[int, int, int]:
         """Height, width and channels, from the parameter and from the images' own shape."""

@@ -20,7 +20,7 @@ from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows
 
-__all__ = ["GradientFunction", "Pieces"]
+__all__ = ["GradientFunction", "PieceKinds", "Pieces"]
 
 # No subclass, which could give other numbers at each look.
 KINDS = (Vectors, Outer, OuterSum, SparseRows)
@@ -50,7 +50,52 @@ class Kind(NamedTuple):
     def of(cls, piece: Piece) -> "Kind":
         """The kind of a piece."""
         n_table = piece.n_table if isinstance(piece, SparseRows) else 0
-        return cls(type(piece), arrays_of(piece)[-1].dtype, piece.n_entries, n_table)
+        numbers = piece.right if isinstance(piece, Outer | OuterSum) else piece.values
+        return cls(type(piece), numbers.dtype, piece.n_entries, n_table)
+
+
+class PieceKinds:
+    """The kinds of pieces that all functions of a fit give, for `PrivateRecords.gradient_sum`.
+
+    The gradients of a net are a function of rows at each point that its steps reach. All of these functions are
+    marked by `of` of one object. The first that is used is called with rows of zeros; its kinds of pieces are
+    public. The pieces of all others, at every call, are compared with these. So a function that gives other kinds
+    is refused as it is without a mark, but it may be refused after rows were read and the release was charged.
+    What depends on the kinds (margins of rounding, places of entries) is public and right in both cases.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.privacy import PieceKinds, PrivateRecords, Vectors
+    >>> records, kinds, calls = PrivateRecords(np.ones((5, 1))), PieceKinds(), []
+    >>> def gradients_at(theta):
+    ...     def pieces(X, y):
+    ...         calls.append(len(X))
+    ...         return [Vectors(theta * X)]
+    ...     return kinds.of(pieces)
+    >>> sums = [records.gradient_sum(gradients_at(theta), 1.0, size=1) for theta in (0.5, 0.7)]
+    >>> calls
+    [1, 3]
+    """
+
+    def __init__(self) -> None:
+        # By what the kinds may depend on: the public form of rows and targets, and the number of entries.
+        self._known: dict[tuple[object, ...], list[Kind]] = {}
+
+    def of(self, function: Pieces) -> "Marked":
+        """The function, marked as one of these."""
+        return Marked(function, self._known)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Marked:
+    """A function of a `PieceKinds`, and the kinds that are known."""
+
+    function: Pieces
+    known: dict[tuple[object, ...], list[Kind]]
+
+    def __call__(self, X: Matrix, y: NDArray[np.float64] | None) -> Sequence[Piece]:
+        return self.function(X, y)
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,13 +117,23 @@ class GradientFunction:
 
     @classmethod
     def probed(cls, function: Pieces, size: int, rows: Rows) -> "GradientFunction":
-        """Call the function with rows of zeros, so that a wrong one is refused before anything is read."""
-        made = cls(function if rows.shape.device == "cpu" else ThroughDevice(function), size)
+        """Call the function with rows of zeros, so that a wrong one is refused before anything is read.
+
+        It is not called if an earlier function of the same `PieceKinds` was, with rows of the same form.
+        """
+        shape = rows.shape
+        made = cls(function if shape.device == "cpu" else ThroughDevice(function), size)
+        form = (size, shape.n_features, shape.dtype, shape.container, shape.device, rows.y is None)
+        known = function.known if isinstance(function, Marked) else {}
+        if form in known:
+            made.kinds[:] = known[form]
+            return made
         for count in (1, 3):
-            zeros = np.zeros((count, rows.shape.n_features), dtype=rows.shape.dtype)
-            X = sp.csr_matrix(zeros) if rows.shape.container == "csr" else zeros
+            zeros = np.zeros((count, shape.n_features), dtype=shape.dtype)
+            X = sp.csr_matrix(zeros) if shape.container == "csr" else zeros
             pieces = made._called(X, None if rows.y is None else np.zeros(count), count)
             made.kinds[:] = [Kind.of(piece) for piece in pieces]
+        known[form] = list(made.kinds)
         return made
 
     @property
@@ -158,13 +213,15 @@ class GradientFunction:
             raise ValueError(
                 "function must return pieces with a row for each row that it was given"
             )
+        if self.kinds and [Kind.of(piece) for piece in pieces] == self.kinds:
+            return pieces
         entries = [piece.n_entries for piece in pieces]
         if sum(entries) != self.size or 0 in entries:
             raise ValueError(
                 f"function must return pieces of {self.size} entries together, and none without entries; got "
                 f"{entries}"
             )
-        if self.kinds and [Kind.of(piece) for piece in pieces] != self.kinds:
+        if self.kinds:
             raise ValueError(
                 "function must return the same kinds of pieces, of the same sizes and dtypes, for all rows"
             )

@@ -98,7 +98,7 @@ class _Entries:
 
         self._values = piece.values
         self.squares = self.largest = row_squares(piece.values)
-        self.guard = np.zeros(piece.n_rows)
+        self.guard = np.zeros_like(self.squares)
 
     def sum(self, factors: Array) -> Floats:
         return np.asarray(factors.astype(self._values.dtype) @ self._values)
@@ -113,7 +113,7 @@ class _Product:
         self._left, self._right = piece.left, piece.right
         left, right = row_squares(piece.left), row_squares(piece.right)
         self.squares, self.largest = left * right, np.maximum(left, right)
-        self.guard = np.zeros(piece.n_rows)
+        self.guard = np.zeros_like(self.squares)
 
     def sum(self, factors: Array) -> Floats:
         scaled = factors.astype(self._right.dtype)[:, None] * self._right
@@ -190,7 +190,7 @@ class TableRows:
             mask = entries.mask.reshape(piece.n_table, -1)[self.rows]
             self.values = np.where(mask > 0, self.values, self.values.dtype.type(0))
         self.squares = self.largest = row_squares(self.values.reshape(piece.n_rows, -1))
-        self.guard = np.zeros(piece.n_rows)
+        self.guard = np.zeros_like(self.squares)
 
     @property
     def whole(self) -> bool:

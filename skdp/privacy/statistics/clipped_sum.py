@@ -93,7 +93,9 @@ def clipped_sum(
     # Where a unit can come or go, the rows after it would move to other places of what the function is given.
     fixed = rows.shape.n_records is not None and rows.units_of(batch) is None
     at_once = CHUNK if rowwise or fixed else 1
-    return sum_of_units(rows, function, clip_norm, size=size, batch=batch, at_once=at_once)
+    found = sum_of_units(rows, function, clip_norm, size=size, batch=batch, at_once=at_once)
+    UnitVectors(rows, function, int(size), None, at_once).probe()
+    return found
 
 
 def sum_of_units(
@@ -105,12 +107,11 @@ def sum_of_units(
     batch: Batch | None,
     at_once: int,
 ) -> Bounded:
-    """The same, with the number of rows that the function is given at once."""
+    """The same, with the number of rows that the function is given at once; it was called with zeros before."""
     clip_norm, size = float(clip_norm), int(size)
     if not clip_norm > 0 or size < 1:
         raise ValueError("clip_norm must be > 0 and size at least 1")
     made = UnitVectors(rows, function, size, rows.units_of(batch), at_once)
-    made.probe()
 
     def plain() -> NDArray[np.float64]:
         if math.isinf(clip_norm):

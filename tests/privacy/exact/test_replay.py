@@ -330,7 +330,11 @@ VARIANTS = [
         {"network": OWN_NET_OF_TWO, "image_shape": (5, 8), "clipping": "ghost"},
         {},
     ),
-    ("DPMLPClassifier", {"gradient_estimator": RECURSIVE, "batch_size": 20, "hidden_layer_sizes": (8,)}, {}),
+    (
+        "DPMLPClassifier",
+        {"gradient_estimator": RECURSIVE, "batch_size": 20, "hidden_layer_sizes": (8,)},
+        {},
+    ),
     (
         "DPNetworkRegressor",
         {
@@ -468,7 +472,10 @@ GROUP_VARIANTS = [
     ("DPAdaSSPRegressor", {"n_rounds": 1, "row_norm": 1.0, "y_bounds": (-1.0, 1.0)}),
     ("DPIGHTClassifier", {"selection": "peeling", "max_iter": 4}),
     ("DPCNNClassifier", {"clipping": "ghost", "batch_size": 7, "max_iter": 2}),
-    ("DPMLPClassifier", {"gradient_estimator": RECURSIVE, "batch_size": 7, "hidden_layer_sizes": (3,)}),
+    (
+        "DPMLPClassifier",
+        {"gradient_estimator": RECURSIVE, "batch_size": 7, "hidden_layer_sizes": (3,)},
+    ),
 ]
 
 

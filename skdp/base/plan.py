@@ -1,0 +1,184 @@
+"""The plan of a fit: what it does with data of a shape, decided once from public numbers, before any release.
+
+A family of estimators gives one method ``_decide(session, problem)``. It reads parameters and the public shape of
+the records, refuses what cannot be done, and returns a `Decision`. `PrivateFit` makes the `FitPlan` and puts
+it into the problem that `solve` gets: warnings, solver and report read it. ``estimator.plan(...)`` makes the
+same plan without data and without a charge.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
+
+from skdp.privacy import PublicShape
+
+__all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step"]
+
+
+class Advice(NamedTuple):
+    """A warning that a fit gives its user."""
+
+    text: str
+    category: type[Warning]
+
+
+class Step(NamedTuple):
+    """A planned part of the budget: how many releases take it, and for what.
+
+    Attributes
+    ----------
+    purpose : str
+    share : float
+        Part of the budget in [0, 1]: of mu^2 for Gaussian noise, of epsilon for pure mechanisms.
+    releases : int or None
+        None where released numbers decide how many there are.
+    noise_multiplier : float or None
+        Standard deviation of the noise over the sensitivity; None where it is not one number.
+    """
+
+    purpose: str
+    share: float
+    releases: int | None = 1
+    noise_multiplier: float | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a family of estimators decides from public numbers.
+
+    Attributes
+    ----------
+    method : str
+        How the model is fitted, in a word or two; empty where an estimator has one method.
+    reason : str
+        Why this method, where there is a choice.
+    sizes : mapping of str to object
+        Public numbers of the method: steps, size of a batch, clip norm, parameters of a net. A number that the fit
+        releases on the way is the word "released".
+    steps : tuple of Step
+        How the budget is divided, in the order of the releases.
+    signal : float or None
+        Expected signal over the noise; None where it is not known before the fit.
+    details : object
+        What the solver of this family reads; it holds public numbers only.
+    """
+
+    method: str = ""
+    reason: str = ""
+    sizes: Mapping[str, object] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    signal: float | None = None
+    details: object = None
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What a fit does with data of a shape; it holds public numbers only.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of the class.
+    shape : PublicShape
+    epsilon, delta : float
+    adjacency : str
+    decision : Decision
+    warnings : tuple of Advice
+        What the fit warns of before its first release.
+    facts : mapping of str to object
+        Public quantities that the report lists.
+    assumptions : tuple of str
+        What the claim rests on besides the usual.
+    """
+
+    estimator: str
+    shape: PublicShape
+    epsilon: float
+    delta: float
+    adjacency: str
+    decision: Decision
+    warnings: tuple[Advice, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plan in built-in types, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Keys ``estimator, method, reason, n_units, unit, n_features, epsilon, delta, adjacency, sizes, budget,
+            signal, warnings, facts, assumptions``.
+        """
+        made = self.decision
+        return {
+            "estimator": self.estimator,
+            "method": made.method,
+            "reason": made.reason,
+            "n_units": self.shape.n_units,
+            "unit": self.shape.unit,
+            "n_features": self.shape.n_features,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "sizes": dict(made.sizes),
+            "budget": [step._asdict() for step in made.steps],
+            "signal": made.signal,
+            "warnings": [advice.text for advice in self.warnings],
+            "facts": dict(self.facts),
+            "assumptions": list(self.assumptions),
+        }
+
+    def __str__(self) -> str:
+        made = self.decision
+        lines = [
+            f"{self.estimator} with {self.shape.counted()} and {self.shape.n_features} features",
+            f"  epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}",
+        ]
+        if made.method:
+            lines.append(f"  method: {made.method}" + (f" ({made.reason})" if made.reason else ""))
+        lines += [f"  {name}: {_shown(value)}" for name, value in made.sizes.items()]
+        if made.signal is not None:
+            lines.append(f"  expected signal over noise: {made.signal:.3g}")
+        if made.steps:
+            lines.append("  budget:")
+            lines += [f"    {_line(step)}" for step in made.steps]
+        lines += [f"  warning: {advice.text}" for advice in self.warnings]
+        return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _line(step: Step) -> str:
+    count = (
+        "" if step.releases is None else f", {step.releases} release{'s' * (step.releases != 1)}"
+    )
+    z = step.noise_multiplier
+    noise = "" if z is None or math.isinf(z) else f", noise multiplier {z:.4g}"
+    return f"{100 * step.share:5.1f} %  {step.purpose}{count}{noise}"
+
+
+class NoRecords:
+    """Stands for the records in a plan that is made without data: it knows their shape, and nothing else.
+
+    Parameters
+    ----------
+    shape : PublicShape
+    fit_intercept : bool, default=False
+    """
+
+    def __init__(self, shape: PublicShape, fit_intercept: bool = False) -> None:
+        self.shape, self.fit_intercept = shape, fit_intercept
+        self.n_units, self.n_features, self.n_public = (
+            shape.n_units,
+            shape.n_features,
+            shape.n_public,
+        )
+        self.n_records, self.n_groups = shape.n_records, shape.n_groups
+        self.n_parameters = shape.n_features + fit_intercept
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a plan has no records, so it cannot read their {name!r}")
