@@ -27,6 +27,7 @@ from skdp.base.kinds import Kind
 __all__ = [
     "Declared",
     "Parameter",
+    "WordOrObject",
     "changed",
     "check_parameters",
     "declares",
@@ -314,7 +315,9 @@ def check_parameters(estimator: object, prefix: str = "") -> None:
 
 
 @dataclass(frozen=True)
-class _WordOrObject:
+class WordOrObject:
+    """A word, or an object with declared parameters; see `word_or_object`."""
+
     choices: tuple[str, ...]
     types: tuple[type, ...]
 
@@ -336,4 +339,4 @@ class _WordOrObject:
 
 def word_or_object(*words: str, types: tuple[type, ...]) -> Kind:
     """One of these strings, or an object of one of these classes, whose declared parameters are checked, too."""
-    return _WordOrObject(words, types)
+    return WordOrObject(words, types)

@@ -3,7 +3,7 @@
 from sklearn.base import BaseEstimator
 
 from skdp._docs import document
-from skdp.base.declare import Declared, parameter
+from skdp.base.declare import Declared, positional
 from skdp.base.kinds import integer
 
 __all__ = ["Microbatch", "Projections"]
@@ -17,11 +17,11 @@ class Microbatch(Declared, BaseEstimator):
     --------
     >>> from skdp import DPMLPClassifier
     >>> from skdp.nn import Microbatch
-    >>> DPMLPClassifier(clipping=Microbatch(size=4)).get_params()["clipping__size"]
+    >>> DPMLPClassifier(clipping=Microbatch(4)).get_params()["clipping__size"]
     4
     """
 
-    size: int = parameter(
+    size: int = positional(
         integer(low=1), "Number of records whose mean gradient is clipped.", default=8
     )
 
@@ -36,11 +36,11 @@ class Projections(Declared, BaseEstimator):
     --------
     >>> from skdp import DPMLPClassifier
     >>> from skdp.nn import Projections
-    >>> DPMLPClassifier(clipping=Projections(n_projections=40)).clipping
+    >>> DPMLPClassifier(clipping=Projections(40)).clipping
     Projections(n_projections=40)
     """
 
-    n_projections: int = parameter(
+    n_projections: int = positional(
         integer(low=1),
         "Number of projections, at least 20. More of them need less noise and more time.",
         default=20,

@@ -37,7 +37,7 @@ class DenseNet(NetFit):
     """A net of dense layers; a mixin before the kind of net."""
 
     hidden_layer_sizes: int | Sequence[int] = parameter(
-        described("tuple of int", check_sizes),
+        described("int or tuple of int", check_sizes),
         "Number of units in each hidden layer. Fewer parameters have less noise.",
         default=(64,),
     )

@@ -50,7 +50,7 @@ class SequenceNet(NetClassifier):
         flag(), "Whether a second memory reads from the last token to the first.", default=True
     )
     hidden_layer_sizes: int | Sequence[int] = parameter(
-        described("tuple of int", check_sizes),
+        described("int or tuple of int", check_sizes),
         "Number of units of dense layers with ReLU before the last.",
         default=(),
     )
