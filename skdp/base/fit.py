@@ -28,7 +28,6 @@ from skdp.around import forget, lines_around, notice, paid_before
 from skdp.base.containers import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
 from skdp.base.kinds import choice, described, integer, real
-from skdp.base.old_words import in_old_words
 from skdp.base.parameters import check_groups, check_privacy
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.base.weights import taken_arguments
@@ -350,7 +349,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             changes = declared.releases
             if changes is False or (changes == "unless None" and given[name] is None):
                 free = free | {name}
-        return in_old_words({name: value for name, value in given.items() if name not in free})
+        return {name: value for name, value in given.items() if name not in free}
 
     def _check_shape(self, shape: PublicShape) -> None:
         """Refuse records that count other units than the claim protects, or divide by another number."""
