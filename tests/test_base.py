@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skdp import BudgetAccountant, DPIGHTClassifier
-from skdp.base import ExactFit, PrivateFit, Problem, Solution, planned, unpaid
+from skdp.base import ExactFit, PrivateFit, Problem, Solution, solve_inside, unpaid
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.privacy import Bounded, PrivacySession, PublicShape
 
@@ -53,7 +53,7 @@ class NoisyMean(PrivateFit):
     def fit(self, X, y=None, **more):
         return super().fit(X, y, **more)
 
-    def plan(self, session, shape):
+    def releases(self, session, shape):
         return session.plan_gaussian(4 if shape.n_units > 50 else 2)
 
     def vector_of(self, record):
@@ -69,7 +69,7 @@ class NoisyMean(PrivateFit):
         return Problem(Held(data, shape), {}, ())
 
     def solve(self, session, problem):
-        plan = self.plan(session, problem.records.shape)
+        plan = problem.plan.decision.details
         total = problem.records.total(self.vector_of)
         theta = session.gaussian(total, plan) / problem.records.shape.n_units
         return Solution(theta, attributes={"mean_": theta})
@@ -146,7 +146,7 @@ def test_a_plan_needs_no_records_and_is_that_of_the_fit(n, monkeypatch):
     accountant = BudgetAccountant(1.0, 1e-4)
     with accountant:
         model = NoisyMean()
-        before = planned(model, PublicShape("record", n, 3))
+        before = model.plan(n, 3).decision.details
         assert accountant.ledger() == []
         model.fit([np.ones(3)] * n)
     first, second = made
@@ -158,7 +158,7 @@ def test_a_plan_needs_no_records_and_is_that_of_the_fit(n, monkeypatch):
 
 def test_a_plan_checks_the_parameters():
     with pytest.raises(ValueError, match="epsilon"):
-        planned(NoisyMean(epsilon=-1.0), PublicShape("record", 10, 3))
+        NoisyMean(epsilon=-1.0).plan(10, 3)
 
 
 # ------------------------------------------------------------------ fits inside a fit
@@ -169,11 +169,13 @@ class Nested(NoisyMean):
 
 
 class InTheSameSession(Nested):
+    releases = None  # the fit inside plans
+
     def read(self, X, y=None, groups=None):
         return NoisyMean(epsilon=self.epsilon, delta=self.delta).read(X)
 
     def solve(self, session, problem):
-        return NoisyMean().solve(session, problem)
+        return solve_inside(NoisyMean(), session, problem)
 
 
 class TwiceInTheSameSession(InTheSameSession):
@@ -332,6 +334,8 @@ def test_an_authors_mistakes_are_named(cls, error, words):
         assert accountant.spent() == (0.0, 0.0)
 
 
-def test_a_plan_is_asked_of_estimators_that_have_one():
-    with pytest.raises(TypeError, match="DPIGHTClassifier has no method plan"):
-        planned(DPIGHTClassifier(classes=(0, 1)), PublicShape("record", 9, 3))
+def test_a_plan_needs_the_number_of_units():
+    wanted = "a plan needs n_records=, the number of records, or the parameter n_public"
+    with pytest.raises(ValueError, match=wanted):
+        NoisyMean().plan(n_features=3)
+    assert NoisyMean(n_public=40).plan(n_features=3).shape.n_units == 40

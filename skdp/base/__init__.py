@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "check_number": "skdp.base.parameters",
         "clipped_weights": "skdp.base.tables",
         "encode_groups": "skdp.base.tables",
+        "solve_inside": "skdp.base.fit",
         "unpaid": "skdp.base.fit",
         "validate_table": "skdp.base.tables",
     },

@@ -4,6 +4,7 @@ from skdp.base.fit import ExactFit as ExactFit
 from skdp.base.fit import PrivateFit as PrivateFit
 from skdp.base.fit import Problem as Problem
 from skdp.base.fit import Solution as Solution
+from skdp.base.fit import solve_inside as solve_inside
 from skdp.base.fit import unpaid as unpaid
 from skdp.base.parameters import check_choice as check_choice
 from skdp.base.parameters import check_flag as check_flag

@@ -293,7 +293,7 @@ def parameters_of(estimator: object) -> dict[str, Parameter]:
 def declares(estimator: object, name: str) -> bool:
     """Whether an estimator, or its class, has a parameter of this name."""
     cls = estimator if isinstance(estimator, type) else type(estimator)
-    return name in inspect.signature(cls.__init__).parameters
+    return name in inspect.signature(cls).parameters
 
 
 def check_parameters(estimator: object, prefix: str = "") -> None:

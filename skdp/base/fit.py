@@ -51,6 +51,7 @@ __all__ = [
     "Records",
     "Solution",
     "Unit",
+    "solve_inside",
     "unpaid",
 ]
 
@@ -141,7 +142,7 @@ class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         return {**problem.fitted, "n_iter_": solution.n_iter, **solution.attributes}
 
 
-class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
+class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explicit-any]  # of the base
     """Base of the estimators that spend a privacy budget.
 
     Subclasses store the parameters ``epsilon, delta, adjacency, unit, accountant, random_state`` in their
@@ -247,8 +248,9 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             problem = self.read(X, y, groups, **more)
             _check_returned(problem, Problem, "read")
             self._check_shape(problem.records.shape)
-            problem = replace(problem, plan=self._make_plan(session, problem))
-            _tell(problem.plan.warnings)
+            plan = self._make_plan(session, problem)
+            problem = replace(problem, plan=plan)
+            _tell(plan.warnings)
             solution = self._run(session, problem)
             _tell(self._advice_after(problem.records.shape, solution))
             report = self._report(session, problem, solution)
@@ -331,7 +333,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self._session_unit,
-            group_is="owner" if self.unit == "owner" else "group",
+            group_is="owner" if str(self.unit) == "owner" else "group",
             record_is=self._record_is,
             accountant=self._payer(),
             random_state=self.random_state,
@@ -370,13 +372,16 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         releases = getattr(self, "releases", None)
         return Decision(details=releases and releases(session, problem.records.shape))
 
-    def _make_plan(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
-        """Make the plan of the fit, once."""
-        shape = problem.records.shape
-        made = FitPlan(
-            type(self).__name__, shape, self.epsilon, self.delta, self.adjacency,
+    def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
+        """The plan as far as the method reads it, without warnings and facts for the report."""
+        return FitPlan(
+            type(self).__name__, problem.records.shape, self.epsilon, self.delta, self.adjacency,
             self._decide(session, problem),
         )  # fmt: skip
+
+    def _make_plan(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
+        """Make the plan of the fit, once."""
+        made, shape = self._decided(session, problem), problem.records.shape
         problem = replace(problem, plan=made)
         return replace(
             made,
@@ -578,6 +583,13 @@ def unpaid(estimator: EstimatorT) -> EstimatorT:
     copy = clone(estimator)
     names = [name for name in copy.get_params() if name.split("__")[-1] == "accountant"]
     return copy.set_params(**dict.fromkeys(names, False))
+
+
+def solve_inside(
+    estimator: PrivateFit[ProblemT], session: PrivacySession, problem: ProblemT
+) -> Solution:
+    """Run the method of another estimator inside a fit: its plan and its releases are this session's."""
+    return estimator.solve(session, replace(problem, plan=estimator._decided(session, problem)))
 
 
 def _count_records(X: object) -> int:

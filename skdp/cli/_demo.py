@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, median, stdev
-from typing import Any
+from typing import Any, Literal
 
 from skdp._version import __version__
 from skdp.cli._text import BadInput, Failed, dumps, rounded_up
@@ -23,8 +23,9 @@ __all__ = ["EPSILONS", "demo"]
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-6
 REPEATS = 5  # fits of each line, with different noise
+Unit = Literal["record", "group"]
 # unit -> (who is protected, what that means)
-UNITS = {
+UNITS: dict[Unit, tuple[str, str]] = {
     "record": (
         "person-year",
         "one year of one person. With that year replaced, about the same model would have come\n"
@@ -146,10 +147,10 @@ def _describe(data: dict[str, Any]) -> str:
     )
 
 
-def _plan(seed: int | None) -> list[tuple[str | None, float, list[int | None]]]:
+def _plan(seed: int | None) -> list[tuple[Unit | None, float, list[int | None]]]:
     """(unit, epsilon, a seed for each fit) of every line; the one without privacy first."""
     cells = [(unit, epsilon) for unit in UNITS for epsilon in EPSILONS]
-    plan: list[tuple[str | None, float, list[int | None]]] = [(None, math.inf, [None] * REPEATS)]
+    plan: list[tuple[Unit | None, float, list[int | None]]] = [(None, math.inf, [None] * REPEATS)]
     if seed is None:
         return plan + [(*cell, [None] * REPEATS) for cell in cells]
     import numpy as np
@@ -162,7 +163,10 @@ def _plan(seed: int | None) -> list[tuple[str | None, float, list[int | None]]]:
 
 
 def _row(
-    data: dict[str, Any], unit: str | None, epsilon: float, seeds: Sequence[int | None]
+    data: dict[str, Any],
+    unit: Unit | None,
+    epsilon: float,
+    seeds: Sequence[int | None],
 ) -> tuple[dict[str, Any], Any]:
     """One line of the table, and the model of its last fit."""
     from sklearn.metrics import accuracy_score, roc_auc_score
@@ -189,7 +193,7 @@ def _row(
 
 
 def _fit(
-    data: dict[str, Any], unit: str | None, epsilon: float, seed: int | None
+    data: dict[str, Any], unit: Unit | None, epsilon: float, seed: int | None
 ) -> tuple[Any, float]:
     """Fit one model on all training rows: the model and its seconds."""
     X, y, person = data["train"]
