@@ -170,7 +170,9 @@ def _serial(value: object) -> bytes:
             "dataclass", _name(kind), _serial({**fields, **getattr(value, "__dict__", {})})
         )
     if isinstance(value, BaseEstimator):
-        return _part("estimator", _name(kind), _serial(dict(sorted(in_old_words(vars(value)).items()))))
+        return _part(
+            "estimator", _name(kind), _serial(dict(sorted(in_old_words(vars(value)).items())))
+        )
     if isinstance(value, FunctionType) and kind is FunctionType:
         return _function(value)
     if is_cupy(value):
