@@ -16,8 +16,9 @@ from itertools import pairwise
 import numpy as np
 
 from skdp import DPCNNClassifier
+from skdp.nn import Microbatch
 
-WAYS = ("materialized", "ghost", "microbatch", "one-by-one")
+WAYS = {way: way for way in ("materialized", "ghost", "one-by-one")} | {"microbatch": Microbatch()}
 # A named net, its images, the expected size of a batch, and steps of a fit.
 CASES = (
     ("mnist-26010", (28, 28, 1), 256, 8),
@@ -32,7 +33,7 @@ def after_each_step(name, image, batch_size, n_iter, clipping, look):
     n, found = 20 * batch_size, []
     rng = np.random.default_rng(0)
     model = DPCNNClassifier(
-        architecture=name, image_shape=image, clipping=clipping, batch_size=batch_size, max_iter=n_iter + 1,
+        architecture=name, image_shape=image, clipping=WAYS[clipping], batch_size=batch_size, max_iter=n_iter + 1,
         classes=range(10), epsilon=3.0, callback=lambda step, parameters: found.append(look()),
     )  # fmt: skip
     X = rng.random((n, np.prod(image)), dtype=np.float32)

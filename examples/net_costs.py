@@ -24,15 +24,15 @@ from pathlib import Path
 import numpy as np
 
 from skdp import DPCNNClassifier, DPNetworkClassifier
-from skdp.nn import ARCHITECTURES
+from skdp.nn import ARCHITECTURES, Projections
 
 TABLE = Path(__file__).resolve().parent.parent / "docs" / "tables" / "nets" / "epochs.csv"
 WAYS = {
     "without privacy": {"epsilon": np.inf, "clipping": "materialized"},
     "materialized": {"clipping": "materialized"},
     "ghost": {"clipping": "ghost"},
-    "20 projections": {"clipping": "projections", "n_projections": 20},
-    "30 projections": {"clipping": "projections", "n_projections": 30},
+    "20 projections": {"clipping": Projections(n_projections=20)},
+    "30 projections": {"clipping": Projections(n_projections=30)},
     "one-by-one": {"clipping": "one-by-one"},
 }
 # Training records of the paper and the size of its batches.

@@ -167,7 +167,7 @@ TABLE = "docs/tables/nets/memorisation.csv"
 OUTSIDE = "outside the text"
 WORD2VEC = {
     "no privacy": dict(
-        epsilon=math.inf, n_epochs=20, batch_size=100, clip_norm=15.0, solver="adam", learning_rate=1e-3
+        epsilon=math.inf, n_epochs=20, batch_size=100, clip_norm=15.0, optimizer="adam", learning_rate=1e-3
     ),
     "epsilon = 30": dict(epsilon=30.0, n_epochs=20),
     "epsilon = 3": dict(epsilon=3.0, n_epochs=20),
@@ -310,7 +310,7 @@ def audit_published():
         for name, select in methods.items():
             found = measure(
                 text, vocabulary, epsilon=30.0, unit="record", batch_size=20, n_epochs=20, clip_norm=15.0,
-                solver="adam", learning_rate=1e-3, select=select,
+                optimizer="adam", learning_rate=1e-3, gradient_estimator=select,
             )  # fmt: skip
             writer.writerow([name, 30, *found])
             file.flush()

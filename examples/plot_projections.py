@@ -2,7 +2,7 @@
 What norms from random projections cost
 =======================================
 
-``clipping="projections"`` estimates the norm of each gradient from ``n_projections`` random projections
+``clipping=Projections(n_projections=20)`` estimates the norm of each gradient from 20 random projections
 (DP-SGD-JL). An estimate may be much too small, so now and then a large gradient enters almost unclipped. This
 example draws epsilon by epochs in the two settings of the paper's figure, at delta = 1e-5. Then it evaluates the
 published settings. At last it shows what the larger noise costs in accuracy.
@@ -30,6 +30,7 @@ import numpy as np
 
 from skdp import DPCNNClassifier
 from skdp.datasets import fetch_mnist
+from skdp.nn import Projections
 from skdp.privacy.accounting import sampled_epsilon
 from skdp.privacy.accounting.pairs import OUT
 from skdp.privacy.accounting.pld import composed_epsilon
@@ -100,7 +101,7 @@ def print_settings():
 # 10,000 training images, by steps of about 512 images, one seed. Each curve has the noise of a plan of 150 steps.
 
 TABLE = "docs/tables/nets/projection-curves.csv"
-WAYS = {"exact norms": {}, "20 projections": {"clipping": "projections", "n_projections": 20}}
+WAYS = {"exact norms": {}, "20 projections": {"clipping": Projections(n_projections=20)}}
 
 
 def find_table():

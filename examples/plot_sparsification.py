@@ -3,8 +3,8 @@ When random sparsification helps
 ================================
 
 Pictures of the paper of Zhu & Blaschko (2023), on nets that are small enough to repeat. They show what
-``sparsification=RandomSparsification(rate)`` does at a fixed step size and a fixed noise, and what it does to the
-fits of this library, which choose the step size by the noise.
+``gradient_estimator=RandomSparsification(rate)`` does at a fixed step size and a fixed noise, and what it does to
+the fits of this library, which choose the step size by the noise.
 
 ``python examples/sparsification_figures.py`` and ``python examples/sparsified_nets.py --table`` write the tables
 that are drawn here. They take minutes and hours.

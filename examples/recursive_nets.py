@@ -25,7 +25,7 @@ import numpy as np
 
 from skdp import DPCNNClassifier
 from skdp.datasets import fetch_mnist
-from skdp.nn import RecursiveMomentum
+from skdp.nn import SGD, Adam, RecursiveMomentum
 
 # Seeds make these figures repeatable. Each seeded fit warns.
 warnings.filterwarnings("ignore", "random_state is a seed")
@@ -38,11 +38,12 @@ RUN = {"max_iter": 600, "batch_size": 1536}
 SETTINGS = {
     "recursive": {
         "DP-SGD": {**RUN, "architecture": "dp-cnn-s"},
-        "DP-SRM": {**RUN, "architecture": "dp-cnn-s", "momentum": 0.0, "recursive": RecursiveMomentum()},
+        "DP-SRM": {**RUN, "architecture": "dp-cnn-s", "optimizer": SGD(momentum=0.0),
+                   "gradient_estimator": RecursiveMomentum()},
     },
     "smoothing": {
-        f"{name}, smoothing {s}": {"architecture": "tf-tutorial", "solver": solver, "smoothing": float(s)}
-        for name, solver in (("SGD", "sgd"), ("Adam", "adam"))
+        f"{name}, smoothing {s}": {"architecture": "tf-tutorial", "optimizer": optimizer(smoothing=float(s))}
+        for name, optimizer in (("SGD", SGD), ("Adam", Adam))
         for s in (0, 1)
     },
 }  # fmt: skip

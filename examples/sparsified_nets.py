@@ -2,9 +2,9 @@
 Random sparsification on images
 ===============================
 
-This script measures the accuracy of `DPCNNClassifier` with ``sparsification=RandomSparsification(rate)``, under
-zero-out and delta = 1e-5. Rates are compared on 10,000 training images, which are held out. A rate that was chosen
-there is measured once on the test images. The data are read from the folder that ``SKDP_DATA`` names. The
+This script measures the accuracy of `DPCNNClassifier` with ``gradient_estimator=RandomSparsification(rate)``,
+under zero-out and delta = 1e-5. Rates are compared on 10,000 training images, which are held out. A rate that was
+chosen there is measured once on the test images. The data are read from the folder that ``SKDP_DATA`` names. The
 documentation does not run it::
 
     python examples/sparsified_nets.py --epsilon 1 --rate 0 0.5 0.9
@@ -113,7 +113,7 @@ def measure(given):
             delta=DELTA,
             classes=range(10),
             random_state=seed,
-            sparsification=RandomSparsification(rate, ranked=ranked) if rate else None,
+            gradient_estimator=RandomSparsification(rate, ranked=ranked) if rate else "mean",
             **about,
         ).fit(X, y)
         seconds = time.process_time() - start

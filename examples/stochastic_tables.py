@@ -293,7 +293,8 @@ def one_fit(problem, row, epsilon, seed, target):
         settings = equal_passes(method, mean(target, "passes"), batch_size, problem.y.size)
     if row == CONTROL:  # with momentum 0.9 a way of the same length takes a tenth of the step
         rate = 0.1 * mean(target, "learning_rate")
-        settings |= {"clip_norm": mean(target, "clip_norm"), "learning_rate": rate, "average": 6.0}
+        settings |= {"clip_norm": mean(target, "clip_norm"), "learning_rate": rate}
+        settings["optimizer"] = skdp.linear_model.SGD(average=6.0)
     if row == TENTH:
         settings["batch_size"] = problem.y.size // 10
     if row == NO_PENALTY:

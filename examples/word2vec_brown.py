@@ -33,7 +33,7 @@ SEEDS = range(5)
 # Step sizes of DP-SGD are the default ones. Their rule, and the settings without privacy, were chosen on the 20 %.
 SETTINGS = {
     "no privacy": {
-        "epsilon": math.inf, "solver": "adam", "batch_size": 2000, "max_iter": 300, "learning_rate": 3e-3,
+        "epsilon": math.inf, "optimizer": "adam", "batch_size": 2000, "max_iter": 300, "learning_rate": 3e-3,
     },
     "DP-SGD, epsilon 30": {"epsilon": 30.0, "batch_size": 4000, "max_iter": 300},
     "DP-SGD, epsilon 3": {"epsilon": 3.0, "batch_size": 4000, "max_iter": 300},
@@ -50,26 +50,26 @@ CURVES = {
         "no privacy": SETTINGS["no privacy"],
         "DP-SGD, epsilon 30": {"learning_rate": 300.0},
         "DP-SGD, epsilon 3": {"epsilon": 3.0},
-        "exponential, epsilon 30": {"select": SparseSelection(0.5), "learning_rate": 300.0},
-        "sparse vector, epsilon 30": {"select": VECTOR, "learning_rate": 600.0},
-        "uniform, epsilon 30": {"select": SparseSelection(0.5, "uniform"), "learning_rate": 300.0},
-        "AdaFEST, epsilon 30": {"select": AdaFEST(), "learning_rate": 300.0},
+        "exponential, epsilon 30": {"gradient_estimator": SparseSelection(0.5), "learning_rate": 300.0},
+        "sparse vector, epsilon 30": {"gradient_estimator": VECTOR, "learning_rate": 600.0},
+        "uniform, epsilon 30": {"gradient_estimator": SparseSelection(0.5, "uniform"), "learning_rate": 300.0},
+        "AdaFEST, epsilon 30": {"gradient_estimator": AdaFEST(), "learning_rate": 300.0},
     },
     1: {
         "no privacy": SETTINGS["no privacy"],
         "DP-SGD, epsilon 30": {"learning_rate": 50.0},
         "DP-SGD, epsilon 3": {"epsilon": 3.0},
-        "exponential, epsilon 30": {"select": SparseSelection(0.5), "learning_rate": 80.0},
-        "sparse vector, epsilon 30": {"select": VECTOR, "learning_rate": 300.0},
-        "uniform, epsilon 30": {"select": SparseSelection(0.5, "uniform"), "learning_rate": 80.0},
-        "AdaFEST, epsilon 30": {"select": AdaFEST(), "learning_rate": 100.0},
+        "exponential, epsilon 30": {"gradient_estimator": SparseSelection(0.5), "learning_rate": 80.0},
+        "sparse vector, epsilon 30": {"gradient_estimator": VECTOR, "learning_rate": 300.0},
+        "uniform, epsilon 30": {"gradient_estimator": SparseSelection(0.5, "uniform"), "learning_rate": 80.0},
+        "AdaFEST, epsilon 30": {"gradient_estimator": AdaFEST(), "learning_rate": 100.0},
     },
 }  # fmt: skip
 # At epsilon 3 all step sizes are the default ones.
 LOW = {
-    "exponential, epsilon 3": {"epsilon": 3.0, "select": SparseSelection(0.5)},
-    "uniform, epsilon 3": {"epsilon": 3.0, "select": SparseSelection(0.5, "uniform")},
-    "AdaFEST, epsilon 3": {"epsilon": 3.0, "select": AdaFEST()},
+    "exponential, epsilon 3": {"epsilon": 3.0, "gradient_estimator": SparseSelection(0.5)},
+    "uniform, epsilon 3": {"epsilon": 3.0, "gradient_estimator": SparseSelection(0.5, "uniform")},
+    "AdaFEST, epsilon 3": {"epsilon": 3.0, "gradient_estimator": AdaFEST()},
 }
 EVERY = 10  # steps between two points of a curve
 N_SENTENCES = 4000  # of each part, for the losses of a curve

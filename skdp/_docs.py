@@ -101,7 +101,7 @@ verbose : bool, default=False
 **Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm
 ``clip_norm``, and what is clipped is the vector that is added. Removing or replacing one in a Poisson batch moves
 the batch's sum by at most ``clip_norm`` under zero-out and add-remove, and twice that under replace-one. (With
-``recursive``, read the bound of `skdp.nn.RecursiveMomentum` for ``clip_norm``.) The
+`skdp.nn.RecursiveMomentum`, read its bound for ``clip_norm``.) The
 noise is calibrated to all steps together by the privacy loss distributions of the sampled Gaussian. The plan is
 fixed before the data are touched, so a fit that is interrupted costs as much. Momentum, Adam, smoothing and
 averages are post-processing. One ledger of a `BudgetAccountant` holds one adjacency: give nets and linear models
@@ -111,83 +111,6 @@ the same.""",
 the budget (of mu^2). At the end the moments of predictions and targets are released for at least 10 %. The line
 through them replaces the predictions, so a net that has learnt nothing predicts about the mean. Predictions stay
 within the range.""",
-    "batch_size.net": """\
-batch_size : int or "auto", default="auto"
-    Expected number of records (or groups) in a Poisson batch, by which means are divided. n or more takes all of
-    them in every step. "auto" follows from n, the budget and the number of steps.""",
-    "max_iter.net": """\
-max_iter : int or "auto", default="auto"
-    Number of steps. Every step is paid for, so there is no stopping rule. "auto" follows from n, the budget and
-    the number of parameters.""",
-    "n_epochs": """\
-n_epochs : float, default=None
-    Number of steps in another unit: n / batch_size steps are an epoch. Only with ``max_iter="auto"``.""",
-    "sampling.net": """\
-sampling : {"poisson", "partition"}, default="poisson"
-    How batches are drawn. "partition" divides the records at random into batches, anew in each epoch, so that each
-    is in one of them. Nothing is amplified then: the noise is larger, and epsilon does not rest on secret batches.
-    Steps are whole epochs unless ``max_iter`` is given.""",
-    "learning_rate.net": """\
-learning_rate : float or "auto", default="auto"
-    Size of the first step; the gradient that it multiplies is at most ``clip_norm`` long. "auto" is as long as the
-    signal and the noise allow, by public numbers. For Adam it is at most 0.03, and 3 over the number of steps.""",
-    "schedule.net": """\
-schedule : {"linear", "cosine", "constant"}, default="linear"
-    Course of the step sizes. The first two fall to 0.""",
-    "momentum.net": """\
-momentum : float, default=0.9
-    In [0, 1): ``v <- momentum * v + g``, and a step subtracts v. Adam uses it as the decay of its
-    first moment.""",
-    "solver.net": """\
-solver : {"sgd", "adam"}, default="sgd"
-    "adam" divides each coordinate by the root of its second moment, with decay 0.999.""",
-    "smoothing.net": """\
-smoothing : float, default=0.0
-    The number s >= 0 of the matrix I - s L, by whose inverse each flattened tensor of a noisy gradient is
-    multiplied (`DPLSSGDClassifier`).""",
-    "average.net": """\
-average : float, default=None
-    A number averages the iterates with weights ``t ** average``. None takes the last iterate.""",
-    "clip_norm.net": """\
-clip_norm : float or "adaptive", default="adaptive"
-    Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it. "adaptive" is
-    the public constant 0.1, below the gradients of nearly all records, so that they count the same; the product of
-    clip norm and step size decides. Nothing is released for it.""",
-    "clipping": """\
-clipping : {"auto", "materialized", "ghost", "microbatch", "one-by-one", "projections"}, default="auto"
-    How gradients are clipped (user guide). All but "microbatch" and "projections" give the same up to rounding.
-    "auto" is "ghost" for each convolution with at least 8 times as many weights as one record has numbers in its
-    windows and its outputs, and "materialized" for all others. "microbatch" clips the mean gradient of each
-    ``microbatch_size`` records, and needs twice the noise. "one-by-one" is the slow reference.
-    "projections" estimates norms from random projections (DP-SGD-JL), needs more noise and is seldom faster.""",
-    "microbatch_size": """\
-microbatch_size : int, default=8
-    Of ``clipping="microbatch"``, which alone reads it.""",
-    "n_projections": """\
-n_projections : int, default=20
-    Of ``clipping="projections"``, which alone reads it; at least 20. More of them need less noise and more time.
-    No proof covers them under ``adjacency="replace-one"``.""",
-    "recursive": """\
-recursive : RecursiveMomentum, default=None
-    Recursive momentum (DP-SRM) with the numbers of this `skdp.nn.RecursiveMomentum`: each batch also says how its
-    gradients changed in the last step. A step then computes two gradients of a record. None is DP-SGD.""",
-    "sparsification": """\
-sparsification : RandomSparsification, default=None
-    Which part of the parameters rests in each epoch, such as ``RandomSparsification(rate=0.5)``: a random part,
-    whose gradients are left out before clipping and get no noise. Not with "ghost" and "projections".""",
-    "select": """\
-select : SparseSelection or AdaFEST, default=None
-    Which coordinates a step changes and adds noise to, such as ``SparseSelection(0.01)``. None is all. A private
-    choice has no proof under ``adjacency="replace-one"``, nor with projections.""",
-    "input_range": """\
-input_range : tuple of (low, high), default=None
-    Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled to
-    [0, 1], those of images to [-1, 1]. None releases a window for each column, for at least 10 % of the budget
-    (of mu^2), and scales it to [-1, 1].""",
-    "input_range.image": """\
-input_range : tuple of (low, high), default=None
-    Public numbers, such as (0, 255), or ``([low, ...], [high, ...])`` for each column or channel: values are
-    clipped to them and scaled to [-1, 1]. None takes values as they are.""",
     "linear_": """\
 linear_ : ndarray of shape (n_features,) or (n_classes, n_features)
     Coefficients of the line's part, in units of the columns, which are cut to ``feature_bounds_``. One row for
@@ -220,32 +143,6 @@ feature_bounds_ : ndarray of shape (2, n_features)
     Ends at which values are cut, in the fit and in predictions, given or released: scores are those of
     ``clip(X, *feature_bounds_) @ coef_.T + intercept_``, with missing values replaced by ``fill_values_``.
     Infinite for columns whose coefficients are 0 and for the other solvers.""",
-    "y_bounds.net": """\
-y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
-    Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of the
-    distances from it. It needs a spread of at least about a ten-thousandth of the targets' size: of targets from
-    99,998 to 100,002 subtract 100,000, or give the range.""",
-    "parameters_init": """\
-parameters_init : str, path or array-like of shape (n_parameters,), default=None
-    Where to start: parameters of a released model of the same net, or the file that ``save`` wrote. It costs no
-    budget. Give both fits one ``input_range``, so that they scale inputs alike. None draws them from the key of
-    the fit.""",
-    "adjacency.net": """\
-adjacency : {"zero-out", "replace-one", "add-remove"}, default="zero-out"
-    What one record (or group) may do between neighbouring data sets. With "zero-out" it is replaced by an absent
-    one, which adds 0 to every sum; this is the usual claim of private deep learning. With "replace-one", the
-    default of the linear models, it takes other values. With "add-remove" it comes or goes; this needs
-    ``n_public``.""",
-    "max_rows_per_group": """\
-max_rows_per_group : int, default=None
-    Public. Of a group with more rows, so many are drawn at random and the others are left out. None takes all.""",
-    "validation": """\
-validation : tuple of (X, y), default=None
-    Public data, or a public data set like the private one: the progress bar shows the score on it. Their score on
-    private data would be an unpaid release.""",
-    "callback.net": """\
-callback : callable, default=None
-    Called as ``callback(iteration, parameters)`` with the released parameters of each step.""",
     "parameters_": """\
 parameters_ : ndarray of float32 of shape (n_parameters,)
     The released parameters; ``network_.views(parameters_)`` names them.""",
@@ -263,7 +160,7 @@ learning_rate_ : float
     Size of the first step.""",
     "sparsity_": """\
 sparsity_ : float
-    Part of the parameters that rests in the last epoch; 0 without ``sparsification``.""",
+    Part of the parameters that rests in the last epoch; 0 without `skdp.nn.RandomSparsification`.""",
     "calibration_": """\
 calibration_ : ndarray of shape (n_scores + 1, n_scores), or None
     Released: the matrix by which the scores of the net are multiplied, and in its last row what is added. There is

@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -20,8 +21,8 @@ from skdp import (
     IGHTRegressor,
     all_estimators,
 )
-from skdp.base.declare import declares, parameters_of
-from skdp.base.kinds import Choice, Flag, Number
+from skdp.base.declare import WordOrObject, declares, parameters_of
+from skdp.base.kinds import Choice, Flag, Number, Required
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
 
@@ -53,6 +54,10 @@ DESCRIBED = {
     "float or array-like of shape (n_features,)": ("x", True, math.nan, [0.0, math.inf]),
     "sequence of float or dict": None,
     "sequence of tuple": (3, "ab", None),
+    "int or tuple of int": (0, (2, 0), (2.5,), "ab", None),
+    "tuple of (X, y)": (3, (1, 2, 3), "ab"),
+    "str, path or array-like of shape (n_parameters,)": None,
+    "Sequential": (3, "x", []),
     "tuple of int": (8, (8,), (0, 5), "ab"),
     '{"squared", "huber", "logistic", "multinomial"} or object of `skdp.losses`': ("x", 3, None),
     "private estimator, or list of them": (3, None, []),
@@ -82,6 +87,13 @@ def bad_values(declared):
             if kind.high is not None:
                 found.append(int(kind.high) + 1 if whole else 2.0 * kind.high + 1.0)
             found += [kind.below] * (kind.below is not None) + [math.inf] * kind.finite
+        case Required():
+            found = bad_values(replace(declared, kind=kind.kind))
+        case WordOrObject():
+            found = ["no such word", 3]
+            for part in kind.types:
+                for name, inner in parameters_of(part).items():
+                    found += [part(**{name: value}) for value in bad_values(inner)]
         case _:
             return DESCRIBED[kind.words] or ()
     return found if getattr(kind, "none", False) else [*found, None]
@@ -92,6 +104,8 @@ def required(cls):
     needed = {
         "estimator": DPIGHTClassifier(classes=(0, 1)),
         "param_distributions": {"alpha": [0.0]},
+        "vocabulary_size": 9,
+        "max_length": 4,
     }
     return {name: value for name, value in needed.items() if declares(cls, name)}
 

@@ -17,7 +17,7 @@ import skdp
 import skdp.metrics
 import skdp.model_selection
 import skdp.statistics
-from skdp import _docs
+from skdp import _docs, nn
 from skdp._docs import REFERENCES, TEXTS, document
 from skdp.base.declare import parameters_of
 
@@ -34,7 +34,8 @@ SEARCHES = {
     for name in ("DPRandomizedSearch", "DPTunedThresholdClassifier")
 }
 SELECTION = {name: getattr(skdp.model_selection, name) for name in ("compare", "cross_validate")}
-DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SEARCHES, **SELECTION}
+OBJECTS = {name: getattr(nn, name) for name in ("Adam", "Microbatch", "Projections", "SGD")}
+DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SEARCHES, **SELECTION, **OBJECTS}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 

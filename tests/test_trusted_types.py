@@ -72,8 +72,10 @@ def special():
         "accountant": skdp.DPIGHTClassifier(
             classes=(0, 1), accountant=skdp.BudgetAccountant(10.0, 1e-3), **CLIP
         ),
-        "momentum": skdp.DPMLPClassifier(recursive=nn.RecursiveMomentum(), momentum=0.0, **NET),
-        "sparsification": skdp.DPMLPClassifier(sparsification=nn.RandomSparsification(0.5), **NET),
+        "momentum": skdp.DPMLPClassifier(
+            gradient_estimator=nn.RecursiveMomentum(), optimizer=nn.SGD(momentum=0.0), **NET
+        ),
+        "sparsification": skdp.DPMLPClassifier(gradient_estimator=nn.RandomSparsification(0.5), **NET),
         "bins": skdp.PublicBinsEncoder(bins={0: [0, 1]}, categories={1: [0, 1]}, crosses=[(0, 1)]),
         "search": DPRandomizedSearch(skdp.DPLogisticRegression(classes=(0, 1)), {"C": [1.0, 0.1]}),
         "pipeline": make_pipeline(skdp.DPStandardScaler(), skdp.DPIGHTRegressor(**CLIP)),

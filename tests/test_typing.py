@@ -12,12 +12,18 @@ ROOT = Path(__file__).parent.parent
 SCRIPT = """\
 from typing import assert_type
 
-from skdp import DPLogisticRegression, DPSGDClassifier, DPSGDRegressor
+from skdp import DPLogisticRegression, DPMLPClassifier, DPSGDClassifier, DPSGDRegressor
+from skdp.nn import SGD, Adam, Microbatch, SparseSelection
 
 model = DPLogisticRegression(epsilon=0.5, C="auto", classes=[0, 1], feature_bounds=(0, 1))
 assert_type(model.epsilon, float)
 assert_type(model.fit_intercept, bool)
-DPSGDRegressor(huber_threshold=2.0, bounded=False, average=None, learning_rate="auto")
+DPSGDRegressor(huber_threshold=2.0, bounded=False, optimizer=SGD(average=None), learning_rate="auto")
+DPMLPClassifier(optimizer=Adam(beta_1=0.5, schedule="cosine"), clipping=Microbatch(size=4))
+DPMLPClassifier(optimizer="adam", clipping="ghost", gradient_estimator=SparseSelection(0.1))
+DPMLPClassifier(momentum=0.5)  # wrong: a parameter of SGD
+DPMLPClassifier(clipping="microbatch")  # wrong: an object
+SGD(beta_1=0.5)  # wrong: a parameter of Adam
 DPSGDClassifier(smoothing=1.0)  # wrong: a parameter of DPLSSGDClassifier
 DPSGDClassifier(penalty="l1")  # wrong: no such penalty
 DPLogisticRegression(1.0)  # wrong: by keyword only

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from skdp import DPCNNClassifier, DPLSTMClassifier, DPMLPClassifier
-from skdp.nn import RandomSparsification, RecursiveMomentum
+from skdp.nn import Microbatch, Projections, RandomSparsification, RecursiveMomentum
 
 STEPS, BATCH = 5, 256
 
@@ -26,18 +26,21 @@ def fitted(cls, **params):
         return cls(**settings, **params).fit(X, y)
 
 
+OBJECTS = {"microbatch": Microbatch(), "projections": Projections()}
+
+
 class Convolutional:
     params = ("materialized", "ghost", "microbatch", "projections")
     param_names = ("clipping",)
 
     def setup(self, clipping):
-        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=clipping)  # compiles
+        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=OBJECTS.get(clipping, clipping))  # compiles
 
     def time_steps(self, clipping):
-        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=clipping)
+        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=OBJECTS.get(clipping, clipping))
 
     def peakmem_steps(self, clipping):
-        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=clipping)
+        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=OBJECTS.get(clipping, clipping))
 
 
 class Recursive:
@@ -47,7 +50,7 @@ class Recursive:
         self.time_steps()  # compiles
 
     def time_steps(self):
-        fitted(DPCNNClassifier, image_shape=(28, 28), recursive=RecursiveMomentum())
+        fitted(DPCNNClassifier, image_shape=(28, 28), gradient_estimator=RecursiveMomentum())
 
     peakmem_steps = time_steps
 
@@ -61,7 +64,7 @@ class Sparsified:
         self.time_steps(rate)  # compiles
 
     def time_steps(self, rate):
-        fitted(DPCNNClassifier, image_shape=(28, 28), sparsification=self.sparsification)
+        fitted(DPCNNClassifier, image_shape=(28, 28), gradient_estimator=self.sparsification)
 
 
 class Dense:

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdp import DPNetworkClassifier
-from skdp.nn import AdaFEST, Dense, Embedding, MaskedMeanPool, Sequential, SparseSelection
+from skdp.nn import SGD, AdaFEST, Dense, Embedding, MaskedMeanPool, Sequential, SparseSelection
 from skdp.privacy import Bounded, PrivacySession, selection
 from skdp.privacy.bounded import Source
 from skdp.privacy.noise import KeyStream
@@ -59,8 +59,8 @@ class FitStep:
         fraction = self.chosen / (rows * self.columns)
         self.model = DPNetworkClassifier(
             network=Sequential([Embedding(rows, self.columns), MaskedMeanPool(), Dense(2)]), classes=(0, 1),
-            select=AdaFEST(4.0) if select == "AdaFEST" else SparseSelection(fraction, select),
-            epsilon=4.0, batch_size=1000, max_iter=self.steps + 1, momentum=0.0, learning_rate=0.1,
+            gradient_estimator=AdaFEST(4.0) if select == "AdaFEST" else SparseSelection(fraction, select),
+            epsilon=4.0, batch_size=1000, max_iter=self.steps + 1, optimizer=SGD(momentum=0.0), learning_rate=0.1,
         )  # fmt: skip
         self.track_seconds(rows, select)  # compiles
 

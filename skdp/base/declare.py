@@ -27,6 +27,7 @@ from skdp.base.kinds import Kind
 __all__ = [
     "Declared",
     "Parameter",
+    "WordOrObject",
     "changed",
     "check_parameters",
     "declares",
@@ -35,6 +36,7 @@ __all__ = [
     "parameter",
     "parameters_of",
     "positional",
+    "word_or_object",
 ]
 
 Place = Literal["positional", "first", "middle", "last"]
@@ -294,8 +296,14 @@ def declares(estimator: object, name: str) -> bool:
     return name in inspect.signature(cls).parameters
 
 
-def check_parameters(estimator: object) -> None:
+def check_parameters(estimator: object, prefix: str = "") -> None:
     """Check each declared parameter by its kind.
+
+    Parameters
+    ----------
+    estimator : object
+    prefix : str, default=""
+        Stands before the names in messages.
 
     Raises
     ------
@@ -303,4 +311,32 @@ def check_parameters(estimator: object) -> None:
         With the name of the first one that is not of its kind.
     """
     for name, declared in parameters_of(estimator).items():
-        declared.kind.check(name, getattr(estimator, name))
+        declared.kind.check(f"{prefix}{name}", getattr(estimator, name))
+
+
+@dataclass(frozen=True)
+class WordOrObject:
+    """A word, or an object with declared parameters; see `word_or_object`."""
+
+    choices: tuple[str, ...]
+    types: tuple[type, ...]
+
+    @property
+    def words(self) -> str:
+        names = [cls.__name__ for cls in self.types]
+        listed = [*(f'"{word}"' for word in self.choices), *names]
+        return " or ".join([", ".join(listed[:-1]), listed[-1]])
+
+    def check(self, name: str, value: object) -> None:
+        if isinstance(value, self.types):
+            check_parameters(value, f"{name}__")
+        elif not isinstance(value, str) or value not in self.choices:
+            objects = " or ".join(f"{cls.__name__}(...)" for cls in self.types)
+            raise (ValueError if isinstance(value, str) else TypeError)(
+                f"{name} must be one of {list(self.choices)} or an object {objects}, got {value!r}"
+            )
+
+
+def word_or_object(*words: str, types: tuple[type, ...]) -> Kind:
+    """One of these strings, or an object of one of these classes, whose declared parameters are checked, too."""
+    return WordOrObject(words, types)

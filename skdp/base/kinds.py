@@ -8,7 +8,17 @@ from typing import Protocol
 
 from skdp.base.parameters import check_choice, check_flag, check_number
 
-__all__ = ["Kind", "callback", "choice", "described", "flag", "integer", "real", "share"]
+__all__ = [
+    "Kind",
+    "callback",
+    "choice",
+    "described",
+    "flag",
+    "integer",
+    "real",
+    "required",
+    "share",
+]
 
 
 class Kind(Protocol):
@@ -107,6 +117,23 @@ class Described:
             self.checked(name, value)
 
 
+@dataclass(frozen=True)
+class Required:
+    """A value that must be given, although the default is None; see `required`."""
+
+    kind: Kind
+    reason: str
+
+    @property
+    def words(self) -> str:
+        return self.kind.words
+
+    def check(self, name: str, value: object) -> None:
+        if value is None:
+            raise ValueError(f"{name} must be given: {self.reason}")
+        self.kind.check(name, value)
+
+
 def real(
     *,
     low: float | None = None,
@@ -153,6 +180,11 @@ def integer(
 ) -> Kind:
     """An int in [low, high]; ``word`` and None if they are allowed."""
     return Number(Integral, low, high, word=word, none=none, hint=hint)
+
+
+def required(kind: Kind, reason: str) -> Kind:
+    """A value of this kind that has no default: None is refused, for the reason."""
+    return Required(kind, reason)
 
 
 def choice(*words: str, none: bool = False) -> Kind:

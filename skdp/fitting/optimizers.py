@@ -7,27 +7,35 @@ rules of `skdp.fitting.loop.descend`.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, zeta
+from sklearn.base import BaseEstimator
+
+from skdp._docs import document
+from skdp.base.declare import Declared, parameter
+from skdp.base.kinds import choice, real
 
 __all__ = [
-    "NET_SCHEDULES",
     "SCHEDULES",
-    "SOLVERS",
+    "SGD",
+    "Adam",
     "Average",
     "FewEntries",
     "Optimizer",
     "Rule",
     "SinglePrecision",
+    "check_unsmoothed",
     "rate_factor",
+    "rule_of",
     "sum_of_squares",
 ]
 
 Vector = NDArray[np.float64]
 
+Schedule = Literal["auto", "constant", "linear", "cosine", "inverse", "inverse-sqrt"]
 # Step size over the first in step t = 0, 1, ... of n. A course that falls to 0 would be 0 in step n.
 SCHEDULES: dict[str, Callable[[int, int], float]] = {
     "constant": lambda t, n: 1.0,
@@ -36,8 +44,6 @@ SCHEDULES: dict[str, Callable[[int, int], float]] = {
     "inverse": lambda t, n: float((t + 1) ** -1.0),
     "inverse-sqrt": lambda t, n: float((t + 1) ** -0.5),
 }
-NET_SCHEDULES = ("linear", "cosine", "constant")  # words that nets and word vectors take
-SOLVERS = ("sgd", "adam")
 LARGEST = float(np.finfo(np.float32).max)
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
@@ -87,6 +93,114 @@ class Rule:
         """Whether an entry whose gradient is 0 stays where it is."""
         plain = self.solver == "sgd" and self.momentum == 0
         return plain and self.smoothing == 0 and self.average is None
+
+
+class _Steps(Declared, BaseEstimator):
+    """Parameters that `SGD` and `Adam` share."""
+
+    schedule: Schedule = parameter(
+        choice("auto", *SCHEDULES),
+        """Course of the step sizes: step t = 1, 2, ... of n is ``learning_rate`` times 1 ("constant"), or a factor
+        that falls to 0 along a line or a cosine ("linear", "cosine"), or 1/t ("inverse"), or 1/sqrt(t). "auto" is
+        "linear" for nets and vectors of words, and "constant" for linear models.""",
+        default="auto",
+    )
+    average: float | Literal["auto"] | None = parameter(
+        real(low=0, high=1e6, word="auto", none=True),
+        """A number averages the iterates with weights ``t ** average``. None takes the last iterate. "auto" is 6
+        for linear models with ``learning_rate="auto"``, and None otherwise.""",
+        default="auto",
+    )
+    smoothing: float = parameter(
+        real(low=0, high=1e100),
+        """For nets alone: the number s >= 0 of the matrix I - s L, by whose inverse each flattened tensor of a
+        noisy gradient is multiplied. For linear models it is a parameter of `skdp.DPLSSGDClassifier`.""",
+        default=0.0,
+    )
+    _solver: ClassVar[str]
+
+    @property
+    def _decay(self) -> float:
+        """What `Rule` calls momentum."""
+        raise NotImplementedError
+
+    def rule(self, schedule: str, average: float | None) -> Rule:
+        """The rule of these steps, with this schedule and average where they are "auto"."""
+        kept = average if isinstance(self.average, str) else self.average
+        return Rule(
+            self._solver,
+            float(self._decay),
+            schedule if self.schedule == "auto" else self.schedule,
+            float(self.smoothing),
+            None if kept is None else float(kept),
+        )
+
+
+@document()
+class SGD(_Steps):
+    """Steps along the released gradient and what is left of earlier ones, for ``optimizer=`` of an estimator.
+
+    Examples
+    --------
+    >>> from skdp import DPMLPClassifier
+    >>> from skdp.nn import SGD
+    >>> model = DPMLPClassifier(optimizer=SGD(momentum=0.5, schedule="cosine"))
+    >>> model.set_params(optimizer__momentum=0.0).optimizer
+    SGD(momentum=0.0, schedule='cosine')
+    """
+
+    momentum: float = parameter(
+        real(low=0, below=1),
+        "In [0, 1): ``v <- momentum * v + g``, and a step subtracts v. 0 is the published method.",
+        default=0.9,
+    )
+    _solver = "sgd"
+
+    @property
+    def _decay(self) -> float:
+        return self.momentum
+
+
+@document()
+class Adam(_Steps):
+    """Steps of one size in every coordinate, for ``optimizer=`` of an estimator.
+
+    Each coordinate of the mean of the gradients is divided by the root of its second moment, whose decay is 0.999.
+
+    Examples
+    --------
+    >>> from skdp import DPMLPClassifier
+    >>> from skdp.nn import Adam
+    >>> DPMLPClassifier(optimizer=Adam(beta_1=0.5)).get_params()["optimizer__beta_1"]
+    0.5
+    """
+
+    beta_1: float = parameter(
+        real(low=0, below=1), "Decay of the first moment, in [0, 1).", default=0.9
+    )
+    _solver = "adam"
+
+    @property
+    def _decay(self) -> float:
+        return self.beta_1
+
+
+OPTIMIZERS: dict[str, type[SGD | Adam]] = {"sgd": SGD, "adam": Adam}
+
+
+def rule_of(optimizer: str | SGD | Adam, schedule: str, average: float | None) -> Rule:
+    """The rule that ``optimizer=`` says, with the family's schedule and average where it says "auto"."""
+    made = OPTIMIZERS[optimizer]() if isinstance(optimizer, str) else optimizer
+    return made.rule(schedule, average)
+
+
+def check_unsmoothed(optimizer: str | SGD | Adam) -> None:
+    """Refuse the smoothing of tensors where there are none."""
+    if not isinstance(optimizer, str) and optimizer.smoothing:
+        raise ValueError(
+            f"optimizer__smoothing is for nets, got {optimizer.smoothing!r}: leave it 0. Of linear models, "
+            "DPLSSGDClassifier and DPLSSGDRegressor have a parameter smoothing"
+        )
 
 
 class FewEntries(NamedTuple):

@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from skdp.base.declare import Parameter, parameter
+from skdp.base.declare import Parameter, parameter, word_or_object
 from skdp.base.kinds import callback, choice, described, integer, real
+from skdp.fitting.optimizers import SGD, Adam
 
 __all__ = [
     "ALPHA",
@@ -27,6 +28,7 @@ __all__ = [
     "EXACT_CLASSES",
     "EXACT_CLASS_WEIGHT",
     "EXACT_COEF_INIT",
+    "GONE_OPTIMIZER",
     "HALF_CLIP_NORM",
     "HUBER_THRESHOLD",
     "L2_PENALTY",
@@ -35,6 +37,7 @@ __all__ = [
     "MAX_ITER",
     "MAX_WEIGHT",
     "N_NONZERO_COEFS",
+    "OPTIMIZER",
     "PENALTY",
     "PURE_DELTA",
     "ROW_NORM",
@@ -250,3 +253,17 @@ CALLBACK: Callable[[int, Any], object] | None = parameter(
     releases=False,
     place="last",
 )
+OPTIMIZER: Literal["sgd", "adam"] | SGD | Adam = parameter(
+    word_or_object("sgd", "adam", types=(SGD, Adam)),
+    """What becomes of the released gradients: momentum, Adam's scaling, the course of the step sizes, averages. It
+    costs no budget. "sgd" is `skdp.nn.SGD` with its defaults, and "adam" is `skdp.nn.Adam`. Give such an object
+    to change its numbers; a grid then names them ``optimizer__momentum``.""",
+    default="sgd",
+)
+# Parameters that `OPTIMIZER` replaces.
+GONE_OPTIMIZER = {
+    "momentum": "optimizer=SGD(momentum=...) or optimizer=Adam(beta_1=...)",
+    "solver": 'optimizer="adam"',
+    "schedule": "optimizer=SGD(schedule=...)",
+    "average": "optimizer=SGD(average=...)",
+}

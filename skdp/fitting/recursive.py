@@ -46,8 +46,8 @@ DIFFERENCES = 0.1  # clip norm of differences over clip norm times momentum
 class RecursiveMomentum:
     """Momentum that each batch corrects by how its gradients changed in the last step (DP-SRM).
 
-    It is a value for ``recursive=`` of the estimators of nets. Their ``clip_norm`` is the C1 of the notes, their
-    ``batch_size`` is b, and their own ``momentum`` acts on the released ``v_t``. Give ``momentum=0`` to the net:
+    It is a value for ``gradient_estimator=`` of nets. Their ``clip_norm`` is the C1 of the notes, their
+    ``batch_size`` is b, and their optimizer acts on the released ``v_t``. Give ``optimizer=SGD(momentum=0)``:
     that is the published algorithm, and the default of nets, 0.9, was worse in most trials.
 
     Parameters

@@ -84,7 +84,7 @@ class SparseSelection:
     Its noise for a replaced record lacks a factor 2 in the first version. Its epsilon of one choice leaves out a
     term of the strong composition. And its strong composition over steps costs many times more than the exact one.
 
-    **Speed.** With ``momentum=0``, ``solver="sgd"``, ``average=None`` and ``smoothing=0`` a step visits the
+    **Speed.** With ``optimizer=SGD(momentum=0)``, without average and smoothing, a step visits the
     rows of an Embedding that its batch touches, and the chosen parameters, and no others. Otherwise all
     parameters move in each step. "sparse vector" visits all of them, too. With ``learning_rate="auto"`` a step
     of SGD is longer than without a choice, by 1 over the root of ``fraction``: an entry gets noise in so many
@@ -292,8 +292,8 @@ def warn_of_choice(
             reason = "the noise of the choice is so large that the choice is nearly random"
     if reason:
         warn_user(
-            f"select=SparseSelection changes {count} of {size} {what} in a step, and {reason}: leave select out, "
-            "or compare both on public data",
+            f"gradient_estimator=SparseSelection changes {count} of {size} {what} in a step, and {reason}: leave "
+            "it out, or compare both on public data",
             UtilityWarning,
         )
 
@@ -317,9 +317,9 @@ def warn_of_counts(
     wanted = math.ceil(select.threshold * std * math.sqrt(n_tokens))
     if wanted > COMMON * plan.batch_size:
         warn_user(
-            f"select=AdaFEST changes the vector of a {token} only where about {wanted} {unit}s of a batch have it "
-            f"(for {n_tokens} different {token}s in each), and a batch has {plan.batch_size}: give a smaller "
-            "threshold, such as 0, or a larger batch_size, or leave select out",
+            f"gradient_estimator=AdaFEST changes the vector of a {token} only where about {wanted} {unit}s of a "
+            f"batch have it (for {n_tokens} different {token}s in each), and a batch has {plan.batch_size}: give "
+            "a smaller threshold, such as 0, or a larger batch_size, or leave it out",
             UtilityWarning,
         )
 

@@ -31,7 +31,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RandomSparsification:
-    """In each epoch a random part of the parameters rests: give it to an estimator as ``sparsification=``.
+    """In each epoch a random part of the parameters rests: give it to a net as ``gradient_estimator=``.
 
     An epoch is so many steps as take n records: n / batch_size, rounded up. It has one mask. A gradient is masked
     before it is clipped, so the kept entries fill the clip norm alone. They alone get noise. Momentum and Adam go
@@ -75,7 +75,7 @@ class RandomSparsification:
     >>> from skdp.nn import RandomSparsification
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(3000, 2))
     >>> model = DPMLPClassifier(
-    ...     epsilon=4.0, classes=(0, 1), input_range=(-1, 1), sparsification=RandomSparsification(0.5)
+    ...     epsilon=4.0, classes=(0, 1), input_range=(-1, 1), gradient_estimator=RandomSparsification(0.5)
     ... ).fit(X, X[:, 0] > 0)
     >>> model.sparsity_
     0.5

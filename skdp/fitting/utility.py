@@ -315,8 +315,8 @@ def _of_net(facts: Facts) -> Iterator[str]:
         )
     if net.second_momentum > 0:
         yield (
-            f"recursive has a momentum of its own, and momentum={net.second_momentum:g} on top of it does harm: "
-            "give momentum=0"
+            f"RecursiveMomentum has a momentum of its own, and momentum={net.second_momentum:g} on top of it does "
+            "harm: give optimizer=SGD(momentum=0)"
         )
     if net.bounded_by:
         yield (

@@ -8,6 +8,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         **estimators_of(__name__),
+        "SGD": "skdp.fitting.optimizers",
+        "Adam": "skdp.fitting.optimizers",
         "Explanation": f"{_ADDITIVE}.explanation",
         "Interaction": f"{_ADDITIVE}.shapes",
         "Shape": f"{_ADDITIVE}.shapes",

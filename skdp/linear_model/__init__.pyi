@@ -1,5 +1,7 @@
 # Written by tools/make_stubs.py.
 
+from skdp.fitting.optimizers import Adam as Adam
+from skdp.fitting.optimizers import SGD as SGD
 from skdp.linear_model.adassp import DPAdaSSPRegressor as DPAdaSSPRegressor
 from skdp.linear_model.additive.estimators import DPAdditiveClassifier as DPAdditiveClassifier
 from skdp.linear_model.additive.estimators import DPAdditiveRegressor as DPAdditiveRegressor

@@ -1,11 +1,15 @@
 # Written by tools/make_stubs.py.
 
+from skdp.fitting.optimizers import Adam as Adam
+from skdp.fitting.optimizers import SGD as SGD
 from skdp.fitting.recursive import RecursiveMomentum as RecursiveMomentum
 from skdp.fitting.selection import AdaFEST as AdaFEST
 from skdp.fitting.selection import SparseSelection as SparseSelection
 from skdp.fitting.sparsification import RandomSparsification as RandomSparsification
 from skdp.nn.architectures import ARCHITECTURES as ARCHITECTURES
 from skdp.nn.architectures import architecture as architecture
+from skdp.nn.clipping import Microbatch as Microbatch
+from skdp.nn.clipping import Projections as Projections
 from skdp.nn.cnn import DPCNNClassifier as DPCNNClassifier
 from skdp.nn.layers.avg_pool import AvgPool2D as AvgPool2D
 from skdp.nn.layers.batch_norm import BatchNorm as BatchNorm

@@ -2,12 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from skdp.base import check_number
 from skdp.base.cells import as_cells, label_codes
 from skdp.base.tables import validate_table
 from skdp.fitting.checks import check_clip
@@ -18,23 +16,21 @@ from skdp.fitting.sizes import CLIP_NORM
 from skdp.fitting.sparsification import RandomSparsification
 from skdp.fitting.targets import numeric_targets
 from skdp.fitting.task import given
+from skdp.nn.clipping import Microbatch, Projections
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.network import Sequential
 from skdp.privacy import LEAST_CLIP, check_projected
 
 __all__ = [
     "check_clipping",
-    "check_recursive",
-    "check_select",
+    "check_gradient_estimator",
     "check_table",
     "check_validation",
     "public_data",
 ]
 
-FORM = "validation must be None or a pair (X, y) of public data"
+FORM = "must be None or a pair (X, y) of public data"
 
-# How a step releases its gradient, if not as DP-SGD.
-WAYS = ("recursive", "sparsification", "select")
 # Ways to clip in which a record's whole gradient is there.
 WHOLE = ("auto", "materialized", "one-by-one")
 
@@ -45,50 +41,27 @@ def check_clipping(model: Any) -> None:
     norm = given(model.clip_norm)
     if norm is not None and norm < LEAST_CLIP:
         raise ValueError(f"clip_norm must be at least 2**-29, got {model.clip_norm!r}")
-    check_number("microbatch_size", model.microbatch_size, Integral, low=1)
-    check_number("n_projections", model.n_projections, Integral, low=1)
-    _check_one_way(model)
-    _check_sparsification(model)
-    _check_sampling(model)
-    if model.clipping == "projections":
-        check_projected(model.adjacency, int(model.n_projections), math.inf)
-    if model.clipping == "microbatch" and (model.unit != "record" or model.n_public is not None):
+    way = model.clipping
+    if model.sampling == "partition":
+        _check_partition(model)
+    if isinstance(way, Projections):
+        check_projected(model.adjacency, int(way.n_projections), math.inf)
+    if isinstance(way, Microbatch) and (model.unit != "record" or model.n_public is not None):
         raise ValueError(
-            "clipping='microbatch' needs unit='record' and a public number of records (no n_public=): a unit that "
+            "clipping=Microbatch() needs unit='record' and a public number of records (no n_public=): a unit that "
             "comes or goes would move others to other microbatches; use clipping='auto'"
         )
 
 
-def _check_one_way(model: Any) -> None:
-    """Refuse two ways to release a gradient at once."""
-    given_ways = [name for name in WAYS if getattr(model, name) is not None]
-    if len(given_ways) > 1:
-        raise ValueError(f"give one of {' and '.join(f'{name}=' for name in given_ways)}, not both")
-    if model.sampling == "partition" and given_ways not in ([], ["sparsification"]):
-        raise ValueError(f"{given_ways[0]}= is proven for Poisson batches: use sampling='poisson'")
-
-
-def _check_sparsification(model: Any) -> None:
-    if model.sparsification is None:
-        return
-    if not isinstance(model.sparsification, RandomSparsification):
-        raise TypeError(
-            "sparsification must be None or a skdp.nn.RandomSparsification, such as "
-            f"RandomSparsification(rate=0.5), got {type(model.sparsification).__name__}"
-        )
-    if model.clipping in ("ghost", "projections"):
+def _check_partition(model: Any) -> None:
+    if isinstance(model.clipping, Projections):
         raise ValueError(
-            f"clipping={model.clipping!r} takes the norms of whole gradients, and sparsification clips some of "
-            "their entries: use clipping='auto', 'materialized', 'microbatch' or 'one-by-one'"
+            "clipping=Projections() is proven for Poisson batches only: use sampling='poisson'"
         )
-
-
-def _check_sampling(model: Any) -> None:
-    if model.sampling != "partition":
-        return
-    if model.clipping == "projections":
+    if not isinstance(model.gradient_estimator, (str, RandomSparsification)):
         raise ValueError(
-            "clipping='projections' is proven for Poisson batches only: use sampling='poisson'"
+            f"gradient_estimator={type(model.gradient_estimator).__name__}() is proven for Poisson batches: use "
+            "sampling='poisson'"
         )
     if model.n_public is not None or model.adjacency == "add-remove":
         raise ValueError(
@@ -97,47 +70,34 @@ def _check_sampling(model: Any) -> None:
         )
 
 
-def check_select(model: Any) -> None:
-    """Raise unless the choice fits the other parameters of a net."""
-    select = model.select
-    if select is None:
-        return
-    if not isinstance(select, (SparseSelection, AdaFEST)):
-        raise TypeError(
-            f"select must be None, a SparseSelection or an AdaFEST, got {type(select).__name__}"
-        )
-    if model.clipping == "projections":
-        raise ValueError("select has no proof with clipping='projections'; use another clipping")
-
-
-def check_table(select: Any, net: Sequential) -> None:
-    """Raise unless the net has the table that DP-AdaFEST is for."""
-    if not isinstance(select, AdaFEST):
-        return
-    if not isinstance(net.layers[0], Embedding) or 0 in net.frozen:
+def check_gradient_estimator(model: Any) -> None:
+    """Raise unless the gradient estimator fits the other parameters of a net."""
+    estimator, way = model.gradient_estimator, model.clipping
+    norms = "projections" if isinstance(way, Projections) else way
+    if isinstance(estimator, RandomSparsification) and norms in ("ghost", "projections"):
         raise ValueError(
-            "select=AdaFEST() needs a net that begins with an Embedding which is not frozen"
+            f"clipping={way!r} takes the norms of whole gradients, and RandomSparsification clips some of their "
+            "entries: use clipping='auto', 'materialized', 'one-by-one' or Microbatch()"
         )
+    if isinstance(estimator, (SparseSelection, AdaFEST)) and norms == "projections":
+        raise ValueError(
+            f"gradient_estimator={type(estimator).__name__}() has no proof with clipping={way!r}; use another "
+            "clipping"
+        )
+    if isinstance(estimator, RecursiveMomentum):
+        _check_recursive(estimator, model)
 
 
-def check_recursive(model: Any) -> None:
-    """Raise unless ``recursive`` is None, or fits the other parameters of an estimator."""
-    recursive = model.recursive
-    if recursive is None:
-        return
-    if not isinstance(recursive, RecursiveMomentum):
-        raise TypeError(
-            f"recursive must be None or a skdp.nn.RecursiveMomentum, got {type(recursive).__name__}"
-        )
+def _check_recursive(recursive: RecursiveMomentum, model: Any) -> None:
     if model.clipping not in WHOLE:
         raise ValueError(
-            f"recursive needs each record's gradient: clipping must be one of {list(WHOLE)}, got "
+            f"RecursiveMomentum needs each record's gradient: clipping must be one of {list(WHOLE)}, got "
             f"{model.clipping!r}"
         )
     clip_norm, clip_diff_norm = given(model.clip_norm), given(recursive.clip_diff_norm)
     if clip_diff_norm is not None and (clip_norm == math.inf) != (clip_diff_norm == math.inf):
         raise ValueError(
-            "clip_norm and the clip_diff_norm of recursive must both be finite, or both inf"
+            "clip_norm and the clip_diff_norm of RecursiveMomentum must both be finite, or both inf"
         )
     norm = RecursiveMean(Clipping(CLIP_NORM if clip_norm is None else clip_norm), recursive).norm
     if norm < LEAST_CLIP:
@@ -146,16 +106,26 @@ def check_recursive(model: Any) -> None:
         )
 
 
-def check_validation(validation: Any) -> None:
-    """Raise TypeError unless ``validation`` is None or two things."""
+def check_table(estimator: object, net: Sequential) -> None:
+    """Raise unless the net has the table that DP-AdaFEST is for."""
+    if not isinstance(estimator, AdaFEST):
+        return
+    if not isinstance(net.layers[0], Embedding) or 0 in net.frozen:
+        raise ValueError(
+            "gradient_estimator=AdaFEST() needs a net that begins with an Embedding which is not frozen"
+        )
+
+
+def check_validation(name: str, validation: object) -> None:
+    """Raise TypeError unless the validation data are None or two things."""
     if validation is None:
         return
     if not isinstance(validation, (tuple, list)):
         raise TypeError(
-            f"{FORM}, got {type(validation).__name__}; no part of the private records is held out"
+            f"{name} {FORM}, got {type(validation).__name__}; no part of the private records is held out"
         )
     if len(validation) != 2:
-        raise ValueError(f"{FORM}, got {len(validation)} parts")
+        raise ValueError(f"{name} {FORM}, got {len(validation)} parts")
 
 
 def public_data(

@@ -5,39 +5,39 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._compat import warn_user
-from skdp.base import check_choice, check_number
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.declare import fitted, parameter, word_or_object
+from skdp.base.fit import Solution
+from skdp.base.kinds import choice, described, integer
 from skdp.base.plan import Advice
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.fitting.checks import check_callback
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
-from skdp.fitting.optimizers import NET_SCHEDULES, SOLVERS, Rule, SinglePrecision
+from skdp.fitting.minibatches import MinibatchFit
+from skdp.fitting.optimizers import SinglePrecision
 from skdp.fitting.progress import Progress
-from skdp.fitting.recursive import RecursiveMean
+from skdp.fitting.recursive import RecursiveMean, RecursiveMomentum
 from skdp.fitting.scales import grown_share
-from skdp.fitting.selection import SelectedMean
+from skdp.fitting.selection import AdaFEST, SelectedMean, SparseSelection
 from skdp.fitting.sizes import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
-from skdp.fitting.sparsification import SparsifiedMean
+from skdp.fitting.sparsification import RandomSparsification, SparsifiedMean
 from skdp.fitting.targets import Problem
 from skdp.fitting.task import given
 from skdp.fitting.utility import Facts, NetFacts, utility_warnings
 from skdp.nn.checks import (
     check_clipping,
-    check_recursive,
-    check_select,
+    check_gradient_estimator,
     check_table,
     check_validation,
     public_data,
 )
+from skdp.nn.clipping import Microbatch, Projections
 from skdp.nn.inputs import as_rows, public_inputs, released_inputs
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.scaled_tanh import ScaledTanh
@@ -57,45 +57,89 @@ from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 __all__ = ["CLIPPING", "NetFit"]
 
 SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
-CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one", "projections")
+CLIPPING = ("auto", "materialized", "ghost", "one-by-one")
+Clip = Literal["auto", "materialized", "ghost", "one-by-one"] | Microbatch | Projections
+GradientEstimator = (
+    Literal["mean"] | RecursiveMomentum | RandomSparsification | SparseSelection | AdaFEST
+)
+GRADIENT_ESTIMATORS = (RecursiveMomentum, RandomSparsification, SparseSelection, AdaFEST)
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
 
 
-class NetFit(PrivateFit[Problem]):
+def _check_input_range(name: str, bounds: object) -> None:
+    check_bounds(bounds, name=name)
+
+
+class NetFit(MinibatchFit[Problem]):
     """The fit of a private net; a subclass gives the net, its loss and its targets."""
 
-    batch_size_: int
-    learning_rate_: float
-    clip_norm_: float
-    sparsity_: float
-    batch_size: Any
-    max_iter: Any
-    n_epochs: Any
-    sampling: str
-    clip_norm: Any
-    learning_rate: Any
-    momentum: float
-    solver: str
-    schedule: str
-    smoothing: float
-    average: Any
-    clipping: str
-    microbatch_size: int
-    n_projections: int
-    recursive: Any
-    sparsification: Any
-    select: Any
-    input_range: Any
-    max_rows_per_group: Any
-    validation: Any
-    verbose: Any
-    callback: Any
-    parameters_init: Any
+    sampling: Literal["poisson", "partition"] = parameter(
+        choice(*SAMPLING),
+        """How batches are drawn. "partition" divides the records at random into batches, anew in each epoch, so
+        that each is in one of them. Nothing is amplified then: the noise is larger, and epsilon does not rest on
+        secret batches. Steps are whole epochs unless ``max_iter`` is given.""",
+        default="poisson",
+    )
+    clipping: Clip = parameter(
+        word_or_object(*CLIPPING, types=(Microbatch, Projections)),
+        """How gradients are clipped (user guide). The words give the same up to rounding. "auto" is "ghost" for
+        each convolution with at least 8 times as many weights as one record has numbers in its windows and its
+        outputs, and "materialized" for all others. "one-by-one" is the slow reference. `skdp.nn.Microbatch` and
+        `skdp.nn.Projections` clip other vectors, and need more noise.""",
+        default="auto",
+    )
+    gradient_estimator: GradientEstimator = parameter(
+        word_or_object("mean", types=GRADIENT_ESTIMATORS),
+        """What a step releases. "mean" is the noisy mean of clipped gradients (DP-SGD).
+        `skdp.nn.RecursiveMomentum` also takes from each batch how its gradients changed in the last step (DP-SRM),
+        for two gradients of a record in a step. With `skdp.nn.RandomSparsification` a random part of the
+        parameters rests in each epoch. With `skdp.nn.SparseSelection` and `skdp.nn.AdaFEST` a step changes chosen
+        parameters only, and adds noise to no others.""",
+        default="mean",
+    )
+    input_range: Any = parameter(
+        described("tuple of (low, high)", _check_input_range),
+        """Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled
+        to [0, 1], those of images to [-1, 1]. None releases a window for each column, for at least 10 % of the
+        budget (of mu^2), and scales it to [-1, 1].""",
+        default=None,
+    )
+    parameters_init: Any = parameter(
+        described("str, path or array-like of shape (n_parameters,)"),
+        """Where to start: parameters of a released model of the same net, or the file that ``save`` wrote. It
+        costs no budget. Give both fits one ``input_range``, so that they scale inputs alike. None draws them from
+        the key of the fit.""",
+        default=None,
+    )
+    max_rows_per_group: int | None = parameter(
+        integer(low=1, none=True),
+        """Public. Of a group with more rows, so many are drawn at random and the others are left out. None takes
+        all.""",
+        default=None,
+        place="last",
+    )
+    validation: tuple[Any, Any] | None = parameter(
+        described("tuple of (X, y)", check_validation),
+        """Public data, or a public data set like the private one: the progress bar shows the score on it. Their
+        score on private data would be an unpaid release.""",
+        default=None,
+        releases=False,
+        place="last",
+    )
+    sparsity_: float = fitted()
+    _gone: ClassVar[dict[str, str]] = {
+        **MinibatchFit._gone,
+        "smoothing": "optimizer=SGD(smoothing=...)",
+        "microbatch_size": "clipping=Microbatch(size=...)",
+        "n_projections": "clipping=Projections(n_projections=...)",
+        "recursive": "gradient_estimator=RecursiveMomentum(...)",
+        "sparsification": "gradient_estimator=RandomSparsification(...)",
+        "select": "gradient_estimator=SparseSelection(...) or AdaFEST(...)",
+    }
 
     _walk = WALK
     fit_intercept = False  # of the reading of tables: a net has its own
-    _free = PrivateFit._free | {"validation"}
 
     # ---------------------------------------------------------------- what a subclass gives
 
@@ -154,31 +198,10 @@ class NetFit(PrivateFit[Problem]):
     def _check_parameters(self) -> None:
         self._check_targets()  # type: ignore[attr-defined]
         super()._check_parameters()
-        check_number("batch_size", self.batch_size, Integral, low=1, word="auto")
-        check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
-        check_number("n_epochs", self.n_epochs, Real, low=0, strict=True, high=1e6, none=True)
-        if self.n_epochs is not None and not isinstance(self.max_iter, str):
-            raise ValueError("give max_iter (steps) or n_epochs, not both")
-        positive: dict[str, Any] = {"low": 0, "strict": True, "high": 1e100}
-        check_number("learning_rate", self.learning_rate, Real, word="auto", **positive)
-        check_number("momentum", self.momentum, Real, low=0)
-        if self.momentum >= 1:
-            raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
-        check_number("smoothing", self.smoothing, Real, low=0, high=1e100)
-        check_number("average", self.average, Real, low=0, high=1e6, none=True)
-        check_choice("solver", self.solver, SOLVERS)
-        check_choice("schedule", self.schedule, NET_SCHEDULES)
-        check_choice("clipping", self.clipping, CLIPPING)
-        check_choice("sampling", self.sampling, tuple(SAMPLING))
         check_clipping(self)
-        check_recursive(self)
-        check_select(self)
-        check_validation(self.validation)
-        check_number("max_rows_per_group", self.max_rows_per_group, Integral, low=1, none=True)
+        check_gradient_estimator(self)
         if self.max_rows_per_group is not None and self.unit != "group":
             raise ValueError("max_rows_per_group needs unit='group'")
-        check_bounds(self.input_range, name="input_range")
-        check_callback(self.callback)
 
     def _inferred(self) -> tuple[str, ...]:
         warn_user(
@@ -193,11 +216,14 @@ class NetFit(PrivateFit[Problem]):
             return False
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
         # Full batches of projections and of selection have no mu.
-        if n_units is None or self._projections() or self.select is not None:
+        estimator = self.gradient_estimator
+        selects = isinstance(estimator, (SparseSelection, AdaFEST))
+        if n_units is None or selects or isinstance(self.clipping, Projections):
             return True
         sizes = [self.batch_size]
-        if self.recursive is not None and not isinstance(self.recursive.initial_batch_size, str):
-            sizes.append(self.recursive.initial_batch_size)
+        if isinstance(estimator, RecursiveMomentum):
+            first = given(estimator.initial_batch_size)
+            sizes += [] if first is None else [first]
         return any(isinstance(size, str) or size < n_units for size in sizes)
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
@@ -206,15 +232,15 @@ class NetFit(PrivateFit[Problem]):
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         """The public numbers that tell whether the fit may be of little use."""
         shape, network = problem.records.shape, self._built(problem)
-        check_table(self.select, network.sequential)
+        check_table(self.gradient_estimator, network.sequential)
         size, last = network.n_trainable, network.sequential.layers[-1]
         released = self.input_range is None and self._standardizes(problem)
-        second = self.recursive is not None and self.solver == "sgd"
+        rule, recursive = self._rule(), isinstance(self.gradient_estimator, RecursiveMomentum)
         net = NetFacts(
             n_parameters=size,
             signal=signal(self.epsilon, self.delta, shape.n_units, size),
             other_inputs=self.parameters_init is not None and released,
-            second_momentum=self.momentum if second else 0.0,
+            second_momentum=rule.momentum if recursive and rule.solver == "sgd" else 0.0,
             bounded_by=repr(last) if isinstance(last, ACTIVATIONS) else "",
         )
         return Facts(type(self).__name__, shape, self.epsilon, method="nets", net=net)
@@ -258,9 +284,9 @@ class NetFit(PrivateFit[Problem]):
             raise ValueError(
                 "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
             )
-        if shape.device != "cpu" and self.recursive is not None:
+        if shape.device != "cpu" and isinstance(self.gradient_estimator, RecursiveMomentum):
             raise ValueError(
-                "recursive takes records of the host: pass X as a NumPy array or a SciPy CSR matrix"
+                "RecursiveMomentum takes records of the host: pass X as a NumPy array or a SciPy CSR matrix"
             )
         network = self._built(problem)
         clipping = self._clipping(network)
@@ -342,12 +368,13 @@ class NetFit(PrivateFit[Problem]):
 
     def _method(self, clipping: Clipping) -> ClippedMean:
         """How the steps release their gradients."""
-        if self.recursive is not None:
-            return RecursiveMean(clipping, self.recursive)
-        if self.sparsification is not None:
-            return SparsifiedMean(clipping, self.sparsification)
-        if self.select is not None:
-            return SelectedMean(clipping, self.select)
+        estimator = self.gradient_estimator
+        if isinstance(estimator, RecursiveMomentum):
+            return RecursiveMean(clipping, estimator)
+        if isinstance(estimator, RandomSparsification):
+            return SparsifiedMean(clipping, estimator)
+        if isinstance(estimator, (SparseSelection, AdaFEST)):
+            return SelectedMean(clipping, estimator)
         return ClippedMean(clipping)
 
     def _plan(
@@ -377,23 +404,25 @@ class NetFit(PrivateFit[Problem]):
         return plans
 
     def _clipping(self, network: Network) -> Clipping:
-        norm = given(self.clip_norm)
-        method, depth = self.clipping, len(network.sequential.layers)
-        # Projections are inner products with outer products, which ghost norms leave as they are, too.
-        whole = method in ("ghost", "projections")
-        layers = ("ghost" if whole else "materialized",) * depth
-        if method == "auto":
-            # Ghost norms are those of whole gradients.
-            whole_gradients = self.recursive is None and self.sparsification is None
-            layers = usual_clipping(network) if whole_gradients else layers
-            method = "ghost" if "ghost" in layers else "materialized"
-        return Clipping(
-            CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size), layers
-        )
+        given_norm = given(self.clip_norm)
+        norm = CLIP_NORM if given_norm is None else float(given_norm)
+        way, depth = self.clipping, len(network.sequential.layers)
+        if isinstance(way, Microbatch):
+            return Clipping(norm, "microbatch", int(way.size), ("materialized",) * depth)
+        if isinstance(way, Projections):
+            # Inner products with outer products, which ghost norms leave as they are, too.
+            return Clipping(norm, "projections", layers=("ghost",) * depth)
+        layers = ("ghost" if way == "ghost" else "materialized",) * depth
+        if way != "auto":
+            return Clipping(norm, way, layers=layers)
+        # Ghost norms are those of whole gradients.
+        if not isinstance(self.gradient_estimator, (RecursiveMomentum, RandomSparsification)):
+            layers = usual_clipping(network)
+        return Clipping(norm, "ghost" if "ghost" in layers else "materialized", layers=layers)
 
     def _projections(self) -> int:
         """Number of projections that estimate norms, or 0."""
-        return int(self.n_projections) if self.clipping == "projections" else 0
+        return int(self.clipping.n_projections) if isinstance(self.clipping, Projections) else 0
 
     def _rate(self, plans: Sequence[BatchPlan], clipping: Clipping) -> float:
         """Step size of the first step; the noise in an entry of a mean gradient is public."""
@@ -417,10 +446,8 @@ class NetFit(PrivateFit[Problem]):
             facts["sensitivity"] = f"{clipping.moves(self.adjacency):g} clip_norm"
         if clipping.method == "projections":
             facts["n_projections"] = self._projections()
-        if self.sparsification is not None:
-            facts["sparsification"] = repr(self.sparsification)
-        if self.select is not None:
-            facts["select"] = repr(self.select)
+        if not isinstance(self.gradient_estimator, str):
+            facts["gradient_estimator"] = repr(self.gradient_estimator)
         if self.max_rows_per_group is not None:
             facts["max_rows_per_group"] = int(self.max_rows_per_group)
         if getattr(self, "classes", None) is not None:
@@ -444,12 +471,6 @@ class NetFit(PrivateFit[Problem]):
         if self.parameters_init is None:
             return ()
         return ("parameters_init is a released model; its own cost is not counted here",)
-
-    def _rule(self) -> Rule:
-        average = None if self.average is None else float(self.average)
-        return Rule(
-            self.solver, float(self.momentum), self.schedule, float(self.smoothing), average
-        )
 
     @abstractmethod
     def _score_of(

@@ -1,6 +1,7 @@
 """Estimators whose records may be images: X of shape (n, height, width) or (n, height, width, channels)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +10,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._compat import warn_user
+from skdp.base.declare import fitted, parameter
+from skdp.base.kinds import described
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.targets import Problem
+from skdp.nn.frame import NetFit
 from skdp.nn.inputs import as_rows, check_image_shape, image_of, own_shape
 
 __all__ = ["ImageModel"]
@@ -31,16 +35,16 @@ def warn_of_square(image: tuple[int, int, int]) -> None:
         )
 
 
-class ImageModel:
+class ImageModel(NetFit):
     """How images become rows; a mixin before the kind of net."""
 
-    image_shape: Any
-    input_range: Any
-    image_shape_: tuple[int, int, int] | None
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
-        check_image_shape(self.image_shape)
+    image_shape: Sequence[int] | None = parameter(
+        described("tuple of int", check_image_shape),
+        """(height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
+        the shape of the images, if X holds images, and else a row of numbers.""",
+        default=None,
+    )
+    image_shape_: tuple[int, int, int] | None = fitted()
 
     def _row_image(self, n_features: int) -> tuple[int, int, int] | None:
         """The image in a row of a table; None where rows are no images."""
@@ -49,7 +53,7 @@ class ImageModel:
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         """Check images, or a table whose rows hold them, and the targets."""
         own = own_shape(X)
-        problem: Problem = super().read(as_rows(X, own), y, groups, **weights)  # type: ignore[misc]
+        problem: Problem = super().read(as_rows(X, own), y, groups, **weights)  # type: ignore[safe-super]
         image = self._row_image(problem.records.n_features) if own is None else own
         if own is not None and self.image_shape is not None:
             given = image_of(self.image_shape, problem.records.n_features)

@@ -99,13 +99,11 @@ def released_inputs(session: PrivacySession, records: PrivateRecords, share: flo
     return Inputs(window.center, window.reach, (-1.0, 1.0), (records.n_features,))
 
 
-def check_image_shape(image_shape: object) -> None:
-    """Raise unless ``image_shape`` is None, (height, width) or (height, width, channels)."""
+def check_image_shape(name: str, image_shape: object) -> None:
+    """Raise unless the shape is None, (height, width) or (height, width, channels)."""
     if image_shape is None:
         return
-    wrong = (
-        "image_shape must be None, (height, width) or (height, width, channels), whole numbers >= 1"
-    )
+    wrong = f"{name} must be None, (height, width) or (height, width, channels), whole numbers >= 1"
     if isinstance(image_shape, (str, bytes)) or not isinstance(image_shape, Iterable):
         raise TypeError(f"{wrong}; got {type(image_shape).__name__}")
     sizes = list(image_shape)

@@ -4,13 +4,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.base.declare import fitted, fixed, parameter
 from skdp.base.fit import Solution
+from skdp.base.kinds import described
 from skdp.base.tables import validate_table
 from skdp.fitting.bounded import cut_text
 from skdp.fitting.columns import check_bounds
@@ -110,7 +112,8 @@ class NetModel(ExportableNet):
 class NetClassifier(NetModel, LabelModel, NetFit):
     """Softmax over the outputs of a net, recalibrated at the end where the budget allows it."""
 
-    calibration_: NDArray[np.float64] | None
+    class_weight: Any = fixed(default=None)
+    calibration_: NDArray[np.float64] | None = fitted()
 
     def _loss(self, problem: Problem) -> CrossEntropy:
         return CrossEntropy(len(np.asarray(problem.fitted["classes_"])))
@@ -158,31 +161,36 @@ def _ends(targets: Targets, line: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
+def _check_range(name: str, bounds: object) -> None:
+    if isinstance(bounds, str):
+        if bounds != "adaptive":
+            raise ValueError(f"{name} must be 'adaptive' or (low, high), got {bounds!r}")
+        return
+    wrong = f"{name} must be 'adaptive' or (low, high), two finite numbers, low < high"
+    try:
+        ends = check_bounds(bounds)
+    except (TypeError, ValueError) as error:
+        raise type(error)(wrong) from None
+    if ends is None or any(end.ndim for end in ends):
+        raise TypeError(wrong)
+
+
 class NetRegressor(NetModel, NumberModel, NetFit):
     """One output, in units of the reach of the targets about their centre."""
 
-    y_bounds: Any
+    y_bounds: tuple[float, float] | Literal["adaptive"] = parameter(
+        described('tuple of (float, float) or "adaptive"', _check_range),
+        """Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of
+        the distances from it. It needs a spread of at least about a ten-thousandth of the targets' size: of
+        targets from 99,998 to 100,002 subtract 100,000, or give the range.""",
+        default="adaptive",
+    )
     loss = "squared"
     huber_threshold = 1.0
     _walk = REGRESSION_WALK
-    target_center_: float
-    target_reach_: float
-    line_: tuple[float, float]
-
-    def _check_targets(self) -> None:
-        if isinstance(self.y_bounds, str):
-            if self.y_bounds != "adaptive":
-                raise ValueError(
-                    f"y_bounds must be 'adaptive' or (low, high), got {self.y_bounds!r}"
-                )
-            return
-        wrong = "y_bounds must be 'adaptive' or (low, high), two finite numbers, low < high"
-        try:
-            ends = check_bounds(self.y_bounds)
-        except (TypeError, ValueError) as error:
-            raise type(error)(wrong) from None
-        if ends is None or any(end.ndim for end in ends):
-            raise TypeError(wrong)
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    line_: tuple[float, float] = fitted()
 
     def _loss(self, problem: Problem) -> SquaredError:
         return SquaredError()

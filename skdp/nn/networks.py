@@ -1,8 +1,8 @@
 """Any net of layers of `skdp.nn`."""
 
-from typing import Any
-
 from skdp._docs import document
+from skdp.base.declare import changed, parameter
+from skdp.base.kinds import described
 from skdp.fitting.targets import Problem
 from skdp.nn.architectures import default_mlp
 from skdp.nn.images import ImageModel
@@ -16,28 +16,32 @@ __all__ = ["DPNetworkClassifier", "DPNetworkRegressor"]
 HIDDEN, ACTIVATION = (64,), "relu"  # of the default, that of `DPMLPClassifier`
 
 
+def _check_network(name: str, net: object) -> None:
+    if net is None or isinstance(net, Sequential):
+        return
+    hint = ""
+    if isinstance(net, (list, tuple)):
+        hint = f"; give {name}=Sequential([...])"
+    elif isinstance(net, Network):
+        hint = "; give its .sequential, which each fit builds anew"
+    raise TypeError(f"{name} must be None or a skdp.nn.Sequential, got {type(net).__name__}{hint}")
+
+
 class GivenNet(ImageModel):
     """A net that the user gives; a mixin before the kind of net."""
 
-    network: Any
+    network: Sequential | None = parameter(
+        described("Sequential", _check_network),
+        "The net, whose last layer has an output for each class. None is the default of `DPMLPClassifier`.",
+        default=None,
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        net = self.network
         if self._takes_ids() and self.input_range is not None:
             raise ValueError(
                 "input_range must be None for a net with an Embedding: ids of tokens are not scaled"
             )
-        if net is None or isinstance(net, Sequential):
-            return
-        hint = ""
-        if isinstance(net, (list, tuple)):
-            hint = "; give network=Sequential([...])"
-        elif isinstance(net, Network):
-            hint = "; give its .sequential, which each fit builds anew"
-        raise TypeError(
-            f"network must be None or a skdp.nn.Sequential, got {type(net).__name__}{hint}"
-        )
 
     def _takes_ids(self) -> bool:
         return isinstance(self.network, Sequential) and vocabulary_of(self.network) is not None
@@ -47,22 +51,22 @@ class GivenNet(ImageModel):
 
     def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
         if self.network is not None:
-            return self._given(shape)
+            return _built(self.network, shape)
         net = default_mlp(HIDDEN, ACTIVATION, n_outputs)
         return (net if len(shape) == 1 else Sequential([Flatten(), *net.layers])).build(shape)
 
-    def _given(self, shape: tuple[int, ...]) -> Network:
-        """The user's net, built; a net of images for rows of numbers is told of image_shape."""
-        try:
-            network: Network = self.network.build(shape)
-        except ValueError as error:
-            if len(shape) > 1:
-                raise
-            raise ValueError(
-                f"{error}. If a row of X holds an image, give image_shape=(height, width) or (height, width, "
-                "channels)"
-            ) from None
-        return network
+
+def _built(net: Sequential, shape: tuple[int, ...]) -> Network:
+    """The user's net, built; a net of images for rows of numbers is told of image_shape."""
+    try:
+        return net.build(shape)
+    except ValueError as error:
+        if len(shape) > 1:
+            raise
+        raise ValueError(
+            f"{error}. If a row of X holds an image, give image_shape=(height, width) or (height, width, "
+            "channels)"
+        ) from None
 
 
 @document()
@@ -74,24 +78,6 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     {guarantee}
 
     {recalibrated}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    network : Sequential, default=None
-        The net, whose last layer has an output for each class. None is the default of `DPMLPClassifier`.
-    image_shape : tuple of int, default=None
-        (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
-        the shape of the images, if X holds images, and else a row of numbers.
-    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
-    {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsification} {select}
-    {input_range}
-    {classes}
-    {parameters_init}
-    {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
-    {callback.net}
 
     Attributes
     ----------
@@ -125,77 +111,6 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        network=None,
-        image_shape=None,
-        batch_size="auto",
-        max_iter="auto",
-        n_epochs=None,
-        sampling="poisson",
-        learning_rate="auto",
-        schedule="linear",
-        momentum=0.9,
-        solver="sgd",
-        smoothing=0.0,
-        average=None,
-        clip_norm="adaptive",
-        clipping="auto",
-        microbatch_size=8,
-        n_projections=20,
-        recursive=None,
-        sparsification=None,
-        select=None,
-        input_range=None,
-        classes=None,
-        parameters_init=None,
-        adjacency="zero-out",
-        unit="record",
-        max_rows_per_group=None,
-        n_public=None,
-        validation=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.network = network
-        self.image_shape = image_shape
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.n_epochs = n_epochs
-        self.sampling = sampling
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.momentum = momentum
-        self.solver = solver
-        self.smoothing = smoothing
-        self.average = average
-        self.clip_norm = clip_norm
-        self.clipping = clipping
-        self.microbatch_size = microbatch_size
-        self.n_projections = n_projections
-        self.recursive = recursive
-        self.sparsification = sparsification
-        self.select = select
-        self.input_range = input_range
-        self.classes = classes
-        self.parameters_init = parameters_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.max_rows_per_group = max_rows_per_group
-        self.n_public = n_public
-        self.validation = validation
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
 
 @document()
 class DPNetworkRegressor(GivenNet, NetRegressor):
@@ -204,24 +119,6 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     Steps along noisy clipped gradients of minibatches, as in [Abadi2016]_.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    network : Sequential, default=None
-        The net, whose last layer has one output. None is the default of `DPMLPRegressor`.
-    image_shape : tuple of int, default=None
-        (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
-        the shape of the images, if X holds images, and else a row of numbers.
-    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
-    {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsification} {select}
-    {input_range}
-    {y_bounds.net}
-    {parameters_init}
-    {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
-    {callback.net}
 
     Attributes
     ----------
@@ -257,73 +154,6 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        network=None,
-        image_shape=None,
-        batch_size="auto",
-        max_iter="auto",
-        n_epochs=None,
-        sampling="poisson",
-        learning_rate="auto",
-        schedule="linear",
-        momentum=0.9,
-        solver="sgd",
-        smoothing=0.0,
-        average=None,
-        clip_norm="adaptive",
-        clipping="auto",
-        microbatch_size=8,
-        n_projections=20,
-        recursive=None,
-        sparsification=None,
-        select=None,
-        input_range=None,
-        y_bounds="adaptive",
-        parameters_init=None,
-        adjacency="zero-out",
-        unit="record",
-        max_rows_per_group=None,
-        n_public=None,
-        validation=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.network = network
-        self.image_shape = image_shape
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.n_epochs = n_epochs
-        self.sampling = sampling
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.momentum = momentum
-        self.solver = solver
-        self.smoothing = smoothing
-        self.average = average
-        self.clip_norm = clip_norm
-        self.clipping = clipping
-        self.microbatch_size = microbatch_size
-        self.n_projections = n_projections
-        self.recursive = recursive
-        self.sparsification = sparsification
-        self.select = select
-        self.input_range = input_range
-        self.y_bounds = y_bounds
-        self.parameters_init = parameters_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.max_rows_per_group = max_rows_per_group
-        self.n_public = n_public
-        self.validation = validation
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    network = changed(
+        text="The net, whose last layer has one output. None is the default of `DPMLPRegressor`."
+    )

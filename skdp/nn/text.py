@@ -1,18 +1,19 @@
 """Nets on sequences of token ids."""
 
-from numbers import Integral
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
-from skdp.base import check_number
+from skdp.base.declare import fixed, parameter
+from skdp.base.kinds import Kind, described, flag, integer, required
 from skdp.fitting.targets import Problem
 from skdp.nn.architectures import lstm
 from skdp.nn.layers.embedding import LARGEST
-from skdp.nn.mlp import layer_sizes
+from skdp.nn.mlp import check_sizes, layer_sizes
 from skdp.nn.model import NetClassifier
 from skdp.nn.network import Network
 from skdp.nn.tokens import token_rows
@@ -20,17 +21,40 @@ from skdp.nn.tokens import token_rows
 __all__ = ["DPLSTMClassifier"]
 
 
+def _public(kind: Kind, of_what: str) -> Kind:
+    return required(
+        kind,
+        f"the public number of {of_what}. It is not taken from the records, because one of them would then "
+        "show in it",
+    )
+
+
 class SequenceNet(NetClassifier):
     """A net whose records are sequences of ids, all of one public length."""
 
-    vocabulary_size: Any
-    max_length: Any
-    n_features: Any
-    n_units: Any
-    bidirectional: Any
-    hidden_layer_sizes: Any
-
-    input_range = None  # ids are no quantities, so nothing scales them
+    vocabulary_size: int | None = parameter(
+        _public(integer(low=1, high=LARGEST - 1), "different tokens, the largest id"),
+        """Public number of different tokens, below 2**24: ids are 1, ..., ``vocabulary_size``. Required; it is
+        never the largest id of the records.""",
+        default=None,
+    )
+    max_length: int | None = parameter(
+        _public(integer(low=1), "tokens that are read of each record"),
+        """Public number of tokens that are read of each record. Required; it is never the longest row of the
+        records.""",
+        default=None,
+    )
+    n_features: int = parameter(integer(low=1), "Length of a token's vector.", default=64)
+    n_units: int = parameter(integer(low=1), "Length of the state of each direction.", default=64)
+    bidirectional: bool = parameter(
+        flag(), "Whether a second memory reads from the last token to the first.", default=True
+    )
+    hidden_layer_sizes: int | Sequence[int] = parameter(
+        described("int or tuple of int", check_sizes),
+        "Number of units of dense layers with ReLU before the last.",
+        default=(),
+    )
+    input_range: Any = fixed(default=None)  # ids are no quantities, so nothing scales them
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -38,32 +62,12 @@ class SequenceNet(NetClassifier):
         tags.input_tags.sparse = False
         return tags
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name, of_what in (
-            ("vocabulary_size", "different tokens, the largest id"),
-            ("max_length", "tokens that are read of each record"),
-        ):
-            if getattr(self, name) is None:
-                raise ValueError(
-                    f"{name} must be given: the public number of {of_what}. It is not taken from the records, "
-                    "because one of them would then show in it"
-                )
-        check_number("vocabulary_size", self.vocabulary_size, Integral, low=1, high=LARGEST - 1)
-        check_number("max_length", self.max_length, Integral, low=1)
-        check_number("n_features", self.n_features, Integral, low=1)
-        check_number("n_units", self.n_units, Integral, low=1)
-        if not isinstance(self.bidirectional, (bool, np.bool_)):
-            raise TypeError(f"bidirectional must be True or False, got {self.bidirectional!r}")
-        for size in layer_sizes(self.hidden_layer_sizes):
-            check_number("hidden_layer_sizes", size, Integral, low=1)
-
     def _standardizes(self, problem: Problem) -> bool:
         return False
 
     def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
         return lstm(
-            int(self.vocabulary_size), n_outputs,
+            int(cast("int", self.vocabulary_size)), n_outputs,
             n_features=int(self.n_features), n_units=int(self.n_units),
             bidirectional=bool(self.bidirectional),
             hidden_layer_sizes=layer_sizes(self.hidden_layer_sizes),
@@ -104,7 +108,9 @@ class SequenceNet(NetClassifier):
         return super().read(self._table(X, {}), y, groups, **weights)
 
     def _table(self, X: Any, seen: Any) -> NDArray[np.float32]:
-        return token_rows(X, int(self.max_length), int(self.vocabulary_size))
+        return token_rows(
+            X, int(cast("int", self.max_length)), int(cast("int", self.vocabulary_size))
+        )
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         own = "vocabulary_size, max_length and the vocabulary itself were not chosen by looking at these records"
@@ -127,32 +133,6 @@ class DPLSTMClassifier(SequenceNet):
     {guarantee}
 
     {recalibrated}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    vocabulary_size : int, default=None
-        Public number of different tokens, below 2**24: ids are 1, ..., ``vocabulary_size``. Required; it is never
-        the largest id of the records.
-    max_length : int, default=None
-        Public number of tokens that are read of each record. Required; it is never the longest row of the
-        records.
-    n_features : int, default=64
-        Length of a token's vector.
-    n_units : int, default=64
-        Length of the state of each direction.
-    bidirectional : bool, default=True
-        Whether a second memory reads from the last token to the first.
-    hidden_layer_sizes : tuple of int, default=()
-        Number of units of dense layers with ReLU before the last.
-    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
-    {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsification} {select}
-    {classes}
-    {parameters_init}
-    {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
-    {callback.net}
 
     Attributes
     ----------
@@ -193,80 +173,3 @@ class DPLSTMClassifier(SequenceNet):
     >>> model.fit(X, y).score(X, y) > 0.8
     True
     """
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        vocabulary_size=None,
-        max_length=None,
-        n_features=64,
-        n_units=64,
-        bidirectional=True,
-        hidden_layer_sizes=(),
-        batch_size="auto",
-        max_iter="auto",
-        n_epochs=None,
-        sampling="poisson",
-        learning_rate="auto",
-        schedule="linear",
-        momentum=0.9,
-        solver="sgd",
-        smoothing=0.0,
-        average=None,
-        clip_norm="adaptive",
-        clipping="auto",
-        microbatch_size=8,
-        n_projections=20,
-        recursive=None,
-        sparsification=None,
-        select=None,
-        classes=None,
-        parameters_init=None,
-        adjacency="zero-out",
-        unit="record",
-        max_rows_per_group=None,
-        n_public=None,
-        validation=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.vocabulary_size = vocabulary_size
-        self.max_length = max_length
-        self.n_features = n_features
-        self.n_units = n_units
-        self.bidirectional = bidirectional
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.n_epochs = n_epochs
-        self.sampling = sampling
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.momentum = momentum
-        self.solver = solver
-        self.smoothing = smoothing
-        self.average = average
-        self.clip_norm = clip_norm
-        self.clipping = clipping
-        self.microbatch_size = microbatch_size
-        self.n_projections = n_projections
-        self.recursive = recursive
-        self.sparsification = sparsification
-        self.select = select
-        self.classes = classes
-        self.parameters_init = parameters_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.max_rows_per_group = max_rows_per_group
-        self.n_public = n_public
-        self.validation = validation
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback

@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from skdp.privacy.old_words import in_old_words
 from skdp.privacy.protocols import is_cupy
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def seed_context(params: Mapping[str, object]) -> bytes:
     >>> repr(a) == repr(b), seed_context({"start": a}) == seed_context({"start": b})
     (True, False)
     """
-    items = sorted(params.items(), key=lambda item: item[0])
+    items = sorted(in_old_words(params).items(), key=lambda item: item[0])
     try:
         with _numpy_options():
             if all(_spelled_out(value) for _, value in items):
@@ -169,7 +170,9 @@ def _serial(value: object) -> bytes:
             "dataclass", _name(kind), _serial({**fields, **getattr(value, "__dict__", {})})
         )
     if isinstance(value, BaseEstimator):
-        return _part("estimator", _name(kind), _serial(dict(sorted(vars(value).items()))))
+        return _part(
+            "estimator", _name(kind), _serial(dict(sorted(in_old_words(vars(value)).items())))
+        )
     if isinstance(value, FunctionType) and kind is FunctionType:
         return _function(value)
     if is_cupy(value):

@@ -1,9 +1,9 @@
 """Private vectors of words."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,19 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._compat import warn_user
 from skdp._docs import document
-from skdp.base import check_choice, check_flag, check_number
-from skdp.base.fit import PrivateFit, Problem, Solution
+from skdp.base import check_number
+from skdp.base.declare import changed, fitted, parameter, word_or_object
+from skdp.base.fit import Problem, Solution
+from skdp.base.kinds import described, flag, integer, real
 from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
-from skdp.fitting.checks import check_callback
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.loop import descend
+from skdp.fitting.minibatches import MinibatchFit
 from skdp.fitting.optimizers import (
-    NET_SCHEDULES,
-    SOLVERS,
     FewEntries,
     Rule,
     SinglePrecision,
+    check_unsmoothed,
     rate_factor,
 )
 from skdp.fitting.progress import Progress
@@ -74,8 +75,11 @@ class SentenceProblem(Problem):
     records: Sentences
 
 
+SIZE = integer(low=1, high=10**6)
+
+
 @document()
-class DPWord2Vec(PrivateFit[SentenceProblem]):
+class DPWord2Vec(MinibatchFit[SentenceProblem]):
     """Vectors of words from their contexts, by differentially private SGD.
 
     The model is CBOW with negative sampling ([Mikolov2013]_): the mean of the vectors of a window's context is to
@@ -84,48 +88,6 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
     words that no window of the batch has.
 
     {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta}
-    vocabulary : list of str or "private", default="private"
-        A public list of words, in the order of the rows of ``vectors_``. "private" releases it for a part of the
-        budget: the words that enough groups have, in alphabetical order. This needs ``unit="group"``.
-    vector_size : int, default=100
-        Length of a word's vector.
-    window : int, default=4
-        Words on either side of a target that are its context. Words that are not in the vocabulary are left out
-        first.
-    negative : int, default=8
-        Words that are drawn for each window and step. A word that is the target is left out.
-    negative_weights : array-like of float or "released", default=None
-        Law of these words: None is uniform. Numbers are public, one for each word of a public vocabulary.
-        "released" takes the noisy counts of a private vocabulary, to the power 0.75. It is never the frequency of
-        words in the sentences.
-    tied : bool, default=False
-        Whether targets and negatives have the vectors of words in a context, or a second table.
-    max_words_per_group : int, default=200
-        Public, for ``vocabulary="private"``: the most different words that count of a group, the most frequent
-        first.
-    max_vocabulary_size : int, default=10000
-        Public, for ``vocabulary="private"``: the most words that are kept, those with the largest noisy counts.
-    vocabulary_share : float, default=0.1
-        Part of the budget (of mu^2) for ``vocabulary="private"``.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net}
-    {solver.net} {clip_norm.net}
-    select : SparseSelection or AdaFEST, default=None
-        Noise goes to chosen numbers of the table only, which each step chooses anew (`skdp.nn.SparseSelection`),
-        or to the vectors of words that many units have (`skdp.nn.AdaFEST`; where none has enough, a step adds its
-        noise to the first word of the vocabulary). A SparseSelection needs a public vocabulary. None adds noise to
-        all numbers.
-    {adjacency.net}
-    unit : {"record", "group"}, default="group"
-        Whose change the claim protects. "group" is a document or a person: all sentences with one of ``groups``
-        in `fit`; their summed gradient is clipped as one. "record" is one window, and needs a public vocabulary. A
-        word of a text is in up to ``2 * window + 1`` windows, so this protects less than one word. The number of
-        windows is then public: words of the vocabulary that have another one near them. Fits with other
-        vocabularies show other such numbers, and no epsilon covers them; ``n_public`` keeps them private.
-    {n_public} {accountant} {random_state} {verbose} {callback.net}
 
     Attributes
     ----------
@@ -181,71 +143,80 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
     True
     """
 
-    clip_norm_: float
-    batch_size_: int
-    learning_rate_: float
-    n_iter_: int
+    vocabulary: Sequence[str] | Literal["private"] = parameter(
+        described('list of str or "private"'),
+        """A public list of words, in the order of the rows of ``vectors_``. "private" releases it for a part of
+        the budget: the words that enough groups have, in alphabetical order. This needs ``unit="group"``.""",
+        default=PRIVATE,
+    )
+    vector_size: int = parameter(SIZE, "Length of a word's vector.", default=100)
+    window: int = parameter(
+        SIZE,
+        """Words on either side of a target that are its context. Words that are not in the vocabulary are left out
+        first.""",
+        default=4,
+    )
+    negative: int = parameter(
+        SIZE,
+        "Words that are drawn for each window and step. A word that is the target is left out.",
+        default=8,
+    )
+    negative_weights: Any = parameter(
+        described('array-like of float or "released"'),
+        """Law of these words: None is uniform. Numbers are public, one for each word of a public vocabulary.
+        "released" takes the noisy counts of a private vocabulary, to the power 0.75. It is never the frequency of
+        words in the sentences.""",
+        default=None,
+    )
+    tied: bool = parameter(
+        flag(),
+        "Whether targets and negatives have the vectors of words in a context, or a second table.",
+        default=False,
+    )
+    max_words_per_group: int = parameter(
+        SIZE,
+        """Public, for ``vocabulary="private"``: the most different words that count of a group, the most frequent
+        first.""",
+        default=200,
+    )
+    max_vocabulary_size: int = parameter(
+        integer(low=1, high=MOST_WORDS),
+        """Public, for ``vocabulary="private"``: the most words that are kept, those with the largest noisy
+        counts.""",
+        default=10000,
+    )
+    vocabulary_share: float = parameter(
+        real(low=0, strict=True, high=0.9),
+        'Part of the budget (of mu^2) for ``vocabulary="private"``.',
+        default=0.1,
+    )
+    gradient_estimator: Literal["mean"] | SparseSelection | AdaFEST = parameter(
+        word_or_object("mean", types=(SparseSelection, AdaFEST)),
+        """What a step releases. "mean" is the noisy mean of clipped gradients: noise goes to all numbers of the
+        table. With `skdp.nn.SparseSelection` it goes to numbers that each step chooses anew; this needs a public
+        vocabulary. With `skdp.nn.AdaFEST` it goes to the vectors of words that many units have; where none has
+        enough, a step adds its noise to the first word of the vocabulary.""",
+        default="mean",
+    )
+    unit: Literal["record", "group"] = changed(
+        default="group",
+        text="""Whose change the claim protects. "group" is a document or a person: all sentences with one of
+        ``groups`` in `fit`; their summed gradient is clipped as one. "record" is one window, and needs a public
+        vocabulary. A word of a text is in up to ``2 * window + 1`` windows, so this protects less than one word.
+        The number of windows is then public: words of the vocabulary that have another one near them. Fits with
+        other vocabularies show other such numbers, and no epsilon covers them; ``n_public`` keeps them
+        private.""",
+    )
+    vectors_: NDArray[np.float32] = fitted()
+    output_vectors_: NDArray[np.float32] = fitted()
+    vocabulary_: Mapping[str, int] = fitted()
+    word_counts_: NDArray[np.float64] | None = fitted()
+    _gone: ClassVar[dict[str, str]] = {
+        **MinibatchFit._gone,
+        "select": "gradient_estimator=SparseSelection(...) or AdaFEST(...)",
+    }
 
     _record_checks = "sentences of words"
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        vocabulary: Any = "private",
-        vector_size: Any = 100,
-        window: Any = 4,
-        negative: Any = 8,
-        negative_weights: Any = None,
-        tied: Any = False,
-        max_words_per_group: Any = 200,
-        max_vocabulary_size: Any = 10000,
-        vocabulary_share: Any = 0.1,
-        batch_size: Any = "auto",
-        max_iter: Any = "auto",
-        n_epochs: Any = None,
-        learning_rate: Any = "auto",
-        schedule: Any = "linear",
-        momentum: Any = 0.9,
-        solver: Any = "sgd",
-        clip_norm: Any = "adaptive",
-        select: Any = None,
-        adjacency: str = "zero-out",
-        unit: str = "group",
-        n_public: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-        verbose: Any = False,
-        callback: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.vocabulary = vocabulary
-        self.vector_size = vector_size
-        self.window = window
-        self.negative = negative
-        self.negative_weights = negative_weights
-        self.tied = tied
-        self.max_words_per_group = max_words_per_group
-        self.max_vocabulary_size = max_vocabulary_size
-        self.vocabulary_share = vocabulary_share
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.momentum = momentum
-        self.solver = solver
-        self.clip_norm = clip_norm
-        self.select = select
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -257,35 +228,11 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("vector_size", "window", "negative", "max_words_per_group"):
-            check_number(name, getattr(self, name), Integral, low=1, high=10**6)
-        check_number(
-            "max_vocabulary_size", self.max_vocabulary_size, Integral, low=1, high=MOST_WORDS
-        )
-        check_number("vocabulary_share", self.vocabulary_share, Real, low=0, strict=True, high=0.9)
-        check_number("batch_size", self.batch_size, Integral, low=1, word="auto")
-        check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
-        check_number("n_epochs", self.n_epochs, Real, low=0, strict=True, high=1e6, none=True)
-        if self.n_epochs is not None and not isinstance(self.max_iter, str):
-            raise ValueError("give max_iter (steps) or n_epochs, not both")
-        positive: dict[str, Any] = {"low": 0, "strict": True}
-        check_number("learning_rate", self.learning_rate, Real, word="auto", high=1e100, **positive)
-        check_number("clip_norm", self.clip_norm, Real, word="adaptive", **positive)
+        check_unsmoothed(self.optimizer)
         if self.epsilon < math.inf and not isinstance(self.clip_norm, str):
             check_number("clip_norm", self.clip_norm, Real, low=1e-6, high=1e6)
-        check_number("momentum", self.momentum, Real, low=0)
-        if self.momentum >= 1:
-            raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
-        check_choice("solver", self.solver, SOLVERS)
-        check_choice("schedule", self.schedule, NET_SCHEDULES)
-        check_flag("tied", self.tied)
-        check_callback(self.callback)
         self._check_vocabulary()
-        if self.select is not None and not isinstance(self.select, (SparseSelection, AdaFEST)):
-            raise TypeError(
-                f"select must be None, a SparseSelection or an AdaFEST, got {type(self.select).__name__}"
-            )
-        if isinstance(self.select, SparseSelection) and self._known() is None:
+        if isinstance(self.gradient_estimator, SparseSelection) and self._known() is None:
             raise ValueError(
                 "SparseSelection needs a public vocabulary: how many numbers a step chooses is planned before any "
                 "release. AdaFEST takes a private one"
@@ -401,18 +348,20 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         words = WordFacts(n_words, size, seen, least)
         return utility_warnings(Facts(type(self).__name__, shape, self.epsilon, words=words))
 
-    def _warn_of_select(self, plan: BatchPlan, size: int) -> None:
+    def _warn_of_choice(self, plan: BatchPlan, size: int) -> None:
         """Warn where noise decides what a step changes, by public numbers."""
         moved = factor(self.adjacency)
         if plan.noise_multiplier <= 0:
             return
-        if isinstance(self.select, AdaFEST):
+        if isinstance(self.gradient_estimator, AdaFEST):
             width = 2 * int(self.window) + 1  # a document has more different words
             protects = "window" if self.unit == "record" else "group"
-            warn_of_counts(self.select, plan, width, moved, "word", protects)
-        elif self.select is not None:
+            warn_of_counts(self.gradient_estimator, plan, width, moved, "word", protects)
+        elif isinstance(self.gradient_estimator, SparseSelection):
             clip = self._clip_norm()
-            warn_of_choice(self.select, plan, size, moved * clip, clip, "numbers of the table")
+            warn_of_choice(
+                self.gradient_estimator, plan, size, moved * clip, clip, "numbers of the table"
+            )
 
     def _n_rows(self, n_words: int) -> int:
         return n_words if self.tied else 2 * n_words
@@ -430,7 +379,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         group = self._method().group(run.n_iter, run.batch_size, size=size)
         (plan,) = session.plan_batches([group], n_units=data.shape.n_units, share=1.0 - share)
         counts = None
-        self._warn_of_select(plan, size)
+        self._warn_of_choice(plan, size)
         if known is None:
             words = session.plan_vocabulary(share, int(self.max_words_per_group))
             threshold, n_units = words.threshold / words.grid, data.shape.n_units
@@ -486,9 +435,9 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         seeds = session.integers(2**62, 5).tolist()
         start = _start(np.random.default_rng(seeds[:4]), n_words, dim, bool(self.tied))
         negatives, clip = self._negatives(n_words, counts), self._clip_norm()
-        rule = Rule(self.solver, float(self.momentum), self.schedule)
+        rule = self._rule()
         rate = self._rate(plan, clip, rule, n_words)
-        counts_words = isinstance(self.select, AdaFEST)
+        counts_words = isinstance(self.gradient_estimator, AdaFEST)
         touched = touched_words(n_words, dim, bool(self.tied)) if counts_words else None
         release = self._method().release(session, records, plan, touched)
 
@@ -523,7 +472,10 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
 
     def _method(self) -> ClippedMean:
         clipping = Clipping(self._clip_norm())
-        return ClippedMean(clipping) if self.select is None else SelectedMean(clipping, self.select)
+        estimator = self.gradient_estimator
+        if isinstance(estimator, str):
+            return ClippedMean(clipping)
+        return SelectedMean(clipping, estimator)
 
     def _clip_norm(self) -> float:
         return CLIP_NORM if isinstance(self.clip_norm, str) else float(self.clip_norm)
@@ -551,8 +503,8 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         known, width = self._known(), 2 * int(self.window) + 1
         facts: dict[str, object] = {"clip_norm": self._clip_norm(), "window": int(self.window)}
         facts["vector_size"], facts["n_tables"] = int(self.vector_size), 1 if self.tied else 2
-        if self.select is not None:
-            facts["select"] = repr(self.select)
+        if not isinstance(self.gradient_estimator, str):
+            facts["gradient_estimator"] = repr(self.gradient_estimator)
         if known is None:
             facts["max_words_per_group"] = int(self.max_words_per_group)
             facts["vocabulary_share"] = float(self.vocabulary_share)
@@ -649,11 +601,6 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         """
         check_is_fitted(self)
         save_word2vec(path, self.vocabulary_, self.vectors_)
-
-    vectors_: NDArray[np.float32]
-    output_vectors_: NDArray[np.float32]
-    vocabulary_: Mapping[str, int]
-    word_counts_: NDArray[np.float64] | None
 
 
 def _given(value: Any) -> int | None:

@@ -102,7 +102,7 @@ BEFORE = [  # facts that warn, facts just at the threshold, and words of the war
     ),
     (with_net(signal=5.9), with_net(signal=6.0), "a net of 500 parameters"),
     (with_net(other_inputs=True), with_net(), "give both fits one public input_range"),
-    (with_net(second_momentum=0.9), with_net(), "give momentum=0"),
+    (with_net(second_momentum=0.9), with_net(), r"give optimizer=SGD\(momentum=0\)"),
     (with_net(bounded_by="ReLU()"), with_net(), r"ends with ReLU\(\)"),
     (words(19.9), words(20.0), "1000 windows .* even a table of 2 words and 400 numbers"),
 ]

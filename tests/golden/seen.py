@@ -19,14 +19,43 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 import skdp
+from skdp import nn
 
 # Old words -> new words: names of classes, or None for all that have these parameters still; names of parameters;
 # and a function from those of them that a case gives, as keywords, to the new parameters. For example
 #     (None, ("clip_norm",), lambda clip_norm: {"clip_norm": NEW_WORDS.get(clip_norm, clip_norm)}),
-#     (NETS, ("solver", "momentum"), lambda solver="sgd", momentum=0.9: {"optimizer": OF[solver](momentum)}),
+#     (NETS | {"DPWord2Vec"}, ("solver", "momentum"), lambda solver="sgd", momentum=0.9: {"optimizer": OF[solver](momentum)}),
 # A line is read only where a case gives at least one of its parameters. A line that takes a name away must name
 # the classes that had it, so that their cases are still found.
-SPELLED: list[tuple[set[str] | None, tuple[str, ...], Callable[..., dict[str, Any]]]] = []
+NETS = {name for name in nn.__all__ if name.startswith("DP")}
+DESCENT = {"DPSGDClassifier", "DPSGDRegressor", "DPLSSGDClassifier", "DPLSSGDRegressor"}
+
+
+def _optimizer(solver: str = "sgd", momentum: float = 0.9, **more: Any) -> dict[str, Any]:
+    if solver == "adam":
+        return {"optimizer": nn.Adam(beta_1=momentum, **more)}
+    return {"optimizer": nn.SGD(momentum=momentum, **more)}
+
+
+def _clipping(clipping: str = "auto", **number: int) -> dict[str, Any]:
+    if clipping == "microbatch":
+        return {"clipping": nn.Microbatch(size=number.get("microbatch_size", 8))}
+    if clipping == "projections":
+        return {"clipping": nn.Projections(**number)}
+    return {"clipping": clipping}
+
+
+def _gradient(**given: Any) -> dict[str, Any]:
+    (estimator,) = given.values()
+    return {"gradient_estimator": "mean" if estimator is None else estimator}
+
+
+SPELLED: list[tuple[set[str] | None, tuple[str, ...], Callable[..., dict[str, Any]]]] = [
+    (NETS | {"DPWord2Vec"}, ("solver", "momentum", "schedule", "average", "smoothing"), _optimizer),
+    (DESCENT, ("solver", "momentum", "schedule", "average"), _optimizer),
+    (NETS, ("clipping", "microbatch_size", "n_projections"), _clipping),
+    (NETS | {"DPWord2Vec"}, ("recursive", "sparsification", "select"), _gradient),
+]
 
 SKIPPED = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 METHODS = ("predict", "decision_function", "predict_proba", "transform")

@@ -10,6 +10,7 @@ from sklearn.base import is_classifier
 
 from skdp import DPLSSGDClassifier, DPLSSGDRegressor, DPSGDClassifier, DPSGDRegressor
 from skdp.exceptions import UtilityWarning
+from skdp.linear_model import SGD, Adam
 from skdp.linear_model.sgd.solver import noise_left
 from skdp.privacy import PrivateRecords, accounting
 
@@ -80,10 +81,9 @@ def reference(
         else:
             velocity = momentum * velocity + u
             move = velocity
-        theta = (
-            theta
-            - rate * {"constant": 1, "inverse": 1 / t, "inverse-sqrt": t**-0.5}[schedule] * move
-        )
+        fall = 0.5 * (1 + math.cos(math.pi * (t - 1) / steps))
+        factors = {"constant": 1, "cosine": fall, "inverse": 1 / t, "inverse-sqrt": t**-0.5}
+        theta = theta - rate * factors[schedule] * move
         iterates.append(theta)
     if average is None:
         return theta
@@ -99,12 +99,12 @@ def theta_of(model):
 
 SETTINGS = [
     dict(),
-    dict(momentum=0.7),
-    dict(solver="adam", momentum=0.9),
-    dict(schedule="inverse"),
-    dict(schedule="inverse-sqrt", momentum=0.5),
-    dict(average=0),
-    dict(average=6.0, momentum=0.9),
+    dict(optimizer=SGD(momentum=0.7)),
+    dict(optimizer=Adam(beta_1=0.9)),
+    dict(optimizer=SGD(momentum=0.0, schedule="inverse")),
+    dict(optimizer=SGD(momentum=0.5, schedule="inverse-sqrt")),
+    dict(optimizer=SGD(momentum=0.0, schedule="cosine", average=0)),
+    dict(optimizer=SGD(momentum=0.9, average=6.0)),
     dict(alpha=0.3),
     dict(alpha=0.3, penalty="nonconvex"),
 ]
@@ -117,16 +117,21 @@ def test_without_noise_it_is_the_slow_reference(n_classes, setting, s):
     X, y = table(n_classes)
     cls = DPLSSGDClassifier if n_classes else DPLSSGDRegressor
     rate = 0.3 if n_classes else 0.1
-    model = make(cls, K, smoothing=s, **{"momentum": 0.0, **EXACT, **setting})
+    model = make(cls, K, smoothing=s, **{"optimizer": SGD(momentum=0.0), **EXACT, **setting})
     model.set_params(learning_rate=rate).fit(X, y)
-    expected = reference(X, y, n_classes, s=s, rate=rate, **setting)
+    penalty = {k: v for k, v in setting.items() if k != "optimizer"}
+    rule = model.optimizer.rule("constant", None)
+    expected = reference(
+        X, y, n_classes, s=s, rate=rate, momentum=rule.momentum, solver=rule.solver,
+        schedule=rule.schedule, average=rule.average, **penalty,
+    )  # fmt: skip
     assert np.allclose(theta_of(model), expected, rtol=1e-9, atol=1e-11)
     assert (model.n_iter_, model.learning_rate_, model.clip_norm_) == (12, rate, math.inf)
 
 
 def test_two_classes_are_the_logistic_loss():
     X, y = table(2)
-    model = make(DPLSSGDClassifier, smoothing=2.0, momentum=0.0, **EXACT).fit(X, y)
+    model = make(DPLSSGDClassifier, smoothing=2.0, optimizer=SGD(momentum=0.0), **EXACT).fit(X, y)
     theta = np.zeros(D + 1)
     for _ in range(12):
         rows = np.c_[X, np.ones(N)]
@@ -149,7 +154,7 @@ def test_smoothing_0_is_plain_sgd_bit_by_bit(kind, batch_size, solver, monkeypat
 
     X, y = table(2 if kind == "Classifier" else 0, n=1000)
     smooth, plain = ALL[:2][kind == "Regressor"], ALL[2:][kind == "Regressor"]
-    settings = dict(batch_size=batch_size, solver=solver, max_iter=5)
+    settings = dict(batch_size=batch_size, optimizer=solver, max_iter=5)
     expected = make(plain, **settings).fit(X, y)
     monkeypatch.setattr(smooth, "_open_session", same_context)
     found = make(smooth, smoothing=0, **settings).fit(X, y)
@@ -164,7 +169,13 @@ def test_noise_is_smoothed_by_beta_and_the_intercept_is_not(s):
     """Steps on empty rows are noise alone; its variance falls by beta in the features only."""
     n, runs = 50, 60
     X, y = np.zeros((n, 64)), np.zeros(n)
-    settings = dict(clip_norm=1.0, max_iter=1, learning_rate=1.0, momentum=0.0, huber_threshold=1.0)
+    settings = dict(
+        clip_norm=1.0,
+        max_iter=1,
+        learning_rate=1.0,
+        optimizer=SGD(momentum=0.0),
+        huber_threshold=1.0,
+    )
     draws = []
     for seed in range(runs):
         model = DPLSSGDRegressor(smoothing=s, random_state=seed, **settings).fit(X, y)
@@ -191,7 +202,13 @@ def test_beta_is_the_published_one(s, beta):
 @pytest.mark.parametrize("cls", ALL)
 def test_literal_numbers_are_one_noisy_step(cls):
     X, y = np.zeros((50, 4)), np.zeros(50)
-    settings = dict(clip_norm=1.0, max_iter=1, learning_rate=2.0, momentum=0.5, fit_intercept=False)
+    settings = dict(
+        clip_norm=1.0,
+        max_iter=1,
+        learning_rate=2.0,
+        optimizer=SGD(momentum=0.5),
+        fit_intercept=False,
+    )
     draws = [
         make(cls, **settings).set_params(random_state=seed).fit(X, y).coef_.ravel()
         for seed in range(60)
@@ -232,7 +249,7 @@ def test_a_batch_of_all_records_is_the_exact_full_batch(cls):
 def test_accuracy_without_tuning(solver, batch_size):
     """Three classes at chance 1/3; the non-private accuracy is 0.94."""
     X, y = table(K, n=8000)
-    model = make(DPSGDClassifier, K, epsilon=1.0, batch_size=batch_size, solver=solver)
+    model = make(DPSGDClassifier, K, epsilon=1.0, batch_size=batch_size, optimizer=solver)
     assert model.fit(X[:6000], y[:6000]).score(X[6000:], y[6000:]) > 0.85
 
 
@@ -251,7 +268,9 @@ def test_the_method_without_clipping_and_noise_learns(name, n_classes, momentum)
     """By default steps, which are in proportion to 1 / clip_norm while that is finite."""
     cls = {m.__name__: m for m in ALL}[name + ("Classifier" if n_classes else "Regressor")]
     X, y = table(n_classes, n=400)
-    model = make(cls, n_classes, epsilon=math.inf, clip_norm=math.inf, momentum=momentum)
+    model = make(
+        cls, n_classes, epsilon=math.inf, clip_norm=math.inf, optimizer=SGD(momentum=momentum)
+    )
     assert model.fit(X, y).score(X, y) > 0.9
     assert model.learning_rate_ > 0
 
@@ -260,11 +279,11 @@ def test_the_method_without_clipping_and_noise_learns(name, n_classes, momentum)
 def test_steps_of_regression_do_not_diverge_without_noise(momentum, least):
     """Columns far from 0 have one direction of large curvature, which limits the step of all."""
     X, y = table(0, n=500)
-    model = make(DPSGDRegressor, epsilon=math.inf, momentum=momentum, max_iter=200)
+    model = make(DPSGDRegressor, epsilon=math.inf, optimizer=SGD(momentum=momentum), max_iter=200)
     scores = []
-    model.set_params(callback=lambda i, coef: scores.append(np.std(coef @ X.T)), average=None).fit(
-        X + 3, y
-    )
+    model.set_params(
+        callback=lambda i, coef: scores.append(np.std(coef @ X.T)), optimizer=SGD(average=None)
+    ).fit(X + 3, y)
     assert model.score(X + 3, y) > least
     assert max(scores) < 2 * np.std(y)
 
@@ -379,13 +398,15 @@ BAD = [
     (dict(smoothing=-1.0), ValueError, "smoothing must be >= 0"),
     (dict(smoothing=math.inf), ValueError, "smoothing must be finite"),
     (dict(smoothing="1"), TypeError, "smoothing must be a number"),
-    (dict(momentum=1.0), ValueError, r"momentum must be in \[0, 1\)"),
-    (dict(momentum=-0.1), ValueError, "momentum must be >= 0"),
-    (dict(solver="lbfgs"), ValueError, "solver must be one of"),
-    (dict(schedule="cosine"), ValueError, "schedule must be one of"),
-    (dict(average=-1), ValueError, "average must be >= 0"),
-    (dict(average="last"), ValueError, "average must be a number or 'auto'"),
-    (dict(average=math.inf), ValueError, "average must be finite"),
+    (dict(optimizer=SGD(momentum=1.0)), ValueError, r"momentum must be in \[0, 1\)"),
+    (dict(optimizer=SGD(momentum=-0.1)), ValueError, "momentum must be >= 0"),
+    (dict(optimizer="lbfgs"), ValueError, "optimizer must be one of"),
+    (dict(optimizer=SGD), TypeError, "optimizer must be one of"),
+    (dict(optimizer=SGD(schedule="cyclic")), ValueError, "optimizer__schedule must be one of"),
+    (dict(optimizer=SGD(smoothing=1.0)), ValueError, "optimizer__smoothing is for nets"),
+    (dict(optimizer=SGD(average=-1)), ValueError, "average must be >= 0"),
+    (dict(optimizer=SGD(average="last")), ValueError, "average must be a number or 'auto'"),
+    (dict(optimizer=SGD(average=math.inf)), ValueError, "average must be <= 1000000"),
     (dict(batch_size=0), ValueError, "batch_size must be >= 1"),
     (dict(sampling="uniform"), ValueError, "sampling must be one of"),
     (dict(max_iter=0), ValueError, "max_iter must be >= 1"),

@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 from skdp import DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError
-from skdp.nn import Conv2D, Dense, Flatten, ReLU, Sequential
+from skdp.nn import SGD, Conv2D, Dense, Flatten, Microbatch, ReLU, Sequential
 from skdp.privacy import Bounded, PrivacySession, accounting, mechanisms
 from skdp.privacy.gradients import parts
 from skdp.privacy.statistics import gradient_sum
@@ -49,7 +49,7 @@ def shown(monkeypatch):
         released.clear()
         model = cls(
             epsilon=EPSILON, delta=DELTA, max_iter=STEPS, batch_size=N, clip_norm=0.1, learning_rate=1e-30,
-            schedule="constant", parameters_init=start, random_state=seed, **params,
+            optimizer=SGD(schedule="constant"), parameters_init=start, random_state=seed, **params,
         )  # fmt: skip
         try:
             model.fit(X, y)
@@ -184,8 +184,7 @@ LINE = {
     "network": Sequential([Flatten(), Dense(1)]),
     "image_shape": (1, 20),
     "y_bounds": (-1, 1),
-    "clipping": "microbatch",
-    "microbatch_size": 2,
+    "clipping": Microbatch(size=2),
 }
 
 
@@ -223,7 +222,8 @@ def released_score(label, seed):
     """
     model = DPNetworkClassifier(
         epsilon=EPSILON, delta=DELTA, adjacency="replace-one", max_iter=STEPS, batch_size=N, learning_rate=1e-3,
-        momentum=0.0, schedule="constant", clip_norm=0.1, parameters_init=np.zeros(20), random_state=seed,
+        optimizer=SGD(momentum=0.0, schedule="constant"), clip_norm=0.1, parameters_init=np.zeros(20),
+        random_state=seed,
         **OF_ROWS,
     ).fit(*table(label))  # fmt: skip
     return float(model.parameters_[-2] - model.parameters_[-1])

@@ -21,6 +21,7 @@ from skdp.nn import (
     LayerNorm,
     MaskedMeanPool,
     MaxPool2D,
+    Microbatch,
     RecursiveMomentum,
     ReLU,
     Rescaling,
@@ -209,7 +210,7 @@ PRIVATE = {
 }
 FITS = [
     (DPMLPClassifier, {"hidden_layer_sizes": (5,), "classes": [0, 1]}),
-    (DPMLPClassifier, {"classes": [0, 1], "clipping": "microbatch", "microbatch_size": 4}),
+    (DPMLPClassifier, {"classes": [0, 1], "clipping": Microbatch(size=4)}),
     (DPMLPRegressor, {"y_bounds": (0, 1)}),
     (DPCNNClassifier, {"image_shape": (6, 6), "classes": [0, 1], "clipping": "ghost"}),
     (DPCNNClassifier, {"image_shape": (6, 6), "classes": [0, 1], "clipping": "materialized"}),
@@ -292,7 +293,7 @@ def test_what_a_device_cannot_do_is_refused_before_anything_is_spent():
     with strict_arrays.installed() as xp:
         for wrong, rows in (
             ({"input_range": None}, xp.asarray(X)),
-            ({"recursive": RecursiveMomentum()}, xp.asarray(X)),
+            ({"gradient_estimator": RecursiveMomentum()}, xp.asarray(X)),
             ({}, strict_arrays.csr_matrix(sp.csr_matrix(X))),
         ):
             with pytest.raises(ValueError, match="NumPy array or a SciPy CSR matrix"):

@@ -17,7 +17,7 @@ from skdp.exceptions import (
     PrivacyLeakWarning,
     UtilityWarning,
 )
-from skdp.nn import Conv2D, Dense, Flatten, ReLU, Sequential
+from skdp.nn import SGD, Conv2D, Dense, Flatten, Microbatch, ReLU, Sequential
 from skdp.nn.checks import LEAST_CLIP
 from skdp.privacy import PrivateRecords
 from skdp.privacy.statistics import gradient_sum
@@ -254,8 +254,8 @@ def test_the_least_clip_norm_is_that_of_the_sum():
 def test_microbatches_of_groups_are_refused_and_nothing_spent():
     X, y = data("DPMLPClassifier")
     accountant = BudgetAccountant(2.0, 1e-4)
-    settings = dict(clipping="microbatch", unit="group", accountant=accountant, random_state=None)
-    with pytest.raises(ValueError, match="'microbatch' needs unit='record'"):
+    settings = dict(clipping=Microbatch(), unit="group", accountant=accountant, random_state=None)
+    with pytest.raises(ValueError, match=r"Microbatch\(\) needs unit='record'"):
         make("DPMLPClassifier", **settings).fit(X, y, groups=np.arange(60) // 3)
     assert accountant.spent() == (0.0, 0.0)
 
@@ -418,12 +418,10 @@ def test_all_ways_to_clip_take_the_same_steps_without_noise():
     }
     for way in ("ghost", "one-by-one", "auto"):
         assert np.allclose(found[way], found["materialized"], atol=1e-5), way
-    several = make("DPCNNClassifier", clipping="microbatch", microbatch_size=1, **settings).fit(
-        X, y
-    )
+    several = make("DPCNNClassifier", clipping=Microbatch(size=1), **settings).fit(X, y)
     assert np.allclose(several.parameters_, found["materialized"], atol=1e-5)
     report = (
-        make("DPCNNClassifier", clipping="microbatch", **{**settings, "epsilon": 1.0})
+        make("DPCNNClassifier", clipping=Microbatch(), **{**settings, "epsilon": 1.0})
         .fit(X, y)
         .privacy_
     )
@@ -433,12 +431,12 @@ def test_all_ways_to_clip_take_the_same_steps_without_noise():
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_microbatches_report_the_sensitivity_of_the_ledger(adjacency):
     X, y = data("DPMLPClassifier")
-    settings = dict(clipping="microbatch", adjacency=adjacency, input_range=(-3, 3), batch_size=60)
+    settings = dict(clipping=Microbatch(), adjacency=adjacency, input_range=(-3, 3), batch_size=60)
     model = make("DPMLPClassifier", **settings).fit(X, y)
     (row,) = model.privacy_.mechanisms
     moves = float(model.privacy_.public["sensitivity"].split()[0])
     # The mean is over as many microbatches as a batch of the expected size has.
-    n_microbatches = model.batch_size_ / model.microbatch_size
+    n_microbatches = model.batch_size_ / model.clipping.size
     assert np.isclose(row["sensitivity"] * n_microbatches, moves * model.clip_norm_, rtol=1e-3)
 
 
@@ -497,13 +495,13 @@ def test_an_accountant_pays_and_refuses():
         ("DPMLPClassifier", {"hidden_layer_sizes": (0,)}, "hidden_layer_sizes must be >= 1"),
         ("DPMLPClassifier", {"max_iter": 3, "n_epochs": 2}, "max_iter .* or n_epochs, not both"),
         ("DPMLPClassifier", {"clipping": "flat"}, "clipping must be one of"),
-        ("DPMLPClassifier", {"momentum": 1.0}, r"momentum must be in \[0, 1\)"),
+        ("DPMLPClassifier", {"optimizer": SGD(momentum=1.0)}, r"momentum must be in \[0, 1\)"),
         ("DPMLPClassifier", {"parameters_init": np.zeros(3)}, "parameters_init must be 514 finite"),
         ("DPMLPClassifier", {"clip_norm": 1e-12}, r"clip_norm must be at least 2\*\*-29"),
         (
             "DPMLPClassifier",
-            {"clipping": "microbatch", "adjacency": "add-remove", "n_public": 60},
-            "'microbatch' needs unit='record'",
+            {"clipping": Microbatch(), "adjacency": "add-remove", "n_public": 60},
+            r"Microbatch\(\) needs unit='record'",
         ),
         (
             "DPMLPClassifier",

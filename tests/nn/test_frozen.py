@@ -39,7 +39,7 @@ def fit(frozen, data, **more):
     return DPNetworkClassifier(network=net, **{**settings, **more}).fit(*data)
 
 
-@pytest.mark.parametrize("recursive", [None, RecursiveMomentum()], ids=["DP-SGD", "DP-SRM"])
+@pytest.mark.parametrize("recursive", ["mean", RecursiveMomentum()], ids=["DP-SGD", "DP-SRM"])
 def test_only_the_dense_layers_are_trained_and_get_noise(recursive, monkeypatch):
     public = fit([], images(0), epsilon=np.inf)  # of public data, so without privacy
     sizes, honest = [], mechanisms.gaussian
@@ -49,7 +49,7 @@ def test_only_the_dense_layers_are_trained_and_get_noise(recursive, monkeypatch)
         return honest(bounded, *rest)
 
     monkeypatch.setattr(mechanisms, "gaussian", gaussian)
-    model = fit(FROZEN, images(1), parameters_init=public.parameters_, recursive=recursive)
+    model = fit(FROZEN, images(1), parameters_init=public.parameters_, gradient_estimator=recursive)
     trained = model.network_.trainable
     assert trained.sum() == 128 * 24 + 24 + 24 * 12 + 12 + 12 * 3 + 3  # of images of one pixel
     assert np.array_equal(model.parameters_[~trained], public.parameters_[~trained])

@@ -31,6 +31,7 @@ from skdp.nn import (
     LayerNorm,
     MaskedMeanPool,
     MaxPool2D,
+    Projections,
     ReLU,
     Rescaling,
     ScaledTanh,
@@ -427,7 +428,7 @@ class MixesByAParameter(Own):
         return [Vectors(np.zeros((len(dy), 1), dtype=np.float32))]
 
 
-@pytest.mark.parametrize("clipping", ["one-by-one", "materialized", "ghost", "projections"])
+@pytest.mark.parametrize("clipping", ["one-by-one", "materialized", "ghost", Projections()])
 @pytest.mark.parametrize(
     "layer",
     [MixesForward, MixesOutputsAlone, MixesAfterTraining, KeepsLastCall, MixesByAParameter],

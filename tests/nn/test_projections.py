@@ -9,6 +9,7 @@ from scipy.stats import beta, chi2, kstest
 
 from skdp import DPMLPClassifier
 from skdp.exceptions import PrivacyAccountingError, UnsupportedAccounting
+from skdp.nn import Projections
 from skdp.privacy import (
     BatchGroup,
     BudgetAccountant,
@@ -362,18 +363,21 @@ SETTINGS = {
 
 @pytest.mark.parametrize(
     ("more", "name"),
-    [({"adjacency": "replace-one"}, "zero-out"), ({"n_projections": 5}, "at least 20")],
+    [
+        ({"adjacency": "replace-one"}, "zero-out"),
+        ({"clipping": Projections(n_projections=5)}, "at least 20"),
+    ],
 )
 def test_estimators_refuse_and_spend_nothing(more, name):
     accountant = BudgetAccountant(epsilon=1.0, delta=1e-5)
     settings = SETTINGS | {"accountant": accountant, "random_state": None}
     with pytest.raises(UnsupportedAccounting, match=name):
-        DPMLPClassifier(clipping="projections", **settings, **more).fit(*xor())
+        DPMLPClassifier(**{"clipping": Projections(), **settings, **more}).fit(*xor())
     assert accountant.spent() == (0.0, 0.0)
 
 
 def test_estimators_say_what_they_did():
-    model = DPMLPClassifier(clipping="projections", epsilon=4.0, max_iter=10, **SETTINGS).fit(
+    model = DPMLPClassifier(clipping=Projections(), epsilon=4.0, max_iter=10, **SETTINGS).fit(
         *xor()
     )
     report = model.privacy_
@@ -395,8 +399,8 @@ def test_without_noise_projections_clip_as_exact_norms_on_average():
         "learning_rate": 1.0,
     }
     found = {
-        way: DPMLPClassifier(clipping=way, n_projections=1000, **settings).fit(X, y).parameters_
-        for way in ("materialized", "projections")
+        str(way): DPMLPClassifier(clipping=way, **settings).fit(X, y).parameters_
+        for way in ("materialized", Projections(n_projections=1000))
     }
-    change = found["projections"] - found["materialized"]
+    change = found["Projections(n_projections=1000)"] - found["materialized"]
     assert 0 < np.linalg.norm(change) < 0.05 * np.linalg.norm(found["materialized"])

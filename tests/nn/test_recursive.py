@@ -12,7 +12,7 @@ from skdp import BudgetAccountant, DPMLPClassifier, DPNetworkRegressor
 from skdp.exceptions import UtilityWarning
 from skdp.fitting import corrections
 from skdp.fitting.corrections import corrected
-from skdp.nn import Dense, Flatten, RecursiveMomentum, Sequential
+from skdp.nn import SGD, Dense, Flatten, Microbatch, Projections, RecursiveMomentum, Sequential
 from skdp.privacy import (
     Outer,
     OuterSum,
@@ -100,8 +100,9 @@ def line_fit(X, y, recursive, start, **more):
     path = []
     settings = dict(
         epsilon=math.inf, network=Sequential([Flatten(), Dense(1)]), image_shape=(1, X.shape[1]), y_bounds=(-1, 1),
-        max_iter=8, batch_size=len(X), clip_norm=0.3, learning_rate=0.5, schedule="constant", momentum=0.0,
-        parameters_init=start, random_state=0, recursive=recursive,
+        max_iter=8, batch_size=len(X), clip_norm=0.3, learning_rate=0.5,
+        optimizer=SGD(momentum=0.0, schedule="constant"), parameters_init=start, random_state=0,
+        gradient_estimator=recursive,
         callback=lambda t, theta: path.append(theta),
     )  # fmt: skip
     DPNetworkRegressor(**{**settings, **more}).fit(X, y)
@@ -128,7 +129,7 @@ def test_a_fit_without_noise_takes_the_steps_of_the_paper(line):
 def test_momentum_1_is_dp_sgd(line):
     X, y, start = line
     one = line_fit(X, y, RecursiveMomentum(momentum=1.0), start)
-    assert np.array_equal(one, line_fit(X, y, None, start))
+    assert np.array_equal(one, line_fit(X, y, "mean", start))
 
 
 def test_without_clips_each_batch_corrects_the_whole_gradient(line):
@@ -278,7 +279,7 @@ SETTINGS = {"classes": (0, 1), "max_iter": 4, "random_state": 0, "hidden_layer_s
 def test_the_report_says_what_a_record_moves(adjacency):
     recursive = RecursiveMomentum(momentum=0.25, clip_diff_norm=0.04, initial_batch_size=40)
     model = DPMLPClassifier(
-        recursive=recursive, batch_size=20, clip_norm=0.2, adjacency=adjacency, **SETTINGS
+        gradient_estimator=recursive, batch_size=20, clip_norm=0.2, adjacency=adjacency, **SETTINGS
     ).fit(*data())
     report, factor = model.privacy_, 2.0 if adjacency == "replace-one" else 1.0
     assert (report.public["recursive_momentum"], report.public["clip_diff_norm"]) == (0.25, 0.04)
@@ -308,18 +309,21 @@ def test_other_nets_fit(name):
         X = 1 + np.abs(X) * 10 // 1 % 20
         more.update(vocabulary_size=20, max_length=5, n_features=4, n_units=3)
     model = getattr(skdp, name)(
-        recursive=RecursiveMomentum(), max_iter=3, random_state=0, batch_size=20, **more
+        gradient_estimator=RecursiveMomentum(), max_iter=3, random_state=0, batch_size=20, **more
     ).fit(X, y)
     assert [row["purpose"] for row in model.privacy_.mechanisms].count("first gradient") == 1
-    again = skdp.DPMLPClassifier(recursive=RecursiveMomentum(momentum=np.float32(0.5)), **SETTINGS)
-    assert again.get_params()["recursive"] == RecursiveMomentum(momentum=0.5)
+    again = skdp.DPMLPClassifier(
+        gradient_estimator=RecursiveMomentum(momentum=np.float32(0.5)), **SETTINGS
+    )
+    assert again.get_params()["gradient_estimator"] == RecursiveMomentum(momentum=0.5)
 
 
 @pytest.mark.parametrize(
-    ("more", "told"), [({}, True), ({"momentum": 0.0}, False), ({"solver": "adam"}, False)]
+    ("more", "told"),
+    [({}, True), ({"optimizer": SGD(momentum=0.0)}, False), ({"optimizer": "adam"}, False)],
 )
 def test_a_second_momentum_warns(more, told):
-    model = DPMLPClassifier(recursive=RecursiveMomentum(), **{**SETTINGS, **more})
+    model = DPMLPClassifier(gradient_estimator=RecursiveMomentum(), **{**SETTINGS, **more})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(*data())
@@ -330,7 +334,7 @@ def test_groups_may_be_the_unit():
     X, y = data(80)
     groups = np.arange(80) // 4
     found = [
-        DPMLPClassifier(unit="group", recursive=RecursiveMomentum(), **SETTINGS, **more)
+        DPMLPClassifier(unit="group", gradient_estimator=RecursiveMomentum(), **SETTINGS, **more)
         .fit(X, y, groups=groups).privacy_
         for more in ({}, {"adjacency": "add-remove", "n_public": 20})
     ]  # fmt: skip
@@ -340,10 +344,10 @@ def test_groups_may_be_the_unit():
 @pytest.mark.parametrize(
     ("recursive", "more", "message"),
     [
-        (0.1, {}, "recursive must be None or a skdp.nn.RecursiveMomentum, got float"),
+        (0.1, {}, r"gradient_estimator must be one of .* or an object RecursiveMomentum"),
         (RecursiveMomentum(), {"clipping": "ghost"}, "clipping must be one of .*got 'ghost'"),
-        (RecursiveMomentum(), {"clipping": "microbatch"}, "clipping must be one of"),
-        (RecursiveMomentum(), {"clipping": "projections"}, "clipping must be one of"),
+        (RecursiveMomentum(), {"clipping": Microbatch()}, "clipping must be one of"),
+        (RecursiveMomentum(), {"clipping": Projections()}, "clipping must be one of"),
         (RecursiveMomentum(), {"max_iter": 1}, "at least 2 steps, and this fit would take 1"),
         (RecursiveMomentum(clip_diff_norm=math.inf), {}, "both be finite, or both inf"),
         (RecursiveMomentum(momentum=1e-9), {}, r"must be at least 2\*\*-29"),
@@ -353,7 +357,7 @@ def test_what_does_not_fit_is_refused_and_nothing_spent(recursive, more, message
     accountant = BudgetAccountant(2.0, 1e-4)
     settings = {**SETTINGS, "accountant": accountant, "random_state": None, **more}
     with pytest.raises((TypeError, ValueError), match=message):
-        DPMLPClassifier(recursive=recursive, **settings).fit(*data())
+        DPMLPClassifier(gradient_estimator=recursive, **settings).fit(*data())
     assert accountant.spent() == (0.0, 0.0)
 
 
@@ -372,5 +376,5 @@ def test_an_initial_batch_alone_is_a_sample():
     accountant = BudgetAccountant(2.0, 1e-4)
     recursive = RecursiveMomentum(initial_batch_size=20)
     settings = {**SETTINGS, "accountant": accountant, "random_state": None}
-    DPMLPClassifier(recursive=recursive, batch_size=60, **settings).fit(*data())
+    DPMLPClassifier(gradient_estimator=recursive, batch_size=60, **settings).fit(*data())
     assert accountant.spent() == (1.0, 1e-5)

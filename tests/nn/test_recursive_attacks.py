@@ -21,7 +21,7 @@ from skdp import DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError
 from skdp.fitting import corrections
 from skdp.fitting.recursive import RecursiveMean
-from skdp.nn import Dense, Flatten, RecursiveMomentum, Sequential
+from skdp.nn import SGD, Dense, Flatten, RecursiveMomentum, Sequential
 from skdp.nn.task import NetTask
 from skdp.privacy import Bounded, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import sampler
@@ -94,8 +94,9 @@ def shown(monkeypatch):
         for seed in range(RUNS):
             model = cls(
                 epsilon=EPSILON, delta=DELTA, max_iter=STEPS, batch_size=N, clip_norm=C1, learning_rate=rate,
-                schedule="constant", momentum=0.0, parameters_init=start, random_state=seed,
-                recursive=RecursiveMomentum(momentum=G, clip_diff_norm=C2, initial_batch_size=N), **params,
+                optimizer=SGD(momentum=0.0, schedule="constant"), parameters_init=start, random_state=seed,
+                gradient_estimator=RecursiveMomentum(momentum=G, clip_diff_norm=C2, initial_batch_size=N),
+                **params,
             )  # fmt: skip
             tape.fit(model, low, playing=False)
             before = tape.exact
@@ -289,8 +290,10 @@ def shown_by_batches(monkeypatch):
             units.clear()
             model = DPNetworkClassifier(
                 epsilon=LOW_EPSILON, delta=HIGH_DELTA, max_iter=STEPS, batch_size=BATCH, clip_norm=C1,
-                learning_rate=1.0, schedule="constant", momentum=0.0, parameters_init=START, random_state=seed,
-                recursive=RecursiveMomentum(momentum=G, clip_diff_norm=C2, initial_batch_size=FIRST), **NET,
+                learning_rate=1.0, optimizer=SGD(momentum=0.0, schedule="constant"), parameters_init=START,
+                random_state=seed,
+                gradient_estimator=RecursiveMomentum(momentum=G, clip_diff_norm=C2, initial_batch_size=FIRST),
+                **NET,
             )  # fmt: skip
             tape.fit(model, many(0.0, 0), playing=False)
             assert len(units) == STEPS

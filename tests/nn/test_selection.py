@@ -17,7 +17,17 @@ from sklearn.base import clone
 from skdp import DPLSTMClassifier, DPMLPClassifier, DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError, UnsupportedAccounting, UtilityWarning
 from skdp.fitting.optimizers import Rule
-from skdp.nn import AdaFEST, Dense, Embedding, MaskedMeanPool, ReLU, Sequential, SparseSelection
+from skdp.nn import (
+    SGD,
+    AdaFEST,
+    Dense,
+    Embedding,
+    MaskedMeanPool,
+    Projections,
+    ReLU,
+    Sequential,
+    SparseSelection,
+)
 from skdp.privacy import Bounded, accounting, noise, selection
 from skdp.privacy.accounting import bounded_range_mu, sampled_epsilon
 from skdp.privacy.bounded import Source
@@ -147,7 +157,7 @@ def spent(drawn, select=CHOICE, batch_size=60):
     X = np.random.default_rng(0).uniform(-1, 1, size=(N, 4))
     model = DPNetworkClassifier(
         epsilon=EPSILON, delta=DELTA, network=NET, classes=(0, 1), input_range=(-1, 1), max_iter=6, clip_norm=0.5,
-        batch_size=batch_size, select=select, random_state=0, learning_rate=0.1,
+        batch_size=batch_size, gradient_estimator=select, random_state=0, learning_rate=0.1,
     )  # fmt: skip
     with contextlib.suppress(
         PrivacyAccountingError
@@ -227,8 +237,9 @@ def steps_of(select, n=600, **more):
     X, y = data(n)
     options = {"classes": (0, 1), "input_range": (-1, 1), "network": NET} | more
     model = DPNetworkClassifier(
-        epsilon=4.0, max_iter=5, batch_size=100, momentum=0.0, learning_rate=1.0, schedule="constant",
-        select=select, callback=lambda step, theta: seen.append(theta), random_state=0, **options,
+        epsilon=4.0, max_iter=5, batch_size=100, optimizer=SGD(momentum=0.0, schedule="constant"),
+        learning_rate=1.0, gradient_estimator=select, callback=lambda step, theta: seen.append(theta),
+        random_state=0, **options,
     ).fit(X, y)  # fmt: skip
     return model, np.diff(seen, axis=0)
 
@@ -251,35 +262,42 @@ def test_a_fit_learns_and_its_report_holds(select, adjacency):
     X, y = data(2000)
     extra = {"n_public": 2000} if adjacency == "add-remove" else {}
     model = DPNetworkClassifier(
-        epsilon=6.0, network=NET, classes=(0, 1), input_range=(-1, 1), select=select, adjacency=adjacency,
+        epsilon=6.0, network=NET, classes=(0, 1), input_range=(-1, 1), gradient_estimator=select,
+        adjacency=adjacency,
         max_iter=40, batch_size=200, random_state=0, **extra,
     ).fit(X, y)  # fmt: skip
     assert model.score(X, y) > 0.8
     assert model.privacy_.epsilon <= 6.0
     assert repr(select) in str(model.privacy_)
-    assert clone(model).select == select
+    assert clone(model).gradient_estimator == select
 
 
 def test_full_batches_and_other_estimators_take_it():
     X, y = data()
     chosen = SparseSelection(0.5)
-    DPMLPClassifier(epsilon=4.0, classes=(0, 1), input_range=(-1, 1), batch_size=600, max_iter=3, select=chosen,
-                    random_state=0).fit(X, y)  # fmt: skip
-    DPNetworkRegressor(epsilon=4.0, y_bounds=(0, 1), input_range=(-1, 1), max_iter=3, batch_size=60, select=chosen,
-                       unit="group", random_state=0).fit(X, y, groups=np.arange(600) // 2)  # fmt: skip
+    DPMLPClassifier(epsilon=4.0, classes=(0, 1), input_range=(-1, 1), batch_size=600, max_iter=3,
+                    gradient_estimator=chosen, random_state=0).fit(X, y)  # fmt: skip
+    DPNetworkRegressor(
+        epsilon=4.0, y_bounds=(0, 1), input_range=(-1, 1), max_iter=3, batch_size=60,
+        gradient_estimator=chosen, unit="group", random_state=0,
+    ).fit(X, y, groups=np.arange(600) // 2)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("more", "error", "match"),
     [
-        ({"select": 0.1}, TypeError, "SparseSelection"),
-        ({"select": SparseSelection(0.1), "clipping": "projections"}, ValueError, "projections"),
+        ({"gradient_estimator": 0.1}, TypeError, "SparseSelection"),
         (
-            {"select": SparseSelection(0.1), "adjacency": "replace-one"},
+            {"gradient_estimator": SparseSelection(0.1), "clipping": Projections()},
+            ValueError,
+            "Projections",
+        ),
+        (
+            {"gradient_estimator": SparseSelection(0.1), "adjacency": "replace-one"},
             UnsupportedAccounting,
             "zero-out",
         ),
-        ({"select": AdaFEST()}, ValueError, "Embedding"),
+        ({"gradient_estimator": AdaFEST()}, ValueError, "Embedding"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_spent(more, error, match, accountant):
@@ -325,9 +343,9 @@ def of_text(threshold, **more):
     ids = rng.integers(1, 51, size=(400, 6))  # rows 50 to 199 are of no record
     seen = []
     DPNetworkClassifier(
-        epsilon=8.0, network=TEXT, classes=(0, 1), select=AdaFEST(threshold), max_iter=12, batch_size=200,
-        momentum=0.0, learning_rate=1.0, schedule="constant", callback=lambda step, theta: seen.append(theta),
-        random_state=0, **more,
+        epsilon=8.0, network=TEXT, classes=(0, 1), gradient_estimator=AdaFEST(threshold), max_iter=12,
+        batch_size=200, optimizer=SGD(momentum=0.0, schedule="constant"), learning_rate=1.0,
+        callback=lambda step, theta: seen.append(theta), random_state=0, **more,
     ).fit(ids, ids[:, 0] > 25)  # fmt: skip
     moves = np.diff(seen, axis=0) != 0
     return moves[:, :600].reshape(-1, 200, 3), moves[:, 600:]
@@ -368,7 +386,7 @@ def test_counts_are_of_different_tokens_and_have_norm_one(monkeypatch):
         epsilon=8.0,
         network=TEXT,
         classes=(0, 1),
-        select=AdaFEST(),
+        gradient_estimator=AdaFEST(),
         max_iter=2,
         batch_size=20,
         random_state=0,
@@ -382,7 +400,8 @@ def test_counts_are_of_different_tokens_and_have_norm_one(monkeypatch):
 def test_the_plan_pays_for_counts_and_gradients():
     ids = np.random.default_rng(0).integers(1, 20, size=(300, 5))
     model = DPLSTMClassifier(
-        epsilon=4.0, vocabulary_size=20, max_length=5, n_features=3, n_units=3, classes=(0, 1), select=AdaFEST(),
+        epsilon=4.0, vocabulary_size=20, max_length=5, n_features=3, n_units=3, classes=(0, 1),
+        gradient_estimator=AdaFEST(),
         max_iter=4, batch_size=50, random_state=0,
     ).fit(list(ids), ids[:, 0] > 10)  # fmt: skip
     rows = [row for row in model.privacy_.mechanisms if row["purpose"] == "counts and steps"]
@@ -410,7 +429,7 @@ def told(model, *data):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         model.fit(*data)
-    return [str(w.message) for w in found if str(w.message).startswith("select=")]
+    return [str(w.message) for w in found if str(w.message).startswith("gradient_estimator=")]
 
 
 @pytest.mark.parametrize(
@@ -425,7 +444,8 @@ def told(model, *data):
 def test_a_fit_that_selection_is_likely_to_harm_warns(epsilon, select, parts):
     X = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
     model = DPMLPClassifier(
-        epsilon=epsilon, classes=(0, 1), input_range=(-1, 1), hidden_layer_sizes=(16,), max_iter=2, select=select
+        epsilon=epsilon, classes=(0, 1), input_range=(-1, 1), hidden_layer_sizes=(16,), max_iter=2,
+        gradient_estimator=select
     )  # fmt: skip
     found = told(model, X, (X[:, 0] > 0).astype(int))
     assert len(found) == (parts is not None)
@@ -447,7 +467,7 @@ def test_text_nets_warn_by_public_numbers(select, part):
     X, y = rng.integers(1, 201, size=(300, 9)), rng.integers(0, 2, 300)
     model = DPLSTMClassifier(
         epsilon=4.0, vocabulary_size=200, max_length=9, n_features=4, n_units=2, classes=(0, 1), max_iter=2,
-        batch_size=150, select=select,
+        batch_size=150, gradient_estimator=select,
     )  # fmt: skip
     found = told(model, X, y)
     assert [part in text for text in found] == ([] if part is None else [True])
@@ -456,12 +476,12 @@ def test_text_nets_warn_by_public_numbers(select, part):
 def test_a_warning_that_is_an_error_spends_nothing(accountant):
     X, y = data(200)
     model = DPMLPClassifier(
-        epsilon=4.0, classes=(0, 1), input_range=(-1, 1), max_iter=2, select=SparseSelection(0.1),
+        epsilon=4.0, classes=(0, 1), input_range=(-1, 1), max_iter=2, gradient_estimator=SparseSelection(0.1),
         accountant=accountant,
     )  # fmt: skip
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="select=")
-        with pytest.raises(UtilityWarning, match="select="):
+        warnings.filterwarnings("error", message="gradient_estimator=")
+        with pytest.raises(UtilityWarning, match="gradient_estimator="):
             model.fit(X, y)
     assert accountant.spent() == (0, 0)
 
@@ -481,7 +501,8 @@ def test_steps_of_few_entries_are_those_of_whole_vectors(select, monkeypatch):
 
     def parameters():
         model = DPNetworkClassifier(
-            network=net, classes=(0, 1), epsilon=4.0, batch_size=50, max_iter=6, momentum=0.0, select=select,
+            network=net, classes=(0, 1), epsilon=4.0, batch_size=50, max_iter=6, optimizer=SGD(momentum=0.0),
+            gradient_estimator=select,
             random_state=0,
         )  # fmt: skip
         return model.fit(X, y).parameters_

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skdp import DPCNNClassifier, DPNetworkClassifier
-from skdp.nn import Conv2D, Dense, Flatten, ReLU, Sequential
+from skdp.nn import SGD, Adam, Conv2D, Dense, Flatten, ReLU, Sequential
 from skdp.privacy import PrivacySession
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -46,8 +46,14 @@ def adam(gradients, momentum):
         yield RATE * (m / (1 - momentum**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
 
 
-@pytest.mark.parametrize(("solver", "rule"), [("sgd", sgd), ("adam", adam)])
-def test_a_private_fit_takes_the_smoothed_steps(solver, rule, monkeypatch):
+STEPS_TAKEN = {"schedule": "constant", "smoothing": SMOOTHING}
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "rule"),
+    [(SGD(momentum=0.8, **STEPS_TAKEN), sgd), (Adam(beta_1=0.8, **STEPS_TAKEN), adam)],
+)
+def test_a_private_fit_takes_the_smoothed_steps(optimizer, rule, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 4, 4)), rng.integers(0, 2, 60)
     released, path, honest = [], [], PrivacySession.gaussian
@@ -60,7 +66,7 @@ def test_a_private_fit_takes_the_smoothed_steps(solver, rule, monkeypatch):
     network = NET.build((4, 4, 1))
     start = network.initialize(rng)
     DPNetworkClassifier(
-        network=NET, smoothing=SMOOTHING, solver=solver, momentum=0.8, learning_rate=RATE, schedule="constant",
+        network=NET, optimizer=optimizer, learning_rate=RATE,
         max_iter=STEPS, classes=(0, 1), random_state=0, epsilon=4.0, parameters_init=start,
         callback=lambda t, theta: path.append(theta.copy()),
     ).fit(X, y)  # fmt: skip
@@ -77,7 +83,9 @@ def test_smoothing_changes_no_release():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 4, 4)), rng.integers(0, 2, 60)
     reports = [
-        DPCNNClassifier(smoothing=s, max_iter=STEPS, classes=(0, 1), random_state=0).fit(X, y).privacy_
+        DPCNNClassifier(optimizer=SGD(smoothing=s), max_iter=STEPS, classes=(0, 1), random_state=0)
+        .fit(X, y)
+        .privacy_
         for s in (0.0, 3.0)
-    ]  # fmt: skip
+    ]
     assert reports[0].mechanisms == reports[1].mechanisms

@@ -13,7 +13,7 @@ from skdp.fitting import sparsification
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.sizes import chosen_rate
 from skdp.fitting.sparsification import Masks, chosen_sparsity
-from skdp.nn import Dense, RandomSparsification, Sequential, frame
+from skdp.nn import SGD, Dense, Projections, RandomSparsification, Sequential, frame
 from skdp.privacy import BudgetAccountant, PrivacySession, PrivateRecords, accounting
 from skdp.privacy.gradients import parts
 from tests.nn.test_projections import SIZE, pieces
@@ -284,7 +284,8 @@ class Rig:
         self.quiet = quiet
         DPNetworkClassifier(
             epsilon=EPSILON, delta=DELTA, clip_norm=0.1, learning_rate=1e-30,
-            schedule="constant", parameters_init=start, random_state=seed, network=NET, classes=(0, 1),
+            optimizer=SGD(schedule="constant"), parameters_init=start, random_state=seed, network=NET,
+            classes=(0, 1),
             input_range=(0, 1), **{"batch_size": N, "max_iter": STEPS, **params},
         ).fit(*data)  # fmt: skip
         return np.array(self.received)
@@ -310,8 +311,12 @@ def rig(monkeypatch):
         yield Rig(monkeypatch)
 
 
-HIGH = {"sparsification": RandomSparsification(0.8, cooling=False)}
-KINDS = [RandomSparsification(0.8), HIGH["sparsification"], RandomSparsification(0.8, ranked=True)]
+HIGH = {"gradient_estimator": RandomSparsification(0.8, cooling=False)}
+KINDS = [
+    RandomSparsification(0.8),
+    HIGH["gradient_estimator"],
+    RandomSparsification(0.8, ranked=True),
+]
 
 quietly = pytest.mark.filterwarnings("ignore")
 
@@ -320,7 +325,9 @@ quietly = pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("sparsification", KINDS, ids=["cooling", "constant", "ranked"])
 def test_zero_out_comes_near_the_claim_and_stays_below(rig, sparsification):
     assert START.size <= 100
-    assert 0.6 * EPSILON <= rig.bound(table(0), table(1), sparsification=sparsification) <= EPSILON
+    assert (
+        0.6 * EPSILON <= rig.bound(table(0), table(1), gradient_estimator=sparsification) <= EPSILON
+    )
 
 
 @quietly
@@ -401,7 +408,7 @@ def test_the_raw_velocity_of_the_published_ranked_variant_is_caught(rig, monkeyp
         return bounded._value.plain()
 
     monkeypatch.setattr(PrivacySession, "gaussian", raw)
-    found = rig.bound(table(0), table(1), sparsification=RandomSparsification(0.8, ranked=True))
+    found = rig.bound(table(0), table(1), gradient_estimator=RandomSparsification(0.8, ranked=True))
     assert found > EPSILON
 
 
@@ -418,14 +425,14 @@ def xor(n=400):
 @pytest.mark.parametrize(
     ("params", "error", "word"),
     [
-        ({"sparsification": 0.5}, TypeError, "RandomSparsification"),
+        ({"gradient_estimator": 0.5}, TypeError, "RandomSparsification"),
         (
-            {"sparsification": RandomSparsification(), "clipping": "ghost"},
+            {"gradient_estimator": RandomSparsification(), "clipping": "ghost"},
             ValueError,
             "whole gradients",
         ),
         (
-            {"sparsification": RandomSparsification(), "clipping": "projections"},
+            {"gradient_estimator": RandomSparsification(), "clipping": Projections()},
             ValueError,
             "whole gradients",
         ),
@@ -441,17 +448,17 @@ def test_estimators_refuse_and_spend_nothing(params, error, word):
 
 @quietly
 def test_the_loop_gets_zeros_where_parameters_rest(rig):
-    found = rig.fit(table(1), False, 0, START, sparsification=RandomSparsification(0.8))
+    found = rig.fit(table(1), False, 0, START, gradient_estimator=RandomSparsification(0.8))
     assert [np.count_nonzero(step) for step in found] == [50, 40, 30, 20, 10]
 
 
 @quietly
 def test_a_report_says_what_was_done():
     model = DPMLPClassifier(
-        epsilon=4.0, max_iter=10, sparsification=RandomSparsification(0.25), **XOR
+        epsilon=4.0, max_iter=10, gradient_estimator=RandomSparsification(0.25), **XOR
     ).fit(*xor())
     assert model.sparsity_ == 0.25
-    assert model.privacy_.public["sparsification"] == repr(RandomSparsification(0.25))
+    assert model.privacy_.public["gradient_estimator"] == repr(RandomSparsification(0.25))
     row = next(row for row in model.privacy_.mechanisms if row["purpose"] == "steps")
     assert row["count"] == 10
     plain = DPMLPClassifier(epsilon=4.0, max_iter=10, **XOR).fit(*xor())
@@ -463,7 +470,7 @@ def test_a_report_says_what_was_done():
 def test_automatic_rates_are_0_without_noise_and_grow_with_it():
     found = [
         DPMLPClassifier(
-            epsilon=epsilon, max_iter=10, batch_size=10, sparsification=RandomSparsification(),
+            epsilon=epsilon, max_iter=10, batch_size=10, gradient_estimator=RandomSparsification(),
             **XOR | {"hidden_layer_sizes": (64,)},
         ).fit(*xor()).sparsity_
         for epsilon in (math.inf, 4.0, 1.0)
@@ -473,7 +480,7 @@ def test_automatic_rates_are_0_without_noise_and_grow_with_it():
 
 def test_a_run_of_one_epoch_warns_that_cooling_leaves_no_rate():
     model = DPMLPClassifier(
-        epsilon=4.0, max_iter=2, batch_size=200, sparsification=RandomSparsification(0.5), **XOR
+        epsilon=4.0, max_iter=2, batch_size=200, gradient_estimator=RandomSparsification(0.5), **XOR
     )
     with pytest.warns(UtilityWarning, match="one epoch"):
         model.fit(*xor())
@@ -486,9 +493,10 @@ def test_without_noise_a_step_is_the_clipped_mean_of_kept_entries():
     X = X * np.random.default_rng(0).uniform(0.2, 1, size=X.shape)
     received = []
     model = DPNetworkClassifier(
-        epsilon=math.inf, max_iter=1, batch_size=N, clip_norm=0.1, learning_rate=1.0, momentum=0.0,
-        schedule="constant", network=NET, classes=(0, 1), input_range=(0, 1), random_state=0,
-        parameters_init=NEUTRAL, sparsification=RandomSparsification(0.6, cooling=False),
+        epsilon=math.inf, max_iter=1, batch_size=N, clip_norm=0.1, learning_rate=1.0,
+        optimizer=SGD(momentum=0.0, schedule="constant"),
+        network=NET, classes=(0, 1), input_range=(0, 1), random_state=0,
+        parameters_init=NEUTRAL, gradient_estimator=RandomSparsification(0.6, cooling=False),
         callback=lambda t, theta: received.append(theta.copy()),
     ).fit(X, y)  # fmt: skip
     kept = np.flatnonzero(received[0])

@@ -83,15 +83,19 @@ def test_all_that_is_drawn_costs_no_more_than_the_claim(cls, adjacency, drawn):
 def test_recursive_momentum_costs_no_more_than_the_claim(adjacency, drawn):
     claim = accounting.gaussian_mu(EPSILON, DELTA) ** 2
     recursive = RecursiveMomentum(clip_diff_norm=0.05, initial_batch_size=N)
-    assert 0.9 * claim <= cost(DPMLPClassifier, adjacency, drawn, recursive=recursive) <= claim
+    assert (
+        0.9 * claim
+        <= cost(DPMLPClassifier, adjacency, drawn, gradient_estimator=recursive)
+        <= claim
+    )
 
 
 @pytest.mark.parametrize(
     "way",
     [
-        {"sparsification": RandomSparsification(0.5, cooling=False)},
+        {"gradient_estimator": RandomSparsification(0.5, cooling=False)},
         {"sampling": "partition"},
-        {"select": SparseSelection(0.5, "uniform")},
+        {"gradient_estimator": SparseSelection(0.5, "uniform")},
     ],
     ids=["sparsified", "partition", "uniform"],
 )
@@ -119,7 +123,8 @@ def test_adafest_costs_no_more_than_the_claim_and_half_its_noise_does(halved, dr
     rng = np.random.default_rng(0)
     net = Sequential([Embedding(5, 4), MaskedMeanPool(), Dense(2)])
     model = DPNetworkClassifier(
-        network=net, classes=(0, 1), select=AdaFEST(-1e6), epsilon=EPSILON, delta=DELTA, batch_size=N, max_iter=4,
+        network=net, classes=(0, 1), gradient_estimator=AdaFEST(-1e6), epsilon=EPSILON, delta=DELTA, batch_size=N,
+        max_iter=4,
         adjacency="replace-one", random_state=0,
     )  # fmt: skip
     with contextlib.suppress(PrivacyAccountingError):  # the recheck sees a twin

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 import skdp
 from skdp import BudgetAccountant, DPWord2Vec
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UtilityWarning
-from skdp.nn import AdaFEST, SparseSelection
+from skdp.nn import SGD, AdaFEST, SparseSelection
 from skdp.privacy import PrivateRecords
 from skdp.text.sentences import read_sentences, windows_of
 
@@ -73,11 +73,12 @@ def test_no_windows():
 
 
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("solver", ["sgd", "adam"])
-def test_without_privacy_it_learns_which_words_go_together(tied, solver):
-    rate = 0.05 if solver == "adam" else "auto"
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_without_privacy_it_learns_which_words_go_together(tied, optimizer):
+    rate = 0.05 if optimizer == "adam" else "auto"
     model = made(
-        epsilon=math.inf, tied=tied, solver=solver, max_iter=150, vector_size=4, learning_rate=rate, unit="record"
+        epsilon=math.inf, tied=tied, optimizer=optimizer, max_iter=150, vector_size=4, learning_rate=rate,
+        unit="record",
     ).fit(SENTENCES)  # fmt: skip
     for topic in TOPICS:
         near = [word for word, _ in model.most_similar(topic[0], topn=2)]
@@ -126,11 +127,11 @@ def test_a_seed_repeats_a_fit_and_other_parameters_do_not_share_noise():
 
 def test_it_learns_where_half_of_the_numbers_are_chosen():
     """The cosines of the two other words of the topic are above .9, and those of the other topic below 0."""
-    model = made(epsilon=20.0, select=SparseSelection(0.5), max_iter=40).fit(
+    model = made(epsilon=20.0, gradient_estimator=SparseSelection(0.5), max_iter=40).fit(
         SENTENCES, groups=GROUPS
     )
     assert {word for word, _ in model.most_similar("oak", topn=2)} == {"elm", "ash"}
-    assert "SparseSelection" in model.privacy_.public["select"]
+    assert "SparseSelection" in model.privacy_.public["gradient_estimator"]
 
 
 # ------------------------------------------------------------------ DP-AdaFEST
@@ -140,7 +141,8 @@ def moved_words(threshold, sentences=SENTENCES, tied=True, **params):
     """Of each step after the first: which of 60 words change, of which the sentences have the first six."""
     seen = []
     made(
-        vocabulary=WORDS + [f"unused{k}" for k in range(54)], select=AdaFEST(threshold), momentum=0.0,
+        vocabulary=WORDS + [f"unused{k}" for k in range(54)], gradient_estimator=AdaFEST(threshold),
+        optimizer=SGD(momentum=0.0),
         max_iter=12, callback=lambda step, theta: seen.append(theta), tied=tied, negative=1, **params,
     ).fit(sentences, groups=np.arange(len(sentences)))  # fmt: skip
     moves = np.diff(seen, axis=0) != 0
@@ -179,7 +181,9 @@ def test_counts_of_a_unit_have_norm_one_however_many_words_it_has(monkeypatch):
 
     def counts(words):
         sums.clear()
-        made(select=AdaFEST(), window=5, max_iter=1, batch_size=1).fit([words], groups=[0])
+        made(gradient_estimator=AdaFEST(), window=5, max_iter=1, batch_size=1).fit(
+            [words], groups=[0]
+        )
         return sums[0]
 
     # Each of the six windows has all six words, but "unknown" is no word.
@@ -192,16 +196,18 @@ def test_counts_of_a_unit_have_norm_one_however_many_words_it_has(monkeypatch):
 
 
 def test_the_plan_pays_for_counts_and_gradients():
-    model = made(select=AdaFEST(), vocabulary="private", batch_size=300)
+    model = made(gradient_estimator=AdaFEST(), vocabulary="private", batch_size=300)
     model.fit(SENTENCES, groups=GROUPS)
     rows = [row for row in model.privacy_.mechanisms if row["purpose"] == "counts and steps"]
     assert sum(row["count"] for row in rows) == 5
     assert model.privacy_.epsilon <= 8.0
-    assert "AdaFEST" in model.privacy_.public["select"]
+    assert "AdaFEST" in model.privacy_.public["gradient_estimator"]
 
 
 def test_it_learns_where_many_words_pass():
-    model = made(epsilon=20.0, select=AdaFEST(), max_iter=40).fit(SENTENCES, groups=GROUPS)
+    model = made(epsilon=20.0, gradient_estimator=AdaFEST(), max_iter=40).fit(
+        SENTENCES, groups=GROUPS
+    )
     assert {word for word, _ in model.most_similar("oak", topn=2)} == {"elm", "ash"}
 
 
@@ -291,16 +297,16 @@ WRONG_PARAMETERS = [
     ({"window": 1.5}, TypeError, "window"),
     ({"negative": 0}, ValueError, "negative"),
     ({"tied": 1}, TypeError, "tied"),
-    ({"momentum": 1.0}, ValueError, "momentum"),
-    ({"solver": "rmsprop"}, ValueError, "solver"),
+    ({"optimizer": SGD(momentum=1.0)}, ValueError, "momentum"),
+    ({"optimizer": "rmsprop"}, ValueError, "optimizer"),
     ({"n_epochs": 2.0}, ValueError, "not both"),
     ({"clip_norm": 0.0}, ValueError, "clip_norm"),
     ({"clip_norm": 1e9}, ValueError, "clip_norm"),
     ({"vocabulary_share": 1.0}, ValueError, "vocabulary_share"),
     ({"delta": 0.0}, ValueError, "delta=0"),
-    ({"select": 0.1}, TypeError, "select must be None, a SparseSelection or an AdaFEST"),
+    ({"gradient_estimator": 0.1}, TypeError, "gradient_estimator must be one of"),
     (
-        {"select": SparseSelection(0.1), "vocabulary": "private", "unit": "group"},
+        {"gradient_estimator": SparseSelection(0.1), "vocabulary": "private", "unit": "group"},
         ValueError,
         "SparseSelection needs a public",
     ),
@@ -430,15 +436,17 @@ def test_a_threshold_above_the_number_of_documents_warns_before_anything_is_spen
             "changes 7 of 36 numbers of the table in a step, and the noise",
         ),
         (SparseSelection(0.5, "uniform"), "changes 18 of 36 numbers of the table in a step"),
-        (None, None),
+        ("mean", None),
     ],
 )
 def test_selection_that_noise_decides_warns(select, part):
-    model = made(epsilon=0.5, unit="record", select=select, batch_size=20, random_state=None)
+    model = made(
+        epsilon=0.5, unit="record", gradient_estimator=select, batch_size=20, random_state=None
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(SENTENCES)
-    told = [str(w.message) for w in caught if "select=" in str(w.message)]
+    told = [str(w.message) for w in caught if "gradient_estimator=" in str(w.message)]
     assert len(told) == (part is not None)
     assert all(re.search(part, text) for text in told)
 

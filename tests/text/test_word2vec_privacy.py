@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from skdp import DPWord2Vec
 from skdp.exceptions import PrivacyAccountingError
-from skdp.nn import AdaFEST, SparseSelection
+from skdp.nn import SGD, AdaFEST, SparseSelection
 from skdp.privacy import PrivacySession, accounting, mechanisms
 from skdp.text import sentences as read
 from tests.privacy import audit
@@ -66,7 +66,8 @@ class WordTape(Tape):
 
 
 RECORD_VARIANTS = [
-    {}, {"tied": False, "solver": "adam"}, {"batch_size": 60}, {"batch_size": 60, "select": AdaFEST(0.5)},
+    {}, {"tied": False, "optimizer": "adam"}, {"batch_size": 60},
+    {"batch_size": 60, "gradient_estimator": AdaFEST(0.5)},
 ]  # fmt: skip
 
 
@@ -97,8 +98,8 @@ GROUP_VARIANTS = [
         "vocabulary": "private", "max_words_per_group": 4, "negative_weights": "released", "epsilon": 60.0,
         "vocabulary_share": 0.5,
     },
-    {"select": AdaFEST(0.5), "batch_size": 7},
-    {"select": AdaFEST(-9.0), "vocabulary": "private", "epsilon": 60.0, "vocabulary_share": 0.5},
+    {"gradient_estimator": AdaFEST(0.5), "batch_size": 7},
+    {"gradient_estimator": AdaFEST(-9.0), "vocabulary": "private", "epsilon": 60.0, "vocabulary_share": 0.5},
 ]  # fmt: skip
 
 
@@ -159,7 +160,7 @@ def test_chosen_numbers_replay_with_an_absent_group(select, monkeypatch):
     tape, rest = WordTape(monkeypatch), texts(20, 1)
 
     def fit(sentences, groups):
-        return made(select=select, batch_size=8).fit(sentences, groups=groups)
+        return made(gradient_estimator=select, batch_size=8).fit(sentences, groups=groups)
 
     found = []
     for sentences in (texts(1, 2), texts(300, 3)):
@@ -201,7 +202,7 @@ def releases(monkeypatch):
         found.clear()
         model = made(
             epsilon=EPSILON, delta=DELTA, max_iter=STEPS, batch_size=N, clip_norm=0.01, learning_rate=1e-30,
-            schedule="constant", random_state=seed, **params,
+            optimizer=SGD(schedule="constant"), random_state=seed, **params,
         )  # fmt: skip
         try:
             model.fit(sentences, groups=range(len(sentences)))
@@ -273,7 +274,7 @@ def shown_with_counts(monkeypatch, low=ABSENT, high=PRESENT):
         found.clear()
         model = made(
             epsilon=EPSILON, delta=DELTA, max_iter=STEPS, batch_size=N, clip_norm=0.01, learning_rate=1e-30,
-            schedule="constant", random_state=seed, select=AdaFEST(-1e6, share=0.4),
+            optimizer=SGD(schedule="constant"), random_state=seed, gradient_estimator=AdaFEST(-1e6, share=0.4),
         )  # fmt: skip
         # The recheck finds a twin; what it released is out.
         with contextlib.suppress(PrivacyAccountingError):

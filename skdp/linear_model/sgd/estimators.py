@@ -1,21 +1,21 @@
 """The estimators of stochastic gradient descent, plain and smoothed; the algorithm is in `solver`."""
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.kinds import choice, real
+from skdp.base.kinds import real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.fitting.optimizers import SOLVERS, Rule
+from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
 from skdp.fitting.parameters import Adaptive
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
-    SCHEDULES,
     Settings,
     plan_steps,
     stochastic_descent,
@@ -51,37 +51,17 @@ class StochasticDescentFit(StochasticFit):
             strict=True,
             word="auto",
             finite=True,
-            hint=" (the course of the step sizes is schedule=)",
+            hint=" (the course of the step sizes is optimizer=SGD(schedule=...))",
         ),
         more="""
         The steps of "auto" are as long as the noise and the curvature allow, and need no tuning (user guide).""",
     )
-    schedule: Literal["constant", "inverse", "inverse-sqrt"] = parameter(
-        choice(*SCHEDULES),
-        "Step t = 1, 2, ... is ``learning_rate`` times 1, 1/t (as published) or 1/sqrt(t).",
-        default="constant",
-    )
-    momentum: float = parameter(
-        real(low=0),
-        """In [0, 1): ``v <- momentum * v + u``, and a step subtracts v. 0 is the published method. Adam uses it
-        as the decay of its first moment.""",
-        default=0.9,
-    )
-    solver: Literal["sgd", "adam"] = parameter(
-        choice(*SOLVERS),
-        '"adam" divides each coordinate by the root of its second moment, with decay 0.999.',
-        default="sgd",
-    )
-    average: float | Literal["auto"] | None = parameter(
-        real(low=0, word="auto", none=True, finite=True),
-        """A number averages the iterates with weights ``t ** average``. None takes the last iterate. "auto" is 6
-        with ``learning_rate="auto"``, and None otherwise.""",
-        default="auto",
-    )
+    optimizer: Literal["sgd", "adam"] | SGD | Adam = parameters.OPTIMIZER
     clip_norm: Adaptive = parameters.HALF_CLIP_NORM
     penalty: Literal["l2", "nonconvex"] = changed(default="l2")
     alpha: float = changed(default=0.0)
     smoothing: float = fixed(default=0.0)
+    _gone = parameters.GONE_OPTIMIZER
 
     def _may_sample(self, n_units: int | None) -> bool:
         if given(self.batch_size) is None:
@@ -91,21 +71,18 @@ class StochasticDescentFit(StochasticFit):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.momentum >= 1:
-            raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
+        check_unsmoothed(self.optimizer)
 
     _algorithm = staticmethod(stochastic_descent)
 
     def _settings(self) -> Settings:
-        average = self.average
-        if isinstance(average, str):  # iterates of the user's own step size are not averaged
-            average = AVERAGE if given(self.learning_rate) is None else None
+        # Iterates of the user's own step size are not averaged.
+        average = AVERAGE if given(self.learning_rate) is None else None
+        rule = rule_of(self.optimizer, "constant", average)
         return Settings(
             **self._numbers("max_iter", "learning_rate", "clip_norm", "batch_size"),
             sampling=SAMPLING[self.sampling],
-            rule=Rule(
-                self.solver, float(self.momentum), self.schedule, float(self.smoothing), average
-            ),
+            rule=replace(rule, smoothing=float(self.smoothing)),
         )
 
 

@@ -22,13 +22,10 @@ from skdp.privacy import BatchGroup, BatchPlan
 
 __all__ = [
     "AVERAGE",
-    "SCHEDULES",
     "Settings",
     "noise_left",
     "stochastic_descent",
 ]
-
-SCHEDULES = ("constant", "inverse", "inverse-sqrt")
 
 # Chosen on hold-outs of the training data of MNIST, Fashion-MNIST, a9a, ijcnn1, housing and abalone.
 AVERAGE = 6.0  # iterates are averaged with weights t^AVERAGE

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 
 import skdp.privacy.mechanisms
 from skdp import DPLSSGDRegressor, DPSGDRegressor
+from skdp.linear_model import SGD
 from skdp.privacy import PrivateRecords
 from skdp.privacy.session.sampler import MinibatchSampler
 from tests.privacy.audit import epsilon_lower
@@ -57,7 +58,7 @@ def attack(fits, smoothing=3.0, worlds=(-1, 1), belief=1.0, **params):
             batch_size=BATCH,
             max_iter=STEPS,
             learning_rate=0.5,
-            momentum=0.0,
+            optimizer=SGD(momentum=0.0),
             clip_norm=CLIP,
             fit_intercept=False,
             random_state=run,

@@ -11,7 +11,7 @@ from skdp.exceptions import (
     PrivacyBudgetExceeded,
     UnsupportedAccounting,
 )
-from skdp.nn import RandomSparsification
+from skdp.nn import Projections, RandomSparsification
 from skdp.privacy import (
     PARTITION,
     BatchGroup,
@@ -172,7 +172,7 @@ PARTS = {"sampling": "partition", "batch_size": 4, "max_iter": 4}  # two passes 
 EPSILON = 12.0
 
 
-HALF = {"sparsification": RandomSparsification(0.5, cooling=False)}
+HALF = {"gradient_estimator": RandomSparsification(0.5, cooling=False)}
 
 
 @pytest.mark.parametrize("more", [{}, HALF], ids=["plain", "sparsified"])
@@ -205,7 +205,7 @@ def xor(n=400):
     [
         ({"n_public": 400}, "n_public"),
         ({"adjacency": "add-remove", "n_public": 400}, "n_public"),
-        ({"clipping": "projections"}, "projections"),
+        ({"clipping": Projections()}, "Projections"),
     ],
 )
 def test_estimators_refuse_and_spend_nothing(params, word):

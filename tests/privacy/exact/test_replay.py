@@ -29,11 +29,13 @@ from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn import (
+    SGD,
     AdaFEST,
     Conv2D,
     Dense,
     Flatten,
     GroupNorm,
+    Microbatch,
     RandomSparsification,
     RecursiveMomentum,
     Sequential,
@@ -297,17 +299,17 @@ VARIANTS = [
     ("DPLogisticRegression", {"solver": "auto"}, {}),
     ("DPLogisticRegression", {"fit_intercept": False, "n_nonzero_coefs": 3}, {}),
     ("DPLogisticRegression", {"classes": (0, 1, 2), "class_weight": {1: 5.0}, "C": 1.0}, {}),
-    ("DPMLPClassifier", {"batch_size": 20, "classes": (0, 1, 2), "solver": "adam"}, {}),
-    ("DPMLPRegressor", {"batch_size": 20, "y_bounds": (-2, 2), "average": 2.0}, {}),
+    ("DPMLPClassifier", {"batch_size": 20, "classes": (0, 1, 2), "optimizer": "adam"}, {}),
+    ("DPMLPRegressor", {"batch_size": 20, "y_bounds": (-2, 2), "optimizer": SGD(average=2.0)}, {}),
     (
         "DPMLPClassifier",
-        {"clipping": "microbatch", "microbatch_size": 4, "input_range": (-2, 2)},
+        {"clipping": Microbatch(size=4), "input_range": (-2, 2)},
         {},
     ),
-    ("DPMLPRegressor", {"clipping": "microbatch", "batch_size": 20, "y_bounds": (-2, 2)}, {}),
+    ("DPMLPRegressor", {"clipping": Microbatch(), "batch_size": 20, "y_bounds": (-2, 2)}, {}),
     (
         "DPMLPClassifier",
-        {"batch_size": 20, "sparsification": RandomSparsification(0.5), "input_range": (-2, 2)},
+        {"batch_size": 20, "gradient_estimator": RandomSparsification(0.5), "input_range": (-2, 2)},
         {},
     ),
     ("DPMLPRegressor", {"batch_size": 20, "y_bounds": (-2, 2), "sampling": "partition"}, {}),
@@ -315,7 +317,7 @@ VARIANTS = [
         "DPCNNClassifier",
         {
             "batch_size": 20,
-            "sparsification": RandomSparsification(0.8, ranked=True),
+            "gradient_estimator": RandomSparsification(0.8, ranked=True),
             "image_shape": (5, 8),
         },
         {},
@@ -328,13 +330,17 @@ VARIANTS = [
         {"network": OWN_NET_OF_TWO, "image_shape": (5, 8), "clipping": "ghost"},
         {},
     ),
-    ("DPMLPClassifier", {"recursive": RECURSIVE, "batch_size": 20, "hidden_layer_sizes": (8,)}, {}),
+    (
+        "DPMLPClassifier",
+        {"gradient_estimator": RECURSIVE, "batch_size": 20, "hidden_layer_sizes": (8,)},
+        {},
+    ),
     (
         "DPNetworkRegressor",
         {
             "network": OWN_NET,
             "image_shape": (5, 8),
-            "recursive": RECURSIVE,
+            "gradient_estimator": RECURSIVE,
             "clipping": "one-by-one",
         },
         {},
@@ -380,7 +386,7 @@ def test_zero_out_replays_with_an_empty_record(name, monkeypatch):
 def test_nets_that_choose_coordinates_replay(name, select, monkeypatch):
     """Under zero-out a replaced record is two records that are absent."""
     tape = Tape(monkeypatch)
-    params = {"adjacency": "zero-out", "select": select, "batch_size": 20}
+    params = {"adjacency": "zero-out", "gradient_estimator": select, "batch_size": 20}
     found = [
         tape.compare(lambda X, y: make(name, **params).fit(X, y), one, other)
         for one, other in itertools.islice(pairs(name, seed=5), 3)
@@ -466,7 +472,10 @@ GROUP_VARIANTS = [
     ("DPAdaSSPRegressor", {"n_rounds": 1, "row_norm": 1.0, "y_bounds": (-1.0, 1.0)}),
     ("DPIGHTClassifier", {"selection": "peeling", "max_iter": 4}),
     ("DPCNNClassifier", {"clipping": "ghost", "batch_size": 7, "max_iter": 2}),
-    ("DPMLPClassifier", {"recursive": RECURSIVE, "batch_size": 7, "hidden_layer_sizes": (3,)}),
+    (
+        "DPMLPClassifier",
+        {"gradient_estimator": RECURSIVE, "batch_size": 7, "hidden_layer_sizes": (3,)},
+    ),
 ]
 
 
