@@ -218,7 +218,7 @@ learning_rate_ : float
     The step size given, or the last one that "auto" took.""",
     "clip_norm_": """\
 clip_norm_ : float
-    The clip norm given, or the one that "adaptive" became.""",
+    The clip norm given, or the one that "auto" became.""",
     "row_norm_": """\
 row_norm_ : float
     The bound given, or the one that was released.""",
@@ -328,7 +328,7 @@ REFERENCES: dict[str, tuple[str, str]] = {
     ),
     "ODonoghue2015": (
         "O'Donoghue and Candes (2015)",
-        'B. O\'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes", Foundations of '
+        'B. O\'Donoghue and E. Candes, "Auto restart for accelerated gradient schemes", Foundations of '
         "Computational Mathematics 15, 2015.",
     ),
     "Raff2023": (

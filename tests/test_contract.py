@@ -250,7 +250,7 @@ def test_defaults_of_the_private_classes(name):
         epsilon=1.0,
         delta=1e-5,
         n_nonzero_coefs=None,
-        clip_norm="adaptive",
+        clip_norm="auto",
         max_iter="auto",
         learning_rate="auto",
         refit="auto",

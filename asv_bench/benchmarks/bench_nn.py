@@ -34,7 +34,9 @@ class Convolutional:
     param_names = ("clipping",)
 
     def setup(self, clipping):
-        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=OBJECTS.get(clipping, clipping))  # compiles
+        fitted(
+            DPCNNClassifier, image_shape=(28, 28), clipping=OBJECTS.get(clipping, clipping)
+        )  # compiles
 
     def time_steps(self, clipping):
         fitted(DPCNNClassifier, image_shape=(28, 28), clipping=OBJECTS.get(clipping, clipping))

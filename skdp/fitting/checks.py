@@ -20,7 +20,7 @@ def check_callback(callback: Any) -> None:
         raise TypeError("callback must be callable: callback(iteration, coef)")
 
 
-def check_clip(name: str, value: Any, epsilon: float, word: str = "adaptive") -> None:
+def check_clip(name: str, value: Any, epsilon: float, word: str = "auto") -> None:
     """Check a clip norm: a number that the fixed-point sums can hold, or the word."""
     check_number(name, value, Real, low=0, strict=True, word=word)
     number = given(value)

@@ -41,12 +41,12 @@ class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
         default="auto",
     )
     optimizer: Literal["sgd", "adam"] | SGD | Adam = parameters.OPTIMIZER
-    clip_norm: float | Literal["adaptive"] = parameter(
-        real(low=0, strict=True, word="adaptive"),
+    clip_norm: float | Literal["auto"] = parameter(
+        real(low=0, strict=True, word="auto"),
         """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
-        "adaptive" is the public constant 0.1, below the gradients of nearly all records, so that they count the
+        "auto" is the public constant 0.1, below the gradients of nearly all records, so that they count the
         same; the product of clip norm and step size decides. Nothing is released for it.""",
-        default="adaptive",
+        default="auto",
     )
     adjacency: Literal["replace-one", "zero-out", "add-remove"] = changed(
         default="zero-out",

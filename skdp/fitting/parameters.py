@@ -47,7 +47,6 @@ __all__ = [
     "VERBOSE",
     "VERBOSE_UNUSED",
     "Y_BOUNDS",
-    "Adaptive",
     "Auto",
     "AutoInt",
     "Sampling",
@@ -67,10 +66,10 @@ def more(shared: T, text: str) -> T:
 
 def check_y_bounds(name: str, value: object) -> None:
     """Raise ValueError unless a range of targets is the word, or two finite numbers in order."""
-    if (isinstance(value, str) and value == "adaptive") or is_range(value):
+    if (isinstance(value, str) and value == "auto") or is_range(value):
         return
     raise ValueError(
-        f"{name} must be 'adaptive' or two finite numbers (low, high), low < high, between -1e100 and "
+        f"{name} must be 'auto' or two finite numbers (low, high), low < high, between -1e100 and "
         f"1e100, got {value!r}"
     )
 
@@ -87,7 +86,6 @@ def is_range(bounds: Any) -> bool:
 
 Auto = float | Literal["auto"]
 AutoInt = int | Literal["auto"]
-Adaptive = float | Literal["adaptive"]
 Sampling = Literal["poisson", "without_replacement"]
 
 # Of ``n_nonzero_coefs``, in classifiers.
@@ -101,34 +99,34 @@ N_NONZERO_COEFS: int | None = parameter(
 )
 # The kind of parts of the budget.
 SHARE = real(low=0, below=1, word="auto", hint=" (a share of the budget)")
-_CLIP = real(low=0, strict=True, word="adaptive")
+_CLIP = real(low=0, strict=True, word="auto")
 CLIP_NORM: Any = parameter(
     _CLIP,
     """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
-    "adaptive" computes it from released medians: the median row norm and, for regression and groups, the
+    "auto" computes it from released medians: the median row norm and, for regression and groups, the
     median gradient norm at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are
     few. ``learning_rate="auto"`` needs the same medians. No budget is spent on them if both parameters are
     numbers.""",
-    default="adaptive",
+    default="auto",
 )
 HALF_CLIP_NORM: Any = parameter(
     _CLIP,
     """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
-    "adaptive" is half the median gradient norm at the start, computed from released medians: the median
+    "auto" is half the median gradient norm at the start, computed from released medians: the median
     row norm and, for regression and groups, the median gradient norm itself. They take 2 % of the budget
     (of mu^2), up to 20 % if the records are few. ``learning_rate="auto"`` needs the same medians. No
     budget is spent on them if both parameters are numbers.""",
-    default="adaptive",
+    default="auto",
 )
 DESCENT_CLIP_NORM: Any = parameter(
     _CLIP,
     """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
-    "adaptive" is 0.5 to 1.4 times the median gradient norm at the start: the less noise there is, the
+    "auto" is 0.5 to 1.4 times the median gradient norm at the start: the less noise there is, the
     larger it is (user guide). It is computed from released medians: the median row norm and, for groups,
     the median gradient norm itself. They take 2 % of the budget (of mu^2), up to 20 % if the records are
     few. ``learning_rate="auto"`` needs the same medians. No budget is spent on them if both parameters are
     numbers.""",
-    default="adaptive",
+    default="auto",
 )
 MAX_ITER: AutoInt = parameter(
     integer(low=1, word="auto"),
@@ -158,23 +156,23 @@ SAMPLING: Sampling = parameter(
 )
 CLIP_SUP_NORM: Any = parameter(
     _CLIP,
-    """Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "adaptive"
+    """Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "auto"
     computes it from released medians: the median sup norm of the rows and, for regression, of their
     gradients at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are few.""",
-    default="adaptive",
+    default="auto",
 )
 ROW_NORM: Any = parameter(
-    real(low=1e-100, high=1e100, word="adaptive"),
-    """Largest l2 norm of a record's features. Longer rows are scaled down. "adaptive" releases a number near
+    real(low=1e-100, high=1e100, word="auto"),
+    """Largest l2 norm of a record's features. Longer rows are scaled down. "auto" releases a number near
     the median norm.""",
-    default="adaptive",
+    default="auto",
 )
 Y_BOUNDS: Any = parameter(
-    described('tuple of (float, float) or "adaptive"', check_y_bounds),
-    """Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of
-    the distances from it. All that is adaptive takes 5 % of the budget (of mu^2) together, up to 20 % if
+    described('tuple of (float, float) or "auto"', check_y_bounds),
+    """Public range (low, high) to which targets are clipped. "auto" releases a median and a quantile of
+    the distances from it. All such numbers take 5 % of the budget (of mu^2) together, up to 20 % if
     the records are few.""",
-    default="adaptive",
+    default="auto",
 )
 L2_PENALTY: Auto = parameter(
     real(low=0, high=1e100, word="auto"),

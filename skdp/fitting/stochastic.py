@@ -12,7 +12,7 @@ from skdp.fitting.checks import check_clip
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import Problem
 from skdp.fitting.linear import LinearFit, LinearModel
-from skdp.fitting.parameters import Adaptive, Auto, AutoInt, Sampling
+from skdp.fitting.parameters import Auto, AutoInt, Sampling
 from skdp.fitting.penalties import PENALTIES
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
@@ -73,7 +73,7 @@ class StochasticFit(StochasticRun, LinearFit):
     full batches keep their mu.
     """
 
-    clip_norm: Adaptive = parameters.CLIP_NORM
+    clip_norm: Auto = parameters.CLIP_NORM
     max_weight: float | None = parameters.MAX_WEIGHT
 
     # Whether batch_size="auto" takes batches that are smaller than the data.

@@ -77,7 +77,7 @@ class InTargetUnits:
 
     def _given_range(self) -> TargetRange | None:
         """A public range of the targets, which costs nothing."""
-        bounds = getattr(self, "y_bounds", "adaptive")
+        bounds = getattr(self, "y_bounds", "auto")
         return None if isinstance(bounds, str) else TargetRange.between(*bounds)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:

@@ -108,10 +108,10 @@ class PerturbedFit(LinearFit):
     """What classifier and regressor share."""
 
     row_norm: Auto = parameter(
-        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="adaptive"),
-        """Largest l2 norm of a record's features. Longer rows are scaled down. "adaptive" releases a number near
-        the median norm. "adaptive" takes 5 % of epsilon and delta, up to 20 % if the records are few.""",
-        default="adaptive",
+        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),
+        """Largest l2 norm of a record's features. Longer rows are scaled down. "auto" releases a number near
+        the median norm. "auto" takes 5 % of epsilon and delta, up to 20 % if the records are few.""",
+        default="auto",
     )
     alpha: Auto = parameter(
         real(low=0, high=LARGEST_GIVEN, word="auto"),
@@ -193,13 +193,13 @@ class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
     """The fit of a regression; with a number for the threshold nothing of the targets is released."""
 
     huber_threshold: Auto = parameter(
-        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="adaptive"),
+        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),
         """Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
-        "adaptive" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
+        "auto" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
         of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the
         reach. With a number, bring y near 0 by a public constant, because targets beyond 1000 thresholds are
         clipped. The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
-        default="adaptive",
+        default="auto",
     )
     huber_threshold_: float = fitted()
     shrinkage_: float = fitted()
@@ -262,7 +262,7 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
     costs, if the penalty is a few R^2 / epsilon. The proof follows the exact analysis of objective
     perturbation of [Redberg2023]_, sharpened in the user guide. The computed point gets
     a second, tiny noise, which makes approximate solving and floating point safe. Both compose by basic
-    composition: 98 % of epsilon for the first, or 93 % if the row norm is adaptive. There is no proof for
+    composition: 98 % of epsilon for the first, or 93 % if the row norm is released. There is no proof for
     several classes; use `DPLogisticRegression` or `DPIGHTClassifier`.
 
     Erratum of [Iyengar2019]_: Algorithm 1 calibrates the noise on the computed point to its

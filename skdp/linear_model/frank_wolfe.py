@@ -168,13 +168,13 @@ class FrankWolfeFit(LinearFit):
         Gaussian-DP parameter of (epsilon, delta). With ``delta=0`` it is ``0.5 sqrt(n epsilon)``.""",
     )
     clip_norm: Auto = parameter(
-        real(low=1e-100, high=1e100, word="adaptive"),
-        """Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "adaptive"
+        real(low=1e-100, high=1e100, word="auto"),
+        """Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "auto"
         computes it from released medians: the median sup norm of the rows and, for regression, of their
         gradients at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are few.
-        "adaptive" is half the median sup norm of the gradients. ``radius="auto"`` needs the same medians. No
+        "auto" is half the median sup norm of the gradients. ``radius="auto"`` needs the same medians. No
         budget is spent on them if both parameters are numbers.""",
-        default="adaptive",
+        default="auto",
     )
     unit = changed(more=parameters.SHARED_WEIGHT)
     max_weight: float | None = parameters.MAX_WEIGHT

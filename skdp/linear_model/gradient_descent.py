@@ -5,7 +5,7 @@ from skdp.base.declare import changed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
 from skdp.fitting.glm import GLMClassifier
-from skdp.fitting.parameters import Adaptive
+from skdp.fitting.parameters import Auto
 from skdp.fitting.settings import StepSettings
 from skdp.fitting.start import begin, descent_from, precision, scale_part
 from skdp.fitting.steps import step_rule
@@ -88,7 +88,7 @@ class DPGDClassifier(GLMClassifier, FullBatchFit):
         With a number the last iterate is the result. "auto" is dual averaging, which needs no tuning (user
         guide of `DPIGHTClassifier`); the result is its average."""
     )
-    clip_norm: Adaptive = parameters.DESCENT_CLIP_NORM
+    clip_norm: Auto = parameters.DESCENT_CLIP_NORM
 
     _algorithm = staticmethod(gradient_descent)
 

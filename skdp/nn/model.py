@@ -163,10 +163,10 @@ def _ends(targets: Targets, line: tuple[float, float]) -> tuple[float, float]:
 
 def _check_range(name: str, bounds: object) -> None:
     if isinstance(bounds, str):
-        if bounds != "adaptive":
-            raise ValueError(f"{name} must be 'adaptive' or (low, high), got {bounds!r}")
+        if bounds != "auto":
+            raise ValueError(f"{name} must be 'auto' or (low, high), got {bounds!r}")
         return
-    wrong = f"{name} must be 'adaptive' or (low, high), two finite numbers, low < high"
+    wrong = f"{name} must be 'auto' or (low, high), two finite numbers, low < high"
     try:
         ends = check_bounds(bounds)
     except (TypeError, ValueError) as error:
@@ -178,12 +178,12 @@ def _check_range(name: str, bounds: object) -> None:
 class NetRegressor(NetModel, NumberModel, NetFit):
     """One output, in units of the reach of the targets about their centre."""
 
-    y_bounds: tuple[float, float] | Literal["adaptive"] = parameter(
-        described('tuple of (float, float) or "adaptive"', _check_range),
-        """Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of
+    y_bounds: tuple[float, float] | Literal["auto"] = parameter(
+        described('tuple of (float, float) or "auto"', _check_range),
+        """Public range (low, high) to which targets are clipped. "auto" releases a median and a quantile of
         the distances from it. It needs a spread of at least about a ten-thousandth of the targets' size: of
         targets from 99,998 to 100,002 subtract 100,000, or give the range.""",
-        default="adaptive",
+        default="auto",
     )
     loss = "squared"
     huber_threshold = 1.0

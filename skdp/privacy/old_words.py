@@ -8,6 +8,9 @@ from collections.abc import Mapping
 
 __all__ = ["in_old_words"]
 
+# Parameters whose word for a released number was "adaptive".
+ADAPTIVE = ("clip_norm", "row_norm", "huber_threshold", "y_bounds")
+
 # Modules of the objects that replaced several parameters, and the parameter of each gradient estimator.
 OPTIMIZERS, CLIPPINGS = "skdp.fitting.optimizers", "skdp.nn.clipping"
 GRADIENTS = {
@@ -20,6 +23,9 @@ GRADIENTS = {
 def in_old_words(params: Mapping[str, object]) -> dict[str, object]:
     """The parameters of an estimator in old names and values; what is not of skdp stays as it is."""
     old = dict(params)
+    if not {"weighting", "version"} & old.keys():  # estimators of owners had the new word before
+        found = [x for x in ADAPTIVE if isinstance(old.get(x), str) and old[x] == "auto"]
+        old |= dict.fromkeys(found, "adaptive")
     if not {"optimizer", "batch_size"} <= old.keys():
         return old
     optimizer = old["optimizer"]

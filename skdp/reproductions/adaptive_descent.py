@@ -19,7 +19,7 @@ from skdp.base.kinds import real
 from skdp.fitting import parameters
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.loop import NoisyGradient
-from skdp.fitting.parameters import Adaptive, Auto
+from skdp.fitting.parameters import Auto
 from skdp.fitting.penalties import NO_PENALTY
 from skdp.fitting.settings import StepSettings
 from skdp.fitting.start import Start, begin, scale_part
@@ -260,7 +260,7 @@ class DPAGDClassifier(GLMClassifier, FullBatchFit):
         three times the loss of the zero model: ``3 log(n_classes)``.""",
         default="auto",
     )
-    clip_norm: Adaptive = parameters.DESCENT_CLIP_NORM
+    clip_norm: Auto = parameters.DESCENT_CLIP_NORM
     last_distance_: float = fitted()
     loss_bound_: float = fitted()
 

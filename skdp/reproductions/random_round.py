@@ -9,7 +9,7 @@ from skdp.base.declare import changed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
 from skdp.fitting.glm import GLMClassifier
-from skdp.fitting.parameters import Adaptive
+from skdp.fitting.parameters import Auto
 from skdp.fitting.settings import BatchSettings
 from skdp.fitting.start import begin, descent_from, precision, scale_part
 from skdp.fitting.steps import ConstantStep
@@ -116,7 +116,7 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
         "auto" is a constant over the smoothness of the mean loss, which follows from the released median row
         norm. It is at most 5, and less if the noise of T steps would carry the iterate too far (user guide)."""
     )
-    clip_norm: Adaptive = parameters.DESCENT_CLIP_NORM
+    clip_norm: Auto = parameters.DESCENT_CLIP_NORM
 
     _auto_samples = True
 

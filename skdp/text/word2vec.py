@@ -101,7 +101,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         Of a private vocabulary: released sums over the groups, each of which counts 1 / sqrt(k) for each of its k
         words. Few of them are below the threshold of the release, and all carry noise.
     clip_norm_ : float
-        The clip norm given, or the one that "adaptive" is.
+        The clip norm given, or the one that "auto" is.
     {batch_size_} {learning_rate_.net} {n_iter_} {privacy_}
 
     See Also

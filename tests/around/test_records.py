@@ -43,7 +43,7 @@ def test_copies_of_a_record_change_no_warning_no_report_and_no_message(sparse, c
     def everything(X, y):
         steps = []
         model = classifier(
-            clip_norm="adaptive", learning_rate="auto", max_iter="auto", verbose=True,
+            clip_norm="auto", learning_rate="auto", max_iter="auto", verbose=True,
             callback=lambda *released: steps.append(np.shape(released[-1])), random_state=0,
         )  # fmt: skip
         with warnings.catch_warnings(record=True) as found:

@@ -155,7 +155,7 @@ def test_the_docstring_is_made_of_the_fields():
 KINDS = [
     (real(low=0), [0, 1.5, inf, np.float64(2)], [-1, nan, "auto", None, True, 1j]),
     (real(low=0, strict=True, finite=True), [1e-9], [0, inf, -inf, nan]),
-    (real(low=1, high=2, word="auto", none=True), [1, 2, "auto", None], [0.9, 2.1, "adaptive"]),
+    (real(low=1, high=2, word="auto", none=True), [1, 2, "auto", None], [0.9, 2.1, "auto"]),
     (integer(low=1), [1, np.int64(3)], [0, 1.0, True, "1", None]),
     (integer(word="auto"), [-4, "auto"], ["many", None, 2.5]),
     (choice("a", "b"), ["a", "b"], ["c", None, 1]),

@@ -33,7 +33,7 @@ OF_RANGES = [
     name
     for name in BOUNDED
     if inspect.signature(ALL[name]).parameters.get("y_bounds", None)
-    and ALL[name]().y_bounds == "adaptive"
+    and ALL[name]().y_bounds == "auto"
 ]
 FREE = (-np.inf, np.inf)
 FAR = 1e6
@@ -256,7 +256,7 @@ def test_a_pipeline_is_exported_with_the_cut():
 # ------------------------------------------------------------------ nets
 
 
-@pytest.mark.parametrize("bounds", ["adaptive", (-1, 6)])
+@pytest.mark.parametrize("bounds", ["auto", (-1, 6)])
 def test_all_predictions_of_a_net_lie_between_its_bounds(bounds):
     net = skdp.DPMLPRegressor(
         hidden_layer_sizes=(4,),

@@ -129,13 +129,13 @@ def test_scale_share_grows_where_units_are_few():
 
 def test_scales_are_asked_for_only_if_adaptive():
     X, y = problem(n=300)
-    settings = {"given": dict(row_norm=3.0, y_bounds=(-9, 9)), "adaptive": {}}
+    settings = {"given": dict(row_norm=3.0, y_bounds=(-9, 9)), "auto": {}}
     purposes = {}
     for key, given in settings.items():
         report = DPAdaSSPRegressor(n_rounds=1, **given).fit(X, y).privacy_
         purposes[key] = {row["purpose"] for row in report.mechanisms}
     always = {"second moment", "calibration"}
-    assert purposes == {"given": always, "adaptive": always | {"scale"}}
+    assert purposes == {"given": always, "auto": always | {"scale"}}
     given = DPAdaSSPRegressor(row_norm=3.0, y_bounds=(-9, 9)).fit(X, y)
     assert any("row_norm and y_bounds" in line for line in given.privacy_.assumptions)
     assert (given.row_norm_, given.y_bounds_) == (3.0, (-9.0, 9.0))
@@ -156,9 +156,9 @@ def test_it_learns_with_defaults():
     [
         ({"y_bounds": (1.0, 1.0)}, ValueError, "low < high"),
         ({"y_bounds": 3.0}, ValueError, "low, high"),
-        ({"y_bounds": "auto"}, ValueError, "y_bounds must be 'adaptive' or two finite numbers"),
-        ({"y_bounds": (0,)}, ValueError, "y_bounds must be 'adaptive' or two finite numbers"),
-        ({"y_bounds": ("0", "1")}, ValueError, "y_bounds must be 'adaptive' or two finite numbers"),
+        ({"y_bounds": "auto"}, ValueError, "y_bounds must be 'auto' or two finite numbers"),
+        ({"y_bounds": (0,)}, ValueError, "y_bounds must be 'auto' or two finite numbers"),
+        ({"y_bounds": ("0", "1")}, ValueError, "y_bounds must be 'auto' or two finite numbers"),
         ({"y_bounds": np.zeros((2, 2))}, ValueError, "two finite numbers"),
         ({"y_bounds": (0, math.inf)}, ValueError, "y_bounds"),
         ({"row_norm": 0}, ValueError, "row_norm"),

@@ -199,9 +199,7 @@ def test_given_numbers_ask_nothing_and_allow_pure_privacy():
     assert 2.0 * (1 - 1e-4) < model.privacy_.epsilon <= 2.0
     assert model.privacy_.delta < 1e-20
     for missing in ("radius", "clip_norm"):
-        params = {"radius": 3.0, "clip_norm": 1.0} | {
-            missing: "auto" if missing == "radius" else "adaptive"
-        }
+        params = {"radius": 3.0, "clip_norm": 1.0} | {missing: "auto"}
         with pytest.raises(ValueError, match=missing):
             DPFrankWolfeRegressor(delta=0.0, **params).fit(X, y)
 

@@ -18,7 +18,7 @@ from skdp.fitting.checks import check_clip, check_features
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import ExactLinearFit, LinearFit, LinearModel
-from skdp.fitting.parameters import Adaptive, Auto, AutoInt
+from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
@@ -111,7 +111,7 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
         ``max_iter``) it is about a quarter. It has no effect without thresholding.""",
         default="auto",
     )
-    clip_norm: Adaptive = parameters.HALF_CLIP_NORM
+    clip_norm: Auto = parameters.HALF_CLIP_NORM
     max_iter = changed(
         more="""
         The steps of the refit are included. "auto" is 100, or two to five rounds of 20 or 40 steps. A round

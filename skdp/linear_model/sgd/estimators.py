@@ -10,7 +10,7 @@ from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
-from skdp.fitting.parameters import Adaptive
+from skdp.fitting.parameters import Auto
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
@@ -57,7 +57,7 @@ class StochasticDescentFit(StochasticFit):
         The steps of "auto" are as long as the noise and the curvature allow, and need no tuning (user guide).""",
     )
     optimizer: Literal["sgd", "adam"] | SGD | Adam = parameters.OPTIMIZER
-    clip_norm: Adaptive = parameters.HALF_CLIP_NORM
+    clip_norm: Auto = parameters.HALF_CLIP_NORM
     penalty: Literal["l2", "nonconvex"] = changed(default="l2")
     alpha: float = changed(default=0.0)
     smoothing: float = fixed(default=0.0)

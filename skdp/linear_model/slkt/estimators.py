@@ -18,7 +18,7 @@ from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
-from skdp.fitting.parameters import Adaptive, Auto
+from skdp.fitting.parameters import Auto
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.slkt.solver import (
@@ -76,11 +76,11 @@ class PrivateTransferFit(LinearFit):
         `UnprovenPrivacyWarning`, reports epsilon = inf, and is refused if an accountant would pay.""",
         default="private-support",
     )
-    row_norm: Adaptive = parameter(
-        real(low=1e-50, high=1e50, word="adaptive"),
-        """Largest l2 norm of a record's features. Longer rows are scaled down. "adaptive" releases a number near
+    row_norm: Auto = parameter(
+        real(low=1e-50, high=1e50, word="auto"),
+        """Largest l2 norm of a record's features. Longer rows are scaled down. "auto" releases a number near
         the median norm. Only the chosen features count. The published teacher clips nothing.""",
-        default="adaptive",
+        default="auto",
     )
     alpha: Auto = parameter(
         real(low=1e-50, high=1e50, word="auto"),
@@ -203,13 +203,13 @@ class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
     The published teacher, and numbers for both bounds, release nothing of the targets.
     """
 
-    huber_threshold: Adaptive = parameter(
-        real(low=1e-50, high=1e50, word="adaptive"),
-        """Residual beyond which Huber's loss is linear, in units of y, > 0. "adaptive" releases the targets'
+    huber_threshold: Auto = parameter(
+        real(low=1e-50, high=1e50, word="auto"),
+        """Residual beyond which Huber's loss is linear, in units of y, > 0. "auto" releases the targets'
         median, which is subtracted, and their reach, of which the threshold is a part. The squared loss is not
         offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
         The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
-        default="adaptive",
+        default="auto",
     )
     huber_threshold_: float = fitted()
     shrinkage_: float = fitted()

@@ -84,7 +84,7 @@ class SparseLinearFit(LinearFit):
     )
     clip_norm: Auto = parameters.more(
         parameters.CLIP_SUP_NORM,
-        """It is the c2 of the paper, and "adaptive" is the median of the gradients' sup norms.
+        """It is the c2 of the paper, and "auto" is the median of the gradients' sup norms.
         ``learning_rate="auto"`` needs the same medians.""",
     )
     threshold: Auto = parameter(
@@ -242,7 +242,7 @@ class SparseGradientFit:
     def _check_pure(self) -> None:
         if given(self.clip_norm) is None or given(self.learning_rate) is None:
             raise ValueError(
-                "delta=0 needs pure mechanisms, but 'adaptive' and 'auto' release medians with Gaussian "
+                "delta=0 needs pure mechanisms, but 'auto' releases medians with Gaussian "
                 "noise; give clip_norm and learning_rate as numbers, or delta > 0"
             )
         if given(self.refit):

@@ -166,7 +166,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     )
     clip_norm = changed(
         more="""
-        It is the C1 of the notes. A number is used in every step. "adaptive" is 0.63 to 0.84 times the largest
+        It is the C1 of the notes. A number is used in every step. "auto" is 0.63 to 0.84 times the largest
         gradient norm that a record with the median row norm can have. The less noise there is, the larger it
         is (user guide). In the beginning it is 0.65 of that."""
     )

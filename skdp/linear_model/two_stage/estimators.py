@@ -11,7 +11,7 @@ from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
-from skdp.fitting.parameters import Adaptive, Auto, AutoInt
+from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
 from skdp.linear_model.adassp import LARGEST, given_scales_assumption
@@ -54,7 +54,7 @@ class _TwoStageFit(LinearFit):
         used with ``selection="votes"`` only.""",
         default="auto",
     )
-    row_norm: Adaptive = parameters.more(
+    row_norm: Auto = parameters.more(
         parameters.ROW_NORM, "Only the features on the chosen support count."
     )
     alpha: Auto = parameters.L2_PENALTY
@@ -62,7 +62,7 @@ class _TwoStageFit(LinearFit):
     verbose: bool = parameters.VERBOSE_UNUSED
     row_norm_: float = fitted()
     alpha_: float = fitted()
-    y_bounds = "adaptive"  # a parameter of the regressor
+    y_bounds = "auto"  # a parameter of the regressor
     second_stage = "output"  # a parameter of the classifier
 
     def _plan(self, session: PrivacySession, problem: Problem) -> Plan:

@@ -3,7 +3,7 @@
 Privacy
 -------
 A mechanism is mu-GDP if telling two neighbouring data sets apart by its output is at least as hard as telling
-N(0, 1) from N(mu, 1). Adaptive composition adds mu^2 (Dong, Roth and Su 2022). (epsilon, delta) follows exactly:
+N(0, 1) from N(mu, 1). Auto composition adds mu^2 (Dong, Roth and Su 2022). (epsilon, delta) follows exactly:
 delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle and Wang 2018).
 
 References
