@@ -24,7 +24,7 @@ from skdp import nn
 # Old words -> new words: names of classes, or None for all that have these parameters still; names of parameters;
 # and a function from those of them that a case gives, as keywords, to the new parameters. For example
 #     (None, ("clip_norm",), lambda clip_norm: {"clip_norm": NEW_WORDS.get(clip_norm, clip_norm)}),
-#     (NETS | {"DPWord2Vec"}, ("solver", "momentum"), lambda solver="sgd", momentum=0.9: {"optimizer": OF[solver](momentum)}),
+#     (NETS, ("solver", "momentum"), _optimizer),
 # A line is read only where a case gives at least one of its parameters. A line that takes a name away must name
 # the classes that had it, so that their cases are still found.
 NETS = {name for name in nn.__all__ if name.startswith("DP")}
