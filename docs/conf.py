@@ -159,7 +159,8 @@ def skip_foreign(app, what, name, obj, skip, options):
     module = getattr(function, "__module__", None)
     if name.startswith(("set_", "get_metadata")) or (module and not module.startswith("skdp")):
         return name != "get_feature_names_out"
-    return None
+    # The two methods of a fit are for authors of estimators: the page of `PrivateFit` has them.
+    return True if name in ("read", "solve") and module != "skdp.base.fit" else None
 
 
 def privacy_into_notes(app, what, name, obj, options, lines):

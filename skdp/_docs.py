@@ -68,15 +68,6 @@ epsilon : float, default=1.0
     "delta": """\
 delta : float, default=1e-5
     Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.""",
-    "delta.pure": """\
-delta : float, default=1e-5
-    Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure differential
-    privacy. `privacy_` then reports the sampler's error as a delta below 1e-20.""",
-    "bounded": """\
-bounded : bool, default=True
-    Whether `predict` is cut to ``prediction_bounds_``. These are released or public numbers, so a cut costs
-    nothing and changes no coefficient. False leaves ``X @ coef_ + intercept_``. Like every parameter it acts in
-    `fit`: set after a fit, it changes the next one.""",
     "adjacency": """\
 adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
     What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
@@ -98,9 +89,6 @@ random_state : None, int, RandomState or Generator, default=None
     None draws a fresh key from the operating system. Anything else is for tests only: whoever knows the
     seed can subtract the noise.""",
     # ---------------------------------------------------------------- parameters of the model
-    "fit_intercept": """\
-fit_intercept : bool, default=True
-    Whether to fit an intercept, as the coefficient of a constant feature.""",
     "classes": """\
 classes : sequence of labels, default=None
     The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.""",
@@ -108,9 +96,6 @@ classes : sequence of labels, default=None
     "verbose": """\
 verbose : bool, default=False
     Whether to show a progress bar.""",
-    "callback": """\
-callback : callable, default=None
-    Called as ``callback(iteration, coef)`` with each released iterate.""",
     # ---------------------------------------------------------------- nets
     "privacy.net": """\
 **Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm

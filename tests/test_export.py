@@ -26,6 +26,8 @@ from sklearn.preprocessing import (
 import skdp
 from skdp.nn import Dense, Flatten, ReLU, ScaledTanh, Sequential, Tanh
 
+pytestmark = pytest.mark.thorough
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4)) * [1, 10, 0.1, 1] + [0, 5, 0, 100]
 Y = (X[:, 0] > 0).astype(int)

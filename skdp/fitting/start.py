@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from skdp.base.fit import Solution
+from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.scales import (
     CLIP_FACTOR,
     QUESTIONS,
@@ -12,10 +14,11 @@ from skdp.fitting.scales import (
     grown_share,
     released_scales,
 )
+from skdp.fitting.steps import StepRule
 from skdp.fitting.task import Task
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession, PrivateRecords, accounting
 
-__all__ = ["Start", "begin", "precision", "scale_part"]
+__all__ = ["Start", "begin", "descent_from", "precision", "scale_part"]
 
 # Chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
 PRECISION_PER_CLIP = 100.0  # `precision` at which the clip norm is one median gradient norm
@@ -108,3 +111,14 @@ def begin(task: Task, clip_norm: float | None, learning_rate: float | None, shar
     else:
         clip = float(clip_norm)
     return Start(task.rescaled(scales.intercept), scales, clip)
+
+
+def descent_from(
+    start: Start, plan: GaussianPlan | BatchPlan, rule: StepRule, n_iter: int
+) -> Solution:
+    """Take noisy steps from the start; the result is in the user's units."""
+    task = start.task
+    gradient_at = NoisyGradient(task, plan, start.clip_norm)
+    found = descend(gradient_at, rule, task.theta, n_iter, task.show)
+    attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": start.clip_norm}
+    return Solution(task.to_user(found.theta), n_iter, attributes)

@@ -5,10 +5,9 @@ from skdp.base.declare import changed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
 from skdp.fitting.glm import GLMClassifier
-from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.parameters import Adaptive
 from skdp.fitting.settings import StepSettings
-from skdp.fitting.start import begin, precision, scale_part
+from skdp.fitting.start import begin, descent_from, precision, scale_part
 from skdp.fitting.steps import step_rule
 from skdp.fitting.stochastic import FullBatchFit
 from skdp.fitting.task import Task
@@ -31,12 +30,8 @@ def gradient_descent(task: Task, settings: StepSettings) -> Solution:
     session.require_feasible(size, steps, 1.0 - aside)
     task.expect(steps)
     start = begin(task, settings.clip_norm, rate, aside)
-    inner = start.task
-    rule = step_rule(rate, inner.theta, start.scales.distance, steps, size, size)
-    gradient_at = NoisyGradient(inner, session.plan_gaussian(steps, 1.0 - aside), start.clip_norm)
-    found = descend(gradient_at, rule, inner.theta, steps, inner.show)
-    attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": start.clip_norm}
-    return Solution(inner.to_user(found.theta), steps, attributes)
+    rule = step_rule(rate, start.task.theta, start.scales.distance, steps, size, size)
+    return descent_from(start, session.plan_gaussian(steps, 1.0 - aside), rule, steps)
 
 
 @document()

@@ -103,6 +103,7 @@ def adaptive_descent(task: Task, settings: AdaptiveSettings) -> Solution:
     point = start.task.theta
     most = settings.max_iter or math.inf
     distances: list[float] = []
+    # Not `descend`: releases decide how many steps the budget holds, and a step chooses its own length.
     while (
         (not distances or distances[-1] > 0)
         and len(distances) < most

@@ -9,10 +9,9 @@ from skdp.base.declare import changed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
 from skdp.fitting.glm import GLMClassifier
-from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.parameters import Adaptive
 from skdp.fitting.settings import BatchSettings
-from skdp.fitting.start import begin, precision, scale_part
+from skdp.fitting.start import begin, descent_from, precision, scale_part
 from skdp.fitting.steps import ConstantStep
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.task import Task
@@ -45,22 +44,13 @@ def random_round(task: Task, settings: BatchSettings) -> Solution:
     last = 1 + int(session.integers(rounds, 1)[0])
     task.expect(last)
     start = begin(task, settings.clip_norm, rate, aside)
-    inner = start.task
     if rate is None:
         # The softmax of K classes has curvature 1 / K at 0, and at most 1 / 2.
         flatter = max(1.0, task.loss.n_outputs / 2.0)
         seen = precision(session, task.records, task.theta.size)
         walk = WALK * flatter * seen / start.clip_factor / rounds
         rate = min(LARGEST_RATE, walk) / (start.curvature + task.penalty.smoothness)
-    found = descend(
-        NoisyGradient(inner, plan, start.clip_norm),
-        ConstantStep(rate),
-        inner.theta,
-        last,
-        inner.show,
-    )
-    attributes = {"learning_rate_": rate, "clip_norm_": start.clip_norm}
-    return Solution(inner.to_user(found.theta), last, attributes)
+    return descent_from(start, plan, ConstantStep(rate), last)
 
 
 @document()

@@ -20,8 +20,9 @@ from skdp.base.declare import (
     fixed,
     parameter,
     parameters_of,
+    positional,
 )
-from skdp.base.kinds import callback, choice, described, flag, integer, real
+from skdp.base.kinds import callback, choice, described, flag, integer, real, share
 
 
 class Frame(Declared, BaseEstimator):
@@ -195,3 +196,32 @@ def test_every_estimator_declares_and_documents_its_parameters(name):
         assert f"\n    {one} : " in cls.__doc__ or f"\n{one} : " in cls.__doc__
         assert declared.text.strip().endswith("."), one
         declared.kind.check(one, declared.default)
+
+
+class Around(Declared, BaseEstimator):
+    cv: int = parameter(integer(low=2), "Folds.", default=5)
+    estimator: object = positional(described("estimator"), "What is fitted inside.")
+    grid: object = positional(described("dict"), "What is tried.", default=None)
+
+
+def test_positional_parameters_come_first_and_without_a_default_must_be_given():
+    made = Around("model", {"alpha": [1]}, cv=3)
+    assert list(inspect.signature(Around).parameters) == ["estimator", "grid", "cv"]
+    assert clone(made).get_params() == {"estimator": "model", "grid": {"alpha": [1]}, "cv": 3}
+    for given, named, words in (
+        ((), {}, "missing 1 required argument: 'estimator'"),
+        (("model",), {"estimator": "other"}, "multiple values for argument 'estimator'"),
+        (("model", {}, 3), {}, "takes 3 positional arguments but 4 were given"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            Around(*given, **named)
+
+
+def test_the_open_end_of_a_range_is_refused():
+    for kind, words in (
+        (share(), "strictly between 0 and 1"),
+        (real(low=0, below=1), r"in \[0, 1\)"),
+    ):
+        kind.check("test_size", 0.5)
+        with pytest.raises(ValueError, match=f"test_size must be {words}, got 1"):
+            kind.check("test_size", 1)

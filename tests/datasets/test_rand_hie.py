@@ -17,6 +17,8 @@ from sklearn.pipeline import make_pipeline
 from skdp.datasets import load_rand_hie, rand_hie_bins
 from skdp.preprocessing import PublicBinsEncoder
 
+pytestmark = pytest.mark.thorough
+
 # sha256 of statsmodels/datasets/randhie/src/randhie.csv
 SOURCE_SHA256 = "fe64f3c8e987779daa6052dd756d9ce277e025330f5549126c7c2f6a3c9c5541"
 OUTCOMES = {"outpdol", "drugdol", "suppdol", "mentdol", "inpdol", "meddol", "totadm", "inpmis"}

@@ -20,6 +20,8 @@ from skdp.linear_model.auto.estimators import FrontDoor
 from skdp.losses import Loss
 from skdp.nn.frame import NetFit
 
+pytestmark = pytest.mark.thorough
+
 # Nets have no coefficients to export; their files have tests/nn/test_estimators.py and tests/nn/test_network.py.
 ALL = {n: cls for n, cls in skdp.all_estimators() if not issubclass(cls, NetFit)}
 MODELS = sorted(n for n, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls()))

@@ -19,6 +19,8 @@ from skdp.multiparty.output_estimators import _OutputFit
 from skdp.nn.frame import NetFit
 from skdp.privacy import PrivacySession, accounting
 
+pytestmark = pytest.mark.thorough
+
 N = 400
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 6)) * 3 + 0.8

@@ -18,6 +18,8 @@ from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.fitting import any_cells
 from skdp.fitting.probabilities import of_two_classes, softmax
 
+pytestmark = pytest.mark.thorough
+
 RNG = np.random.default_rng(0)
 N, D = 5000, 7  # more rows than a run of the compiled loop over columns
 TABLE = RNG.normal(size=(N, D)) * 10.0 ** RNG.integers(-2, 3, size=(N, D))

@@ -43,7 +43,16 @@ LAYOUTS = {
     "csr": csr,
     "csr float32": lambda X: csr(np.clip(X, -3e38, 3e38).astype(np.float32)),
 }
-each_layout = pytest.mark.parametrize("layout", sorted(LAYOUTS))
+# The loops are compiled again for each of these, which takes nearly all of the time.
+each_layout = pytest.mark.parametrize(
+    "layout",
+    [
+        pytest.param(layout, marks=pytest.mark.thorough)
+        if layout in ("steps", "float32", "csr float32")
+        else layout
+        for layout in sorted(LAYOUTS)
+    ],
+)
 
 
 def table(rng, n, d):

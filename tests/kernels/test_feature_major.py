@@ -27,6 +27,7 @@ def both(kernel, theta, clip, mask):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.slow), "3"])
 @pytest.mark.parametrize("predictors", [2**20, 400])
 @pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])

@@ -8,6 +8,8 @@ from hypothesis.extra import numpy as hnp
 
 from skdp.kernels import hard_threshold
 
+pytestmark = pytest.mark.thorough
+
 DTYPES = [np.float64, np.float32]
 
 

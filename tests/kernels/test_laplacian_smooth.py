@@ -17,6 +17,8 @@ from skdp.kernels.smooth.fourier import smooth_by_fft
 from skdp.kernels.smooth.passes import line_pass
 from skdp.kernels.smooth.tiles import tiled_line_pass
 
+pytestmark = pytest.mark.thorough
+
 DTYPES = [np.float64, np.float32]
 # float32: one rounding to 24 bits between the passes, one at the end.
 TOLERANCE = {np.float64: 1e-14, np.float32: 2e-7}

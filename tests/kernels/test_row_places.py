@@ -23,13 +23,16 @@ LAYOUTS = {
     "float32 csr": lambda X: sp.csr_matrix(X.astype(np.float32)),
 }
 LOSSES = [SquaredLoss(), HuberLoss(0.7), LogisticLoss(), MultinomialLoss(3)]
-# The kernels of float32 are the same source, compiled for each layout, which takes most of the time: one is quick.
+# The kernels of float32 are the same source, compiled for each layout, which takes most of the time.
+MARKS = {
+    "float32 C": pytest.mark.thorough,
+    "float32 F": pytest.mark.slow,
+    "float32 csr": pytest.mark.slow,
+}
 each_layout = pytest.mark.parametrize(
     "layout",
     [
-        pytest.param(layout, marks=pytest.mark.slow)
-        if layout in ("float32 F", "float32 csr")
-        else layout
+        pytest.param(layout, marks=MARKS[layout]) if layout in MARKS else layout
         for layout in sorted(LAYOUTS)
     ],
 )

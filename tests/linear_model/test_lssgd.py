@@ -14,6 +14,8 @@ from skdp.linear_model import SGD, Adam
 from skdp.linear_model.sgd.solver import noise_left
 from skdp.privacy import PrivateRecords, accounting
 
+pytestmark = pytest.mark.thorough
+
 N, D, K = 40, 7, 3
 EXACT = dict(epsilon=math.inf, clip_norm=math.inf, learning_rate=0.3, max_iter=12)
 ALL = [DPLSSGDClassifier, DPLSSGDRegressor, DPSGDClassifier, DPSGDRegressor]

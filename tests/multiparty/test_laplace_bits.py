@@ -161,6 +161,7 @@ def test_noise_of_the_stated_scale_is_opened():
     assert np.unique(drawn).size > 60
 
 
+@pytest.mark.thorough
 def test_five_servers_make_noise_too():
     drawn = drawn_noise(6, n_servers=5)
     assert 0 < abs(drawn).max() < 64

@@ -133,6 +133,7 @@ def test_a_copy_is_the_engine_and_a_pickle_is_one_that_is_not_running(engine):
         engine.__enter__()
 
 
+@pytest.mark.thorough
 def test_an_estimator_with_an_engine_is_cloned_searched_and_pickled():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(90, 3))
@@ -198,6 +199,7 @@ def test_parameters():
         LoopbackEngine(2).open(X[:2], SIGMA)
 
 
+@pytest.mark.thorough
 def test_five_servers():
     with LoopbackEngine(1, n_servers=5, rounds=2) as engine:
         opened = [engine.open([np.arange(5)], SIGMA) for _ in range(2)]
@@ -206,6 +208,7 @@ def test_five_servers():
     assert "2 of 5" in engine.name
 
 
+@pytest.mark.thorough
 def test_an_engine_starts_again():
     engine = LoopbackEngine(1)
     for _ in range(2):
@@ -231,6 +234,7 @@ def test_a_dead_server_is_named_and_the_engine_ends_cleanly():
     assert alive(pids) == []
 
 
+@pytest.mark.thorough
 def test_a_stalled_server_is_named():
     for deadline in (2.0, 8.0, 32.0):  # a busy machine needs a longer one
         with LoopbackEngine(2, deadline=deadline) as engine:
@@ -248,6 +252,7 @@ def test_a_stalled_server_is_named():
     assert alive(pids) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ["sys.exit(3)", "os._exit(3)", "raise ValueError"])
 def test_servers_end_with_the_calling_process(end):
     code = (
@@ -280,6 +285,7 @@ def test_a_hundred_thousand_features():
     assert abs(opened - 3 * np.arange(100_000)).max() < 14 * 2 * 2.0**30
 
 
+@pytest.mark.thorough
 def test_a_module_in_the_working_folder_takes_no_ones_place(tmp_path, monkeypatch):
     (tmp_path / "hmac.py").write_text(f"open({str(tmp_path / 'seen')!r}, 'w').close()")
     monkeypatch.chdir(tmp_path)
@@ -289,6 +295,7 @@ def test_a_module_in_the_working_folder_takes_no_ones_place(tmp_path, monkeypatc
     assert not (tmp_path / "seen").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_closed_engine_leaves_no_socket_open(killed):
     """Sockets of an event loop that is closed before them warn when they are collected."""

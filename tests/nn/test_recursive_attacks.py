@@ -339,6 +339,7 @@ def test_half_the_noise_on_poisson_batches_is_caught(shown_by_batches, monkeypat
     assert shown_by_batches()[0] > LOW_EPSILON
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["always", "one batch"])
 def test_unfair_batches_are_caught(way, shown_by_batches, monkeypatch):
     """The record is in every batch, or each step has the batch of the one before."""
@@ -356,6 +357,7 @@ def test_unfair_batches_are_caught(way, shown_by_batches, monkeypatch):
     assert not shown_by_batches(runs=20)[1]
 
 
+@pytest.mark.thorough
 def test_batches_twice_as_large_as_paid_for_are_caught(shown_by_batches, monkeypatch):
     honest = sampler.draw_units
     monkeypatch.setattr(

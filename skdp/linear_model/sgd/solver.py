@@ -13,10 +13,9 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.optimizers import Optimizer, Rule, sum_of_squares
 from skdp.fitting.settings import BatchSettings
-from skdp.fitting.start import Start, begin, precision, scale_part
+from skdp.fitting.start import Start, begin, descent_from, precision, scale_part
 from skdp.fitting.task import Task
 from skdp.linear_model.sgd.batches import is_long, steps_and_batch
 from skdp.privacy import BatchGroup, BatchPlan
@@ -88,7 +87,6 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
         # Half the median. Unlike gradient descent, these steps gain nothing from a larger clip norm at small
         # noise.
         start = replace(start, clip_norm=start.scales.clip_norm)
-    inner = start.task
     # The features are smoothed; the intercept below them is not.
     rule = Optimizer(
         settings.rule,
@@ -96,10 +94,7 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
         steps,
         (slice(0, task.records.n_features),),
     )
-    gradient_at = NoisyGradient(inner, plan, start.clip_norm)
-    found = descend(gradient_at, rule, inner.theta, steps, inner.show)
-    attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": start.clip_norm}
-    return Solution(inner.to_user(found.theta), steps, attributes)
+    return descent_from(start, plan, rule, steps)
 
 
 def score_walk(start: Start) -> float:

@@ -291,6 +291,8 @@ def student(inputs: Any, labels: np.ndarray, norm: float, s: int, n_features: in
     p = inputs.shape[1]
     theta = np.zeros((p, *labels.shape[1:]))
     rule = AcceleratedStep(1.0 / norm**2, theta)
+    # Not `descend`, which releases something in each step and compares thresholded points, not where gradients are
+    # taken.
     for _ in range(STUDENT_STEPS):
         gradient = np.asarray(inputs.T @ (inputs @ theta - labels))
         before, theta = (

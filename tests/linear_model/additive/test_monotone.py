@@ -19,6 +19,8 @@ from skdp.linear_model.additive.monotone import (
 )
 from skdp.privacy import BudgetAccountant, Expansion, Standardization
 
+pytestmark = pytest.mark.thorough
+
 EDGE = 2.5
 COSINES = (2, 1, 4, 3)  # half waves of psi_1 to psi_4 on [-EDGE, EDGE]
 WINDOWS = {

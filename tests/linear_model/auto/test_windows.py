@@ -17,6 +17,8 @@ from skdp.linear_model.auto.steps import towards_identity
 from skdp.linear_model.auto.windows import BEYOND, BINS, _family, narrowed, released_spread
 from skdp.privacy import PrivacySession, PrivateRecords
 
+pytestmark = pytest.mark.thorough
+
 N = 20_000
 rng = np.random.default_rng(0)
 LAWS = {

@@ -149,6 +149,7 @@ def test_the_wide_gradient_gives_away_its_claim_and_no_more(task, monkeypatch):
     assert 0.99 * CLAIM**2 <= min(replay.costs) <= max(replay.costs) <= CLAIM**2
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("only_the_gradient")
 @NUMBERS_FIRST
 def test_the_wide_gradient_stays_below_its_claim(task, monkeypatch):

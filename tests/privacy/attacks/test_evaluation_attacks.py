@@ -90,7 +90,11 @@ def attacked(model, of_cell, cells, adjacency, unit):
 
 @pytest.mark.filterwarnings("ignore:delta=")
 @pytest.mark.parametrize(
-    ("adjacency", "unit"), [("replace-one", "record"), ("add-remove", "group")]
+    ("adjacency", "unit"),
+    [
+        ("replace-one", "record"),
+        pytest.param("add-remove", "group", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_table_shows_nearly_the_claim_and_never_more(adjacency, unit):
     """Two bounds of 2.5e-7 each: a false alarm has probability below 1e-6."""
@@ -98,6 +102,7 @@ def test_a_table_shows_nearly_the_claim_and_never_more(adjacency, unit):
     assert 0.6 * MU <= found <= MU
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:delta=")
 def test_three_tables_together_show_nearly_the_claim_and_never_more():
     found = attacked(Given(3), many_classes, (0, 1), "replace-one", "record")
