@@ -10,6 +10,7 @@ from skdp.fitting.clipped_mean import ClippedMean, Clipping, Gradients
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.sizes import chosen_rate, chosen_run
 from skdp.nn import (
+    SGD,
     Conv2D,
     Dense,
     Flatten,
@@ -159,10 +160,10 @@ def test_layers_never_get_the_memory_of_the_caller(dtype):
         ({}, 2),
         ({"clipping": "one-by-one"}, 2),
         ({"unit": "group", "n_public": 50}, 2),
-        ({"sparsification": RandomSparsification(0.5)}, 2),
-        ({"select": SparseSelection(0.5)}, 2),
+        ({"gradient_estimator": RandomSparsification(0.5)}, 2),
+        ({"gradient_estimator": SparseSelection(0.5)}, 2),
         # The first step's gradients, and then vectors of gradients and changes.
-        ({"recursive": RecursiveMomentum(), "momentum": 0.0}, 4),
+        ({"gradient_estimator": RecursiveMomentum(), "optimizer": SGD(momentum=0.0)}, 4),
     ],
 )
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")  # a small net and few records
