@@ -123,7 +123,7 @@ def moment_classification(
             model.round(left * part)
     theta = model.theta
     if recalibration:
-        theta, model.slope_noise = replace(recalibration, records=model.rows).with_noise(theta)
+        theta, model.slope_noise = recalibration.with_noise(session, model.rows, theta)
     elif last:
         theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
     doubt = (

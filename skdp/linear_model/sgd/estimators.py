@@ -1,6 +1,6 @@
 """The estimators of stochastic gradient descent, plain and smoothed; the algorithm is in `solver`."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
@@ -12,12 +12,12 @@ from skdp.fitting.optimizers import SOLVERS, Rule
 from skdp.fitting.parameters import Adaptive
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import InTargetUnits
-from skdp.fitting.task import Task, given
+from skdp.fitting.task import given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
     SCHEDULES,
     Settings,
-    plan_steps,
+    planned_descent,
     stochastic_descent,
 )
 from skdp.privacy import PrivacySession
@@ -94,6 +94,7 @@ class StochasticDescentFit(StochasticFit):
         if self.momentum >= 1:
             raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
 
+    _planned = staticmethod(planned_descent)
     _algorithm = staticmethod(stochastic_descent)
 
     def _settings(self) -> Settings:
@@ -124,10 +125,6 @@ class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return given(self.clip_norm) is None or given(self.learning_rate) is None
-
-    def _plan_first(self, session: Any, problem: Problem) -> Any:
-        self._start(problem)
-        return plan_steps(Task(session, problem.records, problem.loss), self._settings())
 
 
 @document()
