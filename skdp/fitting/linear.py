@@ -12,13 +12,13 @@ from skdp._compat import warn_user
 from skdp.base.declare import Declared, parameter
 from skdp.base.fit import ExactFit, PrivateFit, Solution
 from skdp.base.kinds import flag
-from skdp.base.plan import Advice, Decision
+from skdp.base.plan import Advice, Decision, Step
 from skdp.base.weights import names_weights
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.coordinates import from_theta, parameter_shape
-from skdp.fitting.decision import LinearDecision, linear_decision, made_step
+from skdp.fitting.decision import LinearDecision, linear_decision
 from skdp.fitting.glm import Problem, expected_weight
-from skdp.fitting.portion import Portion
+from skdp.fitting.portion import Portion, part_of_whole
 from skdp.fitting.recalibrate import (
     LARGEST_SLOPE,
     Recalibration,
@@ -170,6 +170,8 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         recalibrates = self._recalibrates(problem)
         made = self._recalibrated(session, problem, self._method, recalibrates)
+        if made.signal is not None:
+            return made
         return replace(made, signal=expected_signal(self._facts(session, problem, made)))
 
     def _recalibrated(
@@ -180,7 +182,9 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         if plan is None:
             return method(session, problem)
         made = method(Portion.of(session, 1.0 - plan.share), problem)
-        return replace(made, steps=(*made.steps, *made_step(plan.plans)), recalibration=plan)
+        counts = sum(each.releases for each in plan.plans)
+        closing = Step("recalibration", plan.share * part_of_whole(session), counts)
+        return replace(made, steps=(*made.steps, closing), recalibration=plan)
 
     def _run(self, session: PrivacySession, problem: Problem) -> Solution:
         """`solve`; the scores of a classifier are then recalibrated by a part of the budget."""

@@ -82,7 +82,9 @@ def scale_part(task: Task, clip_norm: float | None, learning_rate: float | None)
 
 def scale_steps(task: Task, share: float) -> tuple[Step, ...]:
     """The searches for the scales of the data, as a plan shows them."""
-    return planned_step(task.session, "scale", share, QUESTIONS * count_searches(task.records, task.loss))
+    return planned_step(
+        task.session, "scale", share, QUESTIONS * count_searches(task.records, task.loss)
+    )
 
 
 def begin(task: Task, clip_norm: float | None, learning_rate: float | None, share: float) -> Start:

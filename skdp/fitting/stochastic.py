@@ -42,7 +42,9 @@ class StochasticRun(LinearModel):
     clip_norm_: float = fitted()
     # Decides, by public numbers, how the algorithm runs on a task with these settings.
     _planned: ClassVar[Callable[[Task, Any], LinearDecision]]
-    _algorithm: ClassVar[Callable[[Task, Any], Solution]]  # of a task and the details of the decision
+    _algorithm: ClassVar[
+        Callable[[Task, Any], Solution]
+    ]  # of a task and the details of the decision
     _settings: ClassVar[Callable[..., Any]]  # the parameters as the algorithm takes them
 
     def _numbers(self, *names: str) -> dict[str, Any]:

@@ -82,8 +82,8 @@ class InTargetUnits:
         steps = (
             *planned_step(session, "scale", shares.range, RANGE_SEARCHES * RANGE_QUESTIONS),
             *made.steps,
-            *planned_step(session, "calibration", shares.calibration),
-            *planned_step(session, "mean residual", shares.mean),
+            *planned_step(session, "calibration", shares.calibration, None),
+            *planned_step(session, "calibration", shares.mean),
         )
         return replace(made, steps=steps, calibrated=last > 0, targets=shares)
 

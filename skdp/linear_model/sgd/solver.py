@@ -13,9 +13,9 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.decision import LinearDecision, made_step
 from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.optimizers import Optimizer, Rule, sum_of_squares
-from skdp.fitting.decision import LinearDecision, made_step
 from skdp.fitting.settings import BatchSettings, number_or_released
 from skdp.fitting.start import Start, begin, precision, scale_part, scale_steps
 from skdp.fitting.task import Task
