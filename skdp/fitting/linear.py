@@ -170,6 +170,10 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         recalibrates = self._recalibrates(problem)
         made = self._recalibrated(session, problem, self._method, recalibrates)
+        aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
+        if aside:
+            left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
+            made = replace(made, steps=(*left, Step("minimiser", aside)))
         if made.signal is not None:
             return made
         return replace(made, signal=expected_signal(self._facts(session, problem, made)))
