@@ -27,7 +27,7 @@ SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
 
 
 class StochasticRun(LinearModel):
-    """Runs a stochastic algorithm, private or not; a subclass gives `_algorithm` and `_settings`."""
+    """Runs a stochastic algorithm, private or not; a subclass gives `_planned`, `_algorithm` and `_settings`."""
 
     batch_size: AutoInt = parameters.BATCH_SIZE
     sampling: Sampling = parameters.SAMPLING
@@ -40,11 +40,9 @@ class StochasticRun(LinearModel):
     callback: Callable[[int, Any], object] | None = parameters.CALLBACK
     learning_rate_: float = fitted()
     clip_norm_: float = fitted()
-    # Decides, by public numbers, how the algorithm runs on a task with these settings.
-    _planned: ClassVar[Callable[[Task, Any], LinearDecision]]
-    _algorithm: ClassVar[
-        Callable[[Task, Any], Solution]
-    ]  # of a task and the details of the decision
+    # Functions: of a task and the settings, the decision how to run; of a task and its details, the run.
+    _planned: ClassVar[Callable[..., LinearDecision]]
+    _algorithm: ClassVar[Callable[..., Solution]]
     _settings: ClassVar[Callable[..., Any]]  # the parameters as the algorithm takes them
 
     def _numbers(self, *names: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ holds for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,7 +32,12 @@ from skdp.fitting.steps import AcceleratedStep, keep_largest, step_rule
 from skdp.fitting.task import Task, intercept_factor, scaled_intercept
 from skdp.linear_model.ight.pursuit import pays, pursue, require_room
 from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
-from skdp.linear_model.ight.solver import planned_thresholding, solve, thresholding
+from skdp.linear_model.ight.solver import (
+    Thresholding,
+    planned_thresholding,
+    solve,
+    thresholding,
+)
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 
@@ -370,7 +375,8 @@ def published_transfer(
         tol=TEACHER_TOL,
     )
     penalised = Task(session, records, task.loss, theta, penalty=L2Penalty(alpha, d))
-    teacher = solve(penalised, planned_thresholding(penalised, exact, from_zero=True).details).theta
+    steps = planned_thresholding(penalised, exact, from_zero=True).details
+    teacher = solve(penalised, cast("Thresholding", steps)).theta
     gamma = largest_gradient_entry(session, records, task.loss, teacher)
     inputs, norm = transfer.inputs(session, np.arange(d), 1.0 if records.fit_intercept else None)
     spread = charge * math.sqrt(s) * norm * gamma / (n * alpha) if charge else 0.0

@@ -262,7 +262,7 @@ class SparseGradientFit:
     def _imagined(self, shape: PublicShape) -> BatchedProblem:
         return BatchedProblem(**vars(super()._imagined(shape)))  # type: ignore[misc]
 
-    def _method(self, session: PrivacySession, problem: BatchedProblem) -> LinearDecision:
+    def _method(self, session: PrivacySession, problem: Any) -> LinearDecision:
         task, codes, shape = (
             self._task(session, problem),
             problem.batch_codes,
