@@ -14,6 +14,7 @@ records only, and releases them through the session. All of it runs with floatin
 caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads of its own turns them off there.
 """
 
+import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field, replace
@@ -132,6 +133,22 @@ class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
 
     def _check_parameters(self) -> None:
         """Check the parameters together, before anything is read: each by itself is checked by its declaration."""
+
+    def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
+        """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
+
+        An estimator of your own that has a method ``releases(session, shape)`` plans its releases there; `solve`
+        finds what it returned in ``problem.plan.decision.details``.
+        """
+        releases = getattr(self, "releases", None)
+        return Decision(details=releases and releases(session, problem.records.shape))
+
+    def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
+        """The plan as far as the method reads it, without warnings and facts for the report."""
+        return FitPlan(
+            type(self).__name__, problem.records.shape, self.epsilon, self.delta, self.adjacency,
+            self._decide(session, problem),
+        )  # fmt: skip
 
     def _advice_after(self, shape: PublicShape, solution: Solution) -> Iterable[Advice]:
         """Return warnings of what released numbers show."""
@@ -363,22 +380,6 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
 
     # ---------------------------------------------------------------- the plan
 
-    def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
-        """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
-
-        An estimator of your own that has a method ``releases(session, shape)`` plans its releases there; `solve`
-        finds what it returned in ``problem.plan.decision.details``.
-        """
-        releases = getattr(self, "releases", None)
-        return Decision(details=releases and releases(session, problem.records.shape))
-
-    def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
-        """The plan as far as the method reads it, without warnings and facts for the report."""
-        return FitPlan(
-            type(self).__name__, problem.records.shape, self.epsilon, self.delta, self.adjacency,
-            self._decide(session, problem),
-        )  # fmt: skip
-
     def _make_plan(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
         """Make the plan of the fit, once."""
         made, shape = self._decided(session, problem), problem.records.shape
@@ -525,6 +526,8 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
 class ExactFit(_Fit[ProblemT]):
     """Base of the estimators without privacy: the same method through a session that releases exact values."""
 
+    epsilon, delta, adjacency = math.inf, 0.0, "replace-one"
+
     def fit(self, X: object, y: object, **more: object) -> Self:
         """Fit the model without privacy.
 
@@ -551,6 +554,7 @@ class ExactFit(_Fit[ProblemT]):
         more = taken_arguments(self, more)
         session = PrivacySession.without_privacy(random_state=getattr(self, "random_state", None))
         problem = self.read(X, y, **more)
+        problem = replace(problem, plan=self._decided(session, problem))
         solution = self.solve(session, problem)
         _tell(self._advice_after(problem.records.shape, solution))
         _replace_fitted(self, self._fitted(problem, solution))

@@ -177,7 +177,7 @@ class NoRecords:
             shape.n_features,
             shape.n_public,
         )
-        self.n_records, self.n_groups = shape.n_records, shape.n_groups
+        self.n_records, self.n_groups, self.unit = shape.n_records, shape.n_groups, shape.unit
         self.n_parameters = shape.n_features + fit_intercept
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -1,7 +1,7 @@
 """The fit of a linear model: coefficients, and warnings about their number."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -12,18 +12,25 @@ from skdp._compat import warn_user
 from skdp.base.declare import Declared, parameter
 from skdp.base.fit import ExactFit, PrivateFit, Solution
 from skdp.base.kinds import flag
-from skdp.base.plan import Advice
+from skdp.base.plan import Advice, Decision, Step
 from skdp.base.weights import names_weights
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.coordinates import from_theta, parameter_shape
+from skdp.fitting.decision import LinearDecision, linear_decision
 from skdp.fitting.glm import Problem, expected_weight
-from skdp.fitting.portion import Portion
+from skdp.fitting.portion import Portion, part_of_whole
 from skdp.fitting.recalibrate import (
     LARGEST_SLOPE,
     Recalibration,
     plan_recalibration,
 )
-from skdp.fitting.utility import Facts, Released, released_warnings, utility_warnings
+from skdp.fitting.utility import (
+    Facts,
+    Released,
+    expected_signal,
+    released_warnings,
+    utility_warnings,
+)
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
 __all__ = [
@@ -34,6 +41,8 @@ __all__ = [
     "count_assumption",
     "parameter_shape",
 ]
+
+Method = Callable[[PrivacySession, Problem], LinearDecision]
 
 # Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
@@ -154,13 +163,40 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         """Whether a classifier's scores are recalibrated, where the budget allows it; public."""
         return is_classifier(self)
 
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+        """Decide what the method does with a session, which may be a portion of the fit's."""
+        return LinearDecision()
+
+    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
+        recalibrates = self._recalibrates(problem)
+        made = self._recalibrated(session, problem, self._method, recalibrates)
+        aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
+        if aside:
+            left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
+            made = replace(made, steps=(*left, Step("minimiser", aside)))
+        if made.signal is not None:
+            return made
+        return replace(made, signal=expected_signal(self._facts(session, problem, made)))
+
+    def _recalibrated(
+        self, session: PrivacySession, problem: Problem, method: Method, recalibrates: bool
+    ) -> LinearDecision:
+        """The decision of a method that leaves a part of the budget to the recalibration of its scores."""
+        plan = self._plan_recalibration(session, problem) if recalibrates else None
+        if plan is None:
+            return method(session, problem)
+        made = method(Portion.of(session, 1.0 - plan.share), problem)
+        counts = sum(each.releases for each in plan.plans)
+        closing = Step("recalibration", plan.share * part_of_whole(session), counts)
+        return replace(made, steps=(*made.steps, closing), recalibration=plan)
+
     def _run(self, session: PrivacySession, problem: Problem) -> Solution:
         """`solve`; the scores of a classifier are then recalibrated by a part of the budget."""
-        plan = self._plan_recalibration(session, problem) if self._recalibrates(problem) else None
+        plan = linear_decision(problem).recalibration
         if plan is None:
             return super()._run(session, problem)
         solution = super()._run(Portion.of(session, 1.0 - plan.share), problem)
-        theta, noise = plan.with_noise(solution.theta)
+        theta, noise = plan.with_noise(session, problem.records, solution.theta)
         return replace(solution, theta=theta, slope_noise=noise)
 
     def _plan_recalibration(
@@ -184,6 +220,9 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         """The public numbers that tell whether the fit may be of little use."""
+        return self._facts(session, problem, linear_decision(problem))
+
+    def _facts(self, session: PrivacySession, problem: Problem, made: LinearDecision) -> Facts:
         shape = problem.records.shape
         given = self.get_params(deep=False)  # a class may fix one of these words by itself
         classes = is_classifier(self)
@@ -192,8 +231,12 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
             shape=shape,
             epsilon=self.epsilon,
             mass=math.inf if session.exact else self._mass(shape),
+            method=made.thresholds,
             task="classes" if classes else "numbers",
             searched=tuple(name for name in ADAPTIVE if isinstance(given.get(name), str)),
+            constant=made.constant,
+            calibrated=made.calibrated,
+            release=made.release,
             weight=expected_weight(self, problem) if classes else 1.0,
             n_coefs=math.prod(parameter_shape(problem.records, problem.loss)),
             adjacency=self.adjacency,
@@ -231,6 +274,13 @@ class ExactLinearFit(LinearModel, ExactFit[Problem]):
 
     def _check_parameters(self) -> None:
         self._check_targets()
+
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+        """Decide what the method does."""
+        return LinearDecision()
+
+    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
+        return self._method(session, problem)
 
     def _inferred(self) -> tuple[str, ...]:
         """Return no leak: an exact fit promises nothing."""

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from skdp.privacy import PrivacySession
 
-__all__ = ["Portion"]
+__all__ = ["Portion", "part_of_whole"]
 
 
 class Portion:
@@ -51,3 +51,10 @@ class Portion:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
+
+
+def part_of_whole(session: PrivacySession) -> float:
+    """The share of the fit's whole budget that a session or a portion of it may spend."""
+    if not isinstance(session, Portion):
+        return 1.0
+    return session._share * part_of_whole(session._session)

@@ -83,7 +83,7 @@ LAST_SLOPE = (
 
 @dataclass(frozen=True)
 class Recalibration:
-    """The plans, and what the vectors of a release are.
+    """The plans, and the public numbers of the vectors that are released.
 
     Attributes
     ----------
@@ -102,8 +102,6 @@ class Recalibration:
         Where most scores are near the centre and some far from it, released sums say little of the slope.
     """
 
-    session: PrivacySession
-    records: PrivateRecords
     n_outputs: int
     shifts: bool
     largest: float
@@ -117,33 +115,40 @@ class Recalibration:
     @property
     def share(self) -> float:
         """Share of the session's mu^2 that all plans take together."""
-        return math.fsum(plan.share for plan in (self.centre, self.scale, *self.rounds))
+        return math.fsum(plan.share for plan in self.plans)
 
-    def with_noise(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+    @property
+    def plans(self) -> tuple[GaussianPlan, ...]:
+        """The plans of all releases, in their order."""
+        return (self.centre, self.scale, *self.rounds)
+
+    def with_noise(
+        self, session: PrivacySession, records: PrivateRecords, theta: np.ndarray
+    ) -> tuple[np.ndarray, float]:
         """Return the recalibrated theta, and the known noise of its slope over the slope."""
         if not np.isfinite(theta).all() or not theta.any():
             return theta, 0.0
         k = self.n_outputs
         full = theta.reshape(len(theta), k)
         full = full - full.mean(axis=1, keepdims=True) if k > 1 else full
-        scored, centre = self.records.scored(full), np.zeros(k)
+        scored, centre = records.scored(full), np.zeros(k)
         if self.shifts:
-            centre = self._medians(scored)
+            centre = self._medians(session, scored)
             scored = scored.scored(np.eye(k), centre)  # less the centre, which reads no row again
         spread = noisy_search(
-            self.session,
+            session,
             0.0,
             scored.row_norm_count,
             grid=SCALES,
             plan=self.scale,
-            offset=(LEVEL - 0.5) * self.records.n_units,
+            offset=(LEVEL - 0.5) * records.n_units,
         )
         first = min(1.0, FIRST_LOGIT[k > 1] * math.sqrt(k) / spread)
         intercepts = self.belief * centre if self.shifts else centre[:0]
         slope, scale = self.belief * first, REACH / LENGTH * spread
         state = _State.start(intercepts, slope, scale, self.slope_doubt)
         for index, plan in enumerate(self.rounds):
-            state = self._round(scored, state, plan, last=index == len(self.rounds) - 1)
+            state = self._round(session, scored, state, plan, last=index == len(self.rounds) - 1)
         slope = max(state.mean[-1] / state.scale, LEAST_SLOPE * first)
         slope = min(slope, self.steepest)
         found = slope * full
@@ -152,7 +157,7 @@ class Recalibration:
         noise = math.sqrt(max(float(state.covariance[-1, -1]), 0.0)) / (state.scale * slope)
         return found.reshape(theta.shape), float(noise)
 
-    def _medians(self, scored: PrivateRecords) -> np.ndarray:
+    def _medians(self, session: PrivacySession, scored: PrivateRecords) -> np.ndarray:
         """The medians of the scores of each class, by one noisy search for all."""
         plan, k = self.centre, self.n_outputs
         low, high = np.zeros(k, dtype=np.intp), np.full(k, CENTRES.size - 1)
@@ -164,12 +169,17 @@ class Recalibration:
 
             bound = self.largest * 0.5 * math.sqrt(k) * (1 + 2.0**-20)
             count = scored.clipped_sum(below, bound, size=k, rowwise=True)
-            up = self.session.gaussian(count, plan) < 0
+            up = session.gaussian(count, plan) < 0
             low, high = np.where(up, np.minimum(middle + 1, high), low), np.where(up, high, middle)
         return CENTRES[(low + high) // 2]
 
     def _round(
-        self, scored: PrivateRecords, state: "_State", plan: GaussianPlan, last: bool
+        self,
+        session: PrivacySession,
+        scored: PrivateRecords,
+        state: "_State",
+        plan: GaussianPlan,
+        last: bool,
     ) -> "_State":
         k, shifts = self.n_outputs, self.shifts
         # The last round's curvature is about that of the round before. Its vector is shorter without it.
@@ -178,8 +188,8 @@ class Recalibration:
         total = scored.clipped_sum(
             statistic, self.largest * statistic.bound, size=statistic.size, rowwise=True
         )
-        released = self.session.gaussian(total, plan)
-        noise = self.session.noise_std(total, plan)
+        released = session.gaussian(total, plan)
+        noise = session.noise_std(total, plan)
         gradient, curvature, noises = statistic.split(released, noise)
         doubt = noise / CURVATURE
         if short and state.curvature is not None:
@@ -337,6 +347,4 @@ def plan_recalibration(
         session.plan_gaussian(count, part * share, purpose="recalibration")
         for count, part in zip(counts, PARTS[k > 1])
     )
-    return Recalibration(
-        session, records, k, shifts, largest, steepest, belief, centre, scale, tuple(rounds)
-    )
+    return Recalibration(k, shifts, largest, steepest, belief, centre, scale, tuple(rounds))

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-__all__ = ["BatchSettings", "StepSettings"]
+RELEASED = "released"  # stands in a plan for a number that follows from releases
+
+__all__ = ["RELEASED", "BatchSettings", "StepSettings", "number_or_released"]
 
 
 @dataclass(frozen=True)
@@ -20,3 +22,8 @@ class BatchSettings(StepSettings):
 
     batch_size: int | None
     sampling: str
+
+
+def number_or_released(value: float | None) -> float | str:
+    """A public number as a plan shows it; None is found by the fit."""
+    return RELEASED if value is None else value

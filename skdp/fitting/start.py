@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 
 from skdp.base.fit import Solution
+from skdp.base.plan import Step
+from skdp.fitting.decision import planned_step
 from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.scales import (
     CLIP_FACTOR,
@@ -18,7 +20,7 @@ from skdp.fitting.steps import StepRule
 from skdp.fitting.task import Task
 from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession, PrivateRecords, accounting
 
-__all__ = ["Start", "begin", "descent_from", "precision", "scale_part"]
+__all__ = ["Start", "begin", "descent_from", "precision", "scale_part", "scale_steps"]
 
 # Chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
 PRECISION_PER_CLIP = 100.0  # `precision` at which the clip norm is one median gradient norm
@@ -79,6 +81,13 @@ def scale_part(task: Task, clip_norm: float | None, learning_rate: float | None)
         return 0.0
     questions = QUESTIONS * count_searches(task.records, task.loss)
     return grown_share(task.session, task.records.n_units, questions)
+
+
+def scale_steps(task: Task, share: float) -> tuple[Step, ...]:
+    """The searches for the scales of the data, as a plan shows them."""
+    return planned_step(
+        task.session, "scale", share, QUESTIONS * count_searches(task.records, task.loss)
+    )
 
 
 def begin(task: Task, clip_norm: float | None, learning_rate: float | None, share: float) -> Start:

@@ -10,6 +10,7 @@ from skdp.base.fit import Solution
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
 from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import Problem
 from skdp.fitting.linear import LinearFit, LinearModel
 from skdp.fitting.parameters import Auto, AutoInt, Sampling
@@ -17,7 +18,6 @@ from skdp.fitting.penalties import PENALTIES
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.task import Task, given
-from skdp.fitting.utility import Facts
 from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["SAMPLING", "StochasticFit", "StochasticRun"]
@@ -27,7 +27,7 @@ SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
 
 
 class StochasticRun(LinearModel):
-    """Runs a stochastic algorithm, private or not; a subclass gives `_algorithm` and `_settings`."""
+    """Runs a stochastic algorithm, private or not; a subclass gives `_planned`, `_algorithm` and `_settings`."""
 
     batch_size: AutoInt = parameters.BATCH_SIZE
     sampling: Sampling = parameters.SAMPLING
@@ -40,6 +40,8 @@ class StochasticRun(LinearModel):
     callback: Callable[[int, Any], object] | None = parameters.CALLBACK
     learning_rate_: float = fitted()
     clip_norm_: float = fitted()
+    # Functions: of a task and the settings, the decision how to run; of a task and its details, the run.
+    _planned: ClassVar[Callable[..., LinearDecision]]
     _algorithm: ClassVar[Callable[..., Solution]]
     _settings: ClassVar[Callable[..., Any]]  # the parameters as the algorithm takes them
 
@@ -57,13 +59,18 @@ class StochasticRun(LinearModel):
             center=problem.center,
         )
 
+    def _task(self, session: PrivacySession, problem: Problem) -> Task:
+        penalty = PENALTIES[self.penalty](float(self.alpha), problem.records.n_features)
+        theta = self._start(problem)
+        return Task(session, problem.records, problem.loss, theta, penalty=penalty)
+
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+        return self._planned(self._task(session, problem), self._settings())
+
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        records, loss, theta = problem.records, problem.loss, self._start(problem)
-        settings = self._settings()
-        with linear_progress(self, session, getattr(settings, "max_iter", None)) as monitor:
-            penalty = PENALTIES[self.penalty](float(self.alpha), records.n_features)
-            task = Task(session, records, loss, theta, monitor, penalty, problem.planned)
-            return self._algorithm(task, settings)
+        with linear_progress(self, session, given(self.max_iter)) as monitor:
+            task = replace(self._task(session, problem), monitor=monitor)
+            return self._algorithm(task, problem.decision.details)
 
 
 class StochasticFit(StochasticRun, LinearFit):
@@ -91,9 +98,6 @@ class StochasticFit(StochasticRun, LinearFit):
             accounting.sampled.require_supported(
                 SAMPLING[self.sampling], self.adjacency, ["gaussian"]
             )
-
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        return replace(super()._utility(session, problem), release="gradient")
 
     def _may_sample(self, n_units: int | None) -> bool:
         """Whether a batch may be smaller than the data, given the public number of units.

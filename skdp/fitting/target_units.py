@@ -1,13 +1,14 @@
 """Regression in units of a released centre and reach of the targets: one part that all regressors share."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.fitting.calibration import MOST, calibrate, released_shift
+from skdp.fitting.decision import LinearDecision, TargetShares, planned_step
 from skdp.fitting.glm import Problem
 from skdp.fitting.portion import Portion
 from skdp.fitting.quantiles import (
@@ -18,7 +19,6 @@ from skdp.fitting.quantiles import (
     released_range,
 )
 from skdp.fitting.scales import grown_share
-from skdp.fitting.utility import Facts
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["InTargetUnits"]
@@ -36,16 +36,6 @@ CONSTANT_PARTS = (0.6, 0.3)
 CALIBRATION_ANSWERS = 60  # `grown_share` of so many questions
 
 
-@dataclass(frozen=True)
-class _Shares:
-    """Shares of mu^2 for the range of the targets, the calibration and the mean residual."""
-
-    range: float
-    calibration: float
-    mean: float
-    constant: bool = False  # all coefficients become 0
-
-
 def _mass(session: PrivacySession, n_units: int) -> float:
     """Units times mu of the whole session."""
     if session.exact:
@@ -60,8 +50,7 @@ class InTargetUnits:
     (`skdp.fitting.calibration`). The centre is added to the intercept in the end. With
     very few records, a public decision, all coefficients are 0 and most of the budget goes to the mean of y.
 
-    The fit has a method ``_plan_first(session, problem)``. Before the first release it refuses what cannot be
-    solved, and plans what must be planned. What it returns is ``problem.planned``.
+    The method gets the rest of the budget, in its decision as in its releases.
     """
 
     target_center_: float
@@ -78,40 +67,60 @@ class InTargetUnits:
     def _given_range(self) -> TargetRange | None:
         """A public range of the targets, which costs nothing."""
         bounds = getattr(self, "y_bounds", "auto")
-        return None if isinstance(bounds, str) else TargetRange.between(*bounds)
+        if isinstance(bounds, str):
+            return None
+        target = TargetRange.between(*bounds)
+        return target if self.fit_intercept else TargetRange(0.0, max(map(abs, target.bounds)))
+
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+        last = self._last_share(session, problem)
+        shares = self._shares(session, problem, last)
+        if shares is None:
+            made: LinearDecision = super()._method(session, problem)  # type: ignore[misc]
+            return replace(made, calibrated=last > 0)
+        made = super()._method(Portion.of(session, shares.rest), problem)  # type: ignore[misc]
+        steps = (
+            *planned_step(session, "scale", shares.range, RANGE_SEARCHES * RANGE_QUESTIONS),
+            *made.steps,
+            *planned_step(session, "calibration", shares.calibration, None),
+            *planned_step(session, "calibration", shares.mean),
+        )
+        return replace(made, steps=steps, calibrated=last > 0, targets=shares)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        last = self._last_share(session, problem)
-        needed = bool(last) or self.fit_intercept or self._needs_reach
-        if not needed or not self._searches_targets(session, problem):
+        shares = problem.decision.targets
+        if shares is None:
             found: Solution = super().solve(session, problem)  # type: ignore[misc]
             return replace(found, attributes={"target_center_": 0.0, **found.attributes})
-        records, target = problem.records, self._given_range()
-        shares = self._shares(session, problem, last)
-        first = 0.0 if target is not None else shares.range
-        rest = Portion.of(session, 1.0 - first - shares.calibration - shares.mean)
-        planned = self._plan_first(rest, problem)  # type: ignore[attr-defined]
+        records, target = problem.records, shares.given
+        rest = Portion.of(session, shares.rest)
         if target is None:
             centered = self.fit_intercept and _mass(session, records.n_units) >= LEAST
-            target = released_range(session, records, first, centered=centered)
-        elif not self.fit_intercept:
-            target = TargetRange(0.0, max(map(abs, target.bounds)))
+            target = released_range(session, records, shares.range, centered=centered)
         moved = records.centered(target.center) if target.center else records
-        found = super().solve(rest, replace(problem, records=moved, target=target, planned=planned))  # type: ignore[misc]
+        found = super().solve(rest, replace(problem, records=moved, target=target))  # type: ignore[misc]
         theta, calibrated = self._calibrated(session, moved, target, np.array(found.theta), shares)
         theta[records.n_features :] += target.center
         attributes = {"target_center_": target.center, "target_reach_": target.bound, **calibrated}
         return replace(found, theta=theta, attributes={**found.attributes, **attributes})
 
-    def _shares(self, session: PrivacySession, problem: Problem, last: float) -> "_Shares":
-        """Divide mu^2, by public numbers; ``last`` is the part of the calibration."""
-        first = self._first_share(session, problem)
-        if not (last and self.fit_intercept):
-            return _Shares(first, last, 0.0)
-        hopeless = self._hopeless + EACH * math.sqrt(problem.records.n_features)
-        if _mass(session, problem.records.n_units) < hopeless:
-            return _Shares(CONSTANT_PARTS[0], 0.0, CONSTANT_PARTS[1], constant=True)
-        return _Shares(first, last, self._mean_share(session, problem))
+    def _shares(
+        self, session: PrivacySession, problem: Problem, last: float
+    ) -> TargetShares | None:
+        """Divide mu^2, by public numbers; None where nothing of the targets is released."""
+        given = self._given_range()
+        needed = bool(last) or self.fit_intercept or self._needs_reach
+        if not needed or not self._searches_targets(session, problem):
+            return None
+        constant, mean = False, 0.0
+        first = 0.0 if given else self._first_share(session, problem)
+        if last and self.fit_intercept:
+            hopeless = self._hopeless + EACH * math.sqrt(problem.records.n_features)
+            constant = _mass(session, problem.records.n_units) < hopeless
+            mean = self._mean_share(session, problem)
+        if constant:
+            first, last, mean = 0.0 if given else CONSTANT_PARTS[0], 0.0, CONSTANT_PARTS[1]
+        return TargetShares(first, last, mean, constant, given)
 
     def _calibrated(
         self,
@@ -119,7 +128,7 @@ class InTargetUnits:
         records: PrivateRecords,
         target: TargetRange,
         theta: np.ndarray,
-        shares: "_Shares",
+        shares: TargetShares,
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """The coefficients after the last releases, in units of centred targets, and their attributes."""
         found: dict[str, Any] = {}
@@ -142,10 +151,6 @@ class InTargetUnits:
             shift = released_shift(session, records, theta, target.bound, shares.mean)
             theta[records.n_features :] += shift / records.intercept_value
         return theta, found
-
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        facts: Facts = super()._utility(session, problem)  # type: ignore[misc]
-        return replace(facts, calibrated=self._last_share(session, problem) > 0)
 
     def _first_share(self, session: PrivacySession, problem: Problem) -> float:
         """Share of mu^2 for centre and reach of the targets."""

@@ -52,14 +52,17 @@ class Problem(fit.Problem):
     ----------
     target : TargetRange or None
         Of a private regression: the centre that was subtracted from the targets, and their reach about it.
-    planned : object
-        What a fit planned before its first release, if anything.
     """
 
     records: PrivateRecords
     loss: Any
     target: Any = None
-    planned: Any = None
+
+    @property
+    def decision(self) -> Any:
+        """The decision of the family of models, before the first release."""
+        assert self.plan is not None
+        return self.plan.decision
 
     @property
     def center(self) -> float:

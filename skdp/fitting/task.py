@@ -32,8 +32,6 @@ class Task:
         Called with the iteration and the released iterate in the user's units; see `show`.
     penalty : Penalty
         Added to the mean loss: a function of theta alone.
-    planned : object
-        What was planned before the first release, if anything.
     """
 
     session: PrivacySession
@@ -42,7 +40,6 @@ class Task:
     theta: np.ndarray = field(default_factory=lambda: np.empty(0))
     monitor: Monitor | None = None
     penalty: Penalty = NO_PENALTY
-    planned: Any = None
 
     def rescaled(self, value: float) -> "Task":
         """The same with another value of the intercept's feature; `to_user` turns iterates back."""

@@ -22,6 +22,7 @@ __all__ = [
     "OwnerFacts",
     "Released",
     "WordFacts",
+    "expected_signal",
     "released_warnings",
     "utility_warnings",
 ]
@@ -255,20 +256,32 @@ def _few(facts: Facts) -> Iterator[str]:
         )
 
 
-def _many(facts: Facts) -> Iterator[str]:
-    """One release of the whole budget could not hold so many coefficients."""
+def noise_size(facts: Facts) -> float:
+    """Noise of one release that takes the whole budget, over the largest signal, times n mu."""
     if facts.release == "gradient":
         # No mean gradient is longer than the clip norm C, and one release has noise of this length times
         # C / (n mu).
-        size = factor(facts.adjacency) * math.sqrt(facts.n_coefs)
-        hidden = "longer than any mean gradient can be"
-    else:
-        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
-        # as large as sqrt(d + 1) of its entries.
-        size = (facts.shape.n_features + 1) ** 1.5
-        hidden = "larger than most eigenvalues of the second moments"
+        return factor(facts.adjacency) * math.sqrt(facts.n_coefs)
+    # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are as
+    # large as sqrt(d + 1) of its entries.
+    return float((facts.shape.n_features + 1) ** 1.5)
+
+
+def expected_signal(facts: Facts) -> float | None:
+    """Largest signal over the noise, if one release took the whole budget; None where that is not known."""
+    if not facts.release or math.isinf(facts.mass):
+        return None
+    return facts.mass / noise_size(facts)
+
+
+def _many(facts: Facts) -> Iterator[str]:
+    """One release of the whole budget could not hold so many coefficients."""
     mass = facts.mass if facts.owners is None else facts.mass * facts.owners.part
-    if facts.release and passes("too many coefficients", mass, unit=size):
+    if facts.release and passes("too many coefficients", mass, unit=noise_size(facts)):
+        hidden = {
+            "gradient": "longer than any mean gradient can be",
+            "second moments": "larger than most eigenvalues of the second moments",
+        }[facts.release]
         fewer = "n_nonzero_coefs=, " if facts.selects else ""
         yield (
             f"{facts.n_coefs} coefficients are too many for {facts.shape.counted()} at epsilon={facts.epsilon:g}: "

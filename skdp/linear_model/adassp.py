@@ -6,7 +6,7 @@ the same with the residuals. These are smaller than the targets, and so is their
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,24 +15,28 @@ from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import integer
+from skdp.base.plan import Step
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.decision import LinearDecision, planned_step
 from skdp.fitting.glm import GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import (
+    QUESTIONS,
     released_reach,
     released_row_norm,
     scale_share,
 )
+from skdp.fitting.settings import number_or_released
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
-from skdp.fitting.utility import Facts
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = [
     "LARGEST",
     "DPAdaSSPRegressor",
+    "RoundPlan",
     "adassp",
     "check_scales",
     "given_scales_assumption",
@@ -49,30 +53,75 @@ REACH_SHARE = 0.02  # share of mu^2 for each bound of the residuals
 RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)
 
 
+@dataclass(frozen=True)
+class RoundPlan:
+    """Rounds and their shares, from public numbers.
+
+    Attributes
+    ----------
+    row_norm : float or None
+        None releases it.
+    alpha : float or None
+        Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None is AdaSSP's rule.
+    n_rounds : {1, 2, 3}
+        After the first each round fits the residuals.
+    scale_share, rest : float
+        Shares of mu^2 for the row norm, and for the rounds.
+    """
+
+    row_norm: float | None
+    alpha: float | None
+    n_rounds: int
+    scale_share: float
+    rest: float
+
+    @property
+    def moment_shares(self) -> tuple[float, ...]:
+        """Of the second moments of each round."""
+        kept = 1 - REACH_SHARE * (self.n_rounds - 1)
+        return tuple(portion * self.rest * kept for portion in ROUNDS[self.n_rounds])
+
+    @classmethod
+    def of(
+        cls,
+        session: PrivacySession,
+        records: PrivateRecords,
+        *,
+        row_norm: float | None,
+        alpha: float | None,
+        share: float = 1.0,
+        n_rounds: int = 3,
+    ) -> "RoundPlan":
+        """Divide a share of mu^2, and refuse what it cannot hold; an exact session needs one round."""
+        n_rounds = 1 if session.exact else n_rounds
+        part = share * scale_share(session, records.n_units, int(row_norm is None))
+        plan = cls(row_norm, alpha, n_rounds, part, share - part)
+        size = records.n_parameters + 1
+        session.require_feasible(size * size * n_rounds, 1, plan.rest * ROUNDS[n_rounds][0])
+        return plan
+
+    def steps(self, session: PrivacySession) -> tuple[Step, ...]:
+        """The parts of the budget, as a plan shows them."""
+        found = planned_step(session, "scale", self.scale_share, QUESTIONS)
+        for k, paid in enumerate(self.moment_shares):
+            bound = planned_step(session, "scale", REACH_SHARE * self.rest, QUESTIONS) if k else ()
+            found += (*bound, *planned_step(session, "second moment", paid))
+        return found
+
+
 def adassp(
     session: PrivacySession,
     records: PrivateRecords,
-    *,
-    row_norm: float | None,
     reach: float,
-    alpha: float | None,
-    share: float,
-    n_rounds: int = 3,
+    plan: RoundPlan,
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Fit a private ridge regression.
 
     Parameters
     ----------
-    row_norm : float or None
-        None releases it.
     reach : float
         Targets are centred, and clipped to this magnitude.
-    alpha : float or None
-        Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None is AdaSSP's rule.
-    share : float
-        Share of the session's mu^2.
-    n_rounds : {1, 2, 3}, default=3
-        After the first each round fits the residuals. An exact session needs one.
+    plan : RoundPlan
 
     Returns
     -------
@@ -80,36 +129,24 @@ def adassp(
     attributes : dict
         ``row_norm_``, ``alpha_``.
     """
-    part, n_rounds = require_room(session, records, int(row_norm is None), share, n_rounds)
-    rest = share - part
-    norm = released_row_norm(session, records, part) if row_norm is None else row_norm
+    norm, rest = plan.row_norm, plan.rest
+    if norm is None:
+        norm = released_row_norm(session, records, plan.scale_share)
     records = records.with_intercept(INTERCEPT * norm)
     equations = NormalEquations(session, records, norm)
     bound, theta = reach, np.zeros(records.n_parameters)
-    for k, portion in enumerate(ROUNDS[n_rounds]):
+    for k, paid in enumerate(plan.moment_shares):
         if k:
             bound = released_reach(
                 session, records.residual(theta), REACH_SHARE * rest, bound * RESIDUAL_GRID
             )
-        paid = portion * rest * (1 - REACH_SHARE * (n_rounds - 1))
-        theta = theta + equations.solve(theta, bound, alpha, TARGET_WEIGHT[min(k, 1)], paid)
+        theta = theta + equations.solve(theta, bound, plan.alpha, TARGET_WEIGHT[min(k, 1)], paid)
     if records.fit_intercept:
         theta[-1] = theta[-1] * records.intercept_value
     return theta, {
         "row_norm_": float(norm),
         "alpha_": equations.ridge / records.n_units,
     }
-
-
-def require_room(
-    session: PrivacySession, records: PrivateRecords, searches: int, share: float, n_rounds: int
-) -> tuple[float, int]:
-    """Refuse what the budget cannot hold; return the part of the searches and the number of rounds."""
-    n_rounds = 1 if session.exact else n_rounds
-    part = share * scale_share(session, records.n_units, searches)
-    size = records.n_parameters + 1
-    session.require_feasible(size * size * n_rounds, 1, (share - part) * ROUNDS[n_rounds][0])
-    return part, n_rounds
 
 
 class NormalEquations:
@@ -216,33 +253,36 @@ class _AdaSSPFit(LinearFit):
     y_bounds_: tuple[float, float] = fitted()
     alpha_: float = fitted()
 
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        return replace(super()._utility(session, problem), release="second moments")
-
-    def _plan_first(self, session: Any, problem: Problem) -> None:
-        """Refuse what cannot be solved, before the first release."""
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
         records = problem.records
         if records.n_features > LARGEST:
             raise ValueError(
                 f"X has {records.n_features} features, and a matrix of their square would be released; "
                 f"at most {LARGEST} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
             )
-        searches = int(given(self.row_norm) is None)
-        require_room(session, records, searches, 1.0, self.n_rounds)
-
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        records = problem.records
-        theta, attributes = adassp(
+        plan = RoundPlan.of(
             session,
             records,
             row_norm=given(self.row_norm),
-            reach=problem.target.bound,
             alpha=given(self.alpha),
-            share=1.0,
             n_rounds=self.n_rounds,
         )
+        return LinearDecision(
+            sizes={
+                "n_iter": plan.n_rounds,
+                "n_parameters": records.n_parameters,
+                "row_norm": number_or_released(plan.row_norm),
+            },
+            steps=plan.steps(session),
+            details=plan,
+            release="second moments",
+        )
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        plan: RoundPlan = problem.decision.details
+        theta, attributes = adassp(session, problem.records, problem.target.bound, plan)
         attributes["y_bounds_"] = problem.target.bounds
-        return Solution(theta, n_iter=1 if session.exact else self.n_rounds, attributes=attributes)
+        return Solution(theta, n_iter=plan.n_rounds, attributes=attributes)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return given_scales_assumption(self.row_norm, self.y_bounds)

@@ -5,6 +5,7 @@ release.
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import described, real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.decision import LinearDecision, planned_step
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
@@ -22,6 +24,7 @@ from skdp.fitting.quantiles import (
     QUESTIONS,
     released_row_norm,
 )
+from skdp.fitting.settings import number_or_released
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
 from skdp.losses import HuberLoss, Loss
@@ -104,6 +107,21 @@ def chosen_penalty(
 SMALLEST_GIVEN, LARGEST_GIVEN = 1e-45, 1e45
 
 
+@dataclass(frozen=True)
+class Minimum:
+    """Public numbers of the fit; None where it finds the number.
+
+    Attributes
+    ----------
+    point_share : float
+        Share of mu^2 for the noise on the computed point; the rest finds the row norm.
+    """
+
+    row_norm: float | None
+    alpha: float | None
+    point_share: float
+
+
 class PerturbedFit(LinearFit):
     """What classifier and regressor share."""
 
@@ -163,24 +181,38 @@ class PerturbedFit(LinearFit):
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return count_assumption(problem)
 
-    def _plan_first(self, session: Any, problem: Problem) -> None:
-        """Refuse what the budget cannot hold, before the first release."""
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+        """Divide the Gaussian part of the budget, and refuse what it cannot hold."""
         session.require_feasible(problem.records.n_parameters, 1, POINT_SHARE)
+        norm, alpha = given(self.row_norm), given(self.alpha)
+        plan = Minimum(norm, alpha, 1.0 if norm is not None else POINT_SHARE)
+        scale = 0.0 if norm is not None else 1.0 - POINT_SHARE
+        return LinearDecision(
+            sizes={
+                "n_parameters": problem.records.n_parameters,
+                "row_norm": number_or_released(norm),
+                "alpha": number_or_released(alpha),
+            },
+            steps=(
+                *planned_step(session, "scale", scale, QUESTIONS),
+                *planned_step(session, "computed point", plan.point_share),
+            ),
+            details=plan,
+        )
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        records = problem.records
-        self._plan_first(session, problem)
-        norm, search = given(self.row_norm), given(self.row_norm) is None
-        if search:
-            norm = released_row_norm(session, records, 1.0 - POINT_SHARE)
+        records, plan = problem.records, problem.decision.details
+        norm = plan.row_norm
+        if norm is None:
+            norm = released_row_norm(session, records, 1.0 - plan.point_share)
         norm, (loss, found) = float(norm), self._loss(problem)
         theta, alpha = perturbed_minimum(
             session,
             records,
             loss,
             row_norm=norm,
-            alpha=given(self.alpha),
-            share=POINT_SHARE if search else 1.0,
+            alpha=plan.alpha,
+            share=plan.point_share,
         )
         return Solution(theta, attributes={"row_norm_": norm, "alpha_": alpha, **found})
 

@@ -11,6 +11,7 @@ against each other, so their difference moves by 2 Delta, and the factor 2 stays
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -20,15 +21,19 @@ from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import real
+from skdp.base.plan import Step
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.decision import LinearDecision, planned_step
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
+from skdp.fitting.portion import part_of_whole
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.fitting.search import noisy_search
+from skdp.fitting.settings import number_or_released
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
 from skdp.losses import Loss
@@ -111,6 +116,11 @@ def steps_for(n_units: int, epsilon: float, delta: float) -> int:
     return int(min(MAX_STEPS, max(2, round(wanted))))
 
 
+def count_medians(loss: Loss) -> int:
+    """Number of medians that `released_scales` releases."""
+    return 1 + (loss.start_sup_norm is None)
+
+
 def released_scales(
     session: PrivacySession,
     records: PrivateRecords,
@@ -119,19 +129,17 @@ def released_scales(
     radius: float | None,
     clip_norm: float | None,
     share: float,
-) -> tuple[float, float, float, float]:
-    """Return the intercept's feature, the clip norm, the radius, and what is left of ``share``.
+) -> tuple[float, float, float]:
+    """Return the intercept's feature, the clip norm and the radius.
 
     What is None is made from the median sup norm of the rows; for regression also from that of the gradients at 0.
     The intercept's feature is the median sup norm of the rows, so that it takes nothing of the clip. No budget
     is spent if both are numbers; the value then is 1.
     """
     if radius is not None and clip_norm is not None:
-        return 1.0, float(clip_norm), float(radius), share
+        return 1.0, float(clip_norm), float(radius)
     residual = loss.start_sup_norm
-    searches = 1 if residual is not None else 2
-    paid = grown_share(session, records.n_units, searches * QUESTIONS)
-    part = paid / searches
+    part = share / count_medians(loss)
     row = noisy_search(session, part, records.row_sup_norm_count)
     if residual is not None:
         gradient = residual * row
@@ -144,7 +152,23 @@ def released_scales(
         size = min(size, factor * (records.n_units * mu) ** power)
     clip = CLIP_FACTOR * gradient if clip_norm is None else float(clip_norm)
     ball = size * gradient / row**2 if radius is None else float(radius)
-    return row, clip, ball, share - paid
+    return row, clip, ball
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """Public numbers of the fit; None where it finds the number.
+
+    Attributes
+    ----------
+    scale_share : float
+        Share of mu^2 for the scales of the data; the rest chooses vertices.
+    """
+
+    radius: float | None
+    clip_norm: float | None
+    n_iter: int
+    scale_share: float
 
 
 class FrankWolfeFit(LinearFit):
@@ -197,23 +221,46 @@ class FrankWolfeFit(LinearFit):
                     f"to a count; give {name} as a number, or delta > 0"
                 )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
         records, loss = problem.records, problem.loss
-        steps = given(self.max_iter)
+        radius, clip, steps = given(self.radius), given(self.clip_norm), given(self.max_iter)
         if steps is None:
             steps = steps_for(records.n_units, session.epsilon, session.delta)
-        value, clip, radius, share = released_scales(
+        questions, scale = QUESTIONS * count_medians(loss), 0.0
+        if radius is None or clip is None:
+            scale = grown_share(session, records.n_units, questions)
+        return LinearDecision(
+            sizes={
+                "n_iter": int(steps),
+                "n_parameters": records.n_parameters * loss.n_outputs,
+                "radius": number_or_released(radius),
+                "clip_norm": number_or_released(clip),
+            },
+            steps=(
+                *planned_step(session, "scale", scale, questions),
+                Step("steps", (1.0 - scale) * part_of_whole(session), int(steps)),
+            ),
+            details=Vertices(radius, clip, int(steps), scale),
+        )
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        records, loss, plan = problem.records, problem.loss, problem.decision.details
+        value, clip, radius = released_scales(
             session,
             records,
             loss,
-            radius=given(self.radius),
-            clip_norm=given(self.clip_norm),
-            share=1.0,
+            radius=plan.radius,
+            clip_norm=plan.clip_norm,
+            share=plan.scale_share,
         )
-        with linear_progress(self, session, int(steps)) as monitor:
+        with linear_progress(self, session, plan.n_iter) as monitor:
             task = Task(session, records.with_intercept(value), loss, monitor=monitor)
             solution = frank_wolfe(
-                task, radius=radius, max_iter=int(steps), clip_norm=clip, share=share
+                task,
+                radius=radius,
+                max_iter=plan.n_iter,
+                clip_norm=clip,
+                share=1.0 - plan.scale_share,
             )
         attributes = {"radius_": radius, "clip_norm_": clip}
         return Solution(task.to_user(solution.theta), solution.n_iter, attributes)
@@ -227,9 +274,6 @@ class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):
     shrinkage_: float = fitted()
 
     _largest_factor = 1.0  # the coefficients stay in the ball
-
-    def _plan_first(self, session: Any, problem: Problem) -> None:
-        """Nothing can be refused that was not before."""
 
     def _last_share(self, session: PrivacySession, problem: Problem) -> float:
         literal = given(self.radius) is not None and given(self.clip_norm) is not None

@@ -11,7 +11,6 @@ may be errors of the noise. So a net that has learnt nothing predicts about the 
 """
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,11 @@ def scores_of(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def released_scores(
-    plan: Recalibration, records: PrivateRecords, task: NetTask, parameters: Any
+    session: PrivacySession,
+    plan: Recalibration,
+    records: PrivateRecords,
+    task: NetTask,
+    parameters: Any,
 ) -> NDArray[np.float64]:
     """The linear map of scores that the recalibration found: (n_scores + 1, n_scores), intercepts last."""
     k = plan.n_outputs
@@ -84,4 +87,4 @@ def released_scores(
 
     mapped = records.mapped(scores, k, fit_intercept=True)
     same = np.vstack([np.eye(k), np.zeros(k)])
-    return replace(plan, records=mapped).with_noise(same)[0]
+    return plan.with_noise(session, mapped, same)[0]

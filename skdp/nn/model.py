@@ -132,7 +132,7 @@ class NetClassifier(NetModel, LabelModel, NetFit):
     ) -> dict[str, Any]:
         if last is None:
             return {"calibration_": None}
-        return {"calibration_": released_scores(last, problem.records, task, parameters)}
+        return {"calibration_": released_scores(session, last, problem.records, task, parameters)}
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         facts = super()._utility(session, problem)

@@ -17,12 +17,13 @@ from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import real
 from skdp.fitting import parameters
+from skdp.fitting.decision import LinearDecision, planned_step
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.loop import NoisyGradient
 from skdp.fitting.parameters import Auto
 from skdp.fitting.penalties import NO_PENALTY
-from skdp.fitting.settings import StepSettings
-from skdp.fitting.start import Start, begin, scale_part
+from skdp.fitting.settings import RELEASED, StepSettings, number_or_released
+from skdp.fitting.start import Start, begin, scale_part, scale_steps
 from skdp.fitting.steps import square
 from skdp.fitting.stochastic import FullBatchFit
 from skdp.fitting.task import Task
@@ -86,13 +87,43 @@ class AdaptiveSettings(StepSettings):
     loss_bound: float | None
 
 
-def adaptive_descent(task: Task, settings: AdaptiveSettings) -> Solution:
+@dataclass(frozen=True)
+class FirstShares:
+    """What public numbers fix: the share of mu^2 for the scales, and the steps that the rest could pay for."""
+
+    settings: AdaptiveSettings
+    scale_share: float
+    steps: int
+
+
+def planned_descent(task: Task, settings: AdaptiveSettings) -> LinearDecision:
+    """Divide the budget between the scales and the steps; how many there will be, releases decide."""
+    aside = scale_part(task, settings.clip_norm, settings.learning_rate)
+    steps = settings.max_iter or STEPS
+    _require_feasible(task.session, Purse(1.0 - aside, steps), task.theta.size)
+    return LinearDecision(
+        sizes={
+            "n_iter": RELEASED if settings.max_iter is None else f"at most {settings.max_iter}",
+            "n_parameters": task.theta.size,
+            "clip_norm": number_or_released(settings.clip_norm),
+            "learning_rate": number_or_released(settings.learning_rate),
+            "loss_bound": number_or_released(settings.loss_bound),
+        },
+        steps=(
+            *scale_steps(task, aside),
+            *planned_step(task.session, "gradient and distance", 1.0 - aside, None),
+        ),
+        details=FirstShares(settings, aside, steps),
+        release="gradient",
+    )
+
+
+def adaptive_descent(task: Task, details: FirstShares) -> Solution:
     """Take steps until the budget does not hold another one, or ``max_iter`` of them."""
-    loss, reach, bound = task.loss, settings.learning_rate, settings.loss_bound
-    aside = scale_part(task, settings.clip_norm, reach)
-    purse = Purse(1.0 - aside, settings.max_iter or STEPS)
-    _require_feasible(task.session, purse, task.theta.size)
-    start = begin(task, settings.clip_norm, reach, aside)
+    settings, loss = details.settings, task.loss
+    reach, bound = settings.learning_rate, settings.loss_bound
+    purse = Purse(1.0 - details.scale_share, details.steps)
+    start = begin(task, settings.clip_norm, reach, details.scale_share)
     if reach is None:
         downhill = start.scales.gradient * start.rows_per_unit / start.curvature
         reach = REACH * math.sqrt(loss.n_outputs) * downhill
@@ -264,6 +295,7 @@ class DPAGDClassifier(GLMClassifier, FullBatchFit):
     last_distance_: float = fitted()
     loss_bound_: float = fitted()
 
+    _planned = staticmethod(planned_descent)
     _algorithm = staticmethod(adaptive_descent)
 
     def _settings(self) -> AdaptiveSettings:

@@ -21,7 +21,7 @@ from skdp.linear_model.additive.monotone import (
 from skdp.linear_model.additive.search import MOST_PAIRS, CurveSearch, Parts, reason_for_a_line
 from skdp.linear_model.auto.estimators import FrontDoor
 from skdp.linear_model.auto.steps import Growth
-from skdp.privacy import N_FUNCTIONS, PrivacySession, PublicShape, accounting
+from skdp.privacy import N_FUNCTIONS, PrivacySession, accounting
 
 __all__ = ["AdditiveFit"]
 
@@ -115,11 +115,11 @@ class AdditiveFit(Inspectable, FrontDoor):
         """Columns and values of the declared categories."""
         return category_values(self.categories, problem.records.n_features, self._names(problem))
 
-    def _line_reason(self, shape: PublicShape) -> str:
+    def _line_reason(self, problem: Problem) -> str:
         """Why public numbers leave the fit to the linear estimator; empty for curves."""
-        choice = self._choice(shape)
-        if choice.solver != "moments":
-            return choice.reason
+        made, shape = problem.decision, problem.records.shape
+        if made.method != "moments":
+            return str(made.reason)
         return reason_for_a_line(shape, self.epsilon, self.delta)
 
     def _growth(self, session: PrivacySession, problem: Problem) -> Growth:
@@ -127,7 +127,7 @@ class AdditiveFit(Inspectable, FrontDoor):
         levels_of, levels = self._categories(problem)
         return CurveSearch(
             mass, self._budget_parts, int(self.interactions), levels_of, levels,
-            np.flatnonzero(self._signs(problem)), self._line_reason(problem.records.shape),
+            np.flatnonzero(self._signs(problem)), self._line_reason(problem),
         )  # fmt: skip
 
     def _size(self, problem: Problem) -> int:
@@ -137,7 +137,7 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         found = super().solve(session, problem)
-        reason = self._line_reason(problem.records.shape) or ONLY_A_CONSTANT
+        reason = self._line_reason(problem) or ONLY_A_CONSTANT
         attributes: dict[str, Any] = {"reason_": reason, "_curves": None, **found.attributes}
         theta, signs = found.theta, self._signs(problem)
         if signs.any():
@@ -150,7 +150,7 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     def _public(self, problem: Problem) -> dict[str, Any]:
         told = super()._public(problem)
-        reason = self._line_reason(problem.records.shape)
+        reason = self._line_reason(problem)
         told["curves"] = f"none: {reason}" if reason else "where released numbers show them"
         return told
 

@@ -13,12 +13,14 @@ import numpy as np
 from scipy.special import softmax
 
 from skdp.base.fit import Solution
+from skdp.base.plan import Step
+from skdp.fitting.decision import planned_step
 from skdp.fitting.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
 from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto import intercepts
-from skdp.linear_model.auto.choice import only_frequencies
 from skdp.linear_model.auto.columns import Columns, standardize
 from skdp.linear_model.auto.doubts import FrontSolution, doubt_of_classes
+from skdp.linear_model.auto.moments import Moments, rest_step
 from skdp.linear_model.auto.penalty import matching_C
 from skdp.linear_model.auto.scatter import (
     along_direction,
@@ -39,7 +41,7 @@ from skdp.linear_model.auto.steps import (
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
-__all__ = ["moment_classification"]
+__all__ = ["classification_steps", "moment_classification"]
 
 REACH, MOMENTS = 0.1, 0.14  # shares of mu^2 for the columns
 OWN = 2.5  # standard deviations that a column's own counts must show
@@ -66,25 +68,13 @@ def moment_classification(
     records: PrivateRecords,
     loss: Loss,
     n_classes: int,
-    *,
-    alpha: float = 0.0,
-    automatic: bool = False,
-    n_nonzero_coefs: int | None = None,
-    feature_bounds: np.ndarray | None = None,
+    plan: Moments,
     growth: Growth | None = None,
 ) -> Solution:
     """Fit a logistic or softmax regression.
 
     Parameters
     ----------
-    alpha : float, default=0.0
-        Weight of the penalty ``alpha / 2 ||coef||^2`` on the coefficients of standardized columns.
-    automatic : bool, default=False
-        Whether Stein's risk takes part in the choice of the shrinkage.
-    n_nonzero_coefs : int, default=None
-        Features that are kept after the first step; None keeps all.
-    feature_bounds : ndarray of shape (2, n_features), default=None
-        Public ends of the columns, infinite where none are known.
     growth : Growth, default=None
         Looks for more features than the columns; it needs ``n_nonzero_coefs=None`` and an intercept.
 
@@ -93,23 +83,20 @@ def moment_classification(
     Solution
         Its theta is in the user's units.
     """
-    shares = Shares(session)
-    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    alpha = min(alpha, STRONGEST)
-    if only_frequencies(records.shape, session.epsilon, session.delta):
+    shares, alpha = Shares(session), min(plan.alpha, STRONGEST)
+    if plan.constant:
         frequency, none = _frequencies(shares, records, n_classes, 1.0), Columns.none(records)
         constant = {**none.attributes(), "C_": 0.0}
         return Solution(_start(records, loss, frequency), 0, constant)
-    columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=feature_bounds)
-    share = min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
-    frequency = _frequencies(shares, records, n_classes, share)
+    columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=plan.feature_bounds)
+    frequency = _frequencies(shares, records, n_classes, counts_share(session, records))
     rows = columns.rows(records)
     recalibration = _plan_recalibration(shares, rows, loss, alpha)
     last = not recalibration and rows.fit_intercept and intercepts.is_worth(shares, rows, loss)
     left = shares.left - last * intercepts.SHARE
     gram = released_gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
-    model = _Steps(shares, rows, loss, frequency, gram, alpha, automatic)
+    model = _Steps(shares, rows, loss, frequency, gram, alpha, plan.automatic)
     kept = np.arange(rows.n_features)
     if growth is not None and growth.begins(columns, frequency):
         growth.run(model, left)
@@ -117,13 +104,13 @@ def moment_classification(
             recalibration = replace(recalibration, slope_doubt=SLOPE_DOUBT)
     else:
         model.round(left * ROUNDS[0], first=True)
-        kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
+        kept = largest_rows(model.theta[: rows.n_features], plan.n_nonzero_coefs)
         model.restrict(kept)
         for part in ROUNDS[1:]:
             model.round(left * part)
     theta = model.theta
     if recalibration:
-        theta, model.slope_noise = replace(recalibration, records=model.rows).with_noise(theta)
+        theta, model.slope_noise = recalibration.with_noise(session, model.rows, theta)
     elif last:
         theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
     doubt = (
@@ -137,6 +124,27 @@ def moment_classification(
         found.update(more)
     outward = columns.outward(theta, kept)
     return FrontSolution(outward, model.n_steps, found, doubt=doubt)
+
+
+def counts_share(session: PrivacySession, records: PrivateRecords) -> float:
+    """Share of mu^2 for the class counts; public."""
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    return min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
+
+
+def classification_steps(
+    session: PrivacySession, records: PrivateRecords, plan: Moments
+) -> tuple[Step, ...]:
+    """The parts of the budget, as a plan shows them."""
+    if plan.constant:
+        return planned_step(session, "class counts", 1.0)
+    return rest_step(
+        session,
+        "Gram matrix, gradients and intercepts",
+        *planned_step(session, "octaves", REACH, None),
+        *planned_step(session, "column moments", MOMENTS, None),
+        *planned_step(session, "class counts", counts_share(session, records)),
+    )
 
 
 def _plan_recalibration(

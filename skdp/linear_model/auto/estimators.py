@@ -3,20 +3,22 @@
 import math
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, real
-from skdp.base.plan import Advice
+from skdp.base.plan import Advice, Decision, FitPlan, Step
 from skdp.exceptions import UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.any_cells import TakesAnyCell, unbounded
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import (
     GLMModel,
     Problem,
@@ -25,16 +27,17 @@ from skdp.fitting.glm import (
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel
-from skdp.fitting.utility import Facts
+from skdp.fitting.utility import Facts, expected_signal
 from skdp.linear_model.auto.choice import Choice, choose, only_a_constant, only_frequencies
-from skdp.linear_model.auto.classification import moment_classification
+from skdp.linear_model.auto.classification import classification_steps, moment_classification
 from skdp.linear_model.auto.doubts import FrontSolution
+from skdp.linear_model.auto.moments import Moments
 from skdp.linear_model.auto.public_bounds import (
     check_feature_bounds,
     check_target_bounds,
     column_ends,
 )
-from skdp.linear_model.auto.regression import moment_regression
+from skdp.linear_model.auto.regression import moment_regression, regression_steps
 from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import PrivacySession, PublicShape
 
@@ -92,13 +95,11 @@ class FrontDoor(LinearFit):
             raise ValueError(C_NEEDS_MOMENTS.format(self.solver, OR_MOMENTS))
 
     def _choice(self, shape: PublicShape) -> Choice:
+        """The method; `read` asks for it too, since only one of them learns what missing values count as."""
         return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
 
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        facts = super()._utility(session, problem)
-        moments = self._choice(problem.records.shape).solver == "moments"
-        constant = math.isfinite(facts.mass) and moments and self._is_hopeless(problem)
-        return replace(facts, searched=(), constant=constant, doubts=True)
+    def _facts(self, session: PrivacySession, problem: Problem, made: LinearDecision) -> Facts:
+        return replace(super()._facts(session, problem, made), searched=(), doubts=True)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         names = [n for n in ("feature_bounds", "y_bounds") if getattr(self, n, None) is not None]
@@ -112,10 +113,6 @@ class FrontDoor(LinearFit):
             return lines
         return (f"values of {cut} columns are cut to feature_bounds_", *lines)
 
-    @abstractmethod
-    def _is_hopeless(self, problem: Problem) -> bool:
-        """Whether so few records leave a constant only; public numbers decide."""
-
     def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
         advice = super()._advice_after(shape, solution)
         if not isinstance(solution, FrontSolution) or not solution.doubt:
@@ -127,7 +124,15 @@ class FrontDoor(LinearFit):
         """The unfitted estimator of a specialist."""
 
     @abstractmethod
-    def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _only_a_constant(self, session: PrivacySession, shape: PublicShape) -> bool:
+        """Whether so few records leave the method of moments a constant only; public numbers decide."""
+
+    @abstractmethod
+    def _steps(self, session: PrivacySession, problem: Problem, plan: Moments) -> tuple[Step, ...]:
+        """The parts of the budget of the method of moments."""
+
+    @abstractmethod
+    def _moments(self, session: PrivacySession, problem: Problem, plan: Moments) -> Solution:
         """The method of moments."""
 
     def _growth(self, session: PrivacySession, problem: Problem) -> Growth | None:
@@ -138,18 +143,65 @@ class FrontDoor(LinearFit):
         """More numbers than a fit draws; public."""
         return 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
 
-    def _largest_step(self, session: PrivacySession, problem: Problem) -> float:
+    def _largest_step(self, plan: Moments) -> float:
         """The largest part of mu^2 that a release after the first one may take; public."""
         return LARGEST_STEP
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
         choice = self._choice(problem.records.shape)
-        if choice.solver != "moments":
-            return self._solved_by_specialist(choice.solver, session, problem)
+        if choice.solver == "moments":
+            made = self._planned_moments(session, problem)
+        else:
+            made = self._planned_specialist(choice.solver, session, problem)
+        return replace(made, method=choice.solver, reason=choice.reason)
+
+    def _planned_moments(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+        records = problem.records
+        plan = Moments(
+            self._alpha(problem),
+            self.C == AUTOMATIC,
+            self.n_nonzero_coefs,
+            self._column_ends(problem),
+            self._given_bounds(),
+            constant=self._only_a_constant(session, records.shape),
+        )
         # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
-        session.require_feasible(self._size(problem), 1, self._largest_step(session, problem))
-        found = self._moments(session, problem)
+        session.require_feasible(self._size(problem), 1, self._largest_step(plan))
+        size = records.n_parameters * problem.loss.n_outputs
+        mass, wide = self._mass(records.shape), (records.n_features + 1) ** 1.5
+        return LinearDecision(
+            sizes={"n_parameters": problem.loss.n_outputs if plan.constant else size},
+            steps=self._steps(session, problem, plan),
+            signal=mass / wide if math.isfinite(mass) else None,
+            constant=plan.constant,
+            details=plan,
+        )
+
+    def _planned_specialist(
+        self, solver: str, session: PrivacySession, problem: Problem
+    ) -> LinearDecision:
+        hint = OR_MOMENTS if "solver" in self.get_params(deep=False) else ""
+        if self.feature_bounds is not None:
+            raise ValueError(
+                f"feature_bounds is for solver='moments', and this fit takes solver={solver!r}, which does not "
+                f"scale columns: leave feature_bounds out{hint}"
+            )
+        if self.C == AUTOMATIC:
+            raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
+        specialist = self._specialist(solver, problem)
+        made = self._recalibrated(session, problem, specialist._method, is_classifier(self))
+        signal = expected_signal(specialist._facts(session, problem, made))
+        return replace(made, signal=signal, release="", details=made)
+
+    def _recalibrates(self, problem: Problem) -> bool:
+        return False  # the method of moments has its own; that of a specialist is planned with it
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        made = problem.decision
+        if made.method != "moments":
+            return self._solved_by_specialist(session, problem)
+        found = self._moments(session, problem, made.details)
         attributes = {"solver_": "moments", **found.attributes}
         if self.C != AUTOMATIC:
             attributes["C_"] = float(self.C)
@@ -159,19 +211,11 @@ class FrontDoor(LinearFit):
         """Weight of the penalty on the mean loss."""
         return 0.0 if self.C == AUTOMATIC else 1.0 / (float(self.C) * problem.records.n_units)
 
-    def _solved_by_specialist(
-        self, solver: str, session: PrivacySession, problem: Problem
-    ) -> Solution:
-        hint = OR_MOMENTS if "solver" in self.get_params(deep=False) else ""
-        if self.feature_bounds is not None:
-            raise ValueError(
-                f"feature_bounds is for solver='moments', and this fit takes solver={solver!r}, which does not "
-                f"scale columns: leave feature_bounds out{hint}"
-            )
-        if self.C == AUTOMATIC:
-            raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
-        specialist, d = self._specialist(solver, problem), problem.records.n_features
-        found = specialist.solve(session, problem)
+    def _solved_by_specialist(self, session: PrivacySession, problem: Problem) -> Solution:
+        plan, d = cast("FitPlan", problem.plan), problem.records.n_features
+        solver, own = plan.decision.method, cast("Decision", plan.decision.details)
+        specialist = self._specialist(solver, problem)
+        found = specialist.solve(session, replace(problem, plan=replace(plan, decision=own)))
         more = self._of_specialist(specialist, found)
         known = {
             "solver_": solver,
@@ -185,14 +229,18 @@ class FrontDoor(LinearFit):
         """Further fitted attributes of a specialist's solution."""
         return {}
 
+    def _given_bounds(self) -> tuple[float, float] | None:
+        """The public ends of the targets; labels have none."""
+        return None
+
     def _column_ends(self, problem: Problem) -> np.ndarray | None:
         """The public ends of the columns, of shape (2, n_features)."""
         names = problem.fitted.get("feature_names_in_")
         return column_ends(self.feature_bounds, problem.records.n_features, names)
 
     def _public(self, problem: Problem) -> dict[str, Any]:
-        choice = self._choice(problem.records.shape)
-        return {"solver": f"{choice.solver}: {choice.reason}"}
+        made = problem.decision
+        return {"solver": f"{made.method}: {made.reason}"}
 
 
 class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
@@ -209,16 +257,15 @@ class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
         if self.class_weight is not None and not self.fit_intercept:
             raise ValueError("class_weight moves intercepts: it needs fit_intercept=True")
 
-    def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
-        k = np.asarray(problem.fitted["classes_"]).size
-        return moment_classification(
-            session, problem.records, problem.loss, k, alpha=self._alpha(problem),
-            automatic=self.C == AUTOMATIC, n_nonzero_coefs=self.n_nonzero_coefs,
-            feature_bounds=self._column_ends(problem), growth=self._growth(session, problem),
-        )  # fmt: skip
+    def _moments(self, session: PrivacySession, problem: Problem, plan: Moments) -> Solution:
+        k, growth = np.asarray(problem.fitted["classes_"]).size, self._growth(session, problem)
+        return moment_classification(session, problem.records, problem.loss, k, plan, growth)
 
-    def _is_hopeless(self, problem: Problem) -> bool:
-        return only_frequencies(problem.records.shape, self.epsilon, self.delta)
+    def _only_a_constant(self, session: PrivacySession, shape: PublicShape) -> bool:
+        return only_frequencies(shape, session.epsilon, session.delta)
+
+    def _steps(self, session: PrivacySession, problem: Problem, plan: Moments) -> tuple[Step, ...]:
+        return classification_steps(session, problem.records, plan)
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common = dict(
@@ -242,9 +289,6 @@ class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
     def _weights_of_loss(self) -> Any:
         """None: the weights move intercepts, which needs no larger clip norm."""
         return None
-
-    def _recalibrates(self, problem: Problem) -> bool:
-        return self._choice(problem.records.shape).solver != "moments"
 
     def _run(self, session: PrivacySession, problem: Problem) -> Solution:
         """Fit, then add the logarithms of the class weights to the intercepts."""
@@ -372,29 +416,22 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
             del given["C"]
         return given
 
-    def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
-        return moment_regression(
-            session,
-            problem.records,
-            self.n_nonzero_coefs,
-            alpha=self._alpha(problem),
-            automatic=self.C == AUTOMATIC,
-            y_bounds=self._given_bounds(),
-            feature_bounds=self._column_ends(problem),
-            growth=self._growth(session, problem),
-        )
+    def _moments(self, session: PrivacySession, problem: Problem, plan: Moments) -> Solution:
+        return moment_regression(session, problem.records, plan, self._growth(session, problem))
 
-    def _is_hopeless(self, problem: Problem) -> bool:
-        shape = problem.records.shape
-        return self.fit_intercept and only_a_constant(shape, self.epsilon, self.delta)
+    def _only_a_constant(self, session: PrivacySession, shape: PublicShape) -> bool:
+        return self.fit_intercept and only_a_constant(shape, session.epsilon, session.delta)
+
+    def _steps(self, session: PrivacySession, problem: Problem, plan: Moments) -> tuple[Step, ...]:
+        return regression_steps(session, problem.records, plan)
 
     def _of_specialist(self, specialist: LinearFit, found: Solution) -> dict[str, Any]:
         names = ("target_center_", "target_reach_")
         known = {name: found.attributes[name] for name in names if name in found.attributes}
         return {"target_center_": 0.0, "target_reach_": 0.0, **known}
 
-    def _largest_step(self, session: PrivacySession, problem: Problem) -> float:
-        return LARGEST_MEAN if self._is_hopeless(problem) else LARGEST_STEP
+    def _largest_step(self, plan: Moments) -> float:
+        return LARGEST_MEAN if plan.constant else LARGEST_STEP
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common: dict[str, Any] = {

@@ -13,22 +13,30 @@ import numpy as np
 from scipy.special import erf
 
 from skdp.base.fit import Solution
+from skdp.base.plan import Step
+from skdp.fitting.decision import planned_step
 from skdp.kernels import one_blas_thread
-from skdp.linear_model.auto.choice import only_a_constant
 from skdp.linear_model.auto.columns import Columns, standardize
 from skdp.linear_model.auto.doubts import FrontSolution, doubt_of_numbers, no_targets
+from skdp.linear_model.auto.moments import Moments, rest_step
 from skdp.linear_model.auto.octaves import HIGH, LOW
 from skdp.linear_model.auto.penalty import matching_C
 from skdp.linear_model.auto.scatter import along_direction, covariances, replaced
 from skdp.linear_model.auto.shares import Shares
 from skdp.linear_model.auto.slopes import released_slope, slope_share
 from skdp.linear_model.auto.steps import FIRST, Gram, Growth, Steps, largest_rows, released_gram
-from skdp.linear_model.auto.targets import KEY, TargetWindow, released_target_range
+from skdp.linear_model.auto.targets import (
+    KEY,
+    PURPOSE,
+    TargetWindow,
+    range_share,
+    released_target_range,
+)
 from skdp.linear_model.auto.windows import released_spread
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
-__all__ = ["moment_regression"]
+__all__ = ["moment_regression", "regression_steps"]
 
 # All chosen on inner splits of the training parts of the suite and on generated tables.
 REACH, MOMENTS = 0.06, 0.08  # shares of mu^2 for the columns
@@ -70,27 +78,13 @@ FEW_BOUND = 0.8  # of the distances from the centre in the mean, over the range
 def moment_regression(
     session: PrivacySession,
     records: PrivateRecords,
-    n_nonzero_coefs: int | None = None,
-    alpha: float = 0.0,
-    automatic: bool = False,
-    y_bounds: tuple[float, float] | None = None,
-    feature_bounds: np.ndarray | None = None,
+    plan: Moments,
     growth: Growth | None = None,
 ) -> Solution:
     """Fit a linear regression.
 
     Parameters
     ----------
-    n_nonzero_coefs : int, default=None
-        Features that are kept after the first step; None keeps all.
-    alpha : float, default=0.0
-        Weight of the penalty ``alpha / 2 ||coef||^2`` on the coefficients of standardized columns.
-    automatic : bool, default=False
-        Whether Stein's risk takes part in the choice of the shrinkage.
-    y_bounds : tuple of (float, float), default=None
-        Public ends of the targets.
-    feature_bounds : ndarray of shape (2, n_features), default=None
-        Public ends of the columns, infinite where none are known.
     growth : Growth, default=None
         Looks for more features than the columns; it needs ``n_nonzero_coefs=None`` and an intercept.
 
@@ -101,28 +95,28 @@ def moment_regression(
     """
     shares = Shares(session)
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    if records.fit_intercept and only_a_constant(records.shape, session.epsilon, session.delta):
-        return _constant(shares, records, y_bounds)
-    columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=feature_bounds)
-    window = released_target_range(shares, records, given=y_bounds)
+    if plan.constant:
+        return _constant(shares, records, plan.y_bounds)
+    columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=plan.feature_bounds)
+    window = released_target_range(shares, records, given=plan.y_bounds)
     if not window.reach:
         return _nothing(shares, records, window)
     center, reach, highest = window.center, window.reach, window.highest
     rows = columns.rows(records).centered(center)
-    last = min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
+    last = mean_share(session, records)
     of_slope = slope_share(shares, records)
     left = shares.left - last - of_slope
     gram = released_gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
     clean = mass / rows.n_parameters**1.5
     clips = _between(*NEAR_CLIP, NEAR_POWER, clean), _between(*FAR_CLIP, FAR_POWER, clean)
-    model = _Steps(shares, rows, gram, reach / KEY, clips, alpha, automatic)
+    model = _Steps(shares, rows, gram, reach / KEY, clips, plan.alpha, plan.automatic)
     kept = np.arange(rows.n_features)
     if growth is not None and growth.begins(columns):
         growth.run(model, left)
     else:
         model.round(left * NEAR[0], first=True)
-        kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
+        kept = largest_rows(model.theta[: rows.n_features], plan.n_nonzero_coefs)
         model.restrict(kept)
         for part in NEAR[1:]:
             model.round(left * part)
@@ -152,6 +146,35 @@ def moment_regression(
         attributes.update(more)
     outward = columns.outward(theta, kept)
     return FrontSolution(outward, model.n_steps, attributes, doubt=doubt)
+
+
+def mean_share(session: PrivacySession, records: PrivateRecords) -> float:
+    """Share of mu^2 for the mean residual; public."""
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    return min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
+
+
+def range_of_few(session: PrivacySession, records: PrivateRecords) -> float:
+    """Share of mu^2 for the range of the targets, where only their mean is released; public."""
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    return min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
+
+
+def regression_steps(
+    session: PrivacySession, records: PrivateRecords, plan: Moments
+) -> tuple[Step, ...]:
+    """The parts of the budget, as a plan shows them."""
+    if plan.constant:
+        window = planned_step(session, PURPOSE, range_of_few(session, records), None)
+        return rest_step(session, "mean residual", *window)
+    return rest_step(
+        session,
+        "Gram matrix, gradients and slope",
+        *planned_step(session, "octaves", REACH, None),
+        *planned_step(session, "column moments", MOMENTS, None),
+        *planned_step(session, PURPOSE, range_share(session, records), None),
+        *planned_step(session, "mean residual", mean_share(session, records), None),
+    )
 
 
 def _nothing(shares: Shares, records: PrivateRecords, window: TargetWindow) -> FrontSolution:
@@ -329,9 +352,7 @@ def _constant(
     shares: Shares, records: PrivateRecords, y_bounds: tuple[float, float] | None
 ) -> Solution:
     """A constant model: the released mean of the targets."""
-    mass = records.n_units * accounting.gaussian_mu(shares.session.epsilon, shares.session.delta)
-    of_range = min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
-    window = released_target_range(shares, records, of_range, y_bounds)
+    window = released_target_range(shares, records, range_of_few(shares.session, records), y_bounds)
     if not window.reach:
         return _nothing(shares, records, window)
     theta, bound = np.zeros(records.n_parameters), FEW_BOUND * window.reach

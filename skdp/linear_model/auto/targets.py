@@ -8,7 +8,7 @@ import numpy as np
 from skdp.linear_model.auto.octaves import HIGH, LOW, NEAR, SURELY, posterior_of_tops
 from skdp.linear_model.auto.shares import Shares
 from skdp.linear_model.auto.windows import LAST, NARROW, Spread, narrowed, released_spread
-from skdp.privacy import PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["TargetWindow", "released_target_range"]
 
@@ -57,6 +57,12 @@ class TargetWindow:
     high: float
 
 
+def range_share(session: PrivacySession, records: PrivateRecords) -> float:
+    """Share of mu^2 for the range of the targets; public."""
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    return min(LARGEST, max(SHARE, (ENOUGH / mass) ** 2))
+
+
 def released_target_range(
     shares: Shares,
     records: PrivateRecords,
@@ -72,7 +78,7 @@ def released_target_range(
     session, n = shares.session, records.n_units
     mass = n * accounting.gaussian_mu(session.epsilon, session.delta)
     if share is None:
-        share = min(LARGEST, max(SHARE, (ENOUGH / mass) ** 2))
+        share = range_share(session, records)
     targets, last = records.of_targets(), PARTS[1] * share
     if given is None:
         center, (highest, above, found) = np.zeros(1), _highest(shares, targets, PARTS[0] * share)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._docs import document
@@ -16,6 +18,7 @@ from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_clip, check_features
 from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import ExactLinearFit, LinearFit, LinearModel
 from skdp.fitting.parameters import Auto, AutoInt
@@ -24,8 +27,7 @@ from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
-from skdp.fitting.utility import Facts
-from skdp.linear_model.ight.solver import Settings, divided, solve
+from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
 from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = [
@@ -72,25 +74,30 @@ class _ThresholdingFit(LinearModel):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         with linear_progress(self, session) as monitor:
-            return solve(replace(self._task(session, problem), monitor=monitor), self._settings())
+            task = replace(self._task(session, problem), monitor=monitor)
+            return solve(task, problem.decision.details)
+
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+        check_features(self.n_nonzero_coefs, problem.records.n_features)
+        task = self._task(session, problem)
+        # A given intercept will be moved by the centre of the targets, which is not known yet.
+        moved = task.theta if is_classifier(self) else self._start(problem, 1.0)
+        from_zero = not task.theta.any() and not moved.any()
+        return planned_thresholding(task, self._settings(), from_zero=from_zero)
 
     def _task(self, session: PrivacySession, problem: Problem) -> Task:
-        records, loss = problem.records, problem.loss
-        check_features(self.n_nonzero_coefs, records.n_features)
-        theta = start_point(
-            self.coef_init,
-            parameter_shape(records, loss),
-            records.n_features,
-            fit_intercept=self.fit_intercept,
-            center=problem.center,
-        )
-        return Task(
-            session, records, loss, theta, penalty=L2Penalty(self.alpha, records.n_features)
-        )
+        penalty = L2Penalty(self.alpha, problem.records.n_features)
+        start = self._start(problem, problem.center)
+        return Task(session, problem.records, problem.loss, start, penalty=penalty)
 
-    def _plan_first(self, session: Any, problem: Problem) -> None:
-        """Refuse what cannot be solved, before the first release."""
-        divided(self._task(session, problem), self._settings())
+    def _start(self, problem: Problem, center: float) -> np.ndarray:
+        return start_point(
+            self.coef_init,
+            parameter_shape(problem.records, problem.loss),
+            problem.records.n_features,
+            fit_intercept=self.fit_intercept,
+            center=center,
+        )
 
 
 class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
@@ -128,11 +135,6 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
     max_weight: float | None = parameters.MAX_WEIGHT
 
     _erratum = ERRATUM
-
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        facts = replace(super()._utility(session, problem), method="DPIGHT")
-        # If few coefficients are kept, most of the noise is cut off by the threshold.
-        return replace(facts, release="gradient") if self.n_nonzero_coefs is None else facts
 
     def _settings(self) -> Settings:
         return replace(

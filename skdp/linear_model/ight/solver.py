@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp.base.fit import Solution
+from skdp.base.plan import Step
+from skdp.fitting.decision import LinearDecision, planned_step
 from skdp.fitting.loop import GradientAt, NoisyGradient, Project, descend
 from skdp.fitting.scales import (
     CLIP_SHARE,
@@ -24,6 +26,7 @@ from skdp.fitting.scales import (
     grown_share,
     released_scales,
 )
+from skdp.fitting.settings import RELEASED, number_or_released
 from skdp.fitting.steps import (
     AcceleratedStep,
     StepRule,
@@ -32,11 +35,11 @@ from skdp.fitting.steps import (
     step_rule,
 )
 from skdp.fitting.task import Task
-from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room
+from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room, rounds_of
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy import PrivacySession
 
-__all__ = ["Schedule", "Settings", "divided", "solve", "thresholding"]
+__all__ = ["Schedule", "Settings", "planned_thresholding", "solve", "thresholding"]
 
 MAX_ITER = 100  # steps
 REFIT_SHARE = 0.3  # share of the refit in the steps, and in what the scales leave of mu^2
@@ -193,6 +196,18 @@ class Schedule:
         share = refit if last else 0.0
         return cls(total - last, last, 1 - rest, rest * (1 - share), rest * share)
 
+    def steps(self, session: PrivacySession, settings: Settings) -> tuple[Step, ...]:
+        """The steps, as a plan shows them."""
+        refit = planned_step(session, "refit", self.last_share, self.last)
+        if settings.selection != "peeling":
+            return (*planned_step(session, "steps", self.first_share, self.first), *refit)
+        choice = self.first_share * SELECTION_SHARE
+        return (
+            *planned_step(session, "selection", choice, None),
+            *planned_step(session, "steps", self.first_share - choice, self.first),
+            *refit,
+        )
+
     def require_feasible(self, session: PrivacySession, size: int) -> None:
         """Refuse a fit whose releases the budget cannot hold, before the first of them."""
         session.require_feasible(size, self.first, self.first_share)
@@ -200,14 +215,32 @@ class Schedule:
             session.require_feasible(size, self.first + self.last, self.last_share)
 
 
-def solve(task: Task, settings: Settings) -> Solution:
+@dataclass(frozen=True)
+class Thresholding:
+    """How a fit runs, from public numbers.
+
+    Attributes
+    ----------
+    n_kept : int
+        Features that keep a coefficient.
+    schedule : Schedule
+    rounds : bool
+        Whether features are chosen in rounds; only the shares of the schedule then count.
+    """
+
+    settings: Settings
+    n_kept: int
+    schedule: Schedule
+    rounds: bool
+
+
+def solve(task: Task, details: Thresholding) -> Solution:
     """Release the scales, then take rounds, or noisy steps and those on the features that survive."""
-    d = task.records.n_features
-    s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
-    plan, rounds = divided(task, settings)
+    d, s, settings = task.records.n_features, details.n_kept, details.settings
+    plan = details.schedule
     scales = scales_of(task, settings, plan)
     task = task.rescaled(scales.intercept)
-    if rounds:
+    if details.rounds:
         found = pursue(task, s, scales, plan.first_share + plan.last_share)
         return replace(found, theta=task.to_user(found.theta))
     clip, n_iter = scales.clip_norm, plan.first
@@ -234,8 +267,14 @@ def solve(task: Task, settings: Settings) -> Solution:
     return replace(found, theta=task.to_user(found.theta), attributes=attributes)
 
 
-def divided(task: Task, settings: Settings) -> tuple[Schedule, bool]:
-    """Divide steps and budget by public numbers, and say whether there are rounds; refuse what cannot be held."""
+def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> LinearDecision:
+    """Divide steps and budget by public numbers; refuse what the budget cannot hold.
+
+    Parameters
+    ----------
+    from_zero : bool
+        Whether the steps start from 0, as rounds do.
+    """
     session, records, loss = task.session, task.records, task.loss
     kept = settings.n_nonzero_coefs
     s = records.n_features if kept is None else kept
@@ -244,12 +283,29 @@ def divided(task: Task, settings: Settings) -> tuple[Schedule, bool]:
     n_outputs = loss.n_outputs
     few = are_few(session, records, s * n_outputs)
     plan = Schedule.of(loss, records.n_features, s, settings, scale_share, few)
-    rounds = settings.untouched and not task.theta.any() and pays(session, records, s * n_outputs)
+    rounds = settings.untouched and from_zero and pays(session, records, s * n_outputs)
     if rounds:
         require_room(session, records, s, n_outputs, 1 - plan.clip_share)
     else:
         plan.require_feasible(session, records.n_parameters * n_outputs)
-    return plan, rounds
+    return LinearDecision(
+        method="rounds" if rounds else "",
+        sizes={
+            "n_iter": RELEASED if rounds else plan.first + plan.last,
+            "n_nonzero_coefs": s,
+            "n_parameters": records.n_parameters * n_outputs,
+            "clip_norm": number_or_released(settings.clip_norm),
+            "learning_rate": number_or_released(settings.learning_rate),
+        },
+        steps=(
+            *planned_step(session, "scale", plan.clip_share, questions),
+            *(rounds_of(session, 1 - plan.clip_share) if rounds else plan.steps(session, settings)),
+        ),
+        details=Thresholding(settings, s, plan, rounds),
+        # If few coefficients are kept, most of the noise is cut off by the threshold.
+        release="gradient" if kept is None else "",
+        thresholds="DPIGHT",
+    )
 
 
 def scales_of(task: Task, settings: Settings, plan: Schedule) -> Scales:

@@ -1,7 +1,7 @@
 """The estimators of stochastic gradient descent, plain and smoothed; the algorithm is in `solver`."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
@@ -13,11 +13,11 @@ from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
 from skdp.fitting.parameters import Auto
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import InTargetUnits
-from skdp.fitting.task import Task, given
+from skdp.fitting.task import given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
     Settings,
-    plan_steps,
+    planned_descent,
     stochastic_descent,
 )
 from skdp.privacy import PrivacySession
@@ -73,6 +73,7 @@ class StochasticDescentFit(StochasticFit):
         super()._check_parameters()
         check_unsmoothed(self.optimizer)
 
+    _planned = staticmethod(planned_descent)
     _algorithm = staticmethod(stochastic_descent)
 
     def _settings(self) -> Settings:
@@ -101,10 +102,6 @@ class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return given(self.clip_norm) is None or given(self.learning_rate) is None
-
-    def _plan_first(self, session: Any, problem: Problem) -> Any:
-        self._start(problem)
-        return plan_steps(Task(session, problem.records, problem.loss), self._settings())
 
 
 @document()

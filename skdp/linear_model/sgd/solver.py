@@ -13,9 +13,10 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.decision import LinearDecision, made_step
 from skdp.fitting.optimizers import Optimizer, Rule, sum_of_squares
-from skdp.fitting.settings import BatchSettings
-from skdp.fitting.start import Start, begin, descent_from, precision, scale_part
+from skdp.fitting.settings import BatchSettings, number_or_released
+from skdp.fitting.start import Start, begin, descent_from, precision, scale_part, scale_steps
 from skdp.fitting.task import Task
 from skdp.linear_model.sgd.batches import is_long, steps_and_batch
 from skdp.privacy import BatchGroup, BatchPlan
@@ -24,6 +25,7 @@ __all__ = [
     "AVERAGE",
     "Settings",
     "noise_left",
+    "planned_descent",
     "stochastic_descent",
 ]
 
@@ -53,8 +55,25 @@ def noise_left(d: int, smoothing: float) -> float:
     return float(np.mean((1.0 + 2.0 * smoothing * (1.0 - cosine)) ** -2))
 
 
-def plan_steps(task: Task, settings: Settings) -> tuple[BatchPlan, float]:
-    """Plan all steps, before anything is released; return the share that the scales may take, too."""
+@dataclass(frozen=True)
+class Descent:
+    """How the steps are taken, from public numbers.
+
+    Attributes
+    ----------
+    plan : BatchPlan
+        Of all steps.
+    scale_share : float
+        Share of mu^2 for the scales of the data.
+    """
+
+    settings: Settings
+    plan: BatchPlan
+    scale_share: float
+
+
+def planned_descent(task: Task, settings: Settings) -> LinearDecision:
+    """Plan all steps, before anything is released, and refuse what the budget cannot hold."""
     session, n_units = task.session, task.records.n_units
     steps, batch_size = steps_and_batch(task, settings.max_iter, settings.batch_size)
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
@@ -66,10 +85,21 @@ def plan_steps(task: Task, settings: Settings) -> tuple[BatchPlan, float]:
     )
     size = math.prod(parameter_shape(task.records, task.loss))
     session.require_feasible_batches(size, (plan,))
-    return plan, aside
+    return LinearDecision(
+        sizes={
+            "n_iter": steps,
+            "batch_size": plan.batch_size,
+            "n_parameters": size,
+            "clip_norm": number_or_released(settings.clip_norm),
+            "learning_rate": number_or_released(settings.learning_rate),
+        },
+        steps=(*scale_steps(task, aside), *made_step((plan,))),
+        details=Descent(settings, plan, aside),
+        release="gradient",
+    )
 
 
-def stochastic_descent(task: Task, settings: Settings) -> Solution:
+def stochastic_descent(task: Task, details: Descent) -> Solution:
     """Take a fixed number of steps along smoothed noisy gradients of minibatches.
 
     Parameters
@@ -78,11 +108,10 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
         Its session is opened with ``minibatches=True`` where a batch may be smaller than the data. The gradient of
         its penalty is added to the released one before smoothing.
     """
-    rate = settings.learning_rate
-    plan, aside = task.planned or plan_steps(task, settings)
-    steps = plan.releases
+    settings, plan = details.settings, details.plan
+    rate, steps = settings.learning_rate, plan.releases
     task.expect(steps)
-    start = begin(task, settings.clip_norm, rate, aside)
+    start = begin(task, settings.clip_norm, rate, details.scale_share)
     if settings.clip_norm is None:
         # Half the median. Unlike gradient descent, these steps gain nothing from a larger clip norm at small
         # noise.

@@ -1,6 +1,7 @@
 """The estimators of sparse learning by knowledge transfer: parameters here, the algorithm in `solver`."""
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
@@ -24,7 +26,7 @@ from skdp.fitting.task import Task, given
 from skdp.linear_model.slkt.solver import (
     Settings,
     Transfer,
-    divided,
+    planned_transfer,
     private_transfer,
     published_transfer,
 )
@@ -164,11 +166,12 @@ class PrivateTransferFit(LinearFit):
             with_support=self.teacher == "private-support",
         )
 
-    def _plan_first(self, session: Any, problem: Problem) -> None:
-        """Refuse what cannot be solved, before the first release."""
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
         self._public_inputs(problem)
         task = Task(session, problem.records, problem.loss, np.empty(0))
-        divided(task, self._settings(problem))
+        if self.teacher == "published":
+            return LinearDecision(method=self.teacher)
+        return replace(planned_transfer(task, self._settings(problem)), method=self.teacher)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         public = self._public_inputs(problem)
@@ -179,7 +182,7 @@ class PrivateTransferFit(LinearFit):
             return published_transfer(
                 task, transfer, settings, epsilon=self.epsilon, delta=self.delta
             )
-        return private_transfer(task, transfer, settings)
+        return private_transfer(task, transfer, settings, problem.decision.details)
 
     def _threshold(self, problem: Problem) -> float | None:
         """Huber's threshold: given, or a part of the reach of the targets; a classifier has none."""

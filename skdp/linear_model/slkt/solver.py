@@ -12,7 +12,7 @@ holds for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,21 +20,35 @@ import scipy.sparse as sp
 from skdp.base.fit import Solution
 from skdp.fitting import quantiles
 from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.decision import LinearDecision, planned_step
 from skdp.fitting.loop import descend
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.quantiles import QUESTIONS, scale_share
 from skdp.fitting.scales import QUESTIONS as MEDIAN_QUESTIONS
 from skdp.fitting.scales import count_searches, grown_share, released_scales
 from skdp.fitting.search import GRID, noisy_search
+from skdp.fitting.settings import number_or_released
 from skdp.fitting.steps import AcceleratedStep, keep_largest, step_rule
 from skdp.fitting.task import Task, intercept_factor, scaled_intercept
 from skdp.linear_model.ight.pursuit import pays, pursue, require_room
 from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
-from skdp.linear_model.ight.solver import solve, thresholding
+from skdp.linear_model.ight.solver import (
+    Thresholding,
+    planned_thresholding,
+    solve,
+    thresholding,
+)
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 
-__all__ = ["Settings", "Transfer", "divided", "private_transfer", "published_transfer"]
+__all__ = [
+    "Settings",
+    "Transfer",
+    "TransferPlan",
+    "planned_transfer",
+    "private_transfer",
+    "published_transfer",
+]
 
 # All chosen on synthetic data of other seeds and on parts held out of the training data.
 STEPS = 30  # steps that find the private support, if rounds are not used
@@ -94,6 +108,25 @@ class Support:
         return cls(0.9, 3 * ALPHA, rounds=True) if rounds else cls()
 
 
+@dataclass(frozen=True)
+class TransferPlan:
+    """Shares of mu^2, from public numbers.
+
+    Attributes
+    ----------
+    scale_share, label_share : float
+        Of the row norm, and of the labels.
+    first_scale_share, support_share : float
+        Of the scales of the gradients, and of the private support.
+    """
+
+    scale_share: float
+    support: Support
+    first_scale_share: float
+    support_share: float
+    label_share: float
+
+
 NO_SUPPORT = Support(share=0.0, alpha=0.3)  # of the ridge teacher
 
 
@@ -146,7 +179,9 @@ class Transfer:
         return np.asarray(self.distribution.rvs(size=(m, d), random_state=rng), dtype=np.float64)
 
 
-def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solution:
+def private_transfer(
+    task: Task, transfer: Transfer, settings: Settings, plan: TransferPlan
+) -> Solution:
     """Fit teacher and student.
 
     Parameters
@@ -158,20 +193,17 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
     d = records.n_features
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
     norm, threshold = settings.row_norm, settings.huber_threshold
-    scales, support = divided(task, settings)
+    scales, support = plan.scale_share, plan.support
     features, start, before, least = np.arange(d), None, 0, 0.0
     if settings.with_support:
-        part = (1 - scales) * support.share
-        features, start, before, row = private_support(task, s, part, support)
+        features, start, before, row = private_support(task, s, plan)
         least = SHORTEST * row * math.sqrt(len(features) / d) if len(features) < d else 0.0
     few = records.restricted(features) if len(features) < d else records
     if threshold is not None:
         loss = HuberLoss(float(threshold))
     if norm is None:
         norm = released_row_norm(session, few, scales, least)
-    teacher = Teacher(
-        norm, settings.alpha, support.alpha, (1 - scales) * (1 - support.share), start
-    )
+    teacher = Teacher(norm, settings.alpha, support.alpha, plan.label_share, start)
     found = teach(
         replace(task, records=few, loss=loss), transfer, features, min(s, len(features)), teacher
     )
@@ -183,14 +215,32 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
     return Solution(theta, before + 1, attributes=attributes)
 
 
-def divided(task: Task, settings: Settings) -> tuple[float, Support]:
-    """The share of the row norm and the way to a support; refuse what the budget cannot hold."""
+def planned_transfer(task: Task, settings: Settings) -> LinearDecision:
+    """Divide the budget, choose the way to a support, and refuse what the budget cannot hold."""
     session, records, width = task.session, task.records, task.loss.n_outputs
     s = records.n_features if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
     scales = scale_share(session, records.n_units, int(settings.row_norm is None))
     support = Support.of(session, records, s, width) if settings.with_support else NO_SUPPORT
-    require_feasible(task, s, 1 - scales, support)
-    return scales, support
+    part = (1 - scales) * support.share
+    medians = MEDIAN_QUESTIONS * count_searches(records, task.loss)
+    first = part and part * grown_share(session, records.n_units, medians, part=part)
+    plan = TransferPlan(scales, support, first, part - first, (1 - scales) * (1 - support.share))
+    require_feasible(task, s, plan)
+    return LinearDecision(
+        sizes={
+            "n_nonzero_coefs": s,
+            "n_parameters": records.n_parameters * width,
+            "row_norm": number_or_released(settings.row_norm),
+            "alpha": number_or_released(settings.alpha),
+        },
+        steps=(
+            *planned_step(session, "scale", plan.first_scale_share, medians),
+            *planned_step(session, "steps", plan.support_share, None if support.rounds else STEPS),
+            *planned_step(session, "scale", scales, QUESTIONS),
+            *planned_step(session, "labels", plan.label_share),
+        ),
+        details=plan,
+    )
 
 
 @dataclass(frozen=True)
@@ -250,7 +300,7 @@ def teach(
 
 
 def private_support(
-    task: Task, s: int, share: float, support: Support
+    task: Task, s: int, plan: TransferPlan
 ) -> tuple[np.ndarray, np.ndarray, int, float]:
     """Release a support as DP-IGHT does: by rounds where they pay, else by a few steps.
 
@@ -266,16 +316,16 @@ def private_support(
     """
     session, records, loss = task.session, task.records, task.loss
     theta, d = np.zeros(parameter_shape(records, loss)), records.n_features
-    part = share * gradient_share(task, share)
-    scales = released_scales(session, records, loss, theta, share=part)
+    share = plan.support_share
+    scales = released_scales(session, records, loss, theta, share=plan.first_scale_share)
     records = records.with_intercept(scales.intercept)
     inner = Task(session, records, loss, theta)
-    if support.rounds:
-        found = pursue(inner, s, scales, share - part)
+    if plan.support.rounds:
+        found = pursue(inner, s, scales, share)
     else:
         kept = s * loss.n_outputs if s < d else theta.size
         rule = step_rule(None, theta, scales.distance, STEPS, theta.size, kept)
-        gradient_at, project = thresholding(inner, rule, s, STEPS, scales.clip_norm, share - part)
+        gradient_at, project = thresholding(inner, rule, s, STEPS, scales.clip_norm, share)
         found = descend(gradient_at, rule, theta, STEPS, project=project)
         found = replace(found, theta=project(found.theta))
     features = np.flatnonzero(np.any(found.theta[:d].reshape(d, -1) != 0, axis=1))
@@ -327,7 +377,8 @@ def published_transfer(
         tol=TEACHER_TOL,
     )
     penalised = Task(session, records, task.loss, theta, penalty=L2Penalty(alpha, d))
-    teacher = solve(penalised, exact).theta
+    steps = planned_thresholding(penalised, exact, from_zero=True).details
+    teacher = solve(penalised, cast("Thresholding", steps)).theta
     gamma = largest_gradient_entry(session, records, task.loss, teacher)
     inputs, norm = transfer.inputs(session, np.arange(d), 1.0 if records.fit_intercept else None)
     spread = charge * math.sqrt(s) * norm * gamma / (n * alpha) if charge else 0.0
@@ -366,21 +417,12 @@ def released_row_norm(
     return max(least, quantiles.released_row_norm(session, records, share, level, GRID))
 
 
-def gradient_share(task: Task, part: float) -> float:
-    """Share for the scale of the gradients, of what the private support takes."""
-    questions = MEDIAN_QUESTIONS * count_searches(task.records, task.loss)
-    return grown_share(task.session, task.records.n_units, questions, part=part)
-
-
-def require_feasible(task: Task, s: int, share: float, support: Support) -> None:
+def require_feasible(task: Task, s: int, plan: TransferPlan) -> None:
     """Refuse a fit whose releases the budget cannot hold, before the first of them."""
     session, records, width = task.session, task.records, task.loss.n_outputs
     size = records.n_parameters * width
-    session.require_feasible(size, 1, share * (1 - support.share))
-    part = share * support.share
-    if part:
-        part *= 1 - gradient_share(task, part)
-    if support.rounds:
-        require_room(session, records, s, width, part)
-    elif part:
-        session.require_feasible(size, STEPS, part)
+    session.require_feasible(size, 1, plan.label_share)
+    if plan.support.rounds:
+        require_room(session, records, s, width, plan.support_share)
+    elif plan.support_share:
+        session.require_feasible(size, STEPS, plan.support_share)

@@ -16,6 +16,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
 from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
@@ -34,12 +35,13 @@ from skdp.linear_model.sparse_erm.solver import (
     MAX_STEPS,
     MIN_STEPS,
     Settings,
+    SparseSteps,
     automatic_steps,
-    require_room,
+    planned_sparse,
     solve,
 )
 from skdp.losses import HuberLoss, SquaredLoss, is_shipped
-from skdp.privacy import PrivacySession
+from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = ["BatchedProblem", "SparseGradientFit", "SparseLinearFit", "SparseRegressionFit"]
 
@@ -254,17 +256,29 @@ class SparseGradientFit:
         self, X: Any, y: Any = None, groups: Any = None, batch_groups: Any = None, **weights: Any
     ) -> BatchedProblem:
         problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[misc]
-        shape = problem.records.shape
-        if self.batch_size is not None and self.batch_size > shape.n_units:
-            raise ValueError(f"batch_size={self.batch_size} is more than the {shape.counted()}")
         codes = None if batch_groups is None else _batch_codes(batch_groups, y)
         return BatchedProblem(**vars(problem), batch_codes=codes)
 
+    def _imagined(self, shape: PublicShape) -> BatchedProblem:
+        return BatchedProblem(**vars(super()._imagined(shape)))  # type: ignore[misc]
+
+    def _method(self, session: PrivacySession, problem: Any) -> LinearDecision:
+        task, codes, shape = (
+            self._task(session, problem),
+            problem.batch_codes,
+            problem.records.shape,
+        )
+        if self.batch_size is not None and self.batch_size > shape.n_units:
+            raise ValueError(f"batch_size={self.batch_size} is more than the {shape.counted()}")
+        sizes = np.array([shape.n_units]) if codes is None else np.bincount(codes)
+        steps = self._steps(int(sizes.min()), len(sizes), task.theta.size)
+        return planned_sparse(task, steps, self._settings())
+
     def solve(self, session: PrivacySession, problem: Any) -> Solution:
-        task = self._task(session, problem)
+        details: SparseSteps = problem.decision.details
         with linear_progress(self, session) as monitor:
-            batches = self._batches(session, problem, task.theta.size)
-            return solve(replace(task, monitor=monitor), batches, self._settings())
+            task = replace(self._task(session, problem), monitor=monitor)
+            return solve(task, self._batches(session, problem, details.n_iter), details)
 
     def _task(self, session: PrivacySession, problem: Any) -> Task:
         records, loss = problem.records, problem.loss
@@ -281,21 +295,12 @@ class SparseGradientFit:
         names = ("n_hits", "learning_rate", "clip_norm", "threshold", "refit")
         return Settings(**{name: given(getattr(self, name)) for name in names}, split=self.split)
 
-    def _plan_first(self, session: Any, problem: Any) -> None:
-        """Refuse what cannot be solved, before the first release."""
-        task, codes = self._task(session, problem), problem.batch_codes
-        n_parts = 1 if codes is None else int(codes.max()) + 1
-        least = task.records.n_units if codes is None else int(np.bincount(codes).min())
-        require_room(task, self._steps(least, n_parts, task.theta.size), self._settings())
-
-    def _batches(self, session: PrivacySession, problem: BatchedProblem, size: int) -> AllRows:
+    def _batches(self, session: PrivacySession, problem: BatchedProblem, steps: int) -> AllRows:
         """Return the schedule: public, or drawn from the key stream, before the data are touched."""
         records, codes = problem.records, problem.batch_codes
         if codes is not None:
-            sizes = np.bincount(codes)
-            steps = self._steps(int(sizes.min()), len(sizes), size)
-            return PublicParts(codes, SCHEDULES[self.schedule](session, len(sizes), steps))
-        steps = self._steps(records.n_units, 1, size)
+            n_parts = int(codes.max()) + 1
+            return PublicParts(codes, SCHEDULES[self.schedule](session, n_parts, steps))
         if self.batch_size is None:
             return AllRows(steps)
         return FreshSample(steps, records.n_units, int(self.batch_size))

@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp.base.fit import Solution
+from skdp.base.plan import Step
+from skdp.fitting.decision import LinearDecision, planned_step
 from skdp.fitting.loop import descend
+from skdp.fitting.portion import part_of_whole
 from skdp.fitting.refit import Refit, refit
 from skdp.fitting.scales import (
     CLIP_SHARE,
@@ -24,12 +27,13 @@ from skdp.fitting.scales import (
     released_sup_scales,
 )
 from skdp.fitting.search import EVERYTHING
+from skdp.fitting.settings import number_or_released
 from skdp.fitting.steps import ConstantStep, SparseDistanceOverGradients, StepRule
 from skdp.fitting.task import Task
 from skdp.linear_model.sparse_erm.batches import AllRows
 from skdp.privacy import accounting
 
-__all__ = ["Settings", "Thresholds", "automatic_steps", "require_room", "solve", "sparse_erm"]
+__all__ = ["Settings", "Thresholds", "automatic_steps", "planned_sparse", "solve", "sparse_erm"]
 
 # Chosen on synthetic data of other seeds and on parts held out of the training data of IMDb, a9a and RAND.
 MIN_STEPS, MAX_STEPS = 20, 100  # bounds of the number of steps
@@ -230,8 +234,18 @@ def norms_between(largest: float, s: int) -> tuple[float, float]:
     return largest / SHORTEST, 2.0 * largest * math.sqrt(s)
 
 
-def require_room(task: Task, steps: int, settings: Settings) -> tuple[Shares, int]:
-    """Divide the budget; refuse a refit that it cannot hold. Return the shares and the hits of a step."""
+@dataclass(frozen=True)
+class SparseSteps:
+    """How a fit runs, from public numbers; ``n_hits`` entries of ``n_iter`` gradients are released at most."""
+
+    settings: Settings
+    shares: Shares
+    n_iter: int
+    n_hits: int
+
+
+def planned_sparse(task: Task, steps: int, settings: Settings) -> LinearDecision:
+    """Divide the budget; refuse a refit that it cannot hold."""
     session, size, shares = task.session, task.theta.size, Shares.of(task, settings)
     hits = settings.n_hits
     if hits is None:  # without noise there is no reason to release few
@@ -240,13 +254,30 @@ def require_room(task: Task, steps: int, settings: Settings) -> tuple[Shares, in
     if shares.refit:
         found_at_most = min(size, (steps * hits + 1) * task.loss.n_outputs)
         session.require_feasible(found_at_most, REFIT_STEPS, shares.refit)
-    return shares, hits
+    medians = QUESTIONS * (1 + (task.loss.start_sup_norm is None))
+    return LinearDecision(
+        sizes={
+            "n_iter": steps,
+            "n_hits": hits,
+            "n_parameters": size,
+            "clip_norm": number_or_released(settings.clip_norm),
+            "learning_rate": number_or_released(settings.learning_rate),
+        },
+        steps=(
+            *planned_step(session, "scale", shares.scales, medians),
+            Step("steps", shares.steps * part_of_whole(session), steps),
+            *planned_step(session, "scale", shares.refit_scales, None),
+            *planned_step(session, "refit", shares.refit, REFIT_STEPS),
+        ),
+        details=SparseSteps(settings, shares, steps, hits),
+    )
 
 
-def solve(task: Task, batches: AllRows, settings: Settings) -> Solution:
-    """Decide what the user left open, divide the budget, and run: scales, sparse steps, refit."""
+def solve(task: Task, batches: AllRows, details: SparseSteps) -> Solution:
+    """Run: scales, sparse steps, refit."""
     session, records, loss = task.session, task.records, task.loss
-    rate, (shares, hits) = settings.learning_rate, require_room(task, batches.steps, settings)
+    settings, shares, hits = details.settings, details.shares, details.n_hits
+    rate = settings.learning_rate
     scales = given_scales(1.0)
     if settings.adaptive:
         scales = released_sup_scales(

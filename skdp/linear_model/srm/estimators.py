@@ -1,7 +1,6 @@
 """The estimators of stochastic recursive momentum: parameters here, the algorithm in `solver`."""
 
 import math
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,9 +19,7 @@ from skdp.fitting.stochastic import (
     StochasticRun,
 )
 from skdp.fitting.task import given
-from skdp.fitting.utility import Facts
-from skdp.linear_model.srm.solver import Settings, recursive_momentum
-from skdp.privacy import PrivacySession
+from skdp.linear_model.srm.solver import Settings, planned_momentum, recursive_momentum
 
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
@@ -66,6 +63,7 @@ class _MomentumFit(StochasticRun):
     batch_size_: int = fitted()
     initial_batch_size_: int = fitted()
 
+    _planned = staticmethod(planned_momentum)
     _algorithm = staticmethod(recursive_momentum)
 
     def _recalibrates(self, problem: Problem) -> bool:
@@ -194,9 +192,6 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
             raise ValueError("clip_diff_norm=inf needs clip_norm=inf (and epsilon=inf)")
         if self.clip_norm == math.inf and self.clip_diff_norm not in (math.inf, "auto"):
             raise ValueError('clip_norm=inf needs clip_diff_norm=inf or "auto"')
-
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        return replace(super()._utility(session, problem), method="DPSRM")
 
     def _may_sample(self, n_units: int | None) -> bool:
         first = given(self.initial_batch_size)

@@ -23,16 +23,18 @@ from itertools import chain, repeat
 import numpy as np
 
 from skdp.base.fit import Solution
+from skdp.fitting.decision import LinearDecision, made_step
 from skdp.fitting.loop import descend
 from skdp.fitting.recursive import RecursiveEstimate
 from skdp.fitting.scales import CLIP_FACTOR, Scales
-from skdp.fitting.start import Start, begin, precision, scale_part
+from skdp.fitting.settings import number_or_released
+from skdp.fitting.start import Start, begin, precision, scale_part, scale_steps
 from skdp.fitting.steps import square
 from skdp.fitting.task import Task
 from skdp.losses import Loss
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
 
-__all__ = ["Settings", "recursive_momentum"]
+__all__ = ["Settings", "planned_momentum", "recursive_momentum"]
 
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and spambase (user guide).
 PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
@@ -234,28 +236,71 @@ def estimates(
     return RecursiveEstimate(fresh, momentum.at)
 
 
-def recursive_momentum(task: Task, settings: Settings) -> Solution:
-    """Run (private) stochastic recursive momentum; an exact session gives STORM."""
-    session, loss, n_units = task.session, task.loss, task.records.n_units
+@dataclass(frozen=True)
+class Momentum:
+    """How the steps are taken, from public numbers.
+
+    Attributes
+    ----------
+    plans : tuple of BatchPlan
+        Of the first, the early and the other steps.
+    scale_share : float
+        Share of mu^2 for the scales of the data.
+    precision : float
+        See `precision`.
+    """
+
+    settings: Settings
+    schedule: Schedule
+    plans: tuple[BatchPlan, ...]
+    scale_share: float
+    precision: float
+
+
+def planned_momentum(task: Task, settings: Settings) -> LinearDecision:
+    """Plan all steps, before anything is released, and refuse what the budget cannot hold."""
+    session, n_units = task.session, task.records.n_units
     seen = precision(session, task.records, task.theta.size)
     schedule = Schedule.of(n_units, seen, settings)
-    planned = schedule.max_iter
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
     plans = session.plan_batches(
         schedule.groups(), sampling=settings.sampling, n_units=n_units, share=1.0 - aside
     )
     session.require_feasible_batches(task.theta.size, plans)
-    n_steps = planned
+    return LinearDecision(
+        sizes={
+            "n_iter": schedule.max_iter,
+            "batch_size": schedule.batch_size,
+            "initial_batch_size": schedule.initial_batch_size,
+            "n_parameters": task.theta.size,
+            "momentum": schedule.momentum.at(schedule.max_iter - 1),
+            "clip_norm": number_or_released(settings.clip_norm),
+            "learning_rate": number_or_released(settings.learning_rate),
+        },
+        steps=(*scale_steps(task, aside), *made_step(plans)),
+        details=Momentum(settings, schedule, tuple(plans), aside, seen),
+        release="gradient",
+        thresholds="DPSRM",
+    )
+
+
+def recursive_momentum(task: Task, details: Momentum) -> Solution:
+    """Run (private) stochastic recursive momentum; an exact session gives STORM."""
+    session, loss, settings = task.session, task.loss, details.settings
+    schedule = details.schedule
+    planned = n_steps = schedule.max_iter
     if settings.output == "random":
         # The paper's choice is among the iterates before the last, the start included. It does not depend on the
         # records, so the steps after it are not taken; the claim is that of the whole plan.
         n_steps = int(session.integers(planned, 1)[0])
     task.expect(n_steps)
-    start = begin(task, settings.clip_norm, settings.learning_rate, aside)
-    clips = Clips.of(settings, start.scales, planned, seen, loss)
+    start = begin(task, settings.clip_norm, settings.learning_rate, details.scale_share)
+    clips = Clips.of(settings, start.scales, planned, details.precision, loss)
     last_clip, inner = clips.norm.at(planned - 1), start.task
     rule = Steps.of(settings, replace(start, clip_norm=last_clip), planned)
-    released = estimates(session, inner.records, loss, of_releases(plans), schedule.momentum, clips)
+    released = estimates(
+        session, inner.records, loss, of_releases(details.plans), schedule.momentum, clips
+    )
 
     def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
         return released(theta, iteration)[0] + task.penalty.gradient(theta), 0.0

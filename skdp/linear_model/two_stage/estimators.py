@@ -9,6 +9,7 @@ from skdp.base.kinds import choice, integer, real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto, AutoInt
@@ -19,7 +20,7 @@ from skdp.linear_model.two_stage.solver import (
     AMP_SHARE,
     Plan,
     default_support,
-    divided,
+    planned_stages,
     two_stage,
 )
 from skdp.privacy import PrivacySession
@@ -65,7 +66,7 @@ class _TwoStageFit(LinearFit):
     y_bounds = "auto"  # a parameter of the regressor
     second_stage = "output"  # a parameter of the classifier
 
-    def _plan(self, session: PrivacySession, problem: Problem) -> Plan:
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
         records, loss = problem.records, problem.loss
         s = self.n_nonzero_coefs
         check_features(s, records.n_features)
@@ -75,27 +76,24 @@ class _TwoStageFit(LinearFit):
                 f"loss='squared' can keep at most {LARGEST} features, asked for {s}: the square of their "
                 "number is released. Give n_nonzero_coefs"
             )
-        return Plan(
+        plan = Plan(
             s,
             self.selection,
             given(self.n_blocks),
             given(self.row_norm),
             given(self.alpha),
             self.second_stage,
-            None if problem.target is None else problem.target.bound,
         )
-
-    def _plan_first(self, session: Any, problem: Problem) -> None:
-        """Refuse what cannot be solved, before the first release."""
-        divided(session, problem.records, problem.loss, self._plan(session, problem))
+        return planned_stages(session, records, loss, plan)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        records, plan = problem.records, self._plan(session, problem)
-        theta, attributes = two_stage(session, records, problem.loss, plan)
-        if problem.target is not None:
-            attributes["y_bounds_"] = problem.target.bounds
-        stages = 1 + (plan.n_nonzero_coefs < records.n_features)
-        return Solution(theta, n_iter=stages, attributes=attributes)
+        plan: Plan = problem.decision.details
+        target, d = problem.target, problem.records.n_features
+        reach = None if target is None else target.bound
+        theta, attributes = two_stage(session, problem.records, problem.loss, plan, reach)
+        if target is not None:
+            attributes["y_bounds_"] = target.bounds
+        return Solution(theta, n_iter=1 + (plan.n_nonzero_coefs < d), attributes=attributes)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = given_scales_assumption(self.row_norm, self.y_bounds)
@@ -208,13 +206,13 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
                 "second_stage='amp' is not proven for unit='group'; use second_stage='output'"
             )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
         if self.second_stage == "amp" and problem.loss.n_outputs > 1:
             raise ValueError(
                 f"second_stage='amp' fits two classes, not {problem.loss.n_outputs}; "
                 "use second_stage='output'"
             )
-        return super().solve(session, problem)
+        return super()._method(session, problem)
 
 
 @document(DPTwoStageClassifier)

@@ -5,16 +5,18 @@ as many coordinates as the support.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skdp.fitting.quantiles import released_row_norm, scale_share
+from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.quantiles import QUESTIONS, released_row_norm, scale_share
 from skdp.fitting.scales import released_prior
 from skdp.fitting.search import AVERAGED, noisy_search
-from skdp.linear_model.adassp import INTERCEPT, adassp
+from skdp.fitting.settings import number_or_released
+from skdp.linear_model.adassp import INTERCEPT, RoundPlan, adassp
 from skdp.linear_model.amp import perturbed_minimum
 from skdp.losses import Loss
 from skdp.privacy import Partition, PrivacySession, PrivateRecords, accounting
@@ -37,7 +39,15 @@ LOGIT_SPREAD = 3.0  # expected size of logits
 
 @dataclass(frozen=True)
 class Plan:
-    """Parameters of the estimator; None where the fit finds the number."""
+    """Parameters of the estimator, None where the fit finds the number, and shares of mu^2.
+
+    Attributes
+    ----------
+    scale_share : float
+        Of one search for a scale.
+    selection_share, fit_share : float
+        Of the choice of the support, and of the fit on it.
+    """
 
     n_nonzero_coefs: int
     selection: str
@@ -45,11 +55,17 @@ class Plan:
     row_norm: float | None
     alpha: float | None
     second_stage: str = "output"
-    reach: float | None = None  # of centred targets; None for classes
+    scale_share: float = 0.0
+    selection_share: float = 0.0
+    fit_share: float = 1.0
 
 
 def two_stage(
-    session: PrivacySession, records: PrivateRecords, loss: Loss, plan: Plan
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Loss,
+    plan: Plan,
+    reach: float | None = None,
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Choose the support, then fit on it.
 
@@ -57,38 +73,35 @@ def two_stage(
     ----------
     session : PrivacySession
         All of its budget is used.
+    reach : float, default=None
+        Of centred targets; None for classes.
 
     Returns
     -------
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
     attributes : dict
     """
-    d, s = records.n_features, plan.n_nonzero_coefs
-    chosen = s < d
-    part, rest, selection = divided(session, records, loss, plan)
-    reach = 2 * LOGIT_SPREAD if plan.reach is None else plan.reach
+    d, s, part = records.n_features, plan.n_nonzero_coefs, plan.scale_share
+    if reach is None:
+        reach = 2 * LOGIT_SPREAD
     support, largest = np.arange(d), 0.0
-    if chosen:
-        support, largest = select_support(session, records, loss, s, plan, (part, selection))
+    if s < d:
+        support, largest = select_support(
+            session, records, loss, s, plan, (part, plan.selection_share)
+        )
     few = records.restricted(support)
     norm = plan.row_norm
     if norm is None:
         least = largest / typical_slope(loss, reach)  # most rows may be 0 on the support
         norm = max(least, released_row_norm(session, few, part, NORM_LEVEL))
-    theta, attributes = fit_on_support(session, few, loss, plan, norm, reach, rest - selection)
+    theta, attributes = fit_on_support(session, few, loss, plan, norm, reach, plan.fit_share)
     return spread_out(theta, support, records), attributes
 
 
-def divided(
+def planned_stages(
     session: PrivacySession, records: PrivateRecords, loss: Loss, plan: Plan
-) -> tuple[float, float, float]:
-    """Divide the budget, and refuse what it cannot hold.
-
-    Returns
-    -------
-    part, rest, selection : float
-        Of one search; what all searches leave; of that, the choice of the support.
-    """
+) -> LinearDecision:
+    """Divide the budget, and refuse what it cannot hold."""
     s = plan.n_nonzero_coefs
     chosen = s < records.n_features
     searches = int(plan.row_norm is None)
@@ -99,7 +112,25 @@ def divided(
     selection = ratio * rest if chosen else 0.0
     entries = (s + 2) ** 2 if loss.is_quadratic else (s + 1) * loss.n_outputs
     session.require_feasible(entries, 1, rest - selection)
-    return part, rest, selection
+    plan = replace(plan, scale_share=part, selection_share=selection, fit_share=rest - selection)
+    second = "computed point" if plan.second_stage == "amp" else "minimiser"
+    if loss.is_quadratic:
+        second = "second moment"
+    return LinearDecision(
+        method=f"{plan.selection}, then {second}" if chosen else second,
+        sizes={
+            "n_iter": 1 + chosen,
+            "n_nonzero_coefs": s,
+            "n_parameters": records.n_parameters * loss.n_outputs,
+            "row_norm": number_or_released(plan.row_norm),
+        },
+        steps=(
+            *planned_step(session, "scale", part * searches, QUESTIONS * searches),
+            *planned_step(session, "selection", selection, None),
+            *planned_step(session, second, plan.fit_share, None if loss.is_quadratic else 1),
+        ),
+        details=plan,
+    )
 
 
 def fit_on_support(
@@ -113,9 +144,8 @@ def fit_on_support(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Run the second stage on restricted records with centred targets."""
     if loss.is_quadratic:
-        return adassp(
-            session, records, row_norm=row_norm, reach=reach, alpha=plan.alpha, share=share
-        )
+        rounds = RoundPlan.of(session, records, row_norm=row_norm, alpha=plan.alpha, share=share)
+        return adassp(session, records, reach, rounds)
     if plan.second_stage == "amp":
         theta, alpha = perturbed_minimum(
             session, records, loss, row_norm=row_norm, alpha=plan.alpha, share=share

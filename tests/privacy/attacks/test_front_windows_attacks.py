@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import PrivacyAccountingError
 from skdp.linear_model.auto import choice, regression, slopes, targets
+from skdp.linear_model.auto.moments import Moments
 from skdp.linear_model.auto.shares import Shares
 from skdp.privacy import PrivacySession, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim
@@ -191,7 +192,8 @@ class OfFew:
     def fit(self, y):
         records = PrivateRecords(np.zeros((len(y), 1)), y, fit_intercept=True)
         session = PrivacySession(records, epsilon=EPSILON, delta=DELTA, random_state=self.seed)
-        regression.moment_regression(session, records, y_bounds=(0.0, 1.0))
+        plan = Moments(y_bounds=(0.0, 1.0), constant=True)
+        regression.moment_regression(session, records, plan)
 
 
 RUNS, TWIN_RUNS = 500, 150
@@ -202,7 +204,6 @@ FEW_PAIR, LEAST_PAIR = (
 
 def test_a_constant_with_public_bounds_gives_away_its_claim_and_no_more(monkeypatch):
     """Exact along each path: no statistics."""
-    monkeypatch.setattr(choice, "FEW", np.inf)
     path = Path(monkeypatch)
     for run in range(5):
         path.follow(OfFew, run, *FEW_PAIR)
@@ -211,7 +212,6 @@ def test_a_constant_with_public_bounds_gives_away_its_claim_and_no_more(monkeypa
 
 def attacked(monkeypatch, runs):
     """Samples of the log likelihood ratio under both tables."""
-    monkeypatch.setattr(choice, "FEW", np.inf)
     path, samples = Path(monkeypatch), []
     for side, pair in enumerate((LEAST_PAIR, LEAST_PAIR[::-1])):
         sign = 1 - 2 * side
@@ -233,7 +233,6 @@ def test_half_the_noise_is_caught(monkeypatch):
 
 def test_four_times_the_budget_is_seen_exactly(monkeypatch):
     """Half the noise by the plan, with the recheck of the ledger switched off."""
-    monkeypatch.setattr(choice, "FEW", np.inf)
     calibrate = Ledger.calibrate
     monkeypatch.setattr(Ledger, "calibrate", lambda ledger: 4 * calibrate(ledger))
     monkeypatch.setattr(claim, "recheck", lambda ledger, claimed: None)

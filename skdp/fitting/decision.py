@@ -1,0 +1,93 @@
+"""What fits of linear models decide before their first release: the method's decision, and how a fit closes."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from skdp.base.plan import Decision, Step
+from skdp.fitting.glm import Problem
+from skdp.fitting.portion import part_of_whole
+from skdp.fitting.quantiles import TargetRange
+from skdp.fitting.recalibrate import Recalibration
+from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession
+
+__all__ = ["LinearDecision", "TargetShares", "linear_decision", "made_step", "planned_step"]
+
+
+@dataclass(frozen=True)
+class TargetShares:
+    """Shares of mu^2 for the range of the targets, the calibration and the mean residual; see `InTargetUnits`.
+
+    Attributes
+    ----------
+    given : TargetRange or None
+        The public range of the targets, which takes no share.
+    constant : bool
+        Whether all coefficients become 0.
+    """
+
+    range: float
+    calibration: float
+    mean: float
+    constant: bool = False
+    given: TargetRange | None = None
+
+    @property
+    def rest(self) -> float:
+        """The method's own share."""
+        return 1.0 - self.range - self.calibration - self.mean
+
+
+@dataclass(frozen=True)
+class LinearDecision(Decision):
+    """The decision of a linear model.
+
+    Attributes
+    ----------
+    release : {"gradient", "second moments", ""}
+        What holds all coefficients in one release, for the warnings.
+    thresholds : str
+        Row of the table of thresholds.
+    constant : bool
+        Whether only a constant is released, because the units are few.
+    calibrated : bool
+        Whether the coefficients of a regression are calibrated, where there are more units than for a constant.
+    recalibration : Recalibration or None
+        Of a classifier's scores, with a part of the budget.
+    targets : TargetShares or None
+        Of a regression in units of its targets.
+    """
+
+    release: Literal["", "gradient", "second moments"] = ""
+    thresholds: str = ""
+    constant: bool = False
+    calibrated: bool = False
+    recalibration: Recalibration | None = None
+    targets: TargetShares | None = None
+
+
+def linear_decision(problem: Problem) -> LinearDecision:
+    """The decision of a fit; one that decides otherwise, such as that of several owners, closes with nothing."""
+    made = problem.decision
+    return made if isinstance(made, LinearDecision) else LinearDecision()
+
+
+def planned_step(
+    session: PrivacySession, purpose: str, share: float, releases: int | None = 1
+) -> tuple[Step, ...]:
+    """Gaussian releases that take a share of a session or a portion together; nothing for no share."""
+    if not share or releases == 0:
+        return ()
+    whole, mu = share * part_of_whole(session), session.mu
+    if releases is None or not 0 < mu < math.inf:
+        return (Step(purpose, whole, releases),)
+    return (Step(purpose, whole, releases, math.sqrt(releases) / (mu * math.sqrt(whole))),)
+
+
+def made_step(plans: Iterable[GaussianPlan | BatchPlan]) -> tuple[Step, ...]:
+    """The steps of plans that the session has made."""
+    return tuple(
+        Step(plan.purpose, plan.share, plan.releases, plan.noise_multiplier or None)
+        for plan in plans
+    )
