@@ -32,7 +32,7 @@ from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
 from skdp.linear_model.auto.estimators import FrontRegressor
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.privacy import Bounded
-from skdp.privacy.budget import read_ledger
+from skdp.privacy.budget import carried_accountant, read_ledger
 from skdp.privacy.seed_context import seed_context
 from tests import texts
 
@@ -311,7 +311,7 @@ def test_an_accountant_refuses_a_seed_before_anything_is_read(how, seed):
         model.__setstate__(
             pickle.loads(pickle.dumps(state))
         )  # as in a worker that got it in a pickle
-        assert model._carried_accountant() is accountant
+        assert carried_accountant(model) is accountant
 
     def fit():
         with pytest.raises(PrivacyBudgetExceeded, match="allow_seeded=True"):

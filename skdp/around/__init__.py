@@ -7,14 +7,14 @@ the report.
 """
 
 from skdp.around.calls import carried, forget, hand_on, lines_around, notice, paid_before
-from skdp.around.kinds import PrivateKind
+from skdp.around.kinds import spends_budget
 
 __all__ = [
-    "PrivateKind",
     "carried",
     "forget",
     "hand_on",
     "lines_around",
     "notice",
     "paid_before",
+    "spends_budget",
 ]

@@ -8,7 +8,7 @@ Everything else is named: the second table says what some of them do.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from skdp.around.kinds import Kinds, PrivateKind, is_a, nested, own
+from skdp.around.kinds import Kinds, is_a, is_private, nested, own
 from skdp.around.splitters import about_splitter
 from skdp.around.steps import about_steps, about_target, declared
 from skdp.registry import ESTIMATORS
@@ -235,9 +235,7 @@ def steps_before(pipeline: Any, inner: object) -> list[object]:
     for place, step in enumerate(steps):
         if step is inner or any(held is inner for held in nested(step)):
             return steps[:place]
-    holders = [
-        place for place, step in enumerate(steps) if isinstance(step, PrivateKind) or nested(step)
-    ]
+    holders = [place for place, step in enumerate(steps) if is_private(step) or nested(step)]
     return steps[: holders[-1]] if holders else steps[:-1]
 
 
@@ -254,7 +252,7 @@ def about_call(caller: Any, inner: Any, sparse: bool = False) -> Iterator[Findin
         Whether the caller's rows are a sparse matrix.
     """
     for each in (caller, *nested(caller)):
-        if each is inner or isinstance(each, PrivateKind):
+        if each is inner or is_private(each):
             continue
         yield from _about_itself(each, inner)
         if is_a(each, "sklearn.pipeline", "Pipeline"):
@@ -335,5 +333,5 @@ def about_function(
             "record can rename the labels of all others: no epsilon covers that; use method='predict'"
         )
     yield from _about_splits(cv, estimator, inner)
-    if estimator is not None and not isinstance(estimator, PrivateKind):
+    if estimator is not None and not is_private(estimator):
         yield from about_call(estimator, inner)

@@ -27,7 +27,7 @@ from skdp.around.callers import (
     named,
     steps_before,
 )
-from skdp.around.kinds import PrivateKind, is_a, nested, one_look, own
+from skdp.around.kinds import is_a, is_private, nested, one_look, own
 from skdp.around.steps import paid_steps
 from skdp.exceptions import PrivacyLeakWarning
 
@@ -181,7 +181,7 @@ def _caller_of(frame: FrameType, inner: object, fits: bool = False) -> object | 
         return None
     caller = _first_argument(frame)
     kind = caller if isinstance(caller, type) else type(caller)
-    if caller is inner or isinstance(caller, PrivateKind) or own(kind):
+    if caller is inner or is_private(caller) or own(kind):
         return None
     if name is not None:
         return caller if hasattr(kind, name) else None

@@ -6,13 +6,34 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Kinds", "PrivateKind", "is_a", "nested", "one_look", "own", "params_of"]
+__all__ = [
+    "Kinds",
+    "is_a",
+    "is_private",
+    "nested",
+    "one_look",
+    "own",
+    "params_of",
+    "spends_budget",
+]
 
 ValueT = TypeVar("ValueT")
 
 
-class PrivateKind:
-    """Marks the estimators whose fit spends a privacy budget."""
+ClassT = TypeVar("ClassT", bound=type)
+
+_SPENDING: list[type] = []
+
+
+def spends_budget(kind: ClassT) -> ClassT:
+    """Mark a class, and all that inherit from it: their fits spend a privacy budget."""
+    _SPENDING.append(kind)
+    return kind
+
+
+def is_private(thing: object) -> bool:
+    """Whether a thing is an estimator whose fit spends a privacy budget."""
+    return isinstance(thing, tuple(_SPENDING))
 
 
 def _is_class(kind: type, module: str, name: str) -> bool:
@@ -91,7 +112,7 @@ def params_of(thing: object) -> dict[str, Any]:
 
 def _asked_params(thing: object) -> dict[str, Any]:
     asked: Callable[..., Any] | None = getattr(thing, "get_params", None)
-    if isinstance(thing, (type, PrivateKind)) or not callable(asked):
+    if isinstance(thing, type) or is_private(thing) or not callable(asked):
         return {}
     try:
         return dict(asked(deep=True))
@@ -109,10 +130,10 @@ def _boxed(values: list[object]) -> Iterator[object]:
 
 def _held(thing: object) -> list[object]:
     """What a thing has as parameters; its attributes where those show no private estimator."""
-    if isinstance(thing, (type, PrivateKind)):
+    if isinstance(thing, type) or is_private(thing):
         return []
     held = list(_boxed(list(params_of(thing).values())))
-    if any(isinstance(value, PrivateKind) for value in held):
+    if any(is_private(value) for value in held):
         return held
     attributes = getattr(thing, "__dict__", None)
     return [*held, *_boxed(list(attributes.values()))] if attributes else held
@@ -126,11 +147,8 @@ def nested(thing: object) -> list[object]:
     found: dict[int, object] = {}
     for value in _held(thing):
         if id(value) not in found and (
-            isinstance(value, PrivateKind)
-            or (
-                hasattr(type(value), "fit")
-                and any(isinstance(v, PrivateKind) for v in _held(value))
-            )
+            is_private(value)
+            or (hasattr(type(value), "fit") and any(is_private(v) for v in _held(value)))
         ):
             found[id(value)] = value
     return list(found.values())

@@ -9,7 +9,7 @@ import numbers
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from skdp.around.kinds import Kinds, PrivateKind, is_a, own
+from skdp.around.kinds import Kinds, is_a, is_private, own
 
 __all__ = ["SAFE_STEPS", "about_steps", "about_target", "declared", "paid_steps"]
 
@@ -115,7 +115,7 @@ def _frozen(step: Any) -> str | None:
 
 
 def _private_selector(step: Any) -> str | None:
-    if not isinstance(step.estimator, PrivateKind) and not is_a(
+    if not is_private(step.estimator) and not is_a(
         step.estimator, "sklearn.frozen", "FrozenEstimator"
     ):
         return "chooses columns by an estimator that is not private"
@@ -311,7 +311,7 @@ def _about_step(step: Any, sparse: bool, learnt: dict[str, None]) -> Iterator[st
             yield f"{name} before this fit {what}"
         return
     paid = getattr(getattr(step, "privacy_", None), "guarantee", None) == "proven"
-    unfitted = isinstance(step, PrivateKind) and not hasattr(step, "privacy_")
+    unfitted = is_private(step) and not hasattr(step, "privacy_")
     if declared(step) or (own(type(step)) and (paid or unfitted)):
         return
     if type(step).__module__.partition(".")[0] in ("sklearn", "skdp"):

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "Decision": "skdp.base.plan",
-        "ExactFit": "skdp.base.fit",
+        "ExactFit": "skdp.base.exact",
         "FitPlan": "skdp.base.plan",
         "PrivateFit": "skdp.base.fit",
         "Problem": "skdp.base.fit",

@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py.
 
-from skdp.base.fit import ExactFit as ExactFit
+from skdp.base.exact import ExactFit as ExactFit
 from skdp.base.fit import PrivateFit as PrivateFit
 from skdp.base.fit import Problem as Problem
 from skdp.base.fit import Solution as Solution

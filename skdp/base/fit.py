@@ -1,4 +1,4 @@
-"""The frame of a fit, private or exact.
+"""The frame of a private fit.
 
 A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
 what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`.
@@ -14,18 +14,17 @@ records only, and releases them through the session. All of it runs with floatin
 caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads of its own turns them off there.
 """
 
-import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from skdp._compat import warn_user
-from skdp.around import forget, lines_around, notice, paid_before
+from skdp.around import forget, lines_around, notice, paid_before, spends_budget
 from skdp.base.containers import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
 from skdp.base.kinds import choice, described, integer, real
@@ -34,19 +33,22 @@ from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.base.weights import taken_arguments
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
-    AmbientAccountantMixin,
     BudgetAccountant,
     PrivacyReport,
     PrivacySession,
     PublicShape,
+    carried_accountant,
+    note_birth,
+    note_look,
     seed_context,
+    stamp_clone,
+    stamped_state,
 )
 
 __all__ = [
     "STEPS_ARE_CLEAN",
     "Adjacency",
     "Advice",
-    "ExactFit",
     "PrivateFit",
     "Problem",
     "Records",
@@ -120,46 +122,8 @@ ProblemT = TypeVar("ProblemT", bound=Problem)
 EstimatorT = TypeVar("EstimatorT")
 
 
-class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
-    """The two methods of every fit, and the steps that a subclass may add to."""
-
-    @abstractmethod
-    def read(self, X: object, y: object = None, groups: object = None) -> ProblemT:
-        """Check the data of `fit`; further keyword arguments of `fit` are passed on."""
-
-    @abstractmethod
-    def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
-        """Run the method: release statistics of the records through the session."""
-
-    def _check_parameters(self) -> None:
-        """Check the parameters together, before anything is read: each by itself is checked by its declaration."""
-
-    def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
-        """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
-
-        An estimator of your own that has a method ``releases(session, shape)`` plans its releases there; `solve`
-        finds what it returned in ``problem.plan.decision.details``.
-        """
-        releases = getattr(self, "releases", None)
-        return Decision(details=releases and releases(session, problem.records.shape))
-
-    def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
-        """The plan as far as the method reads it, without warnings and facts for the report."""
-        return FitPlan(
-            type(self).__name__, problem.records.shape, self.epsilon, self.delta, self.adjacency,
-            self._decide(session, problem),
-        )  # fmt: skip
-
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> Iterable[Advice]:
-        """Return warnings of what released numbers show."""
-        return ()
-
-    def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
-        """Fitted attributes."""
-        return {**problem.fitted, "n_iter_": solution.n_iter, **solution.attributes}
-
-
-class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explicit-any]  # of the base
+@spends_budget
+class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):  # type: ignore[explicit-any]  # of the base
     """Base of the estimators that spend a privacy budget.
 
     Subclasses store the parameters ``epsilon, delta, adjacency, unit, accountant, random_state`` in their
@@ -227,6 +191,34 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
     _free = frozenset({"accountant", "random_state", "verbose", "callback"})
     _free_if_none: ClassVar[frozenset[str]] = frozenset()
 
+    def __new__(cls, *_: object, **__: object) -> Self:
+        made = super().__new__(cls)
+        note_birth(made)
+        return made
+
+    if not TYPE_CHECKING:  # a type checker would take every attribute for what this returns
+
+        def __getattribute__(self, name: str) -> object:
+            if name == "fit" or name == "__sklearn_tags__":
+                note_look(self, outside=name == "fit")
+            return super().__getattribute__(name)
+
+    def __getstate__(self) -> dict[str, object]:
+        return stamped_state(self, dict(super().__getstate__() or {}))
+
+    def __sklearn_clone__(self) -> Self:
+        copy: Self = super().__sklearn_clone__()
+        stamp_clone(self, copy)
+        return copy
+
+    @abstractmethod
+    def read(self, X: object, y: object = None, groups: object = None) -> ProblemT:
+        """Check the data of `fit`; further keyword arguments of `fit` are passed on."""
+
+    @abstractmethod
+    def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
+        """Run the method: release statistics of the records through the session."""
+
     def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
         """Fit the model privately.
 
@@ -267,12 +259,12 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
             self._check_shape(problem.records.shape)
             plan = self._make_plan(session, problem)
             problem = replace(problem, plan=plan)
-            _tell(plan.warnings)
+            tell(plan.warnings)
             solution = self._run(session, problem)
-            _tell(self._advice_after(problem.records.shape, solution))
+            tell(self._advice_after(problem.records.shape, solution))
             report = self._report(session, problem, solution)
         forget(self)
-        _replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
+        replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
 
     def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
@@ -317,6 +309,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
         check_groups(self.unit, groups)
 
     def _check_parameters(self) -> None:
+        """Check the parameters together, before anything is read: each by itself is checked by its declaration."""
         if self.delta == 0 and not self._pure_possible:
             raise ValueError(
                 "delta=0 needs pure mechanisms, but this method adds Gaussian noise; give delta > 0, "
@@ -341,7 +334,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
         """The accountant that a fit charges; False for none."""
         if self.accountant is not None:
             return self.accountant
-        return self._carried_accountant() or False
+        return carried_accountant(self) or False
 
     def _open_session(self, n_units: int | None = None) -> PrivacySession:
         """Reserve the budget; no value of the data has been read."""
@@ -379,6 +372,21 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
             )
 
     # ---------------------------------------------------------------- the plan
+
+    def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
+        """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
+
+        An estimator of your own that has a method ``releases(session, shape)`` plans its releases there; `solve`
+        finds what it returned in ``problem.plan.decision.details``.
+        """
+        return releases_of(self, session, problem)
+
+    def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
+        """The plan as far as the method reads it, without warnings and facts for the report."""
+        return FitPlan(
+            type(self).__name__, problem.records.shape, self.epsilon, self.delta, self.adjacency,
+            self._decide(session, problem),
+        )  # fmt: skip
 
     def _make_plan(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
         """Make the plan of the fit, once."""
@@ -451,6 +459,10 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
         """Return warnings of what public numbers show, before the first release."""
         return ()
 
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> Iterable[Advice]:
+        """Return warnings of what released numbers show."""
+        return ()
+
     def _advice_on_delta(self, shape: PublicShape) -> Iterable[Advice]:
         if self.delta >= 1.0 / shape.n_units:
             # The largest power of ten that is at most 1 / (10 n), from the public number of units.
@@ -460,6 +472,10 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
                 f"publishes one whole {shape.unit} would pass; use delta={small:g} or less",
                 UserWarning,
             )
+
+    def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
+        """Fitted attributes."""
+        return {**problem.fitted, "n_iter_": solution.n_iter, **solution.attributes}
 
     def _public_counts(self, shape: PublicShape) -> dict[str, int | None]:
         """The public numbers of a shape, for the report."""
@@ -523,45 +539,14 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
         )
 
 
-class ExactFit(_Fit[ProblemT]):
-    """Base of the estimators without privacy: the same method through a session that releases exact values."""
-
-    epsilon, delta, adjacency = math.inf, 0.0, "replace-one"
-
-    def fit(self, X: object, y: object, **more: object) -> Self:
-        """Fit the model without privacy.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Neither copied (if it is float32 or float64) nor changed.
-        y : array-like of shape (n_samples,)
-            Targets.
-        **more : dict
-            ``sample_weight`` of shape (n_samples,), or None for no weights.
-
-        Returns
-        -------
-        self : estimator
-        """
-        check_collected(X=X, y=y, **more)
-        check_parameters(self)
-        self._check_parameters()
-        if "groups" in more:
-            raise TypeError(
-                "fit got an unexpected keyword argument 'groups': a model that is not private has no unit"
-            )
-        more = taken_arguments(self, more)
-        session = PrivacySession.without_privacy(random_state=getattr(self, "random_state", None))
-        problem = self.read(X, y, **more)
-        problem = replace(problem, plan=self._decided(session, problem))
-        solution = self.solve(session, problem)
-        _tell(self._advice_after(problem.records.shape, solution))
-        _replace_fitted(self, self._fitted(problem, solution))
-        return self
+def releases_of(estimator: object, session: PrivacySession, problem: Problem) -> Decision:
+    """Return the decision of an estimator that plans its releases in a method ``releases``, or no decision."""
+    releases = getattr(estimator, "releases", None)
+    return Decision(details=releases and releases(session, problem.records.shape))
 
 
-def _tell(advice: Iterable[Advice]) -> None:
+def tell(advice: Iterable[Advice]) -> None:
+    """Warn the user."""
     for text, category in advice:
         warn_user(text, category)
 
@@ -604,7 +589,7 @@ def _count_records(X: object) -> int:
     return max(1, len(X)) if isinstance(X, Sized) else 1
 
 
-def _replace_fitted(estimator: BaseEstimator, fitted: dict[str, object]) -> None:
+def replace_fitted(estimator: BaseEstimator, fitted: dict[str, object]) -> None:
     """Set the fitted attributes of a finished fit and drop those of the previous one."""
     stale = [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_")]
     for name in stale:

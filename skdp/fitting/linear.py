@@ -10,7 +10,8 @@ from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
 from skdp.base.declare import Declared, parameter
-from skdp.base.fit import ExactFit, PrivateFit, Solution
+from skdp.base.exact import ExactFit
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import flag
 from skdp.base.plan import Advice, Decision, Step
 from skdp.base.weights import names_weights

@@ -5,7 +5,15 @@ from skdp.privacy.budget.accountant import (
     _handle,  # noqa: F401  (pickles of an accountant name it here)
     check_accountant,
 )
-from skdp.privacy.budget.ambient import AmbientAccountantMixin, current_accountant, payer
+from skdp.privacy.budget.ambient import (
+    carried_accountant,
+    current_accountant,
+    note_look,
+    payer,
+    stamp_clone,
+    stamped_state,
+)
+from skdp.privacy.budget.blocks import note_birth
 from skdp.privacy.budget.inner import (
     InnerAccountant,
     InnerCharge,
@@ -18,17 +26,21 @@ from skdp.privacy.budget.reservation import Reservation
 from skdp.privacy.budget.summary import read_ledger
 
 __all__ = [
-    "AmbientAccountantMixin",
     "BudgetAccountant",
     "InnerAccountant",
     "InnerCharge",
     "PlanRunsOnce",
     "Reservation",
     "asked_charge",
+    "carried_accountant",
     "check_accountant",
     "current_accountant",
     "fit_to_first_release",
+    "note_birth",
+    "note_look",
     "part_assumption",
     "payer",
     "read_ledger",
+    "stamp_clone",
+    "stamped_state",
 ]

@@ -18,9 +18,9 @@ queues pickle later and in threads of their own. A pickle or a fork made there c
 open at any time since the estimator was made. If there were several it carries a refusal.
 """
 
-from typing import TYPE_CHECKING, Self, TypedDict, cast
+from typing import TypedDict, cast
 
-from skdp.around import PrivateKind, carried, hand_on, notice
+from skdp.around import carried, hand_on, notice
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.accountant import BudgetAccountant
 from skdp.privacy.budget.blocks import (
@@ -30,14 +30,20 @@ from skdp.privacy.budget.blocks import (
     innermost,
     is_open,
     left_behind,
-    note_birth,
     note_use,
     process_name,
     used_in,
 )
 from skdp.privacy.budget.ledger_file import LOCK
 
-__all__ = ["AmbientAccountantMixin", "current_accountant", "payer"]
+__all__ = [
+    "carried_accountant",
+    "current_accountant",
+    "note_look",
+    "payer",
+    "stamp_clone",
+    "stamped_state",
+]
 
 _WAYS_OUT = (
     "Give it accountant=..., or accountant=False to charge none, or run the worker in"
@@ -158,46 +164,36 @@ def _stamp_of_copy(estimator: object, *, leaves: bool) -> _Stamp | None:
         return None if block is None else _Stamp(_accountant_of(block), block.home)
 
 
-class AmbientAccountantMixin(PrivateKind):
-    """Estimators that take the accountant of a `with` block along to worker threads and processes.
+def carried_accountant(estimator: object) -> BudgetAccountant | None:
+    """The accountant of the block around a fit of ``estimator``, here or where the estimator came from."""
+    return payer(type(estimator).__name__, vars(estimator).get("_ambient_accountant"))
 
-    A clone or a pickle made inside `with accountant:` carries the handle, and so do clones made of it in the
-    worker. The handle holds the ledger's path, its identity and the last write that was seen, nothing else of its
-    content. In the process of the ledger's block it counts until the block ends. Put this class before
-    `BaseEstimator`. Without a parameter `accountant`, a fit must charge `self._carried_accountant()` unless that
-    is None.
+
+def note_look(estimator: object, *, outside: bool) -> None:
+    """Remember that a method was looked at, in a block of this context; with ``outside``, also in none.
+
+    Meta-estimators look at `fit` and at the tags before they start workers, in the context that knows the block.
     """
+    note_use(estimator, outside=outside)
+    notice(estimator)
 
-    def __new__(cls, *_: object, **__: object) -> Self:
-        made = super().__new__(cls)
-        note_birth(made)
-        return made
 
-    def _carried_accountant(self) -> BudgetAccountant | None:
-        """Accountant of the block around this fit, here or where the estimator came from."""
-        return payer(type(self).__name__, vars(self).get("_ambient_accountant"))
+def stamped_state(estimator: object, state: dict[str, object]) -> dict[str, object]:
+    """The state of ``estimator`` for a pickle, which carries the stamp of its block along.
 
-    if not TYPE_CHECKING:  # a type checker would take every attribute for what this returns
+    The stamp holds the ledger's path, its identity and the last write that was seen, nothing else of its content.
+    """
+    state = carried(
+        estimator, {key: value for key, value in state.items() if key != "_ambient_accountant"}
+    )
+    stamp = _stamp_of_copy(estimator, leaves=True)
+    return state if stamp is None else {**state, "_ambient_accountant": stamp}
 
-        def __getattribute__(self, name: str) -> object:
-            # Meta-estimators read these before they start workers, in the context that knows the block.
-            if name == "fit" or name == "__sklearn_tags__":
-                note_use(self, outside=name == "fit")
-                notice(self)
-            return super().__getattribute__(name)
 
-    def __getstate__(self) -> dict[str, object]:
-        state = dict(super().__getstate__() or {})  # type: ignore[call-overload]
-        state.pop("_ambient_accountant", None)
-        state = carried(self, state)
-        stamp = _stamp_of_copy(self, leaves=True)
-        return state if stamp is None else {**state, "_ambient_accountant": stamp}
-
-    def __sklearn_clone__(self) -> Self:
-        copy: Self = super().__sklearn_clone__()  # type: ignore[misc]
-        note_use(self, outside=False)
-        stamp = _stamp_of_copy(self, leaves=False)
-        if stamp is not None:
-            vars(copy)["_ambient_accountant"] = stamp
-        hand_on(self, copy)
-        return copy
+def stamp_clone(estimator: object, copy: object) -> None:
+    """Give a clone of ``estimator`` the stamp of its block, and what is known of the callers around it."""
+    note_use(estimator, outside=False)
+    stamp = _stamp_of_copy(estimator, leaves=False)
+    if stamp is not None:
+        vars(copy)["_ambient_accountant"] = stamp
+    hand_on(estimator, copy)

@@ -9,9 +9,10 @@ import signal
 import time
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.base import PrivateFit
 from skdp.exceptions import (
     PrivacyAccountingError,
     PrivacyBudgetExceeded,
@@ -20,7 +21,7 @@ from skdp.exceptions import (
     UnsupportedAccounting,
 )
 from skdp.privacy.accounting import gaussian_mu
-from skdp.privacy.budget import AmbientAccountantMixin
+from skdp.privacy.budget import carried_accountant
 
 EXCEPTIONS = (
     PrivacyAccountingError,
@@ -31,7 +32,7 @@ EXCEPTIONS = (
 )
 
 
-class DummyClassifier(ClassifierMixin, AmbientAccountantMixin, BaseEstimator):
+class DummyClassifier(ClassifierMixin, PrivateFit):
     """Charges (epsilon, delta) and then reads the data; delta=0 makes it pure."""
 
     def __init__(self, *, epsilon=0.1, delta=1e-5, shift=0.0, accountant=None):
@@ -40,8 +41,10 @@ class DummyClassifier(ClassifierMixin, AmbientAccountantMixin, BaseEstimator):
         self.shift = shift
         self.accountant = accountant
 
+    read = solve = None  # `fit` does both
+
     def fit(self, X, y):
-        payer = self.accountant if self.accountant is not None else self._carried_accountant()
+        payer = self.accountant if self.accountant is not None else carried_accountant(self)
         if payer is not None:
             mu = gaussian_mu(self.epsilon, self.delta) if self.delta else None
             payer.reserve(
