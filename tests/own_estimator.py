@@ -7,11 +7,11 @@ The guide's page "Your own estimator" is this file. `tests/test_own_estimator.py
 from numbers import Real
 
 from skdp.base import Solution, check_number
-from skdp.fitting.glm import GLMRegressor
+from skdp.fitting.glm import GLMModel, NumberModel
 from skdp.fitting.linear import LinearFit
 
 
-class DPHuberRegressor(GLMRegressor, LinearFit):
+class DPHuberRegressor(NumberModel, GLMModel, LinearFit):
     """Huber regression by output perturbation: the minimiser with Gaussian noise.
 
     Parameters

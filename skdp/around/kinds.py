@@ -133,7 +133,8 @@ def _held(thing: object) -> list[object]:
     if isinstance(thing, type) or is_private(thing):
         return []
     held = list(_boxed(list(params_of(thing).values())))
-    if any(is_private(value) for value in held):
+    private = tuple(_SPENDING)  # a call for each value would take longer
+    if any(isinstance(value, private) for value in held):
         return held
     attributes = getattr(thing, "__dict__", None)
     return [*held, *_boxed(list(attributes.values()))] if attributes else held
@@ -145,10 +146,11 @@ _MOST = 1000  # entries of a list that are looked at: longer ones are data
 def nested(thing: object) -> list[object]:
     """The private estimators inside a thing, and the objects between that hold one, each once."""
     found: dict[int, object] = {}
+    private = tuple(_SPENDING)
     for value in _held(thing):
         if id(value) not in found and (
-            is_private(value)
-            or (hasattr(type(value), "fit") and any(is_private(v) for v in _held(value)))
+            isinstance(value, private)
+            or (hasattr(type(value), "fit") and any(isinstance(v, private) for v in _held(value)))
         ):
             found[id(value)] = value
     return list(found.values())

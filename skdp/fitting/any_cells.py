@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from skdp._export import clipper, filler, scale_clipper
-from skdp.fitting.glm import ScoreModel
 from skdp.kernels import are_rows_alone, is_cupy
 from skdp.privacy import PrivateRecords, PublicShape
 
@@ -24,7 +23,7 @@ CELLS = (
 FEW_ROWS = 16  # rows of a block for which repeating the ends does not pay; a choice, not tuned
 
 
-class TakesAnyCell(ScoreModel):
+class TakesAnyCell:
     """Missing values count as the centre of their column, and far values are cut at the ends of its window.
 
     It comes first among the bases of a front door.
@@ -35,6 +34,7 @@ class TakesAnyCell(ScoreModel):
     _missing = True
     _record_checks = "numeric, not infinite"
     _choice: Callable[[PublicShape], Any]
+    _line: Callable[[], tuple[np.ndarray, np.ndarray]]
 
     def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
         """Records; a specialist's have 0 for missing values. The choice of the solver is public."""
@@ -56,7 +56,8 @@ class TakesAnyCell(ScoreModel):
         return csr_scores(X, *numbers) if sp.issparse(X) else dense_scores(X, *numbers)
 
     def _scores_on_device(self, X: Any) -> np.ndarray:
-        scores, base = super()._scores_on_device(X), _of_absent_cells(self.feature_bounds_)
+        scores: np.ndarray = super()._scores_on_device(X)  # type: ignore[misc]
+        base = _of_absent_cells(self.feature_bounds_)
         if hasattr(X, "indptr") and base.any():
             scores += self._line()[0] @ np.asarray(base)
         return scores
@@ -65,7 +66,8 @@ class TakesAnyCell(ScoreModel):
         """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""
         from sklearn.pipeline import make_pipeline
 
-        steps, d = [super()._with_names(filler(self.fill_values_))], self.fill_values_.size
+        first = super()._with_names(filler(self.fill_values_))  # type: ignore[misc]
+        steps, d = [first], self.fill_values_.size
         made.n_features_in_ = d
         if np.isfinite(self.feature_bounds_).any():
             steps.append(self._clipper(made))

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.fitting.glm import GLMRegressor, like
+from skdp.fitting.glm import GLMModel, NumberModel, like
 from skdp.fitting.probabilities import softmax
 from skdp.kernels import on_host
 from skdp.losses import (
@@ -24,7 +24,7 @@ __all__ = ["GLMAnyLoss"]
 _NAMED = {"squared": SquaredLoss(), "huber": HuberLoss(1.0), "logistic": LogisticLoss()}
 
 
-class GLMAnyLoss(GLMRegressor):
+class GLMAnyLoss(NumberModel, GLMModel):
     """Targets and predictions of a model whose ``loss`` is a name or an object."""
 
     loss: Any

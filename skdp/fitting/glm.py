@@ -1,6 +1,5 @@
 """Generalised linear models: coefficients, and the scores that they give."""
 
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -8,26 +7,24 @@ import scipy.sparse as sp
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.base.tables import validate_table
-from skdp.fitting.export import Exportable
+from skdp.base.declare import fitted
+from skdp.fitting.linear_model import LinearModel
 from skdp.fitting.targets import (
     LabelModel,
     NumberModel,
     Problem,
-    TableModel,
     expected_weight,
     like,
     numeric_targets,
     relative_weights,
 )
-from skdp.kernels import are_rows_alone, is_cupy, on_host
+from skdp.kernels import are_rows_alone
 
 __all__ = [
-    "GLMClassifier",
     "GLMModel",
-    "GLMRegressor",
+    "LabelModel",
+    "NumberModel",
     "Problem",
-    "ScoreModel",
     "expected_weight",
     "like",
     "numeric_targets",
@@ -35,46 +32,10 @@ __all__ = [
 ]
 
 
-class ScoreModel(Exportable, TableModel):
-    """What models that score rows share after a fit."""
+class GLMModel(LinearModel):
+    """The coefficients of linear classifiers and regressors; it comes after `LabelModel` or `NumberModel`."""
 
-    def _scores(self, X: Any) -> np.ndarray:
-        """Return the scores of the rows, of shape (n,) or (n, n_classes)."""
-        check_is_fitted(self)
-        X = validate_table(self, X, reset=False, missing=self._missing)
-        if is_cupy(X) and not are_rows_alone():
-            scores = self._scores_on_device(X)
-        else:
-            scores = self._scores_on_host(on_host(X))
-        return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
-
-    @abstractmethod
-    def _scores_on_host(self, X: Any) -> np.ndarray:
-        """Scores of a NumPy array or CSR matrix, in a new array of shape (n,) or (n, n_outputs)."""
-
-    @abstractmethod
-    def _line(self) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients of shape (n_outputs, n_features), and intercepts of shape (n_outputs,)."""
-
-    def _scores_on_device(self, X: Any) -> np.ndarray:
-        """Scores of a CuPy array: multiply on the device, then bring the scores back."""
-        import cupy
-
-        X, (coef, intercept) = self._filled(X), self._line()
-        scores = cupy.asnumpy(X @ cupy.asarray(coef.T, dtype=X.dtype)).astype(np.float64)
-        return np.asarray(scores + intercept)
-
-    def _filled(self, X: Any) -> Any:
-        """X without missing values, where a model takes them."""
-        return X
-
-
-class GLMModel(ScoreModel):
-    """What linear classifiers and regressors share after a fit."""
-
-    coef_: Any
-    intercept_: Any
-    support_: np.ndarray
+    support_: np.ndarray = fitted()
 
     def _scores_on_host(self, X: Any) -> np.ndarray:
         """X @ coef_.T + intercept_."""
@@ -119,11 +80,3 @@ class GLMModel(ScoreModel):
             flat = isinstance(self, RegressorMixin) and len(dense) == 1
             self.coef_ = dense.ravel() if flat else dense
         return self
-
-
-class GLMClassifier(GLMModel, LabelModel):
-    """Labels and predictions of a linear classifier."""
-
-
-class GLMRegressor(GLMModel, NumberModel):
-    """Targets and predictions of a linear regression."""

@@ -9,16 +9,15 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
-from skdp.base.declare import Declared, parameter
 from skdp.base.exact import ExactFit
 from skdp.base.fit import PrivateFit, Solution
-from skdp.base.kinds import flag
 from skdp.base.plan import Advice, Decision, Step
 from skdp.base.weights import names_weights
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.fitting.coordinates import from_theta, parameter_shape
+from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision, linear_decision
 from skdp.fitting.glm import Problem, expected_weight
+from skdp.fitting.linear_model import LinearModel
 from skdp.fitting.portion import Portion, part_of_whole
 from skdp.fitting.recalibrate import (
     LARGEST_SLOPE,
@@ -56,30 +55,6 @@ def count_assumption(problem: Problem) -> tuple[str, ...]:
         return ()
     kind = problem.records.shape.unit
     return (f"there are at most {MOST_PER_PUBLIC} times n_public {kind}s",)
-
-
-class LinearModel(Declared):
-    """What private and exact fits of linear models share."""
-
-    fit_intercept: bool = parameter(
-        flag(),
-        "Whether to fit an intercept, as the coefficient of a constant feature.",
-        default=True,
-    )
-
-    def _check_targets(self) -> None:
-        """Check the parameters that say what targets are: classes, losses."""
-
-    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
-        coef, intercept = from_theta(solution.theta, self.fit_intercept, hasattr(self, "classes"))
-        return {
-            **problem.fitted,
-            "coef_": coef,
-            "intercept_": intercept,
-            "support_": np.flatnonzero(np.any(np.atleast_2d(coef) != 0, axis=0)),
-            "n_iter_": solution.n_iter,
-            **solution.attributes,
-        }
 
 
 class LinearFit(LinearModel, PrivateFit[Problem]):

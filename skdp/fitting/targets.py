@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -28,13 +28,16 @@ __all__ = [
     "LabelModel",
     "NumberModel",
     "Problem",
-    "TableModel",
     "check_class_weight",
+    "clipped_arguments",
     "expected_weight",
     "finite_targets",
     "like",
     "numeric_targets",
     "relative_weights",
+    "table_records",
+    "unfilled_records",
+    "unfitted_copy",
 ]
 
 ROWS = 2**14  # of scores that become labels at once; a choice
@@ -70,83 +73,74 @@ class Problem(fit.Problem):
         return 0.0 if self.target is None else float(self.target.center)
 
 
-class TableModel:
-    """What models of a table share: how it becomes records, and the scores that a subclass computes."""
+def table_records(
+    self: Any,
+    X: Any,
+    y: np.ndarray,
+    groups: Any,
+    weights: dict[str, Any],
+    n_classes: int | None = None,
+    of_label: np.ndarray | None = None,
+) -> PrivateRecords:
+    """The records of a checked table; the method ``_records`` of fits of tables."""
+    codes = None if groups is None else encode_groups(groups, X.shape[0])
+    sample_weight = clipped_arguments(self, weights, X.shape[0])
+    if of_label is not None:
+        sample_weight = of_label if sample_weight is None else of_label * sample_weight
+    make = partial(
+        PrivateRecords,
+        y=y,
+        groups=codes,
+        sample_weight=sample_weight,
+        fit_intercept=self.fit_intercept,
+        n_public=getattr(self, "n_public", None),
+        n_classes=n_classes,
+    )
+    return cast(PrivateRecords, self._of_table(make, X))
 
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    n_iter_: int
 
-    _missing = False  # whether X may hold NaN
-    fit_intercept: bool
-    max_weight: Any
-    get_params: Any
-    _scores: Callable[
-        [Any], np.ndarray
-    ]  # scores of shape (n,) or (n, n_classes), in the host's memory
+def unfilled_records(self: Any, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
+    """The records that ``make`` makes of a table; the method ``_of_table`` of fits that fill no cell."""
+    return make(X)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self._missing
-        for of_task in (tags.classifier_tags, tags.regressor_tags):
-            if of_task is not None:
-                # scikit-learn's checks demand scores on a few hundred rows that epsilon = 1 cannot reach.
-                of_task.poor_score = isinstance(self, fit.PrivateFit)
-        return tags
 
-    def _weights(self, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
-        known = {"sample_weight"} if hasattr(self, "max_weight") else set()
-        unknown = set(weights) - known
-        if unknown:
-            name = sorted(unknown)[0]
-            hint = ": this method has no weighted form" if name == "sample_weight" else ""
-            raise TypeError(f"fit got an unexpected keyword argument {name!r}{hint}")
-        sample_weight = weights.get("sample_weight")
-        if sample_weight is None:
-            return None
-        return clipped_weights(sample_weight, self.max_weight, n_samples)
+def clipped_arguments(estimator: Any, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
+    """The weights among the further arguments of `fit`, clipped to their public bound; refuse other arguments."""
+    known = {"sample_weight"} if hasattr(estimator, "max_weight") else set()
+    unknown = set(weights) - known
+    if unknown:
+        name = sorted(unknown)[0]
+        hint = ": this method has no weighted form" if name == "sample_weight" else ""
+        raise TypeError(f"fit got an unexpected keyword argument {name!r}{hint}")
+    sample_weight = weights.get("sample_weight")
+    if sample_weight is None:
+        return None
+    return clipped_weights(sample_weight, estimator.max_weight, n_samples)
 
-    def _records(
-        self,
-        X: Any,
-        y: np.ndarray,
-        groups: Any,
-        weights: dict[str, Any],
-        n_classes: int | None = None,
-        of_label: np.ndarray | None = None,
-    ) -> PrivateRecords:
-        codes = None if groups is None else encode_groups(groups, X.shape[0])
-        sample_weight = self._weights(weights, X.shape[0])
-        if of_label is not None:
-            sample_weight = of_label if sample_weight is None else of_label * sample_weight
-        make = partial(
-            PrivateRecords,
-            y=y,
-            groups=codes,
-            sample_weight=sample_weight,
-            fit_intercept=self.fit_intercept,
-            n_public=getattr(self, "n_public", None),
-            n_classes=n_classes,
+
+def unfitted_copy(estimator: Any) -> Any:
+    """An unfitted copy for validation, so that a failed fit leaves the model as it was."""
+    return type(estimator)(**estimator.get_params(deep=False))
+
+
+def _table_tags(estimator: Any, tags: Any) -> Any:
+    tags.input_tags.sparse = True
+    tags.input_tags.allow_nan = estimator._missing
+    for of_task in (tags.classifier_tags, tags.regressor_tags):
+        if of_task is not None:
+            # scikit-learn's checks demand scores on a few hundred rows that epsilon = 1 cannot reach.
+            of_task.poor_score = isinstance(estimator, fit.PrivateFit)
+    return tags
+
+
+def _require(estimator: Any, y: Any) -> None:
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
-        return self._of_table(make, X)
-
-    def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
-        """The records that ``make`` makes of a table; a model that takes missing values may fill it first."""
-        return make(X)
-
-    def _require(self, y: Any) -> None:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-
-    def _scratch(self) -> Any:
-        """An unfitted copy for validation, so that a failed fit leaves this model as it was."""
-        return type(self)(**self.get_params(deep=False))
 
 
-class LabelModel(TableModel, ClassifierMixin, Declared):
+class LabelModel(ClassifierMixin, Declared):
     """Labels and predictions of binary (logistic) and multiclass (softmax) models."""
 
     _record_checks = "finite, numeric, label among the classes"
@@ -166,6 +160,14 @@ class LabelModel(TableModel, ClassifierMixin, Declared):
         releases="unless None",
     )
     classes_: np.ndarray = fitted()
+
+    _missing = False  # whether X may hold NaN
+    _records: ClassVar[Callable[..., PrivateRecords]]
+    # Scores of shape (n,) or (n, n_classes), in the host's memory.
+    _scores: ClassVar[Callable[..., np.ndarray]]
+
+    def __sklearn_tags__(self) -> Any:
+        return _table_tags(self, super().__sklearn_tags__())
 
     def _check_targets(self) -> None:
         check_class_weight(self.class_weight, self._declared_classes())
@@ -190,8 +192,8 @@ class LabelModel(TableModel, ClassifierMixin, Declared):
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         """Check the table and the labels. Each label must be declared; without a declaration all are taken."""
         declared = self._declared_classes()
-        self._require(y)
-        scratch = self._scratch()
+        _require(self, y)
+        scratch = unfitted_copy(self)
         cells = as_cells(y)
         refuse_dates(cells)
         by_cell = declared is not None and is_untyped(cells)
@@ -321,13 +323,21 @@ class LabelModel(TableModel, ClassifierMixin, Declared):
         return float(accuracy_score(y, found, sample_weight=sample_weight))
 
 
-class NumberModel(TableModel, RegressorMixin):
+class NumberModel(RegressorMixin):
     """Numeric targets and predictions, with squared or Huber loss."""
+
+    _missing = False  # whether X may hold NaN
+    _records: ClassVar[Callable[..., PrivateRecords]]
+    _scores: ClassVar[Callable[..., np.ndarray]]  # of shape (n,), in the host's memory
+    fit_intercept: bool
+
+    def __sklearn_tags__(self) -> Any:
+        return _table_tags(self, super().__sklearn_tags__())
 
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         """Check the table and the targets: finite numbers, each read by itself."""
-        self._require(y)
-        scratch = self._scratch()
+        _require(self, y)
+        scratch = unfitted_copy(self)
         X, target = numeric_targets(scratch, X, y)
         loss, leaks = self._loss_of(target)
         records = self._records(X, target, groups, weights)

@@ -19,7 +19,7 @@ from skdp.base.plan import Step
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.decision import LinearDecision, planned_step
-from skdp.fitting.glm import GLMRegressor, Problem
+from skdp.fitting.glm import GLMModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import (
@@ -295,7 +295,7 @@ class _RegressionFit(InTargetUnits, _AdaSSPFit):
 
 
 @document()
-class DPAdaSSPRegressor(BoundedPredictions, GLMRegressor, _RegressionFit):
+class DPAdaSSPRegressor(BoundedPredictions, NumberModel, GLMModel, _RegressionFit):
     """Linear regression from noisy second moments, differentially private.
 
     AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The normal

@@ -17,7 +17,7 @@ from skdp.base.kinds import described, real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.decision import LinearDecision, planned_step
-from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import (
@@ -258,7 +258,7 @@ class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
 
 
 @document()
-class DPAMPClassifier(GLMClassifier, PerturbedFit):
+class DPAMPClassifier(LabelModel, GLMModel, PerturbedFit):
     """Logistic regression for two classes by approximate minima perturbation, differentially private.
 
     It minimises the l2-regularised logistic loss plus a random linear term, as in [Iyengar2019]_.
@@ -352,7 +352,7 @@ def require_two(count: int) -> None:
 
 
 @document(DPAMPClassifier)
-class DPAMPRegressor(BoundedPredictions, GLMRegressor, _PerturbedRegressionFit):
+class DPAMPRegressor(BoundedPredictions, NumberModel, GLMModel, _PerturbedRegressionFit):
     """Robust linear regression by approximate minima perturbation, differentially private.
 
     It minimises the l2-regularised Huber loss plus a random linear term, as in [Iyengar2019]_.

@@ -26,7 +26,7 @@ from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision, planned_step
-from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.portion import part_of_whole
@@ -281,7 +281,7 @@ class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):
 
 
 @document()
-class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
+class DPFrankWolfeClassifier(LabelModel, GLMModel, FrankWolfeFit):
     """Logistic or softmax regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
@@ -343,7 +343,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
 
 
 @document(DPFrankWolfeClassifier)
-class DPFrankWolfeRegressor(BoundedPredictions, GLMRegressor, _FrankWolfeRegressionFit):
+class DPFrankWolfeRegressor(BoundedPredictions, NumberModel, GLMModel, _FrankWolfeRegressionFit):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped

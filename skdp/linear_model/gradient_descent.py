@@ -7,7 +7,7 @@ from skdp.base.declare import changed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
 from skdp.fitting.decision import LinearDecision, planned_step
-from skdp.fitting.glm import GLMClassifier
+from skdp.fitting.glm import GLMModel, LabelModel
 from skdp.fitting.parameters import Auto
 from skdp.fitting.settings import StepSettings, number_or_released
 from skdp.fitting.start import begin, descent_from, precision, scale_part, scale_steps
@@ -65,7 +65,7 @@ def gradient_descent(task: Task, details: FullSteps) -> Solution:
 
 
 @document()
-class DPGDClassifier(GLMClassifier, FullBatchFit):
+class DPGDClassifier(LabelModel, GLMModel, FullBatchFit):
     """Logistic or softmax regression by differentially private gradient descent.
 
     A fixed number of noisy steps on full gradients, as in [WangYe2017]_ and section 4.7.1 of [Wang2021]_.

@@ -15,9 +15,10 @@ from skdp.base.parameters import check_choice
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, Solution
 from skdp.fitting.parameters import Auto
+from skdp.fitting.targets import clipped_arguments
 from skdp.fitting.utility import Facts, OwnerFacts
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, SquaredLoss
@@ -246,21 +247,7 @@ class MultipartyFit(LinearFit):
         twice = accounting.gaussian_epsilon(2 * mu, self.delta)
         return f"{line}: h times mu, so h = 2 has epsilon {twice:.4g} at the same delta"
 
-
-class _OfOwners:
-    """Records of several owners in place of those of one, and predictions for rows longer than those of the fit.
-
-    It comes before the models of one owner.
-    """
-
-    epsilon: float
-    unit: Any
-    weighting: Any
-    row_norm: Any
-    fit_intercept: bool
-    engine: Any
-    row_norm_: float
-    _pooled: bool
+    # ---------------------------------------------------------------- records of several owners
 
     def _records(
         self,
@@ -272,7 +259,7 @@ class _OfOwners:
         of_label: np.ndarray | None = None,
     ) -> Any:
         owners = weights.pop("owners", None)
-        self._weights(weights, X.shape[0])  # type: ignore[attr-defined]  # refuses others
+        clipped_arguments(self, weights, X.shape[0])  # refuses others
         if isinstance(owners, OwnRecords):
             self._check_own_process()
         return Owners(
@@ -303,7 +290,7 @@ class _OfOwners:
 
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
         owners: Any = problem.records
-        return {**super()._fitted(problem, solution), "row_norm_": owners.row_norm}  # type: ignore[misc]
+        return {**super()._fitted(problem, solution), "row_norm_": owners.row_norm}
 
     def _filled(self, X: Any) -> Any:
         """X as it is, with a warning if most rows are longer than those of the fit could be."""
@@ -319,7 +306,7 @@ class _OfOwners:
         return X
 
 
-class MultipartyClassifier(_OfOwners, GLMClassifier, MultipartyFit):
+class MultipartyClassifier(LabelModel, GLMModel, MultipartyFit):
     """Logistic and softmax regression of several owners."""
 
     class_weight: Any = fixed(default=None)
@@ -345,7 +332,7 @@ def _check_y_bounds(name: str, given: Any) -> None:
         raise ValueError(f"{name} are too close to each other for float64, got {given!r}")
 
 
-class MultipartyRegressor(BoundedPredictions, _OfOwners, GLMRegressor, MultipartyFit):
+class MultipartyRegressor(BoundedPredictions, NumberModel, GLMModel, MultipartyFit):
     """Linear regression of several owners with targets in a public range."""
 
     alpha = changed(more="It penalises coefficients for targets in [-1, 1].")

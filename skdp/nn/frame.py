@@ -5,16 +5,19 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._compat import warn_user
 from skdp.base.declare import fitted, parameter, word_or_object
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, integer
 from skdp.base.plan import Advice
+from skdp.base.tables import validate_table
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.columns import check_bounds
@@ -27,7 +30,7 @@ from skdp.fitting.scales import grown_share
 from skdp.fitting.selection import AdaFEST, SelectedMean, SparseSelection
 from skdp.fitting.sizes import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
 from skdp.fitting.sparsification import RandomSparsification, SparsifiedMean
-from skdp.fitting.targets import Problem
+from skdp.fitting.targets import Problem, table_records, unfilled_records, unfitted_copy
 from skdp.fitting.task import given
 from skdp.fitting.utility import Facts, NetFacts, utility_warnings
 from skdp.nn.checks import (
@@ -38,15 +41,18 @@ from skdp.nn.checks import (
     public_data,
 )
 from skdp.nn.clipping import Microbatch, Projections
-from skdp.nn.inputs import as_rows, public_inputs, released_inputs
+from skdp.nn.export import exported
+from skdp.nn.inputs import Inputs, as_rows, public_inputs, released_inputs
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.scaled_tanh import ScaledTanh
 from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
+from skdp.nn.storage import kept_arrays, read_kept
 from skdp.nn.task import (
     NetTask,
     Targets,
     has_other_layers,
+    outputs_of,
     require_places,
     start_of,
     tokens_of,
@@ -128,6 +134,10 @@ class NetFit(MinibatchFit[Problem]):
         place="last",
     )
     sparsity_: float = fitted()
+    network_: Network = fitted()
+    parameters_: NDArray[np.float32] = fitted()
+    inputs_: Inputs = fitted()
+    _records, _of_table = table_records, unfilled_records
     _gone: ClassVar[dict[str, str]] = {
         **MinibatchFit._gone,
         "smoothing": "optimizer=SGD(smoothing=...)",
@@ -291,7 +301,7 @@ class NetFit(MinibatchFit[Problem]):
         network = self._built(problem)
         clipping = self._clipping(network)
         public = public_data(
-            self._scratch(),  # type: ignore[attr-defined]
+            unfitted_copy(self),
             self.validation,
             problem.fitted,
             self._table,
@@ -491,3 +501,78 @@ class NetFit(MinibatchFit[Problem]):
 def releases(plans: Sequence[BatchPlan]) -> int:
     """How many steps the plans are for."""
     return sum(plan.releases for plan in plans)
+
+    # ---------------------------------------------------------------- the fitted net
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        X = validate_table(self, X, reset=False)
+        return outputs_of(self.network_, self.parameters_, self.inputs_, X)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write what predictions need to an ``.npz`` file.
+
+        It holds an array for each parameter, named such as ``0.weight``, and the scale of inputs, the classes or
+        the scale of targets, under names that begin with ``model.``. All of them are released or public numbers.
+        `load` reads the file, and ``parameters_init=path`` starts another fit of the same net from its
+        parameters. To keep a whole model with its report, pickle it.
+
+        Parameters
+        ----------
+        path : str or path
+            ``.npz`` is added where it is missing.
+        """
+        check_is_fitted(self)
+        self.network_.save(path, self.parameters_, kept_arrays(self))
+
+    def load(self, path: str | PathLike[str]) -> Any:
+        """Predict as the model whose `save` wrote the file.
+
+        The parameters, the scale of inputs, and the classes or the scale of targets are replaced. ``privacy_``
+        stays the report of this model's own fit: that of the other model is not in the file.
+
+        Parameters
+        ----------
+        path : str or path
+            ``.npz`` is added where there is no file of this name.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If the file is of another net or another kind of model. This model then stays as it was.
+        """
+        check_is_fitted(
+            self,
+            msg="load() replaces the parameters of a model that was fitted, and this %(name)s was not. Keep whole "
+            "models with pickle or skops; to train on from a file, give the constructor parameters_init=path",
+        )
+        parameters, kept = self.network_.load(path), read_kept(self, path)
+        self.parameters_ = parameters
+        for name, value in kept.items():
+            setattr(self, name, value)
+        return self
+
+    def to_sklearn(self) -> Any:
+        """Return the net as a fitted estimator of scikit-learn, with the same predictions.
+
+        It computes in float64, so probabilities and predictions are equal up to the rounding of float32. It holds
+        released and public numbers only, no data and nothing of skdp: pickle it and use it where skdp is not
+        installed. Do not fit it again on private records; that fit would not be private.
+
+        Returns
+        -------
+        Pipeline, MLPClassifier or TransformedTargetRegressor
+            An ``MLPClassifier`` or ``MLPRegressor``. Where inputs are scaled, it is a ``Pipeline`` that scales and
+            clips them first, and takes dense tables only. Predicted numbers are clipped to the range of the
+            targets by a ``TransformedTargetRegressor`` around it.
+
+        Raises
+        ------
+        TypeError
+            If the net has other layers than dense ones with one kind of activation between them, ReLU or tanh.
+        """
+        return exported(self)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.base.declare import fitted, fixed, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import described
-from skdp.base.tables import validate_table
 from skdp.fitting.bounded import cut_text
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.quantiles import (
@@ -28,16 +26,12 @@ from skdp.fitting.sizes import REGRESSION_WALK
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.utility import Facts
 from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
-from skdp.nn.export import ExportableNet
 from skdp.nn.frame import NetFit
-from skdp.nn.inputs import Inputs
 from skdp.nn.losses import CrossEntropy, SquaredError
-from skdp.nn.network import Network
-from skdp.nn.storage import kept_arrays, read_kept
 from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
-__all__ = ["NetClassifier", "NetModel", "NetRegressor"]
+__all__ = ["NetClassifier", "NetRegressor"]
 
 SURE = (
     200.0  # units times mu below which a classifier warns of its probabilities, as linear models do
@@ -49,67 +43,7 @@ CALIBRATION, CALIBRATION_ANSWERS = (
 )  # least part of mu^2 for the calibration; `grown_share` of so many
 
 
-class NetModel(ExportableNet):
-    """What fitted nets share; a mixin before their fit."""
-
-    network_: Network
-    parameters_: NDArray[np.float32]
-    inputs_: Inputs
-
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        X = validate_table(self, X, reset=False)
-        return outputs_of(self.network_, self.parameters_, self.inputs_, X)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write what predictions need to an ``.npz`` file.
-
-        It holds an array for each parameter, named such as ``0.weight``, and the scale of inputs, the classes or
-        the scale of targets, under names that begin with ``model.``. All of them are released or public numbers.
-        `load` reads the file, and ``parameters_init=path`` starts another fit of the same net from its
-        parameters. To keep a whole model with its report, pickle it.
-
-        Parameters
-        ----------
-        path : str or path
-            ``.npz`` is added where it is missing.
-        """
-        check_is_fitted(self)
-        self.network_.save(path, self.parameters_, kept_arrays(self))
-
-    def load(self, path: str | PathLike[str]) -> Any:
-        """Predict as the model whose `save` wrote the file.
-
-        The parameters, the scale of inputs, and the classes or the scale of targets are replaced. ``privacy_``
-        stays the report of this model's own fit: that of the other model is not in the file.
-
-        Parameters
-        ----------
-        path : str or path
-            ``.npz`` is added where there is no file of this name.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        ValueError
-            If the file is of another net or another kind of model. This model then stays as it was.
-        """
-        check_is_fitted(
-            self,
-            msg="load() replaces the parameters of a model that was fitted, and this %(name)s was not. Keep whole "
-            "models with pickle or skops; to train on from a file, give the constructor parameters_init=path",
-        )
-        parameters, kept = self.network_.load(path), read_kept(self, path)
-        self.parameters_ = parameters
-        for name, value in kept.items():
-            setattr(self, name, value)
-        return self
-
-
-class NetClassifier(NetModel, LabelModel, NetFit):
+class NetClassifier(LabelModel, NetFit):
     """Softmax over the outputs of a net, recalibrated at the end where the budget allows it."""
 
     class_weight: Any = fixed(default=None)
@@ -175,7 +109,7 @@ def _check_range(name: str, bounds: object) -> None:
         raise TypeError(wrong)
 
 
-class NetRegressor(NetModel, NumberModel, NetFit):
+class NetRegressor(NumberModel, NetFit):
     """One output, in units of the reach of the targets about their centre."""
 
     y_bounds: tuple[float, float] | Literal["auto"] = parameter(

@@ -18,7 +18,7 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import real
 from skdp.fitting import parameters
 from skdp.fitting.decision import LinearDecision, planned_step
-from skdp.fitting.glm import GLMClassifier
+from skdp.fitting.glm import GLMModel, LabelModel
 from skdp.fitting.loop import NoisyGradient
 from skdp.fitting.parameters import Auto
 from skdp.fitting.penalties import NO_PENALTY
@@ -217,7 +217,7 @@ def _require_feasible(session: PrivacySession, purse: Purse, size: int) -> None:
 
 
 @document()
-class DPAGDClassifier(GLMClassifier, FullBatchFit):
+class DPAGDClassifier(LabelModel, GLMModel, FullBatchFit):
     """Logistic or softmax regression by private gradient descent with an adaptive budget.
 
     DP-AGD of [Lee2018]_, also in section 4.7.1 of [Wang2021]_. Each step releases a noisy

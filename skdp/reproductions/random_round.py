@@ -11,7 +11,7 @@ from skdp.base.declare import changed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
 from skdp.fitting.decision import LinearDecision, made_step
-from skdp.fitting.glm import GLMClassifier
+from skdp.fitting.glm import GLMModel, LabelModel
 from skdp.fitting.parameters import Auto
 from skdp.fitting.settings import BatchSettings, number_or_released
 from skdp.fitting.start import begin, descent_from, precision, scale_part, scale_steps
@@ -84,7 +84,7 @@ def random_round(task: Task, details: Rounds) -> Solution:
 
 
 @document()
-class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
+class DPRRPSGDClassifier(LabelModel, GLMModel, StochasticFit):
     """Logistic or softmax regression by random round private stochastic gradient descent.
 
     Noisy steps on minibatches, as in [ZhangJ2017]_ and section 4.7.1 of [Wang2021]_. The

@@ -1,13 +1,14 @@
 """What a fitted additive model tells of itself: shapes, interactions, explanations, a picture, an export."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.base.tables import validate_table
-from skdp.fitting.export import Exportable, linear_regression, logistic_regression
+from skdp.fitting.linear_model import linear_regression, logistic_regression
 from skdp.kernels import on_host
 from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.explanation import Explanation, explanation_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Inspectable"]
 
 
-class Inspectable(Exportable):
+class Inspectable:
     """A mixin of additive models, before `TakesAnyCell` among their bases; all of it is post-processing.
 
     The score of a row is ``_offset + linear_ . x_cut`` and what ``_curves`` add.
@@ -40,6 +41,8 @@ class Inspectable(Exportable):
     feature_bounds_: np.ndarray
     _offset: Any
     _curves: Curves | None
+    _finished: ClassVar[Callable[..., Any]]
+    _with_names: ClassVar[Callable[..., Any]]
 
     @property
     def shapes_(self) -> tuple[Shape, ...]:

@@ -19,7 +19,7 @@ from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_clip, check_features
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import ExactLinearFit, LinearFit, LinearModel
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.penalties import L2Penalty
@@ -203,7 +203,7 @@ class ExactRegressionFit(InTargetUnits, ExactThresholdingFit):
 
 
 @document()
-class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
+class DPIGHTClassifier(LabelModel, GLMModel, PrivateThresholdingFit):
     """Sparse logistic or softmax regression that is differentially private.
 
     DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_. Each step follows a
@@ -262,7 +262,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 
 
 @document(DPIGHTClassifier)
-class DPIGHTRegressor(BoundedPredictions, GLMRegressor, PrivateRegressionFit):
+class DPIGHTRegressor(BoundedPredictions, NumberModel, GLMModel, PrivateRegressionFit):
     """Sparse linear regression that is differentially private.
 
     DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_,
@@ -305,7 +305,7 @@ class DPIGHTRegressor(BoundedPredictions, GLMRegressor, PrivateRegressionFit):
 
 
 @document(DPIGHTClassifier)
-class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
+class IGHTClassifier(LabelModel, GLMModel, ExactThresholdingFit):
     """Sparse logistic or softmax regression by iterative gradient hard thresholding, not private.
 
     Each step follows the gradient and keeps the ``n_nonzero_coefs`` features with the largest coefficients.
@@ -355,7 +355,7 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
 
 
 @document(IGHTClassifier)
-class IGHTRegressor(GLMRegressor, ExactRegressionFit):
+class IGHTRegressor(NumberModel, GLMModel, ExactRegressionFit):
     """Sparse linear regression by iterative gradient hard thresholding, not private.
 
     Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features with

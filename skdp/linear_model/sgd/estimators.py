@@ -8,7 +8,7 @@ from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.kinds import real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
 from skdp.fitting.parameters import Auto
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
@@ -105,7 +105,7 @@ class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
 
 
 @document()
-class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
+class DPLSSGDClassifier(LabelModel, GLMModel, StochasticDescentFit):
     """Logistic or softmax regression by differentially private Laplacian smoothing SGD.
 
     DP-LSSGD of [WangB2020]_ and [Wang2021]_: each step follows a noisy gradient that is
@@ -169,7 +169,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
 
 
 @document(DPLSSGDClassifier)
-class DPLSSGDRegressor(BoundedPredictions, GLMRegressor, StochasticRegressionFit):
+class DPLSSGDRegressor(BoundedPredictions, NumberModel, GLMModel, StochasticRegressionFit):
     """Linear regression by differentially private Laplacian smoothing SGD.
 
     DP-LSSGD of [WangB2020]_ and [Wang2021]_: each step follows a noisy gradient that is
@@ -218,7 +218,7 @@ class DPLSSGDRegressor(BoundedPredictions, GLMRegressor, StochasticRegressionFit
 
 
 @document(DPLSSGDClassifier)
-class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
+class DPSGDClassifier(LabelModel, GLMModel, StochasticDescentFit):
     """Logistic or softmax regression by differentially private stochastic gradient descent.
 
     Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.
@@ -267,7 +267,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
 
 
 @document(DPLSSGDRegressor)
-class DPSGDRegressor(BoundedPredictions, GLMRegressor, StochasticRegressionFit):
+class DPSGDRegressor(BoundedPredictions, NumberModel, GLMModel, StochasticRegressionFit):
     """Linear regression by differentially private stochastic gradient descent.
 
     Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.

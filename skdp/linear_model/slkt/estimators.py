@@ -18,7 +18,7 @@ from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
 from skdp.fitting.target_units import InTargetUnits
@@ -224,7 +224,7 @@ class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
 
 
 @document()
-class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
+class DPSLKTClassifier(LabelModel, GLMModel, PrivateTransferFit):
     """Sparse logistic or softmax regression by private knowledge transfer.
 
     DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher is fitted to the private data.
@@ -293,7 +293,7 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
 
 
 @document(DPSLKTClassifier)
-class DPSLKTRegressor(BoundedPredictions, GLMRegressor, _TransferRegressionFit):
+class DPSLKTRegressor(BoundedPredictions, NumberModel, GLMModel, _TransferRegressionFit):
     """Sparse linear regression by private knowledge transfer.
 
     DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher with Huber's loss is

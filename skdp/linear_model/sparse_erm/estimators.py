@@ -8,7 +8,7 @@ from skdp.base.kinds import described
 from skdp.fitting import parameters
 from skdp.fitting.any_loss import GLMAnyLoss
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.glm import GLMClassifier, GLMRegressor
+from skdp.fitting.glm import GLMModel, LabelModel, NumberModel
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit, SparseLinearFit, SparseRegressionFit
 
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
@@ -95,7 +95,7 @@ class DPSparseERM(BoundedPredictions, SparseRegressionFit, GLMAnyLoss, SparseLin
 
 
 @document(DPSparseERM)
-class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, SparseLinearFit):
+class DPSparseERMClassifier(SparseGradientFit, LabelModel, GLMModel, SparseLinearFit):
     """Logistic or softmax regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases only these, as in
@@ -139,7 +139,9 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, SparseLinearFit):
 
 
 @document(DPSparseERM)
-class DPSparseERMRegressor(BoundedPredictions, SparseRegressionFit, GLMRegressor, SparseLinearFit):
+class DPSparseERMRegressor(
+    BoundedPredictions, SparseRegressionFit, NumberModel, GLMModel, SparseLinearFit
+):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases only these, as in

@@ -130,7 +130,7 @@ class SparseLinearFit(LinearFit):
 
 
 class SparseGradientFit:
-    """Checks, schedules and runs; a mixin before `GLMClassifier` or `GLMRegressor` and `SparseLinearFit`."""
+    """Checks, schedules and runs; a mixin before `LabelModel` or `NumberModel` and `SparseLinearFit`."""
 
     n_hits_: int
     n_released_: int

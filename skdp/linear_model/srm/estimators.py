@@ -10,7 +10,7 @@ from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import choice, described, integer, real
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
-from skdp.fitting.glm import GLMClassifier, Problem
+from skdp.fitting.glm import GLMModel, LabelModel, Problem
 from skdp.fitting.linear import ExactLinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.stochastic import (
@@ -80,7 +80,7 @@ class _MomentumFit(StochasticRun):
 
 
 @document()
-class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
+class DPSRMClassifier(LabelModel, GLMModel, _MomentumFit, StochasticFit):
     """Logistic or softmax regression by differentially private stochastic recursive momentum.
 
     DP-SRM of [Wang2021]_ steps along a released estimate of the gradient. Each minibatch corrects the
@@ -200,7 +200,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
 
 
 @document(DPSRMClassifier)
-class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
+class STORMClassifier(LabelModel, GLMModel, _MomentumFit, ExactLinearFit):
     """Logistic or softmax regression by stochastic recursive momentum, not private.
 
     STORM of [Cutkosky2019]_ is the algorithm of `DPSRMClassifier` without clipping and noise.

@@ -10,7 +10,7 @@ from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.target_units import InTargetUnits
@@ -129,7 +129,7 @@ class _TwoStageRegressionFit(InTargetUnits, _TwoStageFit):
 
 
 @document()
-class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
+class DPTwoStageClassifier(LabelModel, GLMModel, _TwoStageFit):
     """Sparse logistic or softmax regression in two stages, differentially private.
 
     The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a penalised convex
@@ -216,7 +216,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 
 
 @document(DPTwoStageClassifier)
-class DPTwoStageRegressor(BoundedPredictions, GLMRegressor, _TwoStageRegressionFit):
+class DPTwoStageRegressor(BoundedPredictions, NumberModel, GLMModel, _TwoStageRegressionFit):
     """Sparse linear regression in two stages, differentially private.
 
     The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a linear model on

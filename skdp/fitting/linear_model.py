@@ -1,6 +1,7 @@
-"""A fitted model as one of scikit-learn's own, for places where skdp is not installed."""
+"""A linear model: its intercept, the scores of rows, and the fitted model as one of scikit-learn's own."""
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,16 +9,73 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import name_features
+from skdp.base.declare import Declared, fitted, parameter
+from skdp.base.fit import Solution
+from skdp.base.kinds import flag
+from skdp.base.tables import validate_table
+from skdp.fitting.coordinates import from_theta
+from skdp.fitting.targets import Problem, table_records, unfilled_records
+from skdp.kernels import are_rows_alone, is_cupy, on_host
 
-__all__ = ["Exportable", "linear_regression", "logistic_regression"]
+__all__ = ["LinearModel", "linear_regression", "logistic_regression"]
 
 
-class Exportable:
-    """What every linear model offers after a fit."""
+class LinearModel(Declared):
+    """What private and exact fits of linear models share: the intercept, the scores of rows, and the export."""
 
-    coef_: Any
-    intercept_: Any
-    fit_intercept: bool
+    fit_intercept: bool = parameter(
+        flag(),
+        "Whether to fit an intercept, as the coefficient of a constant feature.",
+        default=True,
+    )
+    coef_: Any = fitted()
+    intercept_: Any = fitted()
+    _missing: ClassVar[bool]  # whether X may hold NaN
+    _records, _of_table = table_records, unfilled_records
+
+    def _check_targets(self) -> None:
+        """Check the parameters that say what targets are: classes, losses."""
+
+    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
+        coef, intercept = from_theta(solution.theta, self.fit_intercept, hasattr(self, "classes"))
+        return {
+            **problem.fitted,
+            "coef_": coef,
+            "intercept_": intercept,
+            "support_": np.flatnonzero(np.any(np.atleast_2d(coef) != 0, axis=0)),
+            "n_iter_": solution.n_iter,
+            **solution.attributes,
+        }
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Return the scores of the rows, of shape (n,) or (n, n_classes)."""
+        check_is_fitted(self)
+        X = validate_table(self, X, reset=False, missing=self._missing)
+        if is_cupy(X) and not are_rows_alone():
+            scores = self._scores_on_device(X)
+        else:
+            scores = self._scores_on_host(on_host(X))
+        return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+    @abstractmethod
+    def _scores_on_host(self, X: Any) -> np.ndarray:
+        """Scores of a NumPy array or CSR matrix, in a new array of shape (n,) or (n, n_outputs)."""
+
+    @abstractmethod
+    def _line(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients of shape (n_outputs, n_features), and intercepts of shape (n_outputs,)."""
+
+    def _scores_on_device(self, X: Any) -> np.ndarray:
+        """Scores of a CuPy array: multiply on the device, then bring the scores back."""
+        import cupy
+
+        X, (coef, intercept) = self._filled(X), self._line()
+        scores = cupy.asnumpy(X @ cupy.asarray(coef.T, dtype=X.dtype)).astype(np.float64)
+        return np.asarray(scores + intercept)
+
+    def _filled(self, X: Any) -> Any:
+        """X without missing values, where a model takes them."""
+        return X
 
     def to_sklearn(self) -> Any:
         """Return the model as a fitted estimator of scikit-learn, with the same predictions.
