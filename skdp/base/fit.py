@@ -39,7 +39,7 @@ from skdp.privacy import (
     PublicShape,
     carried_accountant,
     note_birth,
-    note_look,
+    note_use,
     seed_context,
     stamp_clone,
     stamped_state,
@@ -200,7 +200,9 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
 
         def __getattribute__(self, name: str) -> object:
             if name == "fit" or name == "__sklearn_tags__":
-                note_look(self, outside=name == "fit")
+                # Meta-estimators read these before they start workers, in the context that knows the block.
+                note_use(self, outside=name == "fit")
+                notice(self)
             return super().__getattribute__(name)
 
     def __getstate__(self) -> dict[str, object]:

@@ -48,7 +48,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "asked_charge": "skdp.privacy.budget",
         "carried_accountant": "skdp.privacy.budget",
         "note_birth": "skdp.privacy.budget",
-        "note_look": "skdp.privacy.budget",
+        "note_use": "skdp.privacy.budget",
         "stamp_clone": "skdp.privacy.budget",
         "stamped_state": "skdp.privacy.budget",
         "fit_to_first_release": "skdp.privacy.budget",

@@ -22,7 +22,7 @@ from skdp.privacy.budget import carried_accountant as carried_accountant
 from skdp.privacy.budget import check_accountant as check_accountant
 from skdp.privacy.budget import fit_to_first_release as fit_to_first_release
 from skdp.privacy.budget import note_birth as note_birth
-from skdp.privacy.budget import note_look as note_look
+from skdp.privacy.budget import note_use as note_use
 from skdp.privacy.budget import read_ledger as read_ledger
 from skdp.privacy.budget import stamp_clone as stamp_clone
 from skdp.privacy.budget import stamped_state as stamped_state

@@ -8,12 +8,11 @@ from skdp.privacy.budget.accountant import (
 from skdp.privacy.budget.ambient import (
     carried_accountant,
     current_accountant,
-    note_look,
     payer,
     stamp_clone,
     stamped_state,
 )
-from skdp.privacy.budget.blocks import note_birth
+from skdp.privacy.budget.blocks import note_birth, note_use
 from skdp.privacy.budget.inner import (
     InnerAccountant,
     InnerCharge,
@@ -37,7 +36,7 @@ __all__ = [
     "current_accountant",
     "fit_to_first_release",
     "note_birth",
-    "note_look",
+    "note_use",
     "part_assumption",
     "payer",
     "read_ledger",

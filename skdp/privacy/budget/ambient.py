@@ -20,7 +20,7 @@ open at any time since the estimator was made. If there were several it carries 
 
 from typing import TypedDict, cast
 
-from skdp.around import carried, hand_on, notice
+from skdp.around import carried, hand_on
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.accountant import BudgetAccountant
 from skdp.privacy.budget.blocks import (
@@ -39,7 +39,6 @@ from skdp.privacy.budget.ledger_file import LOCK
 __all__ = [
     "carried_accountant",
     "current_accountant",
-    "note_look",
     "payer",
     "stamp_clone",
     "stamped_state",
@@ -167,15 +166,6 @@ def _stamp_of_copy(estimator: object, *, leaves: bool) -> _Stamp | None:
 def carried_accountant(estimator: object) -> BudgetAccountant | None:
     """The accountant of the block around a fit of ``estimator``, here or where the estimator came from."""
     return payer(type(estimator).__name__, vars(estimator).get("_ambient_accountant"))
-
-
-def note_look(estimator: object, *, outside: bool) -> None:
-    """Remember that a method was looked at, in a block of this context; with ``outside``, also in none.
-
-    Meta-estimators look at `fit` and at the tags before they start workers, in the context that knows the block.
-    """
-    note_use(estimator, outside=outside)
-    notice(estimator)
 
 
 def stamped_state(estimator: object, state: dict[str, object]) -> dict[str, object]:
