@@ -28,6 +28,9 @@ class LinearModel(Declared):
         "Whether to fit an intercept, as the coefficient of a constant feature.",
         default=True,
     )
+    n_features_in_: int = fitted()
+    feature_names_in_: np.ndarray = fitted()
+    n_iter_: int = fitted()
     coef_: Any = fitted()
     intercept_: Any = fitted()
     _missing: ClassVar[bool]  # whether X may hold NaN

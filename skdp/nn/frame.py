@@ -133,6 +133,9 @@ class NetFit(MinibatchFit[Problem]):
         releases=False,
         place="last",
     )
+    n_features_in_: int = fitted()
+    feature_names_in_: NDArray[Any] = fitted()
+    n_iter_: int = fitted()
     sparsity_: float = fitted()
     network_: Network = fitted()
     parameters_: NDArray[np.float32] = fitted()
@@ -497,11 +500,6 @@ class NetFit(MinibatchFit[Problem]):
         name = type(self).__name__
         return Progress(name, releases(plans), session, self.verbose, self.callback, score=score)
 
-
-def releases(plans: Sequence[BatchPlan]) -> int:
-    """How many steps the plans are for."""
-    return sum(plan.releases for plan in plans)
-
     # ---------------------------------------------------------------- the fitted net
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
@@ -576,3 +574,8 @@ def releases(plans: Sequence[BatchPlan]) -> int:
             If the net has other layers than dense ones with one kind of activation between them, ReLU or tanh.
         """
         return exported(self)
+
+
+def releases(plans: Sequence[BatchPlan]) -> int:
+    """How many steps the plans are for."""
+    return sum(plan.releases for plan in plans)
