@@ -168,8 +168,10 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         return LinearDecision()
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        recalibrates = self._recalibrates(problem)
-        made = self._recalibrated(session, problem, self._method, recalibrates)
+        if self._recalibrates(problem):
+            made = self._recalibrated(session, problem, self._method)
+        else:
+            made = self._method(session, problem)
         aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
         if aside:
             left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
@@ -179,10 +181,10 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         return replace(made, signal=expected_signal(self._facts(session, problem, made)))
 
     def _recalibrated(
-        self, session: PrivacySession, problem: Problem, method: Method, recalibrates: bool
+        self, session: PrivacySession, problem: Problem, method: Method
     ) -> LinearDecision:
         """The decision of a method that leaves a part of the budget to the recalibration of its scores."""
-        plan = self._plan_recalibration(session, problem) if recalibrates else None
+        plan = self._plan_recalibration(session, problem)
         if plan is None:
             return method(session, problem)
         made = method(Portion.of(session, 1.0 - plan.share), problem)

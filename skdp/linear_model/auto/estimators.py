@@ -190,7 +190,10 @@ class FrontDoor(LinearFit):
         if self.C == AUTOMATIC:
             raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
         specialist = self._specialist(solver, problem)
-        made = self._recalibrated(session, problem, specialist._method, is_classifier(self))
+        if is_classifier(self):
+            made = self._recalibrated(session, problem, specialist._method)
+        else:
+            made = specialist._method(session, problem)
         signal = expected_signal(specialist._facts(session, problem, made))
         return replace(made, signal=signal, release="", details=made)
 
