@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from skdp.base.plan import Decision, Step
 from skdp.fitting.glm import Problem
 from skdp.fitting.portion import part_of_whole
 from skdp.fitting.quantiles import TargetRange
 from skdp.fitting.recalibrate import Recalibration
+from skdp.fitting.utility import Release
 from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession
 
 __all__ = [
@@ -68,7 +68,7 @@ class LinearDecision(Decision):
         Of a regression in units of its targets.
     """
 
-    release: Literal["", "gradient", "second moments"] = ""
+    release: Release = ""
     thresholds: str = ""
     constant: bool = False
     calibrated: bool = False

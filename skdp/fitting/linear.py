@@ -26,8 +26,9 @@ from skdp.fitting.recalibrate import (
 )
 from skdp.fitting.utility import (
     Facts,
+    Release,
     Released,
-    expected_signal,
+    noise_size,
     released_warnings,
     utility_warnings,
 )
@@ -178,7 +179,16 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
             made = replace(made, steps=(*left, Step("minimiser", aside)))
         if made.signal is not None:
             return made
-        return replace(made, signal=expected_signal(self._facts(session, problem, made)))
+        return replace(made, signal=self._signal(session, problem, made.release))
+
+    def _signal(self, session: PrivacySession, problem: Problem, release: Release) -> float | None:
+        """Largest signal over the noise, if one release took the whole budget; None where it is not known."""
+        shape = problem.records.shape
+        mass = math.inf if session.exact else self._mass(shape)
+        if not release or math.isinf(mass):
+            return None
+        n_coefs = math.prod(parameter_shape(problem.records, problem.loss))
+        return mass / noise_size(release, shape, self.adjacency, n_coefs)
 
     def _recalibrated(
         self, session: PrivacySession, problem: Problem, method: Method
@@ -222,10 +232,7 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         """The public numbers that tell whether the fit may be of little use."""
-        return self._facts(session, problem, linear_decision(problem))
-
-    def _facts(self, session: PrivacySession, problem: Problem, made: LinearDecision) -> Facts:
-        shape = problem.records.shape
+        made, shape = linear_decision(problem), problem.records.shape
         given = self.get_params(deep=False)  # a class may fix one of these words by itself
         classes = is_classifier(self)
         return Facts(

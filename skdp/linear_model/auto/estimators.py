@@ -27,7 +27,7 @@ from skdp.fitting.glm import (
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel
-from skdp.fitting.utility import Facts, expected_signal
+from skdp.fitting.utility import Facts
 from skdp.linear_model.auto.choice import Choice, choose, only_a_constant, only_frequencies
 from skdp.linear_model.auto.classification import classification_steps, moment_classification
 from skdp.linear_model.auto.doubts import FrontSolution
@@ -98,8 +98,8 @@ class FrontDoor(LinearFit):
         """The method; `read` asks for it too, since only one of them learns what missing values count as."""
         return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
 
-    def _facts(self, session: PrivacySession, problem: Problem, made: LinearDecision) -> Facts:
-        return replace(super()._facts(session, problem, made), searched=(), doubts=True)
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), searched=(), doubts=True)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         names = [n for n in ("feature_bounds", "y_bounds") if getattr(self, n, None) is not None]
@@ -169,11 +169,10 @@ class FrontDoor(LinearFit):
         # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
         session.require_feasible(self._size(problem), 1, self._largest_step(plan))
         size = records.n_parameters * problem.loss.n_outputs
-        mass, wide = self._mass(records.shape), (records.n_features + 1) ** 1.5
         return LinearDecision(
             sizes={"n_parameters": problem.loss.n_outputs if plan.constant else size},
             steps=self._steps(session, problem, plan),
-            signal=mass / wide if math.isfinite(mass) else None,
+            signal=self._signal(session, problem, "second moments"),
             constant=plan.constant,
             details=plan,
         )
@@ -194,7 +193,7 @@ class FrontDoor(LinearFit):
             made = self._recalibrated(session, problem, specialist._method)
         else:
             made = specialist._method(session, problem)
-        signal = expected_signal(specialist._facts(session, problem, made))
+        signal = self._signal(session, problem, made.release)
         return replace(made, signal=signal, release="", details=made)
 
     def _recalibrates(self, problem: Problem) -> bool:
