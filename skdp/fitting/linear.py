@@ -21,7 +21,6 @@ from skdp.fitting.glm import Problem, expected_weight
 from skdp.fitting.portion import Portion, part_of_whole
 from skdp.fitting.recalibrate import (
     LARGEST_SLOPE,
-    Recalibration,
     plan_recalibration,
 )
 from skdp.fitting.utility import (
@@ -83,7 +82,7 @@ class LinearModel(Declared):
 
 
 class LinearFit(LinearModel, PrivateFit[Problem]):
-    """The fit of a private linear model; a subclass gives `_check_parameters` and `solve`."""
+    """The fit of a private linear model; a subclass gives `_method`, which decides, and `solve`, which runs."""
 
     _free_if_none = frozenset({"coef_init", "class_weight"})
 
@@ -194,7 +193,18 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         self, session: PrivacySession, problem: Problem, method: Method
     ) -> LinearDecision:
         """The decision of a method that leaves a part of the budget to the recalibration of its scores."""
-        plan = self._plan_recalibration(session, problem)
+        given, alpha = getattr(self, "max_weight", None), getattr(self, "alpha", None)
+        # A penalty that the user asked for makes coefficients small on purpose.
+        shrinks = (
+            isinstance(alpha, (int, float)) and alpha > 0 and getattr(self, "penalty", "l2") == "l2"
+        )
+        plan = plan_recalibration(
+            session,
+            problem.records,
+            problem.loss,
+            weights=(expected_weight(self, problem), 1.0 if given is None else float(given)),
+            steepest=1.0 if shrinks else LARGEST_SLOPE,
+        )
         if plan is None:
             return method(session, problem)
         made = method(Portion.of(session, 1.0 - plan.share), problem)
@@ -210,22 +220,6 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         solution = super()._run(Portion.of(session, 1.0 - plan.share), problem)
         theta, noise = plan.with_noise(session, problem.records, solution.theta)
         return replace(solution, theta=theta, slope_noise=noise)
-
-    def _plan_recalibration(
-        self, session: PrivacySession, problem: Problem
-    ) -> Recalibration | None:
-        given, alpha = getattr(self, "max_weight", None), getattr(self, "alpha", None)
-        # A penalty that the user asked for makes coefficients small on purpose.
-        shrinks = (
-            isinstance(alpha, (int, float)) and alpha > 0 and getattr(self, "penalty", "l2") == "l2"
-        )
-        return plan_recalibration(
-            session,
-            problem.records,
-            problem.loss,
-            weights=(expected_weight(self, problem), 1.0 if given is None else float(given)),
-            steepest=1.0 if shrinks else LARGEST_SLOPE,
-        )
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
         return utility_warnings(self._utility(session, problem))
@@ -276,7 +270,7 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
 
 class ExactLinearFit(LinearModel, ExactFit[Problem]):
-    """The fit of a linear model without privacy; a subclass gives `_check_parameters` and `solve`."""
+    """The fit of a linear model without privacy; a subclass gives `_method` and `solve`."""
 
     n_public = None
     max_weight = math.inf

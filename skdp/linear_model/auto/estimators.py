@@ -88,6 +88,7 @@ class FrontDoor(LinearFit):
     verbose: bool = parameters.VERBOSE
     solver_: str = fitted()
     C_: float = fitted()
+    _largest_of_a_constant = LARGEST_STEP
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -143,10 +144,6 @@ class FrontDoor(LinearFit):
         """More numbers than a fit draws; public."""
         return 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
 
-    def _largest_step(self, plan: Moments) -> float:
-        """The largest part of mu^2 that a release after the first one may take; public."""
-        return LARGEST_STEP
-
     def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
         choice = self._choice(problem.records.shape)
@@ -167,7 +164,8 @@ class FrontDoor(LinearFit):
             constant=self._only_a_constant(session, records.shape),
         )
         # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
-        session.require_feasible(self._size(problem), 1, self._largest_step(plan))
+        largest = self._largest_of_a_constant if plan.constant else LARGEST_STEP
+        session.require_feasible(self._size(problem), 1, largest)
         size = records.n_parameters * problem.loss.n_outputs
         return LinearDecision(
             sizes={"n_parameters": problem.loss.n_outputs if plan.constant else size},
@@ -410,6 +408,7 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
     target_reach_: float = fitted()
     loss: ClassVar[str] = "squared"
     huber_threshold: ClassVar[float] = 1.0
+    _largest_of_a_constant = LARGEST_MEAN
 
     def _noise_parameters(self) -> dict[str, object]:
         """Without the default of C: the streams of versions that had no C."""
@@ -431,9 +430,6 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
         names = ("target_center_", "target_reach_")
         known = {name: found.attributes[name] for name in names if name in found.attributes}
         return {"target_center_": 0.0, "target_reach_": 0.0, **known}
-
-    def _largest_step(self, plan: Moments) -> float:
-        return LARGEST_MEAN if plan.constant else LARGEST_STEP
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common: dict[str, Any] = {
