@@ -141,7 +141,9 @@ class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         finds what it returned in ``problem.plan.decision.details``.
         """
         releases = getattr(self, "releases", None)
-        return Decision(details=releases and releases(session, problem.records.shape))
+        return Decision(
+            details=releases(session, problem.records.shape) if callable(releases) else None
+        )
 
     def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
         """The plan as far as the method reads it, without warnings and facts for the report."""
@@ -355,7 +357,9 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=self._ledger_name,
-            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
+            context=b""
+            if self.random_state is None
+            else seed_context(self._noise_parameters(), type(self)),
             set_aside=self._share_aside(n_units),
             minibatches=self._samples(n_units),
         )

@@ -152,7 +152,9 @@ class ComposedFit(PrivateFit[Rows]):
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=self._ledger_name,
-            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
+            context=b""
+            if self.random_state is None
+            else seed_context(self._noise_parameters(), type(self)),
         )
 
     def _asked(self, n_units: int | None) -> InnerFits:

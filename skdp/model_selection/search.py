@@ -295,7 +295,9 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=type(self).__name__,
-            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
+            context=b""
+            if self.random_state is None
+            else seed_context(self._noise_parameters(), type(self)),
             best_of=True,
         )
 
