@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
-from skdp.privacy import PublicShape
+from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step"]
 
@@ -41,6 +41,15 @@ class Step(NamedTuple):
     share: float
     releases: int | None = 1
     noise_multiplier: float | None = None
+
+    @classmethod
+    def gaussian(
+        cls, session: PrivacySession, purpose: str, share: float = 1.0, releases: int = 1
+    ) -> "Step":
+        """Return the step of equal Gaussian releases; without noise, and without a mu, it has no multiplier."""
+        known = 0.0 < session.mu < math.inf and share > 0.0
+        noise = math.sqrt(releases / share) / session.mu if known else None
+        return cls(purpose, share, releases, noise)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import fixed
 from skdp.fitting.glm import Problem
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
+from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor, decided
 from skdp.multiparty.output_estimators import (
     RIDGE_LOSS,
     MPCOutputPerturbationClassifier,
+    OutputDecision,
     _OutputFit,
 )
 from skdp.privacy import PrivacySession
@@ -31,11 +32,8 @@ class _LocalOutputFit(_OutputFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        statistics = owners.minimizer(
-            self._convex(problem.loss, owners),
-            alpha=self._penalty(owners),
-            adjacency=session.adjacency,
-        )
+        made: OutputDecision = decided(problem)
+        statistics = owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency)
         largest = max(statistic.l2 for statistic in statistics)
         ratios = [statistic.l2 / largest for statistic in statistics]
         release = release_with_own_noise(session, ratios, noise=self.noise, releases=1)
