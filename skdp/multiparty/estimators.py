@@ -100,11 +100,17 @@ class _GradientFit(MultipartyFit):
                 "clip_norm": settings.clip_norm * self._reach,
             },
             steps=(self._step(session, rounds),),
-            signal=self._signal(session, problem),
+            signal=self._signal(settings, self._n_values(problem)),
             details=DescentDecision(
                 settings=settings, prediction_noise=self._prediction_noise(settings, owners)
             ),
         )
+
+    def _signal(self, settings: DescentSettings, size: int) -> float | None:
+        """Longest mean gradient over the length of its noise, if one release took the whole budget."""
+        length = settings.noise_std * math.sqrt(size / settings.max_iter)
+        known = self.noise == "gaussian" and 0.0 < length < math.inf
+        return settings.clip_norm / length if known else None
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records

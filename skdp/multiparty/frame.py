@@ -21,7 +21,6 @@ from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, Solution
 from skdp.fitting.parameters import Auto
-from skdp.fitting.thresholds import threshold
 from skdp.fitting.utility import Facts, OwnerFacts
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, SquaredLoss
@@ -241,13 +240,6 @@ class MultipartyFit(LinearFit):
             "n_parameters": self._n_values(problem),
             "row_norm": owners.row_norm,
         }
-
-    def _signal(self, session: PrivacySession, problem: Problem) -> float | None:
-        """Units times mu over the number at which a fit warns that its sums are mostly noise."""
-        mass = self._mass(problem.records.shape)
-        if session.exact or math.isinf(mass):
-            return None
-        return mass * self._part(problem) / threshold("few units")
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         facts = super()._utility(session, problem)

@@ -79,7 +79,7 @@ class _OutputFit(MultipartyFit):
         return Decision(
             sizes={**self._sizes(problem), "n_iter": 1},
             steps=(self._step(session, 1),),
-            signal=self._signal(session, problem),
+            signal=self._reach / noise if noise else None,  # of predictions
             details=OutputDecision(loss=loss, alpha=alpha, epsilon=epsilon, prediction_noise=noise),
         )
 

@@ -112,7 +112,6 @@ class _LocalObjectiveFit(MultipartyFit):
         return Decision(
             sizes={**self._sizes(problem), "n_iter": 1, "alpha": alpha},
             steps=(Step("minimiser", ASIDE), Step("gap", 1.0 - ASIDE)),
-            signal=self._signal(session, problem),
             details=ObjectiveDecision(
                 penalties=tuple(penalties), first=first, alpha=alpha,
                 penalty=1.0 if session.exact else least / asked[first],
