@@ -140,9 +140,10 @@ class FitPlan:
         }
 
     def __str__(self) -> str:
-        made = self.decision
+        made, d = self.decision, self.shape.n_features
+        features = "1 feature" if d == 1 else f"{d} features"
         lines = [
-            f"{self.estimator} with {self.shape.counted()} and {self.shape.n_features} features",
+            f"{self.estimator} with {self.shape.counted()} and {features}",
             f"  epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}",
         ]
         if made.method:
