@@ -91,6 +91,12 @@ class Problem:
     leaks: tuple[str, ...]
     plan: FitPlan | None = field(default=None, kw_only=True)
 
+    @property
+    def decision(self) -> Decision:
+        """What the plan of the fit decides."""
+        assert self.plan is not None  # the frame of a fit makes it before `solve`
+        return self.plan.decision
+
 
 @dataclass(frozen=True)
 class Solution:

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 
 from skdp.privacy import PrivacySession, PublicShape
 
-__all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step"]
+__all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step", "gaussian_steps"]
 
 
 class Advice(NamedTuple):
@@ -42,14 +42,18 @@ class Step(NamedTuple):
     releases: int | None = 1
     noise_multiplier: float | None = None
 
-    @classmethod
-    def gaussian(
-        cls, session: PrivacySession, purpose: str, share: float = 1.0, releases: int = 1
-    ) -> "Step":
-        """Return the step of equal Gaussian releases; without noise, and without a mu, it has no multiplier."""
-        known = 0.0 < session.mu < math.inf and share > 0.0
-        noise = math.sqrt(releases / share) / session.mu if known else None
-        return cls(purpose, share, releases, noise)
+
+def gaussian_steps(session: PrivacySession, *parts: tuple[str, float, int]) -> tuple[Step, ...]:
+    """Return the steps of equal Gaussian releases: purpose, share and number of each; a share of 0 is left out.
+
+    Without noise, and in a session that has no mu, there is no noise multiplier.
+    """
+    known = 0.0 < session.mu < math.inf
+    return tuple(
+        Step(purpose, share, n, math.sqrt(n / share) / session.mu if known else None)
+        for purpose, share, n in parts
+        if share
+    )
 
 
 @dataclass(frozen=True)

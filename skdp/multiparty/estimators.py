@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -24,7 +24,6 @@ from skdp.multiparty.frame import (
     MultipartyFit,
     MultipartyRegressor,
     OwnersDecision,
-    decided,
 )
 from skdp.multiparty.gradient import (
     DescentSettings,
@@ -99,7 +98,7 @@ class _GradientFit(MultipartyFit):
                 "learning_rate": settings.learning_rate,
                 "clip_norm": settings.clip_norm * self._reach,
             },
-            steps=(self._step(session, rounds),),
+            steps=self._steps(session, rounds),
             signal=self._signal(settings, self._n_values(problem)),
             details=DescentDecision(
                 settings=settings, prediction_noise=self._prediction_noise(settings, owners)
@@ -114,7 +113,7 @@ class _GradientFit(MultipartyFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        made: DescentDecision = decided(problem)
+        made = cast("DescentDecision", problem.decision.details)
         settings = made.settings
         with opened_engine(self.engine, owners.n_owners, settings.max_iter) as engine:
             theta = gradient_descent(

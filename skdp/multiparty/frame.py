@@ -13,7 +13,7 @@ from skdp._compat import warn_user
 from skdp.base.declare import changed, declares, fitted, fixed, parameter
 from skdp.base.kinds import choice, described, real
 from skdp.base.parameters import check_choice, check_number
-from skdp.base.plan import FitPlan, Step
+from skdp.base.plan import Step, gaussian_steps
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
@@ -33,7 +33,6 @@ __all__ = [
     "MultipartyFit",
     "MultipartyRegressor",
     "OwnersDecision",
-    "decided",
 ]
 
 LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
@@ -225,11 +224,11 @@ class MultipartyFit(LinearFit):
         """How many numbers a release opens."""
         return math.prod(parameter_shape(problem.records, problem.loss))
 
-    def _step(self, session: PrivacySession, releases: int) -> Step:
+    def _steps(self, session: PrivacySession, releases: int) -> tuple[Step, ...]:
         """The whole budget in equal releases of the noise that was asked for."""
         if self.noise == "gaussian":
-            return Step.gaussian(session, "steps", releases=releases)
-        return Step("steps", 1.0, releases)
+            return gaussian_steps(session, ("steps", 1.0, releases))
+        return (Step("steps", 1.0, releases),)
 
     def _sizes(self, problem: Problem) -> dict[str, object]:
         """Sizes that every plan of several owners shows."""
@@ -247,7 +246,7 @@ class MultipartyFit(LinearFit):
 
     def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
         owners: Any = problem.records
-        made: OwnersDecision = decided(problem)
+        made = cast("OwnersDecision", problem.decision.details)
         return OwnerFacts(
             unit=self.unit,
             part=1.0 if session.exact else self._part(problem),
@@ -304,11 +303,6 @@ class MultipartyFit(LinearFit):
         mu = accounting.gaussian_mu(self.epsilon, self.delta)
         twice = accounting.gaussian_epsilon(2 * mu, self.delta)
         return f"{line}: h times mu, so h = 2 has epsilon {twice:.4g} at the same delta"
-
-
-def decided(problem: Problem) -> Any:
-    """Return what the plan of the fit decides for this method: an `OwnersDecision`."""
-    return cast("FitPlan", problem.plan).decision.details
 
 
 class _OfOwners:

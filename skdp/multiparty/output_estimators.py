@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from skdp._docs import document
 from skdp.base import Solution
@@ -16,7 +16,6 @@ from skdp.multiparty.frame import (
     MultipartyFit,
     MultipartyRegressor,
     OwnersDecision,
-    decided,
 )
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
 from skdp.multiparty.release import is_plain, laplace_epsilon, opened_engine
@@ -78,7 +77,7 @@ class _OutputFit(MultipartyFit):
         noise = 0.0 if session.exact else self._prediction_noise(session, problem, loss, alpha)
         return Decision(
             sizes={**self._sizes(problem), "n_iter": 1},
-            steps=(self._step(session, 1),),
+            steps=self._steps(session, 1),
             signal=self._reach / noise if noise else None,  # of predictions
             details=OutputDecision(loss=loss, alpha=alpha, epsilon=epsilon, prediction_noise=noise),
         )
@@ -102,7 +101,7 @@ class _OutputFit(MultipartyFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        made: OutputDecision = decided(problem)
+        made = cast("OutputDecision", problem.decision.details)
         with opened_engine(self.engine, owners.n_owners, 1) as engine:
             theta = average_of_minimizers(
                 session, owners, made.loss, alpha=made.alpha, noise=self.noise, engine=engine

@@ -11,7 +11,7 @@ composition). The smallest owner's session is the one of the report. Each sessio
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ from skdp.multiparty.frame import (
     MultipartyFit,
     MultipartyRegressor,
     OwnersDecision,
-    decided,
 )
 from skdp.multiparty.output_estimators import WEIGHTING_OF_MODELS, MPCOutputPerturbationClassifier
 from skdp.privacy import PrivacySession
@@ -120,7 +119,7 @@ class _LocalObjectiveFit(MultipartyFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        made: ObjectiveDecision = decided(problem)
+        made = cast("ObjectiveDecision", problem.decision.details)
         average = np.zeros(owners.n_parameters)
         minimizers = owners.perturbed_minimizers(problem.loss, made.penalties)
         plan = session.plan_gaussian(len(minimizers) if session.exact else 1, purpose="gap")

@@ -5,13 +5,13 @@ The baseline "Local Out P" of Wang (2021), Table 6.1: output perturbation of Cha
 """
 
 import math
-from typing import Any
+from typing import Any, cast
 
 from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import fixed
 from skdp.fitting.glm import Problem
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor, decided
+from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.output_estimators import (
     RIDGE_LOSS,
     MPCOutputPerturbationClassifier,
@@ -32,7 +32,7 @@ class _LocalOutputFit(_OutputFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        made: OutputDecision = decided(problem)
+        made = cast("OutputDecision", problem.decision.details)
         statistics = owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency)
         largest = max(statistic.l2 for statistic in statistics)
         ratios = [statistic.l2 / largest for statistic in statistics]

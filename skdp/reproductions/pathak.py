@@ -28,7 +28,7 @@ from skdp.base.plan import Decision, Step
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.fitting.glm import Problem
 from skdp.losses import Loss
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor, decided
+from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.output_estimators import (
     RIDGE_LOSS,
     MPCOutputPerturbationClassifier,
@@ -75,7 +75,7 @@ class _PathakFit(_OutputFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        made: OutputDecision = decided(problem)
+        made = cast("OutputDecision", problem.decision.details)
         total = sum_of_owners(
             owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency)
         )
