@@ -20,7 +20,7 @@ from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import changed, fitted, fixed
 from skdp.base.kinds import choice
-from skdp.base.plan import Decision, Step
+from skdp.base.plan import Decision, Step, gaussian_steps
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
 from skdp.fitting.glm import Problem
 from skdp.linear_model.amp import require_two
@@ -108,9 +108,10 @@ class _LocalObjectiveFit(MultipartyFit):
         penalties = [max(penalty, least) for penalty in asked]
         first = int(np.argmin(owners.sizes))
         alpha = penalties[first] / owners.sizes[first] / owners.row_norm**2
+        (gap,) = gaussian_steps(session, ("gap", 1.0, 1))  # of all that is not set aside
         return Decision(
             sizes={**self._sizes(problem), "n_iter": 1, "alpha": alpha},
-            steps=(Step("minimiser", ASIDE), Step("gap", 1.0 - ASIDE)),
+            steps=(Step("minimiser", ASIDE), gap._replace(share=1.0 - ASIDE)),
             details=ObjectiveDecision(
                 penalties=tuple(penalties), first=first, alpha=alpha,
                 penalty=1.0 if session.exact else least / asked[first],
