@@ -382,7 +382,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
     def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
         """The plan as far as the method reads it, without warnings and facts for the report."""
         return FitPlan(
-            type(self).__name__, problem.records.shape, self._session_epsilon, self.delta, self.adjacency,
+            type(self).__name__, problem.records.shape, self.epsilon, self.delta, self.adjacency,
             self._decide(session, problem),
         )  # fmt: skip
 
@@ -392,6 +392,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
         problem = replace(problem, plan=made)
         return replace(
             made,
+            epsilon=self._session_epsilon,
             warnings=(*self._advice_on_delta(shape), *self._advice(session, problem)),
             facts=self._public_facts(problem),
             assumptions=self._assumptions(problem),
