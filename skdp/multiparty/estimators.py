@@ -99,17 +99,11 @@ class _GradientFit(MultipartyFit):
                 "clip_norm": settings.clip_norm * self._reach,
             },
             steps=self._steps(session, rounds),
-            signal=self._signal(settings, self._n_values(problem)),
+            signal=_signal(settings, self._n_values(problem)),
             details=DescentDecision(
                 settings=settings, prediction_noise=self._prediction_noise(settings, owners)
             ),
         )
-
-    def _signal(self, settings: DescentSettings, size: int) -> float | None:
-        """Longest mean gradient over the length of its noise, if one release took the whole budget."""
-        length = settings.noise_std * math.sqrt(size / settings.max_iter)
-        known = self.noise == "gaussian" and 0.0 < length < math.inf
-        return settings.clip_norm / length if known else None
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
@@ -195,6 +189,13 @@ class _GradientFit(MultipartyFit):
         """
         check_is_fitted(self)
         return report_at(self.privacy_, iteration, self.n_iter_)
+
+
+def _signal(settings: DescentSettings, size: int) -> float | None:
+    """Longest mean gradient over the length of its noise, if one release took the whole budget."""
+    length = settings.noise_std * math.sqrt(size / settings.max_iter)
+    known = settings.noise == "gaussian" and 0.0 < length < math.inf
+    return settings.clip_norm / length if known else None
 
 
 # Of a regression, whose squared loss has no bounded gradients.
