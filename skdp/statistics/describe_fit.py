@@ -205,7 +205,7 @@ class Describe(Statistic):
         d, q = len(read.columns.numbers), len(read.joint)
         share = OF_NUMBERS * d / (OF_NUMBERS * d + OF_CATEGORIES * q)
         bounds = self._read_bounds(read.columns) if d else (np.zeros(0),) * 3
-        parts = self._parts(read.columns, bounds[2])
+        parts = self._parts_of_numbers(read.columns, bounds[2])
         made = DescribeDecision(
             categories=1.0 - share, bounds=bounds, **{name: share * x for name, x in parts.items()}
         )
@@ -297,7 +297,7 @@ class Describe(Statistic):
     def _n_is_private(self) -> bool:
         return self.adjacency == "add-remove" or self.n_public is not None
 
-    def _parts(self, columns: Columns, given: np.ndarray) -> dict[str, float]:
+    def _parts_of_numbers(self, columns: Columns, given: np.ndarray) -> dict[str, float]:
         """Parts of the numbers' share; what is not needed leaves its part to the others."""
         parts = {"means": MEANS, "quartiles": QUARTILES}
         if not given.all():
