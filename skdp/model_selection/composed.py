@@ -186,6 +186,12 @@ class ComposedFit(PrivateFit[Rows]):
 
     # ---------------------------------------------------------------- the data
 
+    def _imagined(self, shape: PublicShape) -> Rows:
+        raise TypeError(
+            f"{self._ledger_name} fits estimators inside, which read the data for their plans: ask each of them "
+            "for a plan"
+        )
+
     def read(self, X: object, y: object = None, groups: object = None) -> Rows:
         """Check the rows as the fits inside will; nothing is released."""
         table = self._table(X, y, groups)
