@@ -14,7 +14,7 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import flag
 from skdp.base.tables import validate_table
 from skdp.fitting.coordinates import from_theta
-from skdp.fitting.targets import Problem, table_records, unfilled_records
+from skdp.fitting.targets import Problem, imagined_records, table_records, unfilled_records
 from skdp.kernels import are_rows_alone, is_cupy, on_host
 
 __all__ = ["LinearModel", "linear_regression", "logistic_regression"]
@@ -35,6 +35,7 @@ class LinearModel(Declared):
     intercept_: Any = fitted()
     _missing: ClassVar[bool]  # whether X may hold NaN
     _records, _of_table = table_records, unfilled_records
+    _imagined_records = imagined_records
 
     def _check_targets(self) -> None:
         """Check the parameters that say what targets are: classes, losses."""

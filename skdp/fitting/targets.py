@@ -32,6 +32,7 @@ __all__ = [
     "clipped_arguments",
     "expected_weight",
     "finite_targets",
+    "imagined_records",
     "like",
     "numeric_targets",
     "relative_weights",
@@ -104,6 +105,11 @@ def unfilled_records(self: Any, make: Callable[[Any], PrivateRecords], X: Any) -
     return make(X)
 
 
+def imagined_records(self: Any, shape: PublicShape) -> Any:
+    """What stands for the records of this shape in a plan; the method ``_imagined_records`` of fits of tables."""
+    return NoRecords(shape, self.fit_intercept)
+
+
 def clipped_arguments(estimator: Any, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
     """The weights among the further arguments of `fit`, clipped to their public bound; refuse other arguments."""
     known = {"sample_weight"} if hasattr(estimator, "max_weight") else set()
@@ -163,6 +169,7 @@ class LabelModel(ClassifierMixin, Declared):
 
     _missing = False  # whether X may hold NaN
     _records: ClassVar[Callable[..., PrivateRecords]]
+    _imagined_records: ClassVar[Callable[..., Any]]
     # Scores of shape (n,) or (n, n_classes), in the host's memory.
     _scores: ClassVar[Callable[..., np.ndarray]]
 
@@ -226,7 +233,7 @@ class LabelModel(ClassifierMixin, Declared):
             declared = np.arange(shape.n_classes or 2)
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         shape = replace(shape, n_classes=None if self.classes is None else declared.size)
-        records: Any = NoRecords(shape, self.fit_intercept)
+        records = self._imagined_records(shape)
         return Problem(records, {"classes_": declared}, (), loss)
 
     def _weights_of_loss(self) -> Any:
@@ -328,6 +335,7 @@ class NumberModel(RegressorMixin):
 
     _missing = False  # whether X may hold NaN
     _records: ClassVar[Callable[..., PrivateRecords]]
+    _imagined_records: ClassVar[Callable[..., Any]]
     _scores: ClassVar[Callable[..., np.ndarray]]  # of shape (n,), in the host's memory
     fit_intercept: bool
 
@@ -344,7 +352,7 @@ class NumberModel(RegressorMixin):
         return Problem(records, _seen_in(scratch), leaks, loss)
 
     def _imagined(self, shape: PublicShape) -> Problem:
-        records: Any = NoRecords(shape, self.fit_intercept)
+        records = self._imagined_records(shape)
         return Problem(records, {}, (), self._loss_of(np.zeros(1))[0])
 
     def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:

@@ -322,18 +322,16 @@ class MultipartyFit(LinearFit):
             self._check_own_process()
         return self._owners(X.get() if is_cupy(X) else X, y, owners, groups, n_classes)
 
-    def _imagined(self, shape: PublicShape) -> Problem:
-        """The problem of a process that holds nobody's records."""
-        problem: Problem = super()._imagined(shape)  # type: ignore[misc]
+    def _imagined_records(self, shape: PublicShape) -> Owners:
+        """The records of a process that holds nobody's."""
         row: Any = np.zeros((1, shape.n_features))
-        owners: Any = self._owners(
+        return self._owners(
             sp.csr_matrix(row) if shape.container == "csr" else row,
             np.zeros(1),
             OwnRecords(cast("OwnersShape", shape).sizes, None),
             [0] if self.unit == "group" else None,
-            problem.records.shape.n_classes,
+            shape.n_classes,
         )
-        return replace(problem, records=owners)
 
     def _owners(
         self, X: Any, y: np.ndarray, owners: Any, groups: Any, n_classes: int | None

@@ -30,7 +30,13 @@ from skdp.fitting.scales import grown_share
 from skdp.fitting.selection import AdaFEST, SelectedMean, SparseSelection
 from skdp.fitting.sizes import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
 from skdp.fitting.sparsification import RandomSparsification, SparsifiedMean
-from skdp.fitting.targets import Problem, table_records, unfilled_records, unfitted_copy
+from skdp.fitting.targets import (
+    Problem,
+    imagined_records,
+    table_records,
+    unfilled_records,
+    unfitted_copy,
+)
 from skdp.fitting.task import given
 from skdp.fitting.utility import Facts, NetFacts, utility_warnings
 from skdp.nn.checks import (
@@ -141,6 +147,7 @@ class NetFit(MinibatchFit[Problem]):
     parameters_: NDArray[np.float32] = fitted()
     inputs_: Inputs = fitted()
     _records, _of_table = table_records, unfilled_records
+    _imagined_records = imagined_records
     _gone: ClassVar[dict[str, str]] = {
         **MinibatchFit._gone,
         "smoothing": "optimizer=SGD(smoothing=...)",
