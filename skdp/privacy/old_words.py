@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 __all__ = ["in_old_words"]
 
-# Parameters whose word for a released number was "auto".
+# Parameters whose word for a released number was "adaptive".
 ADAPTIVE = ("clip_norm", "row_norm", "huber_threshold", "y_bounds")
 
 # Modules of the objects that replaced several parameters, and the parameter of each gradient estimator.
@@ -25,7 +25,7 @@ def in_old_words(params: Mapping[str, object]) -> dict[str, object]:
     old = dict(params)
     if not {"weighting", "version"} & old.keys():  # estimators of owners had the new word before
         found = [x for x in ADAPTIVE if isinstance(old.get(x), str) and old[x] == "auto"]
-        old |= dict.fromkeys(found, "auto")
+        old |= dict.fromkeys(found, "adaptive")
     if not {"optimizer", "batch_size"} <= old.keys():
         return old
     optimizer = old["optimizer"]
