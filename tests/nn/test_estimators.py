@@ -517,7 +517,7 @@ def test_an_accountant_pays_and_refuses():
         ("DPMLPClassifier", {"classes": (0, 7)}, "labels that are not in classes"),
         ("DPMLPRegressor", {"y_bounds": (1, 0)}, "y_bounds must be .* low < high"),
         ("DPMLPRegressor", {"y_bounds": ()}, "y_bounds must be .* two finite numbers"),
-        ("DPMLPRegressor", {"y_bounds": "auto"}, "y_bounds must be 'auto'"),
+        ("DPMLPRegressor", {"y_bounds": "adaptive"}, "y_bounds must be 'auto'"),
     ],
 )
 def test_bad_input_is_refused_and_nothing_spent(name, params, message):

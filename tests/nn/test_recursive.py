@@ -363,7 +363,7 @@ def test_what_does_not_fit_is_refused_and_nothing_spent(recursive, more, message
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"momentum": 0}, {"momentum": 1.5}, {"clip_diff_norm": -1.0}, {"clip_diff_norm": "auto"},
+    [{"momentum": 0}, {"momentum": 1.5}, {"clip_diff_norm": -1.0}, {"clip_diff_norm": "adaptive"},
      {"initial_batch_size": 0}, {"initial_batch_size": 2.5}],
 )  # fmt: skip
 def test_wrong_numbers_are_refused_by_name(wrong):
