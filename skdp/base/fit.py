@@ -409,8 +409,10 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
         Parameters
         ----------
         n_records : int, default=None
-            Number of records, with ``unit="record"``; not needed where ``n_public`` is given.
+            Number of records, with ``unit="record"``; not needed where ``n_public`` is given. `DPWord2Vec` counts
+            windows.
         n_features : int, default=1
+            Of images, the number of pixels times that of channels. `DPLSTMClassifier` and `DPWord2Vec` know it.
         n_groups : int, default=None
             Number of groups, with ``unit="group"``; not needed where ``n_public`` is given.
         n_classes : int, default=None

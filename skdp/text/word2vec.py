@@ -1,8 +1,7 @@
 """Private vectors of words."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -17,39 +16,27 @@ from skdp.base.declare import changed, fitted, parameter, word_or_object
 from skdp.base.fit import Problem, Solution
 from skdp.base.kinds import described, flag, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
-from skdp.exceptions import UtilityWarning
-from skdp.fitting.clipped_mean import ClippedMean, Clipping
-from skdp.fitting.decision import made_step, planned_step
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit, of_width
 from skdp.fitting.optimizers import (
     FewEntries,
-    Rule,
     SinglePrecision,
     check_unsmoothed,
-    rate_factor,
 )
 from skdp.fitting.progress import Progress
 from skdp.fitting.selection import (
     AdaFEST,
-    SelectedMean,
     SparseSelection,
-    advice_on_choice,
-    advice_on_counts,
 )
-from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
-from skdp.fitting.task import given
-from skdp.fitting.utility import Facts, WordFacts, utility_warnings
 from skdp.privacy import (
-    BatchPlan,
     Negatives,
     PrivacySession,
     PrivateRecords,
     PublicShape,
-    factor,
 )
 from skdp.text.counted_words import touched_words
 from skdp.text.export import save_word2vec
+from skdp.text.plan import WordPlan, advice, advice_on_words, decided, first_rate
 from skdp.text.sentences import (
     MOST_WORDS,
     Sentences,
@@ -63,12 +50,6 @@ __all__ = ["DPWord2Vec"]
 
 PRIVATE, RELEASED = "private", "released"
 POWER = 0.75  # of counts, by which negatives are drawn (Mikolov et al. 2013)
-# Chosen on held-out sentences of Brown, one seed. The largest standard deviation that the noise of all steps gives
-# an entry, about the size of the entries; and the first step over (1 - momentum), in clip norms, for each word, if
-# the noise allows it.
-WALK, STEP, LEAST_STEP = 0.1, 0.2, 10.0
-ADAM_STEP = 0.01
-HARDLY = 2.0  # standard deviations of the noise that a fit does not rely on to release a word
 KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
 
 
@@ -78,41 +59,9 @@ class SentenceProblem(Problem):
     records: Sentences
 
     @property
-    def made(self) -> "WordPlan":
+    def made(self) -> WordPlan:
         """What the fit has decided."""
         return cast("WordPlan", cast("FitPlan", self.plan).decision.details)
-
-
-@dataclass(frozen=True)
-class WordPlan:
-    """Public numbers of a fit.
-
-    Attributes
-    ----------
-    method : ClippedMean
-        How a step clips gradients and releases their mean.
-    batches : BatchPlan
-        Of all steps.
-    rule : Rule
-    n_numbers : int
-        Of the table; of a private vocabulary, at most.
-    known : dict of str to int, or None
-        The public vocabulary.
-    words : object
-        The plan of the release of a private one; None for a public one.
-    """
-
-    method: ClippedMean
-    batches: BatchPlan
-    rule: Rule
-    n_numbers: int
-    known: dict[str, int] | None
-    words: Any
-
-    @property
-    def clip_norm(self) -> float:
-        """Largest l2 norm of what a unit adds to a sum."""
-        return self.method.clipping.norm
 
 
 SIZE = integer(low=1, high=10**6)
@@ -377,127 +326,13 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         records: Any = NoRecords(of_width(shape, 2 * int(self.window) + 1, "window"))
         return SentenceProblem(records, {}, ())
 
-    # ---------------------------------------------------------------- the plan
+    # ---------------------------------------------------------------- the plan: skdp.text.plan
 
     def _decide(self, session: PrivacySession, problem: SentenceProblem) -> Decision:
-        n_units, known = problem.records.shape.n_units, self._known()
-        share = 0.0 if known is not None else float(self.vocabulary_share)
-        most = int(self.max_vocabulary_size) if known is None else len(known)
-        size, method, rule = self._n_numbers(most), self._method(), self._rule()
-        run = chosen_run(
-            self.epsilon, self.delta, n_units, size,
-            batch_size=given(self.batch_size), max_iter=given(self.max_iter), n_epochs=self.n_epochs,
-        )  # fmt: skip
-        group = method.group(run.n_iter, run.batch_size, size=size)
-        (batches,) = session.plan_batches([group], n_units=n_units, share=1.0 - share)
-        words, steps = None, made_step((batches,))
-        if known is None:
-            words = session.plan_vocabulary(share, int(self.max_words_per_group))
-            threshold = words.threshold / words.grid
-            # The best case: each group has one word, and it is the same.
-            if threshold > n_units + HARDLY * words.noise_std:
-                raise ValueError(
-                    f"no word could be released: it needs about {threshold:.0f} groups, and there are {n_units}. "
-                    "Nothing was spent. Give a public vocabulary, a larger epsilon or vocabulary_share, or more "
-                    "groups"
-                )
-            steps = (*planned_step(session, "vocabulary", share), *steps)
-        session.require_feasible_batches(size, (batches,), scans=method.scans)
-        plan = WordPlan(method, batches, rule, size, known, words)
-        counts_words = isinstance(self.learning_rate, str) and rule.solver == "sgd"
-        rate = RELEASED if known is None and counts_words else self._rate(plan, most)
-        seen = signal(self.epsilon, self.delta, n_units, size)
-        return Decision(
-            method="full batches" if run.batch_size >= n_units else "Poisson batches",
-            reason=run.reason,
-            sizes={
-                "n_words": f"at most {most}" if known is None else most,
-                "n_iter": batches.releases,
-                "batch_size": batches.batch_size,
-                "clip_norm": plan.clip_norm,
-                "learning_rate": rate,
-            },
-            steps=steps,
-            signal=None if math.isinf(seen) else seen,
-            details=plan,
-        )
+        return decided(self, session, problem.records.shape, self._known())
 
     def _advice(self, session: PrivacySession, problem: SentenceProblem) -> tuple[Advice, ...]:
-        shape, plan = problem.records.shape, problem.made
-        if plan.known is None:
-            first = self._advice_on_words(shape, 2, least=True)  # of a window
-        else:
-            first = self._advice_on_words(shape, len(plan.known))
-        return (
-            *first,
-            *self._advice_on_choice(plan),
-            *self._advice_on_threshold(plan.words, shape.n_units),
-        )
-
-    def _advice_on_words(
-        self, shape: PublicShape, n_words: int, *, least: bool = False
-    ) -> tuple[Advice, ...]:
-        """Warnings of a table of so many words, a public number or a released one."""
-        size = self._n_numbers(n_words)
-        seen = signal(self.epsilon, self.delta, shape.n_units, size)
-        words = WordFacts(n_words, size, seen, least)
-        return utility_warnings(Facts(type(self).__name__, shape, self.epsilon, words=words))
-
-    def _advice_on_choice(self, plan: WordPlan) -> Iterable[Advice]:
-        """Warnings where noise decides what a step changes, by public numbers."""
-        moved, select = factor(self.adjacency), self.gradient_estimator
-        if isinstance(select, AdaFEST):
-            width = 2 * int(self.window) + 1  # a document has more different words
-            protects = "window" if self.unit == "record" else "group"
-            return advice_on_counts(select, plan.batches, width, moved, "word", protects)
-        if isinstance(select, SparseSelection):
-            clip, what = plan.clip_norm, "numbers of the table"
-            return advice_on_choice(select, plan.batches, plan.n_numbers, moved * clip, clip, what)
-        return ()
-
-    def _advice_on_threshold(self, words: Any, n_units: int) -> Iterator[Advice]:
-        """Warn where documents that have as many words as are allowed would release none of them."""
-        if words is None:
-            return
-        threshold, most = words.threshold / words.grid, int(self.max_words_per_group)
-        wanted = threshold * math.sqrt(most)
-        if wanted > n_units:
-            yield Advice(
-                f"a word is released if about {threshold:.0f} * sqrt(k) groups have it, where k is the number of "
-                f"different words of a group. For k = max_words_per_group = {most} that is {wanted:.0f} groups, "
-                "more than there are. If groups have so many words, give a smaller max_words_per_group (their "
-                "most frequent words count then), a larger epsilon or vocabulary_share, or a public vocabulary",
-                UtilityWarning,
-            )
-
-    def _n_numbers(self, n_words: int) -> int:
-        """Numbers of a table of so many words."""
-        return (n_words if self.tied else 2 * n_words) * int(self.vector_size)
-
-    def _method(self) -> ClippedMean:
-        norm = given(self.clip_norm)
-        clipping = Clipping(CLIP_NORM if norm is None else float(norm))
-        estimator = self.gradient_estimator
-        if isinstance(estimator, str):
-            return ClippedMean(clipping)
-        return SelectedMean(clipping, estimator)
-
-    def _rate(self, plan: WordPlan, n_words: int) -> float:
-        """The first step: as long as the signal asks, and no longer than the noise allows, by public numbers."""
-        rate = given(self.learning_rate)
-        if rate is not None:
-            return float(rate)
-        rule, n_iter = plan.rule, plan.batches.releases
-        factors = (rate_factor(rule.schedule, t, n_iter) for t in range(n_iter))
-        length = math.sqrt(math.fsum(f * f for f in factors))
-        if rule.solver == "adam":  # its steps have size 1 in every entry
-            return min(ADAM_STEP, WALK / length)
-        # A window touches few of the words, so a mean over windows is the smaller the more words there are.
-        rate = max(LEAST_STEP, STEP * n_words) / plan.clip_norm
-        multiplier, batch_size = plan.batches.parts[-1].noise_multiplier, plan.batches.batch_size
-        noise = multiplier * factor(self.adjacency) * plan.clip_norm / batch_size
-        rate = min(rate, WALK / (noise * length)) if noise else rate
-        return (1 - rule.momentum) * rate
+        return advice(self, problem.records.shape, problem.made)
 
     # ---------------------------------------------------------------- the solver
 
@@ -507,8 +342,8 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         known = plan.known
         if known is None:
             known, counts = self._kept(*session.release_vocabulary(data.words(), plan.words))
-            if not self._advice_on_words(data.shape, 2):  # which `fit` has given before
-                for text, category in self._advice_on_words(data.shape, len(known)):
+            if not advice_on_words(self, data.shape, 2):  # which `fit` has given before
+                for text, category in advice_on_words(self, data.shape, len(known)):
                     warn_user(text, category)
         return self._trained(session, data.records(known), plan, known, counts)
 
@@ -534,7 +369,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         seeds = session.integers(2**62, 5).tolist()
         start = _start(np.random.default_rng(seeds[:4]), n_words, dim, bool(self.tied))
         negatives, clip, batches = self._negatives(n_words, counts), plan.clip_norm, plan.batches
-        rate = self._rate(plan, n_words)
+        rate = first_rate(self, plan, n_words)
         counts_words = isinstance(self.gradient_estimator, AdaFEST)
         touched = touched_words(n_words, dim, bool(self.tied)) if counts_words else None
         release = plan.method.release(session, records, batches, touched)
