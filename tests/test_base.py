@@ -283,7 +283,7 @@ class ExactMean(ExactFit):
 
     read = NoisyMean.read
     solve = NoisyMean.solve
-    plan = NoisyMean.plan
+    releases = NoisyMean.releases
     vector_of = NoisyMean.vector_of
     width, n_public = 3, None
 

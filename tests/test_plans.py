@@ -97,6 +97,31 @@ def test_other_parameters(name, parameters, monkeypatch):
     assert plan.to_dict() == plan_of_fit(make(name, **given), monkeypatch).to_dict()
 
 
+OWN = [
+    ("DPSGDClassifier", {"batch_size": 50, "learning_rate": 0.1, "clip_norm": 1.0}),
+    ("DPSGDRegressor", {"max_iter": 7, "learning_rate": 0.1, "clip_norm": 1.0}),
+    ("DPIGHTClassifier", {"n_nonzero_coefs": 2, "selection": "peeling"}),
+    ("DPIGHTRegressor", {"n_nonzero_coefs": 2, "coef_init": np.zeros((1, D + 1))}),
+    ("DPTwoStageClassifier", {"n_nonzero_coefs": 2, "second_stage": "amp"}),
+    ("DPTwoStageRegressor", {"n_nonzero_coefs": 2, "loss": "huber", "y_bounds": (0.0, 2.0)}),
+    ("DPSLKTRegressor", {"teacher": "ridge", "n_nonzero_coefs": 2, "row_norm": 1.0}),
+    ("DPFrankWolfeClassifier", {"delta": 0.0, "radius": 1.0, "clip_norm": 1.0}),
+    ("DPSparseERMClassifier", {"delta": 0.0, "learning_rate": 0.1, "clip_norm": 1.0}),
+    ("DPAdaSSPRegressor", {"n_rounds": 2, "row_norm": 1.0, "y_bounds": (0.0, 1.0)}),
+    ("DPLinearRegression", {"feature_bounds": (0.0, 1.0), "y_bounds": (0.0, 1.0), "C": 2.0}),
+    ("DPLogisticRegression", {"class_weight": {1: 3.0}, "C": "auto", "classes": (0, 1, 2)}),
+    ("DPAdditiveClassifier", {"monotone": {1: 1}, "categories": {0: [0, 1]}}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), OWN)
+def test_own_parameters(name, parameters, monkeypatch):
+    plan = make(name, **parameters).plan(N, D)
+    assert json.loads(json.dumps(plan.to_dict())) == plan.to_dict()
+    assert plan.to_dict() == plan_of_fit(make(name, **parameters), monkeypatch).to_dict()
+    assert sum(step.share for step in plan.decision.steps) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("name", LINEAR)
 def test_the_parts_of_the_budget_are_the_whole(name):
     for n in (30, N, 10**5):

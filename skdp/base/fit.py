@@ -595,7 +595,7 @@ def solve_inside(
     estimator: PrivateFit[ProblemT], session: PrivacySession, problem: ProblemT
 ) -> Solution:
     """Run the method of another estimator inside a fit: its plan and its releases are this session's."""
-    return estimator.solve(session, replace(problem, plan=estimator._decided(session, problem)))
+    return estimator._run(session, replace(problem, plan=estimator._decided(session, problem)))
 
 
 def _count_records(X: object) -> int:

@@ -3,16 +3,25 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from skdp.base.plan import Decision, Step
 from skdp.fitting.glm import Problem
 from skdp.fitting.portion import part_of_whole
 from skdp.fitting.quantiles import TargetRange
 from skdp.fitting.recalibrate import Recalibration
+from skdp.fitting.utility import Release
 from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession
 
-__all__ = ["LinearDecision", "TargetShares", "linear_decision", "made_step", "planned_step"]
+__all__ = [
+    "LinearDecision",
+    "TargetShares",
+    "linear_decision",
+    "made_step",
+    "planned_step",
+    "sizes_of",
+]
+
+RELEASED = "released"  # stands for a number that follows from releases
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class LinearDecision(Decision):
         Of a regression in units of its targets.
     """
 
-    release: Literal["", "gradient", "second moments"] = ""
+    release: Release = ""
     thresholds: str = ""
     constant: bool = False
     calibrated: bool = False
@@ -71,6 +80,11 @@ def linear_decision(problem: Problem) -> LinearDecision:
     """The decision of a fit; one that decides otherwise, such as that of several owners, closes with nothing."""
     made = problem.decision
     return made if isinstance(made, LinearDecision) else LinearDecision()
+
+
+def sizes_of(**numbers: object) -> dict[str, object]:
+    """Sizes of a decision; None stands for a number that the fit releases on the way."""
+    return {name: RELEASED if value is None else value for name, value in numbers.items()}
 
 
 def planned_step(

@@ -21,13 +21,13 @@ from skdp.fitting.glm import Problem, expected_weight
 from skdp.fitting.portion import Portion, part_of_whole
 from skdp.fitting.recalibrate import (
     LARGEST_SLOPE,
-    Recalibration,
     plan_recalibration,
 )
 from skdp.fitting.utility import (
     Facts,
+    Release,
     Released,
-    expected_signal,
+    noise_size,
     released_warnings,
     utility_warnings,
 )
@@ -82,7 +82,7 @@ class LinearModel(Declared):
 
 
 class LinearFit(LinearModel, PrivateFit[Problem]):
-    """The fit of a private linear model; a subclass gives `_check_parameters` and `solve`."""
+    """The fit of a private linear model; a subclass gives `_method`, which decides, and `solve`, which runs."""
 
     _free_if_none = frozenset({"coef_init", "class_weight"})
 
@@ -168,21 +168,43 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         return LinearDecision()
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        recalibrates = self._recalibrates(problem)
-        made = self._recalibrated(session, problem, self._method, recalibrates)
+        if self._recalibrates(problem):
+            made = self._recalibrated(session, problem, self._method)
+        else:
+            made = self._method(session, problem)
         aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
         if aside:
             left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
             made = replace(made, steps=(*left, Step("minimiser", aside)))
         if made.signal is not None:
             return made
-        return replace(made, signal=expected_signal(self._facts(session, problem, made)))
+        return replace(made, signal=self._signal(session, problem, made.release))
+
+    def _signal(self, session: PrivacySession, problem: Problem, release: Release) -> float | None:
+        """Largest signal over the noise, if one release took the whole budget; None where it is not known."""
+        shape = problem.records.shape
+        mass = math.inf if session.exact else self._mass(shape)
+        if not release or math.isinf(mass):
+            return None
+        n_coefs = math.prod(parameter_shape(problem.records, problem.loss))
+        return mass / noise_size(release, shape, self.adjacency, n_coefs)
 
     def _recalibrated(
-        self, session: PrivacySession, problem: Problem, method: Method, recalibrates: bool
+        self, session: PrivacySession, problem: Problem, method: Method
     ) -> LinearDecision:
         """The decision of a method that leaves a part of the budget to the recalibration of its scores."""
-        plan = self._plan_recalibration(session, problem) if recalibrates else None
+        given, alpha = getattr(self, "max_weight", None), getattr(self, "alpha", None)
+        # A penalty that the user asked for makes coefficients small on purpose.
+        shrinks = (
+            isinstance(alpha, (int, float)) and alpha > 0 and getattr(self, "penalty", "l2") == "l2"
+        )
+        plan = plan_recalibration(
+            session,
+            problem.records,
+            problem.loss,
+            weights=(expected_weight(self, problem), 1.0 if given is None else float(given)),
+            steepest=1.0 if shrinks else LARGEST_SLOPE,
+        )
         if plan is None:
             return method(session, problem)
         made = method(Portion.of(session, 1.0 - plan.share), problem)
@@ -199,31 +221,12 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         theta, noise = plan.with_noise(session, problem.records, solution.theta)
         return replace(solution, theta=theta, slope_noise=noise)
 
-    def _plan_recalibration(
-        self, session: PrivacySession, problem: Problem
-    ) -> Recalibration | None:
-        given, alpha = getattr(self, "max_weight", None), getattr(self, "alpha", None)
-        # A penalty that the user asked for makes coefficients small on purpose.
-        shrinks = (
-            isinstance(alpha, (int, float)) and alpha > 0 and getattr(self, "penalty", "l2") == "l2"
-        )
-        return plan_recalibration(
-            session,
-            problem.records,
-            problem.loss,
-            weights=(expected_weight(self, problem), 1.0 if given is None else float(given)),
-            steepest=1.0 if shrinks else LARGEST_SLOPE,
-        )
-
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
         return utility_warnings(self._utility(session, problem))
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         """The public numbers that tell whether the fit may be of little use."""
-        return self._facts(session, problem, linear_decision(problem))
-
-    def _facts(self, session: PrivacySession, problem: Problem, made: LinearDecision) -> Facts:
-        shape = problem.records.shape
+        made, shape = linear_decision(problem), problem.records.shape
         given = self.get_params(deep=False)  # a class may fix one of these words by itself
         classes = is_classifier(self)
         return Facts(
@@ -267,7 +270,7 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
 
 class ExactLinearFit(LinearModel, ExactFit[Problem]):
-    """The fit of a linear model without privacy; a subclass gives `_check_parameters` and `solve`."""
+    """The fit of a linear model without privacy; a subclass gives `_method` and `solve`."""
 
     n_public = None
     max_weight = math.inf

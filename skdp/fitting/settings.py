@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-RELEASED = "released"  # stands in a plan for a number that follows from releases
-
-__all__ = ["RELEASED", "BatchSettings", "StepSettings", "number_or_released"]
+__all__ = ["BatchSettings", "StepSettings"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +20,3 @@ class BatchSettings(StepSettings):
 
     batch_size: int | None
     sampling: str
-
-
-def number_or_released(value: float | None) -> float | str:
-    """A public number as a plan shows it; None is found by the fit."""
-    return RELEASED if value is None else value

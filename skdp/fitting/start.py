@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from skdp.base.fit import Solution
 from skdp.base.plan import Step
-from skdp.fitting.decision import planned_step
+from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.decision import LinearDecision, made_step, planned_step, sizes_of
 from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.scales import (
     CLIP_FACTOR,
@@ -16,15 +18,18 @@ from skdp.fitting.scales import (
     grown_share,
     released_scales,
 )
+from skdp.fitting.settings import StepSettings
 from skdp.fitting.steps import StepRule
 from skdp.fitting.task import Task
 from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession, PrivateRecords, accounting
 
-__all__ = ["Start", "begin", "descent_from", "precision", "scale_part", "scale_steps"]
+__all__ = ["Start", "StepPlan", "begin", "descent_from", "precision", "scale_part"]
 
 # Chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
 PRECISION_PER_CLIP = 100.0  # `precision` at which the clip norm is one median gradient norm
 LEAST_CLIP, LARGEST_CLIP = 0.5, 1.4  # bounds of the clip norm, in median gradient norms
+
+SettingsT = TypeVar("SettingsT", bound=StepSettings, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -83,11 +88,43 @@ def scale_part(task: Task, clip_norm: float | None, learning_rate: float | None)
     return grown_share(task.session, task.records.n_units, questions)
 
 
-def scale_steps(task: Task, share: float) -> tuple[Step, ...]:
-    """The searches for the scales of the data, as a plan shows them."""
-    return planned_step(
-        task.session, "scale", share, QUESTIONS * count_searches(task.records, task.loss)
-    )
+@dataclass(frozen=True)
+class StepPlan(Generic[SettingsT]):
+    """How a method of gradient steps runs, from public numbers.
+
+    Attributes
+    ----------
+    settings : StepSettings
+    n_iter : int
+        Number of steps.
+    scale_share : float
+        Share of mu^2 for the scales of the data.
+    plans : tuple of BatchPlan
+        Of the steps, where they are planned before the first release.
+    """
+
+    settings: SettingsT
+    n_iter: int
+    scale_share: float
+    plans: tuple[BatchPlan, ...] = ()
+
+    def decision(self, task: Task, steps: tuple[Step, ...] = (), **sizes: object) -> LinearDecision:
+        """The decision of the method; ``steps`` stands for those that are not planned yet."""
+        share, given = self.scale_share, self.settings
+        questions = QUESTIONS * count_searches(task.records, task.loss)
+        numbers: dict[str, object] = {
+            "n_iter": self.n_iter,
+            "n_parameters": math.prod(parameter_shape(task.records, task.loss)),
+            "clip_norm": given.clip_norm,
+            "learning_rate": given.learning_rate,
+        }
+        scales = planned_step(task.session, "scale", share, questions)
+        return LinearDecision(
+            sizes=sizes_of(**{**numbers, **sizes}),
+            steps=(*scales, *made_step(self.plans), *steps),
+            details=self,
+            release="gradient",
+        )
 
 
 def begin(task: Task, clip_norm: float | None, learning_rate: float | None, share: float) -> Start:

@@ -22,12 +22,13 @@ __all__ = [
     "OwnerFacts",
     "Released",
     "WordFacts",
-    "expected_signal",
+    "noise_size",
     "released_warnings",
     "utility_warnings",
 ]
 
 Task = Literal["", "classes", "numbers"]
+Release = Literal["", "gradient", "second moments"]
 
 
 NOISES = 3.0  # standard deviations of noise that a released part of a column must exceed its threshold by
@@ -149,7 +150,7 @@ class Facts:
     doubts: bool = False
     calibrated: bool = False
     weight: float = 1.0
-    release: Literal["", "gradient", "second moments"] = ""
+    release: Release = ""
     n_coefs: int = 0
     adjacency: str = "replace-one"
     selects: bool = False
@@ -256,28 +257,22 @@ def _few(facts: Facts) -> Iterator[str]:
         )
 
 
-def noise_size(facts: Facts) -> float:
+def noise_size(release: Release, shape: PublicShape, adjacency: str, n_coefs: int) -> float:
     """Noise of one release that takes the whole budget, over the largest signal, times n mu."""
-    if facts.release == "gradient":
+    if release == "gradient":
         # No mean gradient is longer than the clip norm C, and one release has noise of this length times
         # C / (n mu).
-        return factor(facts.adjacency) * math.sqrt(facts.n_coefs)
+        return factor(adjacency) * math.sqrt(n_coefs)
     # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are as
     # large as sqrt(d + 1) of its entries.
-    return float((facts.shape.n_features + 1) ** 1.5)
-
-
-def expected_signal(facts: Facts) -> float | None:
-    """Largest signal over the noise, if one release took the whole budget; None where that is not known."""
-    if not facts.release or math.isinf(facts.mass):
-        return None
-    return facts.mass / noise_size(facts)
+    return float((shape.n_features + 1) ** 1.5)
 
 
 def _many(facts: Facts) -> Iterator[str]:
     """One release of the whole budget could not hold so many coefficients."""
     mass = facts.mass if facts.owners is None else facts.mass * facts.owners.part
-    if facts.release and passes("too many coefficients", mass, unit=noise_size(facts)):
+    size = noise_size(facts.release, facts.shape, facts.adjacency, facts.n_coefs)
+    if facts.release and passes("too many coefficients", mass, unit=size):
         hidden = {
             "gradient": "longer than any mean gradient can be",
             "second moments": "larger than most eigenvalues of the second moments",

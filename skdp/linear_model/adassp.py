@@ -18,7 +18,7 @@ from skdp.base.kinds import integer
 from skdp.base.plan import Step
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
 from skdp.fitting.glm import GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
@@ -28,7 +28,6 @@ from skdp.fitting.quantiles import (
     released_row_norm,
     scale_share,
 )
-from skdp.fitting.settings import number_or_released
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -268,11 +267,11 @@ class _AdaSSPFit(LinearFit):
             n_rounds=self.n_rounds,
         )
         return LinearDecision(
-            sizes={
-                "n_iter": plan.n_rounds,
-                "n_parameters": records.n_parameters,
-                "row_norm": number_or_released(plan.row_norm),
-            },
+            sizes=sizes_of(
+                n_iter=plan.n_rounds,
+                n_parameters=records.n_parameters,
+                row_norm=plan.row_norm,
+            ),
             steps=plan.steps(session),
             details=plan,
             release="second moments",

@@ -16,7 +16,7 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import described, real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
@@ -24,7 +24,6 @@ from skdp.fitting.quantiles import (
     QUESTIONS,
     released_row_norm,
 )
-from skdp.fitting.settings import number_or_released
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
 from skdp.losses import HuberLoss, Loss
@@ -188,11 +187,11 @@ class PerturbedFit(LinearFit):
         plan = Minimum(norm, alpha, 1.0 if norm is not None else POINT_SHARE)
         scale = 0.0 if norm is not None else 1.0 - POINT_SHARE
         return LinearDecision(
-            sizes={
-                "n_parameters": problem.records.n_parameters,
-                "row_norm": number_or_released(norm),
-                "alpha": number_or_released(alpha),
-            },
+            sizes=sizes_of(
+                n_parameters=problem.records.n_parameters,
+                row_norm=norm,
+                alpha=alpha,
+            ),
             steps=(
                 *planned_step(session, "scale", scale, QUESTIONS),
                 *planned_step(session, "computed point", plan.point_share),

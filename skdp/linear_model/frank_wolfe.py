@@ -25,7 +25,7 @@ from skdp.base.plan import Step
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
@@ -33,7 +33,6 @@ from skdp.fitting.portion import part_of_whole
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.fitting.search import noisy_search
-from skdp.fitting.settings import number_or_released
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
 from skdp.losses import Loss
@@ -230,12 +229,12 @@ class FrankWolfeFit(LinearFit):
         if radius is None or clip is None:
             scale = grown_share(session, records.n_units, questions)
         return LinearDecision(
-            sizes={
-                "n_iter": int(steps),
-                "n_parameters": records.n_parameters * loss.n_outputs,
-                "radius": number_or_released(radius),
-                "clip_norm": number_or_released(clip),
-            },
+            sizes=sizes_of(
+                n_iter=int(steps),
+                n_parameters=records.n_parameters * loss.n_outputs,
+                radius=radius,
+                clip_norm=clip,
+            ),
             steps=(
                 *planned_step(session, "scale", scale, questions),
                 Step("steps", (1.0 - scale) * part_of_whole(session), int(steps)),

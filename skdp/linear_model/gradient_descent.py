@@ -1,7 +1,5 @@
 """Noisy gradient descent (DP-GD, Wang, Ye & Xu 2017): a fixed number of steps on full gradients."""
 
-from dataclasses import dataclass
-
 from skdp._docs import document
 from skdp.base.declare import changed
 from skdp.base.fit import Solution
@@ -9,8 +7,8 @@ from skdp.fitting import parameters
 from skdp.fitting.decision import LinearDecision, planned_step
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.parameters import Auto
-from skdp.fitting.settings import StepSettings, number_or_released
-from skdp.fitting.start import begin, descent_from, precision, scale_part, scale_steps
+from skdp.fitting.settings import StepSettings
+from skdp.fitting.start import StepPlan, begin, descent_from, precision, scale_part
 from skdp.fitting.steps import step_rule
 from skdp.fitting.stochastic import FullBatchFit
 from skdp.fitting.task import Task
@@ -22,15 +20,6 @@ PRECISION_PER_STEP = 8.0  # `precision` for each step of gradient descent
 LEAST_STEPS, MOST_STEPS = 20, 100  # bounds of the number of steps
 
 
-@dataclass(frozen=True)
-class FullSteps:
-    """How the steps are taken: their number, and the share of mu^2 for the scales of the data."""
-
-    settings: StepSettings
-    n_iter: int
-    scale_share: float
-
-
 def planned_descent(task: Task, settings: StepSettings) -> LinearDecision:
     """Choose the number of steps; all of the budget that the scales leave goes to them equally."""
     session, size = task.session, task.theta.size
@@ -40,23 +29,14 @@ def planned_descent(task: Task, settings: StepSettings) -> LinearDecision:
         steps = round(min(MOST_STEPS, max(LEAST_STEPS, seen)))
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
     session.require_feasible(size, steps, 1.0 - aside)
-    return LinearDecision(
-        sizes={
-            "n_iter": steps,
-            "n_parameters": size,
-            "clip_norm": number_or_released(settings.clip_norm),
-            "learning_rate": number_or_released(settings.learning_rate),
-        },
-        steps=(*scale_steps(task, aside), *planned_step(session, "steps", 1.0 - aside, steps)),
-        details=FullSteps(settings, steps, aside),
-        release="gradient",
-    )
+    taken = planned_step(session, "steps", 1.0 - aside, steps)
+    return StepPlan(settings, steps, aside).decision(task, taken)
 
 
-def gradient_descent(task: Task, details: FullSteps) -> Solution:
+def gradient_descent(task: Task, plan: StepPlan[StepSettings]) -> Solution:
     """Take noisy steps on full gradients."""
     session, size = task.session, task.theta.size
-    settings, steps, aside = details.settings, details.n_iter, details.scale_share
+    settings, steps, aside = plan.settings, plan.n_iter, plan.scale_share
     rate = settings.learning_rate
     task.expect(steps)
     start = begin(task, settings.clip_norm, rate, aside)

@@ -22,8 +22,8 @@ from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.loop import NoisyGradient
 from skdp.fitting.parameters import Auto
 from skdp.fitting.penalties import NO_PENALTY
-from skdp.fitting.settings import RELEASED, StepSettings, number_or_released
-from skdp.fitting.start import Start, begin, scale_part, scale_steps
+from skdp.fitting.settings import StepSettings
+from skdp.fitting.start import Start, StepPlan, begin, scale_part
 from skdp.fitting.steps import square
 from skdp.fitting.stochastic import FullBatchFit
 from skdp.fitting.task import Task
@@ -87,43 +87,23 @@ class AdaptiveSettings(StepSettings):
     loss_bound: float | None
 
 
-@dataclass(frozen=True)
-class FirstShares:
-    """What public numbers fix: the share of mu^2 for the scales, and the steps that the rest could pay for."""
-
-    settings: AdaptiveSettings
-    scale_share: float
-    steps: int
-
-
 def planned_descent(task: Task, settings: AdaptiveSettings) -> LinearDecision:
     """Divide the budget between the scales and the steps; how many there will be, releases decide."""
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
     steps = settings.max_iter or STEPS
     _require_feasible(task.session, Purse(1.0 - aside, steps), task.theta.size)
-    return LinearDecision(
-        sizes={
-            "n_iter": RELEASED if settings.max_iter is None else f"at most {settings.max_iter}",
-            "n_parameters": task.theta.size,
-            "clip_norm": number_or_released(settings.clip_norm),
-            "learning_rate": number_or_released(settings.learning_rate),
-            "loss_bound": number_or_released(settings.loss_bound),
-        },
-        steps=(
-            *scale_steps(task, aside),
-            *planned_step(task.session, "gradient and distance", 1.0 - aside, None),
-        ),
-        details=FirstShares(settings, aside, steps),
-        release="gradient",
-    )
+    taken = planned_step(task.session, "gradient and distance", 1.0 - aside, None)
+    most = None if settings.max_iter is None else f"at most {settings.max_iter}"
+    plan = StepPlan(settings, steps, aside)
+    return plan.decision(task, taken, n_iter=most, loss_bound=settings.loss_bound)
 
 
-def adaptive_descent(task: Task, details: FirstShares) -> Solution:
+def adaptive_descent(task: Task, plan: StepPlan[AdaptiveSettings]) -> Solution:
     """Take steps until the budget does not hold another one, or ``max_iter`` of them."""
-    settings, loss = details.settings, task.loss
+    settings, loss = plan.settings, task.loss
     reach, bound = settings.learning_rate, settings.loss_bound
-    purse = Purse(1.0 - details.scale_share, details.steps)
-    start = begin(task, settings.clip_norm, reach, details.scale_share)
+    purse = Purse(1.0 - plan.scale_share, plan.n_iter)
+    start = begin(task, settings.clip_norm, reach, plan.scale_share)
     if reach is None:
         downhill = start.scales.gradient * start.rows_per_unit / start.curvature
         reach = REACH * math.sqrt(loss.n_outputs) * downhill

@@ -4,21 +4,19 @@ It takes steps on minibatches and keeps the iterate of a round that was drawn be
 a fixed plan of Gaussian releases, and the claim is the cost of the whole plan.
 """
 
-from dataclasses import dataclass
-
 from skdp._docs import document
 from skdp.base.declare import changed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
-from skdp.fitting.decision import LinearDecision, made_step
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.parameters import Auto
-from skdp.fitting.settings import BatchSettings, number_or_released
-from skdp.fitting.start import begin, descent_from, precision, scale_part, scale_steps
+from skdp.fitting.settings import BatchSettings
+from skdp.fitting.start import StepPlan, begin, descent_from, precision, scale_part
 from skdp.fitting.steps import ConstantStep
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.task import Task
-from skdp.privacy import BatchGroup, BatchPlan
+from skdp.privacy import BatchGroup
 
 __all__ = ["DPRRPSGDClassifier", "random_round"]
 
@@ -28,15 +26,6 @@ PARTS = 64  # batches of an epoch; 500 / 64 is about 8 data passes, as published
 LEAST_BATCH = 64  # least number of units of a batch
 WALK = 4.0  # distance that all noise may move theta, over the first distance of the steps
 LARGEST_RATE = 5.0  # largest step size, in 1 / curvature
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """How the steps are taken: the plan of all of them, and the share of mu^2 for the scales of the data."""
-
-    settings: BatchSettings
-    plan: BatchPlan
-    scale_share: float
 
 
 def planned_rounds(task: Task, settings: BatchSettings) -> LinearDecision:
@@ -49,38 +38,28 @@ def planned_rounds(task: Task, settings: BatchSettings) -> LinearDecision:
         [BatchGroup(rounds, size)], sampling=settings.sampling, n_units=n_units, share=1.0 - aside
     )
     session.require_feasible_batches(task.theta.size, [plan])
-    return LinearDecision(
-        sizes={
-            "n_iter": rounds,
-            "batch_size": plan.batch_size,
-            "n_parameters": task.theta.size,
-            "clip_norm": number_or_released(settings.clip_norm),
-            "learning_rate": number_or_released(settings.learning_rate),
-        },
-        steps=(*scale_steps(task, aside), *made_step((plan,))),
-        details=Rounds(settings, plan, aside),
-        release="gradient",
-    )
+    found = StepPlan(settings, rounds, aside, (plan,))
+    return found.decision(task, batch_size=plan.batch_size)
 
 
-def random_round(task: Task, details: Rounds) -> Solution:
+def random_round(task: Task, plan: StepPlan[BatchSettings]) -> Solution:
     """Take noisy steps on minibatches up to a round drawn beforehand, whose iterate is the result.
 
     The round R is uniform on 1..T and does not depend on the records. The steps after it are not taken, because
     their results would be dropped. The noise and the claim are those of all T steps.
     """
-    session, settings, plan = task.session, details.settings, details.plan
-    rate, rounds = settings.learning_rate, plan.releases
+    session, settings, rounds = task.session, plan.settings, plan.n_iter
+    rate = settings.learning_rate
     last = 1 + int(session.integers(rounds, 1)[0])
     task.expect(last)
-    start = begin(task, settings.clip_norm, rate, details.scale_share)
+    start = begin(task, settings.clip_norm, rate, plan.scale_share)
     if rate is None:
         # The softmax of K classes has curvature 1 / K at 0, and at most 1 / 2.
         flatter = max(1.0, task.loss.n_outputs / 2.0)
         seen = precision(session, task.records, task.theta.size)
         walk = WALK * flatter * seen / start.clip_factor / rounds
         rate = min(LARGEST_RATE, walk) / (start.curvature + task.penalty.smoothness)
-    return descent_from(start, plan, ConstantStep(rate), last)
+    return descent_from(start, plan.plans[0], ConstantStep(rate), last)
 
 
 @document()

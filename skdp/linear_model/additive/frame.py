@@ -1,6 +1,6 @@
 """What the fits of additive classifiers and regressors share."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import described, integer
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import Problem
 from skdp.linear_model.additive.categories import category_values, check_categories
 from skdp.linear_model.additive.inspection import Inspectable
@@ -30,6 +31,19 @@ NO_CSR = (
     "array, such as X.toarray() (encoders have sparse_output=False), or use {linear}, which takes CSR matrices"
 )
 ONLY_A_CONSTANT = "too little was found for more than a constant"
+
+
+@dataclass(frozen=True)
+class AdditiveDecision(LinearDecision):
+    """The decision of an additive model.
+
+    Attributes
+    ----------
+    line : str
+        Why public numbers leave the fit to the linear estimator; empty for curves.
+    """
+
+    line: str = ""
 
 
 class AdditiveFit(Inspectable, FrontDoor):
@@ -115,19 +129,23 @@ class AdditiveFit(Inspectable, FrontDoor):
         """Columns and values of the declared categories."""
         return category_values(self.categories, problem.records.n_features, self._names(problem))
 
-    def _line_reason(self, problem: Problem) -> str:
-        """Why public numbers leave the fit to the linear estimator; empty for curves."""
-        made, shape = problem.decision, problem.records.shape
+    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+        made = super()._method(session, problem)
         if made.method != "moments":
-            return str(made.reason)
-        return reason_for_a_line(shape, self.epsilon, self.delta)
+            line = made.reason
+        else:
+            line = reason_for_a_line(problem.records.shape, self.epsilon, self.delta)
+        curves = f"none: {line}" if line else "where released numbers show them"
+        return AdditiveDecision(
+            **{**vars(made), "sizes": {**made.sizes, "curves": curves}}, line=line
+        )
 
     def _growth(self, session: PrivacySession, problem: Problem) -> Growth:
         mass = problem.records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
         levels_of, levels = self._categories(problem)
         return CurveSearch(
             mass, self._budget_parts, int(self.interactions), levels_of, levels,
-            np.flatnonzero(self._signs(problem)), self._line_reason(problem),
+            np.flatnonzero(self._signs(problem)), problem.decision.line,
         )  # fmt: skip
 
     def _size(self, problem: Problem) -> int:
@@ -137,7 +155,7 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         found = super().solve(session, problem)
-        reason = self._line_reason(problem) or ONLY_A_CONSTANT
+        reason = problem.decision.line or ONLY_A_CONSTANT
         attributes: dict[str, Any] = {"reason_": reason, "_curves": None, **found.attributes}
         theta, signs = found.theta, self._signs(problem)
         if signs.any():
@@ -149,10 +167,7 @@ class AdditiveFit(Inspectable, FrontDoor):
         return replace(found, theta=theta, attributes=attributes)
 
     def _public(self, problem: Problem) -> dict[str, Any]:
-        told = super()._public(problem)
-        reason = self._line_reason(problem)
-        told["curves"] = f"none: {reason}" if reason else "where released numbers show them"
-        return told
+        return {**super()._public(problem), "curves": problem.decision.sizes["curves"]}
 
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
         fitted = super()._fitted(problem, solution)

@@ -27,7 +27,7 @@ from skdp.fitting.glm import (
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel
-from skdp.fitting.utility import Facts, expected_signal
+from skdp.fitting.utility import Facts
 from skdp.linear_model.auto.choice import Choice, choose, only_a_constant, only_frequencies
 from skdp.linear_model.auto.classification import classification_steps, moment_classification
 from skdp.linear_model.auto.doubts import FrontSolution
@@ -88,6 +88,7 @@ class FrontDoor(LinearFit):
     verbose: bool = parameters.VERBOSE
     solver_: str = fitted()
     C_: float = fitted()
+    _largest_of_a_constant = LARGEST_STEP
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -98,8 +99,8 @@ class FrontDoor(LinearFit):
         """The method; `read` asks for it too, since only one of them learns what missing values count as."""
         return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
 
-    def _facts(self, session: PrivacySession, problem: Problem, made: LinearDecision) -> Facts:
-        return replace(super()._facts(session, problem, made), searched=(), doubts=True)
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), searched=(), doubts=True)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         names = [n for n in ("feature_bounds", "y_bounds") if getattr(self, n, None) is not None]
@@ -143,10 +144,6 @@ class FrontDoor(LinearFit):
         """More numbers than a fit draws; public."""
         return 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
 
-    def _largest_step(self, plan: Moments) -> float:
-        """The largest part of mu^2 that a release after the first one may take; public."""
-        return LARGEST_STEP
-
     def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
         choice = self._choice(problem.records.shape)
@@ -167,13 +164,13 @@ class FrontDoor(LinearFit):
             constant=self._only_a_constant(session, records.shape),
         )
         # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
-        session.require_feasible(self._size(problem), 1, self._largest_step(plan))
+        largest = self._largest_of_a_constant if plan.constant else LARGEST_STEP
+        session.require_feasible(self._size(problem), 1, largest)
         size = records.n_parameters * problem.loss.n_outputs
-        mass, wide = self._mass(records.shape), (records.n_features + 1) ** 1.5
         return LinearDecision(
             sizes={"n_parameters": problem.loss.n_outputs if plan.constant else size},
             steps=self._steps(session, problem, plan),
-            signal=mass / wide if math.isfinite(mass) else None,
+            signal=self._signal(session, problem, "second moments"),
             constant=plan.constant,
             details=plan,
         )
@@ -190,8 +187,11 @@ class FrontDoor(LinearFit):
         if self.C == AUTOMATIC:
             raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
         specialist = self._specialist(solver, problem)
-        made = self._recalibrated(session, problem, specialist._method, is_classifier(self))
-        signal = expected_signal(specialist._facts(session, problem, made))
+        if is_classifier(self):
+            made = self._recalibrated(session, problem, specialist._method)
+        else:
+            made = specialist._method(session, problem)
+        signal = self._signal(session, problem, made.release)
         return replace(made, signal=signal, release="", details=made)
 
     def _recalibrates(self, problem: Problem) -> bool:
@@ -408,6 +408,7 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
     target_reach_: float = fitted()
     loss: ClassVar[str] = "squared"
     huber_threshold: ClassVar[float] = 1.0
+    _largest_of_a_constant = LARGEST_MEAN
 
     def _noise_parameters(self) -> dict[str, object]:
         """Without the default of C: the streams of versions that had no C."""
@@ -429,9 +430,6 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
         names = ("target_center_", "target_reach_")
         known = {name: found.attributes[name] for name in names if name in found.attributes}
         return {"target_center_": 0.0, "target_reach_": 0.0, **known}
-
-    def _largest_step(self, plan: Moments) -> float:
-        return LARGEST_MEAN if plan.constant else LARGEST_STEP
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common: dict[str, Any] = {

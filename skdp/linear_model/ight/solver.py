@@ -15,7 +15,7 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.base.plan import Step
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
 from skdp.fitting.loop import GradientAt, NoisyGradient, Project, descend
 from skdp.fitting.scales import (
     CLIP_SHARE,
@@ -26,7 +26,6 @@ from skdp.fitting.scales import (
     grown_share,
     released_scales,
 )
-from skdp.fitting.settings import RELEASED, number_or_released
 from skdp.fitting.steps import (
     AcceleratedStep,
     StepRule,
@@ -35,7 +34,7 @@ from skdp.fitting.steps import (
     step_rule,
 )
 from skdp.fitting.task import Task
-from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room, rounds_of
+from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy import PrivacySession
 
@@ -288,18 +287,19 @@ def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> 
         require_room(session, records, s, n_outputs, 1 - plan.clip_share)
     else:
         plan.require_feasible(session, records.n_parameters * n_outputs)
+    in_rounds = planned_step(session, "rounds", 1 - plan.clip_share, None)
     return LinearDecision(
         method="rounds" if rounds else "",
-        sizes={
-            "n_iter": RELEASED if rounds else plan.first + plan.last,
-            "n_nonzero_coefs": s,
-            "n_parameters": records.n_parameters * n_outputs,
-            "clip_norm": number_or_released(settings.clip_norm),
-            "learning_rate": number_or_released(settings.learning_rate),
-        },
+        sizes=sizes_of(
+            n_iter=None if rounds else plan.first + plan.last,
+            n_nonzero_coefs=s,
+            n_parameters=records.n_parameters * n_outputs,
+            clip_norm=settings.clip_norm,
+            learning_rate=settings.learning_rate,
+        ),
         steps=(
             *planned_step(session, "scale", plan.clip_share, questions),
-            *(rounds_of(session, 1 - plan.clip_share) if rounds else plan.steps(session, settings)),
+            *(in_rounds if rounds else plan.steps(session, settings)),
         ),
         details=Thresholding(settings, s, plan, rounds),
         # If few coefficients are kept, most of the noise is cut off by the threshold.

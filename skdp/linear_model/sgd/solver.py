@@ -13,13 +13,13 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, made_step
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.optimizers import Optimizer, Rule, sum_of_squares
-from skdp.fitting.settings import BatchSettings, number_or_released
-from skdp.fitting.start import Start, begin, descent_from, precision, scale_part, scale_steps
+from skdp.fitting.settings import BatchSettings
+from skdp.fitting.start import Start, StepPlan, begin, descent_from, precision, scale_part
 from skdp.fitting.task import Task
 from skdp.linear_model.sgd.batches import is_long, steps_and_batch
-from skdp.privacy import BatchGroup, BatchPlan
+from skdp.privacy import BatchGroup
 
 __all__ = [
     "AVERAGE",
@@ -55,23 +55,6 @@ def noise_left(d: int, smoothing: float) -> float:
     return float(np.mean((1.0 + 2.0 * smoothing * (1.0 - cosine)) ** -2))
 
 
-@dataclass(frozen=True)
-class Descent:
-    """How the steps are taken, from public numbers.
-
-    Attributes
-    ----------
-    plan : BatchPlan
-        Of all steps.
-    scale_share : float
-        Share of mu^2 for the scales of the data.
-    """
-
-    settings: Settings
-    plan: BatchPlan
-    scale_share: float
-
-
 def planned_descent(task: Task, settings: Settings) -> LinearDecision:
     """Plan all steps, before anything is released, and refuse what the budget cannot hold."""
     session, n_units = task.session, task.records.n_units
@@ -85,21 +68,11 @@ def planned_descent(task: Task, settings: Settings) -> LinearDecision:
     )
     size = math.prod(parameter_shape(task.records, task.loss))
     session.require_feasible_batches(size, (plan,))
-    return LinearDecision(
-        sizes={
-            "n_iter": steps,
-            "batch_size": plan.batch_size,
-            "n_parameters": size,
-            "clip_norm": number_or_released(settings.clip_norm),
-            "learning_rate": number_or_released(settings.learning_rate),
-        },
-        steps=(*scale_steps(task, aside), *made_step((plan,))),
-        details=Descent(settings, plan, aside),
-        release="gradient",
-    )
+    found = StepPlan(settings, steps, aside, (plan,))
+    return found.decision(task, batch_size=plan.batch_size)
 
 
-def stochastic_descent(task: Task, details: Descent) -> Solution:
+def stochastic_descent(task: Task, plan: StepPlan[Settings]) -> Solution:
     """Take a fixed number of steps along smoothed noisy gradients of minibatches.
 
     Parameters
@@ -108,10 +81,10 @@ def stochastic_descent(task: Task, details: Descent) -> Solution:
         Its session is opened with ``minibatches=True`` where a batch may be smaller than the data. The gradient of
         its penalty is added to the released one before smoothing.
     """
-    settings, plan = details.settings, details.plan
-    rate, steps = settings.learning_rate, plan.releases
+    settings, steps = plan.settings, plan.n_iter
+    rate = settings.learning_rate
     task.expect(steps)
-    start = begin(task, settings.clip_norm, rate, details.scale_share)
+    start = begin(task, settings.clip_norm, rate, plan.scale_share)
     if settings.clip_norm is None:
         # Half the median. Unlike gradient descent, these steps gain nothing from a larger clip norm at small
         # noise.
@@ -123,7 +96,7 @@ def stochastic_descent(task: Task, details: Descent) -> Solution:
         steps,
         (slice(0, task.records.n_features),),
     )
-    return descent_from(start, plan, rule, steps)
+    return descent_from(start, plan.plans[0], rule, steps)
 
 
 def score_walk(start: Start) -> float:

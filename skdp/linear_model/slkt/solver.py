@@ -20,14 +20,13 @@ import scipy.sparse as sp
 from skdp.base.fit import Solution
 from skdp.fitting import quantiles
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
 from skdp.fitting.loop import descend
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.quantiles import QUESTIONS, scale_share
 from skdp.fitting.scales import QUESTIONS as MEDIAN_QUESTIONS
 from skdp.fitting.scales import count_searches, grown_share, released_scales
 from skdp.fitting.search import GRID, noisy_search
-from skdp.fitting.settings import number_or_released
 from skdp.fitting.steps import AcceleratedStep, keep_largest, step_rule
 from skdp.fitting.task import Task, intercept_factor, scaled_intercept
 from skdp.linear_model.ight.pursuit import pays, pursue, require_room
@@ -227,12 +226,12 @@ def planned_transfer(task: Task, settings: Settings) -> LinearDecision:
     plan = TransferPlan(scales, support, first, part - first, (1 - scales) * (1 - support.share))
     require_feasible(task, s, plan)
     return LinearDecision(
-        sizes={
-            "n_nonzero_coefs": s,
-            "n_parameters": records.n_parameters * width,
-            "row_norm": number_or_released(settings.row_norm),
-            "alpha": number_or_released(settings.alpha),
-        },
+        sizes=sizes_of(
+            n_nonzero_coefs=s,
+            n_parameters=records.n_parameters * width,
+            row_norm=settings.row_norm,
+            alpha=settings.alpha,
+        ),
         steps=(
             *planned_step(session, "scale", plan.first_scale_share, medians),
             *planned_step(session, "steps", plan.support_share, None if support.rounds else STEPS),

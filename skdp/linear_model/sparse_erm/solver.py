@@ -13,7 +13,7 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.base.plan import Step
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
 from skdp.fitting.loop import descend
 from skdp.fitting.portion import part_of_whole
 from skdp.fitting.refit import Refit, refit
@@ -27,7 +27,6 @@ from skdp.fitting.scales import (
     released_sup_scales,
 )
 from skdp.fitting.search import EVERYTHING
-from skdp.fitting.settings import number_or_released
 from skdp.fitting.steps import ConstantStep, SparseDistanceOverGradients, StepRule
 from skdp.fitting.task import Task
 from skdp.linear_model.sparse_erm.batches import AllRows
@@ -256,13 +255,13 @@ def planned_sparse(task: Task, steps: int, settings: Settings) -> LinearDecision
         session.require_feasible(found_at_most, REFIT_STEPS, shares.refit)
     medians = QUESTIONS * (1 + (task.loss.start_sup_norm is None))
     return LinearDecision(
-        sizes={
-            "n_iter": steps,
-            "n_hits": hits,
-            "n_parameters": size,
-            "clip_norm": number_or_released(settings.clip_norm),
-            "learning_rate": number_or_released(settings.learning_rate),
-        },
+        sizes=sizes_of(
+            n_iter=steps,
+            n_hits=hits,
+            n_parameters=size,
+            clip_norm=settings.clip_norm,
+            learning_rate=settings.learning_rate,
+        ),
         steps=(
             *planned_step(session, "scale", shares.scales, medians),
             Step("steps", shares.steps * part_of_whole(session), steps),

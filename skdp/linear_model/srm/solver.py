@@ -17,18 +17,18 @@ norm (1 - g) C2 + g C1 over the public batch size. The penalty is a function of 
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 
 import numpy as np
 
 from skdp.base.fit import Solution
-from skdp.fitting.decision import LinearDecision, made_step
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.loop import descend
 from skdp.fitting.recursive import RecursiveEstimate
 from skdp.fitting.scales import CLIP_FACTOR, Scales
-from skdp.fitting.settings import number_or_released
-from skdp.fitting.start import Start, begin, precision, scale_part, scale_steps
+from skdp.fitting.settings import BatchSettings
+from skdp.fitting.start import Start, StepPlan, begin, precision, scale_part
 from skdp.fitting.steps import square
 from skdp.fitting.task import Task
 from skdp.losses import Loss
@@ -55,17 +55,12 @@ DECAY = 0.15  # part of the step size that is lost linearly to the end
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(BatchSettings):
     """Parameters of the estimator; None where the fit finds the number."""
 
-    max_iter: int | None
-    batch_size: int | None
     initial_batch_size: int | None
-    sampling: str
     momentum: float | None
-    clip_norm: float | None
     clip_diff_norm: float | None
-    learning_rate: float | None
     max_step_norm: float | None
     output: str
 
@@ -237,24 +232,11 @@ def estimates(
 
 
 @dataclass(frozen=True)
-class Momentum:
-    """How the steps are taken, from public numbers.
+class MomentumPlan(StepPlan[Settings]):
+    """How the steps are taken; ``seen`` is `precision`."""
 
-    Attributes
-    ----------
-    plans : tuple of BatchPlan
-        Of the first, the early and the other steps.
-    scale_share : float
-        Share of mu^2 for the scales of the data.
-    precision : float
-        See `precision`.
-    """
-
-    settings: Settings
-    schedule: Schedule
-    plans: tuple[BatchPlan, ...]
-    scale_share: float
-    precision: float
+    schedule: Schedule = field(kw_only=True)
+    seen: float = field(kw_only=True)
 
 
 def planned_momentum(task: Task, settings: Settings) -> LinearDecision:
@@ -267,39 +249,34 @@ def planned_momentum(task: Task, settings: Settings) -> LinearDecision:
         schedule.groups(), sampling=settings.sampling, n_units=n_units, share=1.0 - aside
     )
     session.require_feasible_batches(task.theta.size, plans)
-    return LinearDecision(
-        sizes={
-            "n_iter": schedule.max_iter,
-            "batch_size": schedule.batch_size,
-            "initial_batch_size": schedule.initial_batch_size,
-            "n_parameters": task.theta.size,
-            "momentum": schedule.momentum.at(schedule.max_iter - 1),
-            "clip_norm": number_or_released(settings.clip_norm),
-            "learning_rate": number_or_released(settings.learning_rate),
-        },
-        steps=(*scale_steps(task, aside), *made_step(plans)),
-        details=Momentum(settings, schedule, tuple(plans), aside, seen),
-        release="gradient",
-        thresholds="DPSRM",
+    plan = MomentumPlan(
+        settings, schedule.max_iter, aside, tuple(plans), schedule=schedule, seen=seen
     )
+    made = plan.decision(
+        task,
+        batch_size=schedule.batch_size,
+        initial_batch_size=schedule.initial_batch_size,
+        momentum=schedule.momentum.at(schedule.max_iter - 1),
+    )
+    return replace(made, thresholds="DPSRM")
 
 
-def recursive_momentum(task: Task, details: Momentum) -> Solution:
+def recursive_momentum(task: Task, plan: MomentumPlan) -> Solution:
     """Run (private) stochastic recursive momentum; an exact session gives STORM."""
-    session, loss, settings = task.session, task.loss, details.settings
-    schedule = details.schedule
+    session, loss, settings = task.session, task.loss, plan.settings
+    schedule = plan.schedule
     planned = n_steps = schedule.max_iter
     if settings.output == "random":
         # The paper's choice is among the iterates before the last, the start included. It does not depend on the
         # records, so the steps after it are not taken; the claim is that of the whole plan.
         n_steps = int(session.integers(planned, 1)[0])
     task.expect(n_steps)
-    start = begin(task, settings.clip_norm, settings.learning_rate, details.scale_share)
-    clips = Clips.of(settings, start.scales, planned, details.precision, loss)
+    start = begin(task, settings.clip_norm, settings.learning_rate, plan.scale_share)
+    clips = Clips.of(settings, start.scales, planned, plan.seen, loss)
     last_clip, inner = clips.norm.at(planned - 1), start.task
     rule = Steps.of(settings, replace(start, clip_norm=last_clip), planned)
     released = estimates(
-        session, inner.records, loss, of_releases(details.plans), schedule.momentum, clips
+        session, inner.records, loss, of_releases(plan.plans), schedule.momentum, clips
     )
 
     def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
 from skdp.fitting.quantiles import QUESTIONS, released_row_norm, scale_share
 from skdp.fitting.scales import released_prior
 from skdp.fitting.search import AVERAGED, noisy_search
-from skdp.fitting.settings import number_or_released
 from skdp.linear_model.adassp import INTERCEPT, RoundPlan, adassp
 from skdp.linear_model.amp import perturbed_minimum
 from skdp.losses import Loss
@@ -118,12 +117,12 @@ def planned_stages(
         second = "second moment"
     return LinearDecision(
         method=f"{plan.selection}, then {second}" if chosen else second,
-        sizes={
-            "n_iter": 1 + chosen,
-            "n_nonzero_coefs": s,
-            "n_parameters": records.n_parameters * loss.n_outputs,
-            "row_norm": number_or_released(plan.row_norm),
-        },
+        sizes=sizes_of(
+            n_iter=1 + chosen,
+            n_nonzero_coefs=s,
+            n_parameters=records.n_parameters * loss.n_outputs,
+            row_norm=plan.row_norm,
+        ),
         steps=(
             *planned_step(session, "scale", part * searches, QUESTIONS * searches),
             *planned_step(session, "selection", selection, None),
