@@ -73,9 +73,6 @@ adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
     What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
     values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum. With "add-remove"
     it comes or goes; this needs ``n_public``.""",
-    "unit": """\
-unit : {"record", "group"}, default="record"
-    Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.""",
     "n_public": """\
 n_public : int, default=None
     Public number of records (or groups), which is used wherever their number is needed. None takes their
@@ -89,13 +86,7 @@ random_state : None, int, RandomState or Generator, default=None
     None draws a fresh key from the operating system. Anything else is for tests only: whoever knows the
     seed can subtract the noise.""",
     # ---------------------------------------------------------------- parameters of the model
-    "classes": """\
-classes : sequence of labels, default=None
-    The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.""",
     # ---------------------------------------------------------------- parameters of noisy steps
-    "verbose": """\
-verbose : bool, default=False
-    Whether to show a progress bar.""",
     # ---------------------------------------------------------------- nets
     "privacy.net": """\
 **Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm

@@ -152,7 +152,7 @@ def refused(cls=DPIGHTClassifier, X=X, y=Y, fit=None, **params):
         ({"epsilon": 0.0}, "epsilon must be > 0 (inf means no privacy)"),
         ({"delta": 1.0}, "delta must be in [0, 1)"),
         ({"delta": 0.0}, "delta=0 needs pure mechanisms"),
-        ({"clip_norm": "auto"}, "clip_norm must be a number or 'auto'"),
+        ({"clip_norm": "adaptive"}, "clip_norm must be a number or 'auto'"),
         ({"clip_norm": 1e-200}, "between 1e-100 and 1e100"),
         ({"n_nonzero_coefs": 5}, "n_nonzero_coefs=5 is more than the 4 features"),
         ({"adjacency": "add-remove"}, "n_public"),
@@ -162,7 +162,7 @@ def test_what_parameters_mean_together_and_for_the_data(params, words):
     assert words in refused(**params)
 
 
-@pytest.mark.parametrize("bounds", ["auto", (0,), ("0", "1"), (1, 0), (0, math.nan), 3, np.eye(2)])
+@pytest.mark.parametrize("bounds", ["adaptive", (0,), ("0", "1"), (1, 0), (0, math.nan), 3, np.eye(2)])
 def test_every_wrong_range_of_targets_has_the_same_message(bounds):
     for cls in (DPAdaSSPRegressor, DPTwoStageRegressor):
         assert "y_bounds must be 'auto' or two finite numbers" in refused(cls, y_bounds=bounds)

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 import warnings
@@ -452,3 +453,54 @@ def test_table_and_json():
         "x": ["inf", 1.5],
         "y": None,
     }
+
+
+# ---------------------------------------------------------------------- plans of fits
+
+OF_OWNERS = [
+    "plan",
+    "MPCGradientPerturbationRegressor",
+    "--n-records",
+    "400,300,80",
+    "--n-features",
+    "20",
+]
+OF_OWNERS += [
+    "--epsilon",
+    "2",
+    "--delta",
+    "1e-6",
+    "--param",
+    "y_bounds=[-2,2]",
+    "--param",
+    "weighting=record",
+]
+
+
+def test_a_plan_is_that_of_the_estimator(text, document):
+    model = skdp.MPCGradientPerturbationRegressor(
+        epsilon=2.0, delta=1e-6, y_bounds=(-2, 2), weighting="record"
+    )
+    expected = model.plan([400, 300, 80], 20)
+    assert document(*OF_OWNERS) == expected.to_dict()
+    assert text(*OF_OWNERS) == f"{expected}\n"
+    assert "expected signal over noise" in str(expected)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["DPSGDClasifier", "--n", "9"], "did you mean DPSGDClassifier"),
+        (["PublicScaler", "--n", "9"], "spends no budget"),
+        (["DPSGDClassifier"], "needs n_records="),
+        (["DPSGDClassifier", "--n", "3,x"], "must be an integer from 1"),
+        (["DPSGDClassifier", "--n", "9", "--delta", "1"], r"a number in \[0, 1\)"),
+        (["DPSGDClassifier", "--n", "9", "--param", "alpha"], "must be NAME=VALUE"),
+        (["DPSGDClassifier", "--n", "9", "--param", "alfa=1"], "did you mean alpha"),
+        (["DPSGDClassifier", "--n", "9", "--param", "alpha=-1"], "alpha must be"),
+        (["DPSGDClassifier", "--n", "9", "--epsilon", "1", "--param", "epsilon=2"], "given twice"),
+    ],
+)
+def test_a_plan_that_cannot_be_made_is_bad_input(capsys, more, said):
+    assert main(["plan", *more]) == 2
+    assert re.search(said, capsys.readouterr().err)

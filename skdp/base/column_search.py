@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from skdp.base.plan import Step, gaussian_steps
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords
 
 __all__ = [
@@ -27,12 +28,14 @@ __all__ = [
     "at_the_end",
     "least_tails",
     "noise_of_a_count",
+    "quantile_steps",
     "released_distances",
     "released_magnitudes",
     "released_points",
     "released_quantiles",
     "released_window",
     "seen_tail",
+    "window_steps",
 ]
 
 Array = NDArray[np.float64]
@@ -299,6 +302,31 @@ def at_the_end(distances: Array, unit: Array) -> NDArray[np.bool_]:
     return np.asarray(distances <= DISTANCES[1] * unit)
 
 
+def window_shares(share: float, centered: bool = True) -> tuple[float, float, float]:
+    """Shares of the searches of a window: magnitudes, centres, distances."""
+    if not centered:
+        return share * PARTS[0] / (1 - PARTS[1]), 0.0, share * PARTS[2] / (1 - PARTS[1])
+    return share * PARTS[0], share * PARTS[1], share * PARTS[2]
+
+
+def window_steps(session: PrivacySession, share: float, centered: bool = True) -> tuple[Step, ...]:
+    """The searches of `released_window` in a plan."""
+    shares = window_shares(share, centered)
+    return gaussian_steps(session, *(("window", *part) for part in zip(shares, QUESTIONS)))
+
+
+def quantile_steps(
+    session: PrivacySession, shares: tuple[float, float, float], points: int = LINE.size
+) -> tuple[Step, ...]:
+    """The searches of `released_quantiles` in a plan."""
+    return gaussian_steps(
+        session,
+        ("quantiles", shares[0], QUESTIONS[1]),
+        ("window", shares[1], QUESTIONS[2]),
+        ("quantiles", shares[2], (points - 1).bit_length() + 2),
+    )
+
+
 def released_window(
     session: PrivacySession,
     records: PrivateRecords,
@@ -332,9 +360,7 @@ def released_window(
     -------
     Window
     """
-    first, second, third = (share * part for part in PARTS)
-    if not centered:
-        first, third = share * PARTS[0] / (1 - PARTS[1]), share * PARTS[2] / (1 - PARTS[1])
+    first, second, third = window_shares(share, centered)
     sizes = released_magnitudes(session, records, first, least=least[0], present=present)
     centers = None
     if centered:

@@ -164,7 +164,7 @@ def fitted(*, init: Literal[False] = False) -> Any:
 class Declared:
     """Base of classes whose parameters are fields; put it before `BaseEstimator`."""
 
-    # The fields that a class declares itself, and all parameters of its constructor.
+    # The fields that a class declares itself, and all that it declares or inherits.
     _own_fields: ClassVar[dict[str, object]] = {}
     _parameters: ClassVar[dict[str, Parameter]] = {}
     # Parameters that are gone, and what to give in their place.
@@ -173,10 +173,8 @@ class Declared:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._own_fields = _take_fields(cls)
-        if _keeps_constructor(cls):
-            cls._parameters = {}
-        else:
-            cls._parameters = _ordered(cls, _inherited(cls))
+        cls._parameters = _ordered(cls, _inherited(cls))
+        if not _keeps_constructor(cls):
             cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
         # Sphinx would show the signature of `__new__`, where a class has one.
         own = list(inspect.signature(cls.__init__).parameters.values())[1:]
@@ -285,9 +283,10 @@ def _constructor(cls: type[Declared]) -> Callable[..., None]:
 
 
 def parameters_of(estimator: object) -> dict[str, Parameter]:
-    """Return the declared parameters of an estimator or of its class, in the order of the signature."""
-    found: dict[str, Parameter] = getattr(estimator, "_parameters", {})
-    return found
+    """Return the parameters of the constructor of an estimator, or of its class, that are declared."""
+    cls = estimator if isinstance(estimator, type) else type(estimator)
+    declared: dict[str, Parameter] = getattr(cls, "_parameters", {})
+    return {x: declared[x] for x in inspect.signature(cls).parameters if x in declared}
 
 
 def declares(estimator: object, name: str) -> bool:
@@ -297,7 +296,7 @@ def declares(estimator: object, name: str) -> bool:
 
 
 def check_parameters(estimator: object, prefix: str = "") -> None:
-    """Check each declared parameter by its kind.
+    """Check each declared parameter by its kind, also where a constructor of a subclass's own leaves it out.
 
     Parameters
     ----------
@@ -310,7 +309,7 @@ def check_parameters(estimator: object, prefix: str = "") -> None:
     TypeError, ValueError
         With the name of the first one that is not of its kind.
     """
-    for name, declared in parameters_of(estimator).items():
+    for name, declared in getattr(estimator, "_parameters", {}).items():
         declared.kind.check(f"{prefix}{name}", getattr(estimator, name))
 
 

@@ -16,8 +16,9 @@ caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads
 
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
@@ -29,7 +30,7 @@ from skdp.around import forget, lines_around, notice, paid_before
 from skdp.base.containers import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
 from skdp.base.kinds import choice, described, integer, real
-from skdp.base.parameters import check_groups, check_privacy
+from skdp.base.parameters import check_groups, check_number, check_privacy
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.base.weights import taken_arguments
 from skdp.exceptions import PrivacyAccountingError
@@ -91,6 +92,12 @@ class Problem:
     leaks: tuple[str, ...]
     plan: FitPlan | None = field(default=None, kw_only=True)
 
+    @property
+    def decision(self) -> Decision:
+        """What the plan of the fit decides."""
+        assert self.plan is not None  # the frame of a fit makes it before `solve`
+        return self.plan.decision
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -141,7 +148,9 @@ class _Fit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         finds what it returned in ``problem.plan.decision.details``.
         """
         releases = getattr(self, "releases", None)
-        return Decision(details=releases and releases(session, problem.records.shape))
+        return Decision(
+            details=releases(session, problem.records.shape) if callable(releases) else None
+        )
 
     def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
         """The plan as far as the method reads it, without warnings and facts for the report."""
@@ -355,7 +364,9 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=self._ledger_name,
-            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
+            context=b""
+            if self.random_state is None
+            else seed_context(self._noise_parameters(), type(self)),
             set_aside=self._share_aside(n_units),
             minibatches=self._samples(n_units),
         )
@@ -386,6 +397,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
         problem = replace(problem, plan=made)
         return replace(
             made,
+            epsilon=self._session_epsilon,
             warnings=(*self._advice_on_delta(shape), *self._advice(session, problem)),
             facts=self._public_facts(problem),
             assumptions=self._assumptions(problem),
@@ -397,10 +409,10 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
 
     def plan(
         self,
-        n_records: int | None = None,
+        n_records: int | Sequence[int] | None = None,
         n_features: int = 1,
         *,
-        n_groups: int | None = None,
+        n_groups: int | Sequence[int] | None = None,
         n_classes: int | None = None,
         sparse: bool = False,
     ) -> FitPlan:
@@ -408,13 +420,13 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
 
         Parameters
         ----------
-        n_records : int, default=None
-            Number of records, with ``unit="record"``; not needed where ``n_public`` is given. `DPWord2Vec` counts
-            windows.
+        n_records : int or sequence of int, default=None
+            Number of records, with ``unit="record"``; not needed where ``n_public`` is given. Estimators of
+            several owners take the number of each owner, as [400, 300, 80]. `DPWord2Vec` counts windows.
         n_features : int, default=1
             Of images, the number of pixels times that of channels. `DPLSTMClassifier` and `DPWord2Vec` know it.
-        n_groups : int, default=None
-            Number of groups, with ``unit="group"``; not needed where ``n_public`` is given.
+        n_groups : int or sequence of int, default=None
+            Number of groups, with ``unit="group"``; the rest as for ``n_records``.
         n_classes : int, default=None
             Number of classes of a classifier; None is the number of ``classes``, or 2.
         sparse : bool, default=False
@@ -430,22 +442,30 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):  # type: ignore[explic
         TypeError, ValueError
             If a parameter is wrong, or the fit would refuse data of this shape.
         """
-        counted = n_groups if self.unit == "group" else n_records
-        n_units = counted if self.n_public is None else self.n_public
-        if n_units is None:
-            wanted = "n_groups" if self.unit == "group" else "n_records"
-            raise ValueError(
-                f"a plan needs {wanted}=, the number of {self.unit}s, or the parameter n_public"
-            )
-        shape = PublicShape(
-            self._session_unit, int(n_units), int(n_features), n_public=self.n_public, n_classes=n_classes,
-            container="csr" if sparse else "dense",
-        )  # fmt: skip
         twin = unpaid(self)
         twin.set_params(random_state=None)
-        twin._check_before_data(groups=() if shape.unit == "group" else None)
+        twin._check_before_data(groups=() if self.unit == "group" else None)
+        counted = n_groups if self.unit == "group" else n_records
+        if counted is None and self.n_public is None:
+            wanted = "n_groups" if self.unit == "group" else "n_records"
+            raise ValueError(
+                f"a plan needs {wanted}=, the number of {wanted[2:]}, or the parameter n_public"
+            )
+        check_number("n_features", n_features, Integral, low=1)
+        if n_classes is not None:
+            check_number("n_classes", n_classes, Integral, low=2)
+        shape = PublicShape(
+            self._session_unit, 1, int(n_features), n_public=self.n_public, n_classes=n_classes,
+            container="csr" if sparse else "dense",
+        )  # fmt: skip
+        shape = self._shape_of(counted if self.n_public is None else self.n_public, shape)
         with twin._open_session(shape.n_units) as session:
             return twin._make_plan(session, twin._imagined(shape))
+
+    def _shape_of(self, counted: object, shape: PublicShape) -> PublicShape:
+        """Return the shape with the number of units that was given to `plan`."""
+        check_number(f"n_{shape.unit}s", counted, Integral, low=1)
+        return replace(shape, n_units=int(cast("int", counted)))
 
     # ---------------------------------------------------------------- warnings and report
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
-from skdp.privacy import PublicShape
+from skdp.privacy import PrivacySession, PublicShape
 
-__all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step"]
+__all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step", "gaussian_steps"]
 
 
 class Advice(NamedTuple):
@@ -41,6 +41,19 @@ class Step(NamedTuple):
     share: float
     releases: int | None = 1
     noise_multiplier: float | None = None
+
+
+def gaussian_steps(session: PrivacySession, *parts: tuple[str, float, int]) -> tuple[Step, ...]:
+    """Return the steps of equal Gaussian releases: purpose, share and number of each; a share of 0 is left out.
+
+    Without noise, and in a session that has no mu, there is no noise multiplier.
+    """
+    known = 0.0 < session.mu < math.inf
+    return tuple(
+        Step(purpose, share, n, math.sqrt(n / share) / session.mu if known else None)
+        for purpose, share, n in parts
+        if share
+    )
 
 
 @dataclass(frozen=True)
@@ -131,9 +144,10 @@ class FitPlan:
         }
 
     def __str__(self) -> str:
-        made = self.decision
+        made, d = self.decision, self.shape.n_features
+        features = "1 feature" if d == 1 else f"{d} features"
         lines = [
-            f"{self.estimator} with {self.shape.counted()} and {self.shape.n_features} features",
+            f"{self.estimator} with {self.shape.counted()} and {features}",
             f"  epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}",
         ]
         if made.method:

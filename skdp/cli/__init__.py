@@ -1,4 +1,4 @@
-"""The command ``skdp``: a demonstration, costs of plans, noise for a budget, data sets, ledgers, joint fits.
+"""The command ``skdp``: a demonstration, plans, their costs, noise for a budget, data sets, ledgers, joint fits.
 
 Only argparse is imported here; a command brings in what it needs when it runs. Exit status: 0 done,
 1 something failed that the user did not type (no connection, no space), 2 bad input. With ``--json``
@@ -53,8 +53,16 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def _counts(text: str) -> int | list[int]:
+    """An argparse type: a positive integer, or several with commas between them."""
+    found = [_count(part) for part in text.split(",")]
+    return found[0] if len(found) == 1 else found
+
+
+_count = _integer(1, 2**53)
 _positive = _number(0.0, math.inf, "a finite number > 0")
 _delta = _number(0.0, 1.0, "a number in (0, 1), far below 1/n")
+_delta_of_a_fit = _number(math.nextafter(0.0, -1.0), 1.0, "a number in [0, 1), far below 1/n")
 _rate = _number(0.0, math.nextafter(1.0, 2.0), "a number in (0, 1]")
 
 
@@ -138,6 +146,43 @@ def _add_demo(commands: Any, json_option: argparse.ArgumentParser) -> None:
         default=None,
         metavar="N",
         help="repeat a run exactly; for testing only, the noise is then known",
+    )
+
+
+def _add_plan_of_a_fit(commands: Any, json_option: argparse.ArgumentParser) -> None:
+    plan = commands.add_parser(
+        "plan",
+        parents=[json_option],
+        help="what would a fit do with my data?",
+        description="What an estimator would do with data of a shape: sizes, parts of the budget, expected signal "
+        "and warnings. No data are read, and nothing is charged.",
+    )
+    plan.add_argument("estimator", metavar="ESTIMATOR", help="such as DPLogisticRegression")
+    plan.add_argument(
+        "--n-records",
+        "--n",
+        type=_counts,
+        metavar="N",
+        help="number of records; of several owners that of each, as 400,300,80",
+    )
+    plan.add_argument(
+        "--n-groups", type=_counts, metavar="N", help="the same of groups, for --param unit=group"
+    )
+    plan.add_argument(
+        "--n-features", type=_count, default=1, metavar="D", help="number of columns (default: 1)"
+    )
+    plan.add_argument(
+        "--n-classes", type=_integer(2, 2**53), metavar="K", help="of a classifier (default: 2)"
+    )
+    plan.add_argument("--sparse", action="store_true", help="X is a CSR matrix")
+    plan.add_argument("--epsilon", type=_positive, metavar="E", help="default: the estimator's")
+    plan.add_argument("--delta", type=_delta_of_a_fit, metavar="D", help="default: the estimator's")
+    plan.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the estimator, as often as needed; VALUE is JSON, or else text",
     )
 
 
@@ -290,6 +335,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_demo(commands, json_option)
+    _add_plan_of_a_fit(commands, json_option)
     _add_costs(commands, json_option)
     _add_files(commands, json_option)
     _add_party(commands, json_option)
@@ -305,6 +351,10 @@ def _command(name: str) -> "Callable[[argparse.Namespace], None]":
         from skdp.cli import _costs
 
         return _costs.epsilon if name == "epsilon" else _costs.calibrate
+    if name == "plan":
+        from skdp.cli._plan import plan
+
+        return plan
     if name == "party":
         from skdp.cli._party import party
 

@@ -64,11 +64,15 @@ class Gradients:
         Of parameters: the function that `PrivateRecords.gradient_sum` calls.
     touched : TouchedRows or None
         Where the first parameters are an embedding table.
+    ready : bool
+        Whether all code that computes gradients is skdp's, so that kinds of pieces do not change between steps.
+        Else every function is called with zeros before its batch is drawn.
     """
 
     size: int
     at: Callable[[NDArray[np.float32]], Pieces]
     touched: TouchedRows | None = None
+    ready: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.base.declare import fixed, parameter
 from skdp.base.fit import PrivateFit, Problem
 from skdp.base.kinds import described
-from skdp.base.plan import Advice
+from skdp.base.plan import Advice, Decision, NoRecords
 from skdp.base.tables import encode_groups, validate_table
 from skdp.fitting.utility import Facts, utility_warnings
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
 __all__ = ["ColumnFit", "ColumnProblem", "check_bounds", "column_numbers", "per_column"]
 
@@ -70,13 +70,26 @@ class ColumnFit(PrivateFit[ColumnProblem]):
         """Most numbers that the fit releases; public."""
         return problem.records.n_features * self._values_per_column()
 
-    def _advice(self, session: PrivacySession, problem: ColumnProblem) -> tuple[Advice, ...]:
-        shape = problem.records.shape
+    def _imagined(self, shape: PublicShape) -> ColumnProblem:
+        records = cast("PrivateRecords", NoRecords(shape))
+        self._read_shape(records)
+        return ColumnProblem(records, {}, ())
+
+    def _decide(self, session: PrivacySession, problem: ColumnProblem) -> Decision:
         # Refused before the first release, not after the searches.
         session.require_feasible(self._released_values(problem), 1, 1.0)
+        d = problem.records.shape.n_features
+        return Decision(signal=None if session.exact else self._mass(problem) / d**0.5)
+
+    def _mass(self, problem: ColumnProblem) -> float:
+        """Units times mu."""
+        return problem.records.shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
+
+    def _advice(self, session: PrivacySession, problem: ColumnProblem) -> tuple[Advice, ...]:
+        shape = problem.records.shape
         if session.exact or not self._searches_in(problem):
             return ()
-        mass = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
+        mass = self._mass(problem)
         facts = Facts(
             type(self).__name__, shape, self.epsilon, mass, "statistics", searched=("bounds",)
         )

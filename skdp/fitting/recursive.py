@@ -194,7 +194,7 @@ class RecursiveMean(ClippedMean):
             if previous is not None and g < 1:
                 before = gradients.at(previous)
                 change = corrected(function, before, g, clipping.norm, self.clip_diff_norm)
-                function = changes.of(change)
+                function = changes.of(change) if gradients.ready else change
             batch = session.draw(plan, records, places=True)
             mean = self.mean(records, function, plan, batch, norm=norm, size=theta.size)
             return session.gaussian(mean, plan)

@@ -3,7 +3,7 @@
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from skdp.base.declare import fitted, parameter
 from skdp.base.fit import PrivateFit, Problem, Solution
 from skdp.base.kinds import described, real
 from skdp.base.parameters import check_number
+from skdp.base.plan import Decision, NoRecords, gaussian_steps
 from skdp.base.tables import encode_groups
 from skdp.metrics import workloads
 from skdp.metrics.inversion import NoisyTable
@@ -29,7 +30,7 @@ from skdp.metrics.models import (
 )
 from skdp.metrics.strategies import GRID, scaled, strategy
 from skdp.metrics.two_classes import ClassificationEvaluation, ScoreGrid
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
 __all__ = ["EvaluationFit", "TwoClassTable"]
 
@@ -63,6 +64,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
     units_: str = fitted()
 
     _record_checks = "accepted by the model"
+    _purpose = ""  # of the release, where there is one
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -95,6 +97,12 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
             self.adjacency == "zero-out" and self.n_public is not None
         )
         return None if private else float(records.n_units)
+
+    def _imagined(self, shape: PublicShape) -> EvaluationProblem:
+        return EvaluationProblem(cast("PrivateRecords", NoRecords(shape)), {}, ())
+
+    def _decide(self, session: PrivacySession, problem: EvaluationProblem) -> Decision:
+        return Decision(steps=gaussian_steps(session, (self._purpose, 1.0, 1)))
 
     def _solution(
         self, records: PrivateRecords, answers: Array, noise: object, **more: object
@@ -129,6 +137,8 @@ class TwoClassTable(EvaluationFit):
         real(none=True), "Score from which on the second class is predicted.", default=None
     )
     mass_: float = fitted()
+
+    _purpose = "score table"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -217,6 +227,9 @@ class TwoClassTable(EvaluationFit):
         place += grid.n_bins * ~second
         return EvaluationProblem(self._coded(place[:, None], codes), {"mass_": mass}, ())
 
+    def _imagined(self, shape: PublicShape) -> EvaluationProblem:
+        return replace(super()._imagined(shape), fitted={"mass_": self._mass(shape.n_units)})
+
     def _mass(self, n_units: int) -> float:
         """Public number of units times the mu of the budget."""
         if math.isinf(self.epsilon):
@@ -245,7 +258,7 @@ class TwoClassTable(EvaluationFit):
         records, mass = problem.records, problem.fitted["mass_"]
         matrix = self._matrix(mass)
         sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose="score table")
+        plan = session.plan_gaussian(1, purpose=self._purpose)
         answers = session.gaussian(sums, plan)
         return self._solution(records, answers, session.noise_std(sums, plan), mass_=mass)
 

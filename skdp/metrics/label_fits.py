@@ -3,7 +3,7 @@
 import functools
 import math
 from numbers import Integral
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skdp.base.declare import parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described
-from skdp.base.plan import Advice
+from skdp.base.plan import Advice, Decision, gaussian_steps
 from skdp.fitting.utility import Released, released_warnings
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable
@@ -91,6 +91,7 @@ class RightShare(GivenAnswers):
     """The share of rows whose predicted label is the true one."""
 
     _function = "accuracy_score"
+    _purpose = "right predictions"
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
         """Compare each pair of labels."""
@@ -110,7 +111,7 @@ class RightShare(GivenAnswers):
         if total is None:  # right and wrong rows, because their sum is private too
             edges = np.array([[-0.5, 0.5, 1.5]])
         counts = records.histogram(edges, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose="right predictions")
+        plan = session.plan_gaussian(1, purpose=self._purpose)
         found, noise = session.gaussian(counts, plan)[0], session.noise_std(counts, plan)
         return self._solution(records, found, noise)
 
@@ -138,6 +139,13 @@ def share_of(count: float, noise: float, total: float) -> Estimate:
     )  # fmt: skip
     beyond = min(beyond[0], within[0]), max(beyond[1], within[1])
     return Estimate(min(max(value, 0.0), 1.0), within, beyond)
+
+
+class LossShares(NamedTuple):
+    """Shares of mu^2 for the sum of the losses, and for the number of units where it is private."""
+
+    losses: float
+    units: float
 
 
 class LossMean(GivenAnswers):
@@ -181,18 +189,23 @@ class LossMean(GivenAnswers):
         low, high = self._range
         return 0.5 * (low + high), 0.5 * (high - low)
 
+    def _decide(self, session: PrivacySession, problem: EvaluationProblem) -> Decision:
+        counted = COUNTED if self._total(problem.records) is None else 0.0
+        shares = LossShares(1.0 - counted, counted)
+        steps = gaussian_steps(session, ("losses", shares.losses, 1), ("units", shares.units, 1))
+        return Decision(steps=steps, details=shares)
+
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release the sum of the losses, and under a private number of units that number too."""
-        records = problem.records
+        records, shares = problem.records, cast("LossShares", problem.decision.details)
         center, reach = self._window
         sums = records.column_sums(center, reach)
-        known = self._total(records) is not None
-        plan = session.plan_gaussian(1, 1.0 if known else 1.0 - COUNTED, purpose="losses")
+        plan = session.plan_gaussian(1, shares.losses, purpose="losses")
         answers, noise = [session.gaussian(sums, plan)], [session.noise_std(sums, plan)]
-        if not known:
+        if shares.units:
             everything = np.array([[-math.inf, math.inf]])
             counts = records.histogram(everything, adjacency=session.adjacency)
-            plan = session.plan_gaussian(1, COUNTED, purpose="units")
+            plan = session.plan_gaussian(1, shares.units, purpose="units")
             answers.append(session.gaussian(counts, plan)[0])
             noise.append(session.noise_std(counts, plan))
         return self._solution(records, np.concatenate(answers), np.array(noise))
@@ -218,6 +231,7 @@ class ConfusionCounts(GivenAnswers):
     """The number of rows of each pair of a true and a predicted label."""
 
     _function = "confusion_matrix"
+    _purpose = "confusion matrix"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -235,7 +249,7 @@ class ConfusionCounts(GivenAnswers):
         k = len(check_labels(self.labels))
         flat = np.full(k * k, round(1.0 / GRID), dtype=np.int64)
         sums = problem.records.cell_sums([flat], GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose="confusion matrix")
+        plan = session.plan_gaussian(1, purpose=self._purpose)
         counts = session.gaussian(sums, plan)
         noise = session.noise_std(sums, plan)
         return self._solution(problem.records, counts.reshape(k, k), noise)
@@ -245,6 +259,7 @@ class BalancedAccuracy(ConfusionCounts):
     """The mean over the labels of the share of right rows."""
 
     _function = "balanced_accuracy_score"
+    _purpose = "right predictions by label"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -268,7 +283,7 @@ class BalancedAccuracy(ConfusionCounts):
         records, k = problem.records, len(check_labels(self.labels))
         matrix = _balanced_strategy(k, session.adjacency == "replace-one")
         sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose="right predictions by label")
+        plan = session.plan_gaussian(1, purpose=self._purpose)
         answers, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
         return self._solution(records, answers, noise)
 

@@ -260,6 +260,8 @@ class ManyClassTables(EvaluationFit):
 
     ovr: bool = parameter(flag(), "Whether to release scores of each class.", default=False)
 
+    _purpose = "class tables"
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         kind_of(self.model)
@@ -302,7 +304,7 @@ class ManyClassTables(EvaluationFit):
         """Release all tables as one vector."""
         records, matrices = problem.records, self._matrices()
         sums = records.cell_sums(matrices, GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose="class tables")
+        plan = session.plan_gaussian(1, purpose=self._purpose)
         answers = session.gaussian(sums, plan)
         return self._solution(records, answers, session.noise_std(sums, plan))
 

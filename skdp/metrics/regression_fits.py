@@ -1,17 +1,17 @@
 """The fits behind scores of numbers: windows of target and residual first, then their moments."""
 
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base.cells import as_cells
-from skdp.base.column_search import Present, Window, released_window
+from skdp.base.column_search import Present, Window, released_window, window_steps
 from skdp.base.containers import refuse_dates
 from skdp.base.declare import parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described
-from skdp.base.plan import Advice
+from skdp.base.plan import Advice, Decision, gaussian_steps
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
 from skdp.fitting.thresholds import passes
@@ -67,6 +67,27 @@ def _window(name: str, given: object) -> Window | None:
     return Window.between(*(end.reshape(1) for end in ends))
 
 
+class ResidualDecision(NamedTuple):
+    """What an evaluation of numbers decides.
+
+    Attributes
+    ----------
+    counts : float
+        Share of mu^2 for the number of units; 0 where it is public.
+    left : float
+        What is left of mu^2 after that number and the window of residuals.
+    given : Window or None
+        The public window of y.
+    searches_y : bool
+        Whether a window of y is searched for.
+    """
+
+    counts: float
+    left: float
+    given: Window | None
+    searches_y: bool
+
+
 class Residuals(EvaluationFit):
     """What evaluations of numbers share: records of (y, residual, prediction), windows and moments."""
 
@@ -75,6 +96,7 @@ class Residuals(EvaluationFit):
     )
 
     _record_checks = "accepted by the model, with a finite target"
+    _bin_share = 0.0  # of mu^2, for mean errors by prediction
 
     def _given(self) -> Window | None:
         """The public window of y."""
@@ -89,9 +111,28 @@ class Residuals(EvaluationFit):
     def _searches_y(self) -> bool:
         return self.y_bounds is None
 
+    def _decide(self, session: PrivacySession, problem: EvaluationProblem) -> Decision:
+        session.require_feasible(4 * N_BINS + 64, 1, 1.0)  # before the searches, not after them
+        counts = COUNT_SHARE if self._total(problem.records) is None else 0.0
+        left, given = 1.0 - counts - WINDOW_SHARE, self._given()
+        of_y = WINDOW_SHARE if given is None and self._searches_y() else 0.0
+        # Where y is far from 0 a second search takes its share of the moments.
+        moments = left - of_y - self._bin_share - SPREAD_SHARE
+        steps = (
+            *gaussian_steps(session, ("counts", counts, 1)),
+            *window_steps(session, WINDOW_SHARE, centered=False),
+            *window_steps(session, of_y),
+            *gaussian_steps(
+                session,
+                ("mean errors by prediction", self._bin_share, 1),
+                ("moments of y and residuals", moments, 1),
+                ("squares for sampling variances", SPREAD_SHARE, 1),
+            ),
+        )
+        return Decision(steps=steps, details=ResidualDecision(counts, left, given, bool(of_y)))
+
     def _advice(self, session: PrivacySession, problem: EvaluationProblem) -> tuple[Advice, ...]:
         shape = problem.records.shape
-        session.require_feasible(4 * N_BINS + 64, 1, 1.0)  # before the searches, not after them
         if session.exact:
             return ()
         mass = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
@@ -100,22 +141,25 @@ class Residuals(EvaluationFit):
         return utility_warnings(facts)
 
     def _counted(
-        self, session: PrivacySession, records: PrivateRecords
-    ) -> tuple[Counted, Present, float]:
-        """The number of units, what a search takes of it, and the share that is left. The number is released
-        where it is private: ``n_public`` may be some percent off, and means would be, too."""
+        self, session: PrivacySession, records: PrivateRecords, made: ResidualDecision
+    ) -> tuple[Counted, Present]:
+        """The number of units, and what a search takes of it. The number is released where it is private:
+        ``n_public`` may be some percent off, and means would be, too."""
         column = records.restricted([0])
-        if self._total(records) is not None:
-            return Counted.known(column), Present(), 1.0
-        found = released_counts(session, column, COUNT_SHARE)
-        present = found.present(records.n_units, missing=False, less=CAUTION)
-        return found, present, 1.0 - COUNT_SHARE
+        if not made.counts:
+            return Counted.known(column), Present()
+        found = released_counts(session, column, made.counts)
+        return found, found.present(records.n_units, missing=False, less=CAUTION)
 
     def _windows(
-        self, session: PrivacySession, records: PrivateRecords, present: Present, left: float
+        self,
+        session: PrivacySession,
+        records: PrivateRecords,
+        present: Present,
+        made: ResidualDecision,
     ) -> tuple[Windows, float]:
         """Given or released windows, and the share that is left."""
-        left, given = left - WINDOW_SHARE, self._given()
+        left, given = made.left, made.given
         found = released_window(
             session,
             records.restricted([1]),
@@ -128,7 +172,7 @@ class Residuals(EvaluationFit):
         if given is not None:
             reach = min(reach, 2.0 * float(given.reach[0]))
         of_y = given
-        if of_y is None and self._searches_y():
+        if made.searches_y:
             of_y, spent = _window_of_targets(session, records.restricted([0]), present)
             left -= spent
         if of_y is None:  # no sum of y is asked for
@@ -175,6 +219,8 @@ class Residuals(EvaluationFit):
 class ResidualMoments(Residuals):
     """All scores of a regressor, and its mean error by prediction."""
 
+    _bin_share = BIN_SHARE
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         kind_of(self.model)
@@ -189,8 +235,9 @@ class ResidualMoments(Residuals):
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release windows, mean errors by prediction, moments and squares."""
         records = problem.records
-        counted, present, left = self._counted(session, records)
-        windows, left = self._windows(session, records, present, left)
+        made = cast("ResidualDecision", problem.decision.details)
+        counted, present = self._counted(session, records, made)
+        windows, left = self._windows(session, records, present, made)
         edges = windows.edges(N_BINS)
         sums = records.restricted([1, 2]).binned_residuals(
             edges[1:-1], windows.residual_reach, adjacency=session.adjacency
@@ -256,8 +303,9 @@ class NumberScore(Residuals):
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release windows, the sums of this score, and the squares for its sampling variance."""
         records = problem.records
-        counted, present, left = self._counted(session, records)
-        windows, left = self._windows(session, records, present, left)
+        made = cast("ResidualDecision", problem.decision.details)
+        counted, present = self._counted(session, records, made)
+        windows, left = self._windows(session, records, present, made)
         moments = self._moments(session, records, windows, counted, OF_SCORE[self.score], left)
         values = np.array([total.value for total in moments.sums.values()])
         return Solution(values, 1, {"moments_": moments, "windows_": windows})

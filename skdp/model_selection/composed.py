@@ -152,7 +152,9 @@ class ComposedFit(PrivateFit[Rows]):
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=self._ledger_name,
-            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
+            context=b""
+            if self.random_state is None
+            else seed_context(self._noise_parameters(), type(self)),
         )
 
     def _asked(self, n_units: int | None) -> InnerFits:
@@ -183,6 +185,12 @@ class ComposedFit(PrivateFit[Rows]):
         return inner
 
     # ---------------------------------------------------------------- the data
+
+    def _imagined(self, shape: PublicShape) -> Rows:
+        raise TypeError(
+            f"{self._ledger_name} fits estimators inside, which read the data for their plans: ask each of them "
+            "for a plan"
+        )
 
     def read(self, X: object, y: object = None, groups: object = None) -> Rows:
         """Check the rows as the fits inside will; nothing is released."""

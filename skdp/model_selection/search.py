@@ -6,7 +6,7 @@ proves what that costs, of Papernot and Steinke (2022) and Koskela, Redberg and 
 
 import math
 from numbers import Integral, Real
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, is_classifier
@@ -17,6 +17,7 @@ from skdp.base.declare import fitted, parameter, positional
 from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import described, share
 from skdp.base.parameters import check_choice, check_number
+from skdp.base.plan import Decision, Step
 from skdp.base.tables import encode_groups
 from skdp.metrics import ReleasedScore
 from skdp.model_selection.best import BestEstimatorMixin
@@ -41,6 +42,7 @@ from skdp.privacy import (
     BudgetAccountant,
     PrivacyReport,
     PrivacySession,
+    PublicShape,
     fit_to_first_release,
 )
 from skdp.privacy.accounting import TrialCount
@@ -64,6 +66,13 @@ def _check_mean_trials(name: str, value: object) -> None:
 def _check_shape(name: str, value: object) -> None:
     check_number(name, value, Integral)
     TrialCount(2.0, cast("int", value))
+
+
+class SearchDecision(NamedTuple):
+    """The sizes of the parts, and what a trial may cost: the session's plan."""
+
+    parts: PartSizes
+    plan: Any
 
 
 @document()
@@ -295,7 +304,9 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=type(self).__name__,
-            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
+            context=b""
+            if self.random_state is None
+            else seed_context(self._noise_parameters(), type(self)),
             best_of=True,
         )
 
@@ -343,8 +354,12 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         with quiet():
             fit_to_first_release(fit)
 
-    def solve(self, session: PrivacySession, problem: SearchProblem) -> Solution:
-        """Make the trials; release the best."""
+    def _imagined(self, shape: PublicShape) -> SearchProblem:
+        raise TypeError(
+            "a search fits estimators inside, which read the data for their plans: ask each of them for a plan"
+        )
+
+    def _decide(self, session: PrivacySession, problem: SearchProblem) -> Decision:
         counts = self.unit == "record" and self.adjacency != "add-remove"
         parts = part_sizes(
             problem.units.size if counts else None, self.test_size, self.n_public, self.adjacency
@@ -352,6 +367,15 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         plan = session.plan_best_of(
             self.mean_trials, shape=self.shape, gaussian=self._all_have_mu(parts)
         )
+        return Decision(
+            sizes={"mean_trials": self.mean_trials, "base_epsilon": plan.base_epsilon},
+            steps=(Step("search", 1.0),),
+            details=SearchDecision(parts, plan),
+        )
+
+    def solve(self, session: PrivacySession, problem: SearchProblem) -> Solution:
+        """Make the trials; release the best."""
+        parts, plan = cast("SearchDecision", problem.decision.details)
         limits = (plan.base_epsilon, plan.base_delta, plan.base_mu)
         candidates = Candidates(self.estimator, self.param_distributions)
         drawn = np.random.RandomState(session.integers(2**32, 8).astype(np.uint32))

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -13,12 +13,18 @@ from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import integer, real
+from skdp.base.plan import Decision
 from skdp.fitting import parameters
 from skdp.fitting.coordinates import from_theta
 from skdp.fitting.glm import Problem
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.utility import Facts
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
+from skdp.multiparty.frame import (
+    MultipartyClassifier,
+    MultipartyFit,
+    MultipartyRegressor,
+    OwnersDecision,
+)
 from skdp.multiparty.gradient import (
     DescentSettings,
     averaged_noise,
@@ -26,10 +32,22 @@ from skdp.multiparty.gradient import (
     gradient_descent,
 )
 from skdp.multiparty.intermediate import report_at
-from skdp.multiparty.release import Release, opened_engine
+from skdp.multiparty.release import Release, is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession
 
 __all__ = ["MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegressor"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescentDecision(OwnersDecision):
+    """The rounds of a descent.
+
+    Attributes
+    ----------
+    settings : DescentSettings
+    """
+
+    settings: DescentSettings
 
 
 class _GradientFit(MultipartyFit):
@@ -66,9 +84,31 @@ class _GradientFit(MultipartyFit):
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         return replace(super()._utility(session, problem), release="gradient")
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         owners: Any = problem.records
         settings = self._settings(session, problem)
+        rounds = settings.max_iter
+        if is_plain(self.engine):
+            epsilon = None if self.noise == "gaussian" else laplace_epsilon(session, rounds)
+            session.require_feasible(self._n_values(problem), rounds, 1.0, epsilon=epsilon)
+        return Decision(
+            sizes={
+                **self._sizes(problem),
+                "n_iter": rounds,
+                "learning_rate": settings.learning_rate,
+                "clip_norm": settings.clip_norm * self._reach,
+            },
+            steps=self._steps(session, rounds),
+            signal=_signal(settings, self._n_values(problem)),
+            details=DescentDecision(
+                settings=settings, prediction_noise=self._prediction_noise(settings, owners)
+            ),
+        )
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        owners: Any = problem.records
+        made = cast("DescentDecision", problem.decision.details)
+        settings = made.settings
         with opened_engine(self.engine, owners.n_owners, settings.max_iter) as engine:
             theta = gradient_descent(
                 session, owners, problem.loss, settings, engine=engine,
@@ -79,7 +119,7 @@ class _GradientFit(MultipartyFit):
             "clip_norm_": settings.clip_norm * self._reach,
         }
         if not is_classifier(self):
-            attributes["prediction_noise_"] = self._prediction_noise(session, problem)
+            attributes["prediction_noise_"] = made.prediction_noise
         return Solution(self._rescaled(theta, owners), settings.max_iter, attributes)
 
     def _release(
@@ -104,12 +144,11 @@ class _GradientFit(MultipartyFit):
             widening=self._widening(problem),
         )  # fmt: skip
 
-    def _prediction_noise(self, session: PrivacySession, problem: Problem) -> float:
+    def _prediction_noise(self, settings: DescentSettings, owners: Any) -> float:
         """For standardized features that are not correlated; other warnings are about classifiers."""
         if is_classifier(self):
             return 0.0
-        owners: Any = problem.records
-        settings, length = self._settings(session, problem), owners.row_norm
+        length = owners.row_norm
         curvature = length**2 / owners.shape.n_features
         noise = length * averaged_noise(settings, curvature)
         if self.fit_intercept:
@@ -150,6 +189,13 @@ class _GradientFit(MultipartyFit):
         """
         check_is_fitted(self)
         return report_at(self.privacy_, iteration, self.n_iter_)
+
+
+def _signal(settings: DescentSettings, size: int) -> float | None:
+    """Longest mean gradient over the length of its noise, if one release took the whole budget."""
+    length = settings.noise_std * math.sqrt(size / settings.max_iter)
+    known = settings.noise == "gaussian" and 0.0 < length < math.inf
+    return settings.clip_norm / length if known else None
 
 
 # Of a regression, whose squared loss has no bounded gradients.

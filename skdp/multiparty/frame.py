@@ -1,9 +1,10 @@
 """What the multi-party estimators share: owners, units, the range of targets, checks and lines of the report."""
 
 import math
-from dataclasses import replace
-from numbers import Real
-from typing import Any, Literal, Self
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,21 +12,28 @@ import scipy.sparse as sp
 from skdp._compat import warn_user
 from skdp.base.declare import changed, declares, fitted, fixed, parameter
 from skdp.base.kinds import choice, described, real
-from skdp.base.parameters import check_choice
+from skdp.base.parameters import check_choice, check_number
+from skdp.base.plan import Step, gaussian_steps
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, Solution
 from skdp.fitting.parameters import Auto
 from skdp.fitting.utility import Facts, OwnerFacts
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, SquaredLoss
-from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
+from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnersShape, OwnRecords
 from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of
-from skdp.privacy import PrivacySession, accounting
+from skdp.privacy import PrivacySession, PublicShape, accounting
 
-__all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
+__all__ = [
+    "MultipartyClassifier",
+    "MultipartyFit",
+    "MultipartyRegressor",
+    "OwnersDecision",
+]
 
 LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
 
@@ -36,8 +44,27 @@ DELTA_OF_GAUSSIAN: Any = changed(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class OwnersDecision:
+    """What every method of several owners decides; its own numbers come in a subclass.
+
+    Attributes
+    ----------
+    prediction_noise : float
+        Standard deviation that the noise gives to predictions; 0 where it is not known.
+    penalised : bool
+        Whether a larger alpha makes the noise smaller.
+    penalty : float
+        How many times ``alpha`` the proof needs for the smallest owner.
+    """
+
+    prediction_noise: float = 0.0
+    penalised: bool = False
+    penalty: float = 1.0
+
+
 class MultipartyFit(LinearFit):
-    """The fit of a linear model to the records of several owners; a subclass gives `solve`."""
+    """The fit of a linear model to the records of several owners; a subclass gives `_decide` and `solve`."""
 
     delta = changed(
         text="""Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure
@@ -93,10 +120,6 @@ class MultipartyFit(LinearFit):
 
     _pooled = False  # whether the method can use one statistic of all records
     _reach = 1.0  # units of y in which the targets of the fit are measured
-
-    def _prediction_noise(self, session: PrivacySession, problem: Problem) -> float:
-        """Standard deviation that the noise gives to predictions, from public numbers; 0 where it is not known."""
-        return 0.0
 
     def _widening(self, problem: Problem) -> float:
         """How much larger the noise of the whole sum is than that which the budget asks for."""
@@ -174,6 +197,18 @@ class MultipartyFit(LinearFit):
         check_engine(self.engine, self.noise, self.delta)
         super()._check_parameters()
 
+    def _shape_of(self, counted: object, shape: PublicShape) -> OwnersShape:
+        sizes = tuple(counted) if isinstance(counted, Iterable) else (counted,)
+        if not sizes:
+            raise ValueError("a plan needs the size of at least one owner, got none")
+        for size in sizes:
+            check_number("n_groups" if self.unit == "group" else "n_records", size, Integral, low=1)
+        if self.unit == "owner":  # how many records each of them has is private
+            sizes = (1,) * len(sizes)
+        return OwnersShape(
+            shape.unit, sum(sizes), shape.n_features, None, shape.n_classes, shape.container, sizes=sizes
+        )  # fmt: skip
+
     # ---------------------------------------------------------------- the fit
 
     def _recalibrates(self, problem: Problem) -> bool:
@@ -183,7 +218,27 @@ class MultipartyFit(LinearFit):
         """The weight of ``||theta||^2 / 2`` that is `alpha` where rows are measured in units of ``row_norm``."""
         return float(self.alpha) * float(owners.row_norm) ** 2
 
-    # ---------------------------------------------------------------- warnings and report
+    # ---------------------------------------------------------------- the plan, warnings and report
+
+    def _n_values(self, problem: Problem) -> int:
+        """How many numbers a release opens."""
+        return math.prod(parameter_shape(problem.records, problem.loss))
+
+    def _steps(self, session: PrivacySession, releases: int) -> tuple[Step, ...]:
+        """The whole budget in equal releases of the noise that was asked for."""
+        if self.noise == "gaussian":
+            return gaussian_steps(session, ("steps", 1.0, releases))
+        return (Step("steps", 1.0, releases),)
+
+    def _sizes(self, problem: Problem) -> dict[str, object]:
+        """Sizes that every plan of several owners shows."""
+        owners: Any = problem.records
+        return {
+            "n_owners": owners.n_owners,
+            "smallest_owner": min(owners.sizes),
+            "n_parameters": self._n_values(problem),
+            "row_norm": owners.row_norm,
+        }
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         facts = super()._utility(session, problem)
@@ -191,14 +246,17 @@ class MultipartyFit(LinearFit):
 
     def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
         owners: Any = problem.records
+        made = cast("OwnersDecision", problem.decision.details)
         return OwnerFacts(
             unit=self.unit,
             part=1.0 if session.exact else self._part(problem),
             smallest=min(owners.sizes),
             weights_owners=declares(self, "weighting"),
-            noise=0.0 if session.exact else self._prediction_noise(session, problem),
+            noise=0.0 if session.exact else made.prediction_noise,
             reach=self._reach,
             alpha=self.alpha,
+            penalised=made.penalised,
+            penalty=made.penalty,
         )
 
     def _part(self, problem: Problem) -> float:
@@ -275,8 +333,26 @@ class _OfOwners:
         self._weights(weights, X.shape[0])  # type: ignore[attr-defined]  # refuses others
         if isinstance(owners, OwnRecords):
             self._check_own_process()
+        return self._owners(X.get() if is_cupy(X) else X, y, owners, groups, n_classes)
+
+    def _imagined(self, shape: PublicShape) -> Problem:
+        """The problem of a process that holds nobody's records."""
+        problem: Problem = super()._imagined(shape)  # type: ignore[misc]
+        row: Any = np.zeros((1, shape.n_features))
+        owners: Any = self._owners(
+            sp.csr_matrix(row) if shape.container == "csr" else row,
+            np.zeros(1),
+            OwnRecords(cast("OwnersShape", shape).sizes, None),
+            [0] if self.unit == "group" else None,
+            problem.records.shape.n_classes,
+        )
+        return replace(problem, records=owners)
+
+    def _owners(
+        self, X: Any, y: np.ndarray, owners: Any, groups: Any, n_classes: int | None
+    ) -> Owners:
         return Owners(
-            X.get() if is_cupy(X) else X,
+            X,
             y,
             owners=owners,
             groups=groups,

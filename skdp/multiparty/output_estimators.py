@@ -1,19 +1,24 @@
 """Estimators of output perturbation; the algorithm is in `output`."""
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import changed
-from skdp.fitting.coordinates import parameter_shape
+from skdp.base.plan import Decision
 from skdp.fitting.glm import Problem
-from skdp.fitting.utility import OwnerFacts
+from skdp.losses import Loss
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
+from skdp.multiparty.frame import (
+    MultipartyClassifier,
+    MultipartyFit,
+    MultipartyRegressor,
+    OwnersDecision,
+)
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
-from skdp.multiparty.release import laplace_epsilon, opened_engine
+from skdp.multiparty.release import is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacySession, factor
 
 __all__ = ["MPCOutputPerturbationClassifier", "MPCOutputPerturbationRegressor"]
@@ -26,6 +31,26 @@ WEIGHTING_OF_MODELS: Any = changed(
 RIDGE_LOSS: Any = changed(
     text=""""squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``."""
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputDecision(OwnersDecision):
+    """The objective that every owner minimises.
+
+    Attributes
+    ----------
+    loss : Loss
+        With bounded gradients, and the minimiser of the loss that was asked for.
+    alpha : float
+        Weight of ``||theta||^2 / 2``.
+    epsilon : float or None
+        Of the Laplace noise; None is Gaussian noise.
+    """
+
+    loss: Loss
+    alpha: float
+    epsilon: float | None
+    penalised: bool = True
 
 
 class _OutputFit(MultipartyFit):
@@ -41,38 +66,47 @@ class _OutputFit(MultipartyFit):
         "norm"
     )
 
-    def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
-        return replace(super()._owner_facts(session, problem), penalised=True)
+    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
+        owners: Any = problem.records
+        alpha, loss = self._penalty(owners), problem.loss
+        if loss.is_quadratic:
+            loss = ridge_loss(alpha, owners.radius)
+        epsilon = None if self.noise == "gaussian" else self._epsilon(session, owners, loss, alpha)
+        if is_plain(self.engine):
+            session.require_feasible(self._n_values(problem), 1, 1.0, epsilon=epsilon)
+        noise = 0.0 if session.exact else self._prediction_noise(session, problem, loss, alpha)
+        return Decision(
+            sizes={**self._sizes(problem), "n_iter": 1},
+            steps=self._steps(session, 1),
+            signal=self._reach / noise if noise else None,  # of predictions
+            details=OutputDecision(loss=loss, alpha=alpha, epsilon=epsilon, prediction_noise=noise),
+        )
 
-    def _prediction_noise(self, session: PrivacySession, problem: Problem) -> float:
+    def _epsilon(self, session: PrivacySession, owners: Any, loss: Loss, alpha: float) -> float:
+        """Epsilon of the Laplace noise."""
+        return laplace_epsilon(session, 1)
+
+    def _prediction_noise(
+        self, session: PrivacySession, problem: Problem, loss: Loss, alpha: float
+    ) -> float:
         """For a row of the largest length, which the fit takes."""
         owners: Any = problem.records
-        lipschitz = self._convex(problem.loss, owners).lipschitz
-        moved = lipschitz * owners.radius / self._penalty(owners) / owners.divisor
+        moved = loss.lipschitz * owners.radius / alpha / owners.divisor
         moved *= factor(session.adjacency) * self._widening(problem)
         if self.noise == "laplace":
-            size = math.prod(parameter_shape(owners, problem.loss))
-            moved *= math.sqrt(2.0 * size) / laplace_epsilon(session, 1)
+            moved *= math.sqrt(2.0 * self._n_values(problem)) / laplace_epsilon(session, 1)
         else:
             moved /= session.mu
         return owners.radius * moved * self._reach
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
+        made = cast("OutputDecision", problem.decision.details)
         with opened_engine(self.engine, owners.n_owners, 1) as engine:
             theta = average_of_minimizers(
-                session,
-                owners,
-                self._convex(problem.loss, owners),
-                alpha=self._penalty(owners),
-                noise=self.noise,
-                engine=engine,
+                session, owners, made.loss, alpha=made.alpha, noise=self.noise, engine=engine
             )
         return Solution(self._rescaled(theta, owners))
-
-    def _convex(self, loss: Any, owners: Any) -> Any:
-        """The loss with bounded gradients that has the same minimiser."""
-        return ridge_loss(self._penalty(owners), owners.radius) if loss.is_quadratic else loss
 
 
 @document(MPCGradientPerturbationClassifier)

@@ -43,7 +43,7 @@ from skdp.base.tables import encode_groups
 from skdp.losses import Loss
 from skdp.privacy import Bounded, PrivateRecords, PublicShape
 
-__all__ = ["UNITS", "WEIGHTINGS", "OwnRecords", "Owners"]
+__all__ = ["UNITS", "WEIGHTINGS", "OwnRecords", "Owners", "OwnersShape"]
 
 UNITS = ("record", "group", "owner")
 WEIGHTINGS = ("owner", "record")
@@ -80,6 +80,19 @@ class OwnRecords:
         object.__setattr__(self, "sizes", sizes)
 
 
+@dataclass(frozen=True)
+class OwnersShape(PublicShape):
+    """The public facts about the records of several owners.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Units of every owner.
+    """
+
+    sizes: tuple[int, ...] = ()
+
+
 class Owners:
     """The records of several owners.
 
@@ -114,7 +127,7 @@ class Owners:
         ``n_parameters`` counts the intercept.
     divisor : int
         D of (1).
-    shape : PublicShape
+    shape : OwnersShape
         What is public of all records together.
 
     Raises
@@ -170,9 +183,9 @@ class Owners:
         self._smallest = smallest
         self.divisor = self.n_owners * smallest if weighting == "owner" else total
         self._table = Table(X, y, codes, units)
-        self.shape = PublicShape(
+        self.shape = OwnersShape(
             "record" if unit == "record" else "group", total, self.n_features, None, n_classes,
-            "csr" if sp.issparse(X) else "dense", str(X.dtype),
+            "csr" if sp.issparse(X) else "dense", str(X.dtype), sizes=sizes,
         )  # fmt: skip
 
     @property

@@ -45,8 +45,8 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
     Returns
     -------
     callable
-        From a list of statistics of different owners, always of one shape, to the noisy sum. The first call
-        refuses what the samplers' proven errors do not allow to finish: nothing is opened or spent then.
+        From a list of statistics of different owners, always of one shape, to the noisy sum. An engine refuses at
+        the first call what its samplers' proven errors do not allow to finish: nothing is opened or spent then.
 
     Notes
     -----
@@ -68,9 +68,6 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
                 statistics, epsilon, engine, purpose="steps", releases=rest
             )
         total = sum_of_owners(statistics)
-        if rest == releases:  # the first
-            pure = epsilon if plan is None else None
-            session.require_feasible(total.size, releases, 1.0, epsilon=pure)
         if plan is not None:
             return session.gaussian(total, plan)
         return session.laplace(total, epsilon, purpose="steps")

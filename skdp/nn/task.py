@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.fitting.clipped_mean import Clipping, Gradients, TouchedRows
+from skdp.fitting.clipped_mean import Clipping, Gradients, Pieces, TouchedRows
 from skdp.kernels import is_cupy
 from skdp.nn.arrays import array_module
 from skdp.nn.inputs import Inputs
@@ -133,7 +133,7 @@ class NetTask:
         """What releases the gradients of the trained parameters."""
         at, layer = self.gradients_at(clipping.layers), self.network.sequential.layers[0]
         if not isinstance(layer, Embedding) or 0 in self.network.sequential.frozen:
-            return Gradients(self.network.n_trainable, at)
+            return Gradients(self.network.n_trainable, at, ready=self.is_ready)
         n_rows, width = int(layer.vocabulary_size), int(layer.n_features)
 
         def touched(X: Any, y: Any) -> list[SparseRows]:
@@ -148,7 +148,10 @@ class NetTask:
             return np.concatenate([inside, np.arange(n_rows * width, self.network.n_trainable)])
 
         return Gradients(
-            self.network.n_trainable, at, TouchedRows(n_rows, PieceKinds().of(touched), entries)
+            self.network.n_trainable,
+            at,
+            TouchedRows(n_rows, PieceKinds().of(touched) if self.is_ready else touched, entries),
+            self.is_ready,
         )
 
     def gradients_at(
@@ -157,6 +160,9 @@ class NetTask:
         """Of trained parameters: what `PrivateRecords.gradient_sum` calls; see `Network.record_gradients`."""
 
         kinds = PieceKinds()
+        # A layer of the user's own may change the kinds of its pieces between two steps. It is looked at in every
+        # step, before the batch is drawn: a refusal then does not tell whether a batch was empty.
+        marked = kinds.of if self.is_ready else _unmarked
 
         def at(theta: NDArray[Any]) -> Callable[[Any, Any], Sequence[Any]]:
             flat = self.whole(theta)
@@ -168,9 +174,18 @@ class NetTask:
                     there, self.inputs.of(X), lambda out: self.loss.derivative(out, targets), method
                 )
 
-            return kinds.of(pieces)
+            return marked(pieces)
 
         return at
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all layers are skdp's own."""
+        return not has_other_layers(self.network.sequential)
+
+
+def _unmarked(function: Pieces) -> Pieces:
+    return function
 
 
 def usual_clipping(network: Network) -> tuple[str, ...]:

@@ -1,21 +1,26 @@
 """Scalers that release the centre and the scale of each column, for a part of the budget."""
 
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 
 from skdp._docs import document
 from skdp.base.column_search import (
+    QUESTIONS,
     Window,
     at_the_end,
+    quantile_steps,
     released_distances,
     released_magnitudes,
     released_quantiles,
     released_window,
+    window_steps,
 )
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import flag, share
+from skdp.base.plan import Decision, gaussian_steps
 from skdp.fitting.columns import ColumnFit, ColumnProblem, per_column
 from skdp.preprocessing.affine import AffineTransformer
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -74,6 +79,9 @@ class ColumnScaler(AffineTransformer, ColumnFit):
     def _fitted(self, problem: ColumnProblem, solution: Solution) -> dict[str, object]:
         return {**problem.fitted, **solution.attributes}
 
+    def _centers(self, records: PrivateRecords, wanted: bool) -> bool:
+        return bool(wanted) and records.shape.container != "csr"
+
     def _given(self, records: PrivateRecords, centered: bool) -> Window | None:
         """The window that the user's bounds make; without centring it has 0 in its middle."""
         ends = per_column("bounds", self.bounds, records.n_features)
@@ -83,6 +91,25 @@ class ColumnScaler(AffineTransformer, ColumnFit):
         if centered:
             return Window.between(low, high)
         return Window(np.zeros(records.n_features), np.maximum(np.abs(low), np.abs(high)))
+
+
+@dataclass(frozen=True, eq=False)
+class StandardDecision:
+    """What a standard scaler decides.
+
+    Attributes
+    ----------
+    centered : bool
+    window : Window or None
+        The one that the user's bounds make; None is searched for.
+    means, variances : float
+        Shares of mu^2; 0 where they are not released.
+    """
+
+    centered: bool
+    window: Window | None
+    means: float
+    variances: float
 
 
 @document()
@@ -168,26 +195,38 @@ class DPStandardScaler(ColumnScaler):
         if records.shape.container == "csr" and not self.with_std:
             raise ValueError("CSR matrices are never centred: with_std=False leaves nothing to do")
 
+    def _decide(self, session: PrivacySession, problem: ColumnProblem) -> Decision:
+        centered = self._centers(problem.records, self.with_mean)
+        window = self._given(problem.records, centered)
+        left = 1.0 if window is not None else 1.0 - WINDOW_SHARE
+        means = 0.0 if not centered else 0.5 * left if self.with_std else left
+        variances = left - means if self.with_std else 0.0
+        steps = (
+            *(() if window is not None else window_steps(session, WINDOW_SHARE, centered)),
+            *gaussian_steps(session, ("means", means, 1), ("variances", variances, 1)),
+        )
+        details = StandardDecision(centered, window, means, variances)
+        return replace(super()._decide(session, problem), steps=steps, details=details)
+
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release the windows, then sums of the clipped values and of their squares."""
-        records, left = problem.records, 1.0
-        centered = bool(self.with_mean) and records.shape.container != "csr"
-        window = self._given(records, centered)
+        records, made = problem.records, cast("StandardDecision", problem.decision.details)
+        window = made.window
         if window is None:
-            left = 1.0 - WINDOW_SHARE
             window = released_window(
-                session, records, WINDOW_SHARE, tail=WINDOW_TAIL, centered=centered
+                session, records, WINDOW_SHARE, tail=WINDOW_TAIL, centered=made.centered
             )
         middle, spread = np.zeros(records.n_features), 0.0
-        if centered:
-            share = 0.5 * left if self.with_std else left
-            plan = session.plan_gaussian(1, share, purpose="means")
+        if made.means:
+            plan = session.plan_gaussian(1, made.means, purpose="means")
             sums = records.column_sums(window.center, window.reach)
             middle = np.clip(session.gaussian(sums, plan) / records.n_units, -1.0, 1.0)
-            spread, left = session.noise_std(sums, plan) / records.n_units, left - share
+            spread = session.noise_std(sums, plan) / records.n_units
         scale = np.ones(records.n_features)
-        if self.with_std:
-            scale = window.reach * _deviation(session, records, window, middle, spread, left)
+        if made.variances:
+            scale = window.reach * _deviation(
+                session, records, window, middle, spread, made.variances
+            )
         mean = window.center + window.reach * middle
         attributes = {"mean_": mean, "scale_": scale, "bounds_": window.bounds}
         return Solution(np.stack([mean, scale]), 1, attributes)
@@ -214,6 +253,26 @@ def _deviation(
     variance = session.gaussian(squares, plan) / records.n_units + 0.5
     noise = session.noise_std(squares, plan) / records.n_units
     return np.sqrt(np.maximum(variance, noise + spread**2 + LEAST_VARIANCE))
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileDecision:
+    """What a quantile scaler decides.
+
+    Attributes
+    ----------
+    window : Window or None
+        The one that the user's bounds make; None is searched for.
+    magnitudes, distances : float
+        Shares of mu^2.
+    medians : tuple of float, or None
+        Shares of mu^2 of the searches for medians; None is no centring.
+    """
+
+    window: Window | None
+    magnitudes: float
+    medians: tuple[float, float, float] | None
+    distances: float
 
 
 @document(DPStandardScaler)
@@ -279,23 +338,33 @@ class DPQuantileScaler(ColumnScaler):
     center_: np.ndarray = fitted()
     scale_: np.ndarray = fitted()
 
+    def _decide(self, session: PrivacySession, problem: ColumnProblem) -> Decision:
+        centered = self._centers(problem.records, self.with_centering)
+        window = self._given(problem.records, centered)
+        shares: tuple[float, ...] = SHARES if centered else SHARES_FROM_0
+        if window is not None:
+            shares = (0.0, *(share / (1.0 - shares[0]) for share in shares[1:]))
+        medians = (shares[1], shares[2], shares[3]) if centered else None
+        steps = (
+            *gaussian_steps(session, ("window", shares[0], QUESTIONS[0])),
+            *(() if medians is None else quantile_steps(session, medians)),
+            *gaussian_steps(session, ("window", shares[-1], QUESTIONS[2])),
+        )
+        details = QuantileDecision(window, shares[0], medians, shares[-1])
+        return replace(super()._decide(session, problem), steps=steps, details=details)
+
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release magnitudes, then medians and quantiles of distances: roughly, and once more in that unit."""
-        records = problem.records
-        centered = bool(self.with_centering) and records.shape.container != "csr"
-        window = self._given(records, centered)
-        shares: tuple[float, ...] = SHARES if centered else SHARES_FROM_0
+        records, made = problem.records, cast("QuantileDecision", problem.decision.details)
+        window = made.window
         if window is None:
-            sizes = released_magnitudes(session, records, shares[0])
+            sizes = released_magnitudes(session, records, made.magnitudes)
             window = Window(np.zeros(records.n_features), sizes)
-        else:
-            shares = tuple(share / (1.0 - shares[0]) for share in shares)
         center, unit = window.center, window.reach
-        if centered:
-            of_medians = shares[1], shares[2], shares[3]
-            center, unit, _ = released_quantiles(session, records, of_medians, 0.5, window)
+        if made.medians is not None:
+            center, unit, _ = released_quantiles(session, records, made.medians, 0.5, window)
         least = 1.0 - float(self.quantile)
-        found, _ = released_distances(session, records, shares[-1], unit, center, least=least)
+        found, _ = released_distances(session, records, made.distances, unit, center, least=least)
         magnitude = np.where(window.reach > LEAST_MAGNITUDE, window.reach, 1.0)
         scale = np.where(at_the_end(found, unit), magnitude, found)
         return Solution(np.stack([center, scale]), 1, {"center_": center, "scale_": scale})

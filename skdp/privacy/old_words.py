@@ -20,9 +20,11 @@ GRADIENTS = {
 }
 
 
-def in_old_words(params: Mapping[str, object]) -> dict[str, object]:
-    """The parameters of an estimator in old names and values; what is not of skdp stays as it is."""
+def in_old_words(params: Mapping[str, object], kind: type | None) -> dict[str, object]:
+    """The parameters of an estimator of this class in old names and values; only skdp's own classes had them."""
     old = dict(params)
+    if kind is None or not kind.__module__.startswith("skdp."):
+        return old
     if not {"weighting", "version"} & old.keys():  # estimators of owners had the new word before
         found = [x for x in ADAPTIVE if isinstance(old.get(x), str) and old[x] == "auto"]
         old |= dict.fromkeys(found, "adaptive")

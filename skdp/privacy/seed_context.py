@@ -64,7 +64,7 @@ class _Law(Protocol):
     name: str
 
 
-def seed_context(params: Mapping[str, object]) -> bytes:
+def seed_context(params: Mapping[str, object], kind: type | None = None) -> bytes:
     """Return bytes that differ for different parameters.
 
     Parameters
@@ -76,6 +76,8 @@ def seed_context(params: Mapping[str, object]) -> bytes:
         arguments; dataclasses by their fields; estimators by their parameters and fitted attributes; functions
         by code, defaults and closure; what else there is by its pickle. An object without a pickle differs from
         all others, and from itself in the next fit.
+    kind : type, default=None
+        Class of the estimator.
 
     Returns
     -------
@@ -92,7 +94,7 @@ def seed_context(params: Mapping[str, object]) -> bytes:
     >>> repr(a) == repr(b), seed_context({"start": a}) == seed_context({"start": b})
     (True, False)
     """
-    items = sorted(in_old_words(params).items(), key=lambda item: item[0])
+    items = sorted(in_old_words(params, kind).items(), key=lambda item: item[0])
     try:
         with _numpy_options():
             if all(_spelled_out(value) for _, value in items):
@@ -130,9 +132,17 @@ def _part(tag: str, *parts: bytes) -> bytes:
 
 # Modules that moved, and their former names, by which seeded fits of the golden test were recorded. The table goes
 # when that test does.
+_DESCENT = "skdp.linear_model.descent.estimators"
 _FORMER = {
-    f"skdp.fitting.{name}": f"skdp.nn.{name}"
-    for name in ("recursive", "selection", "sparsification")
+    **{f"skdp.fitting.{x}": f"skdp.nn.{x}" for x in ("recursive", "selection", "sparsification")},
+    **{
+        f"skdp.reproductions.{x}": f"skdp.multiparty.baselines.{x}"
+        for x in ("local_gradient", "local_objective", "local_output", "pathak", "rajkumar_agarwal")
+    },
+    "skdp.linear_model.auto.estimators": "skdp.linear_model.front.estimators",
+    "skdp.linear_model.gradient_descent": _DESCENT,
+    "skdp.reproductions.adaptive_descent": _DESCENT,
+    "skdp.reproductions.random_round": _DESCENT,
 }
 
 
@@ -171,7 +181,7 @@ def _serial(value: object) -> bytes:
         )
     if isinstance(value, BaseEstimator):
         return _part(
-            "estimator", _name(kind), _serial(dict(sorted(in_old_words(vars(value)).items())))
+            "estimator", _name(kind), _serial(dict(sorted(in_old_words(vars(value), kind).items())))
         )
     if isinstance(value, FunctionType) and kind is FunctionType:
         return _function(value)

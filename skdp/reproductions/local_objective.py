@@ -10,8 +10,8 @@ composition). The smallest owner's session is the one of the report. Each sessio
 
 import math
 import warnings
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,9 @@ from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import changed, fitted, fixed
 from skdp.base.kinds import choice
+from skdp.base.plan import Decision, Step, gaussian_steps
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
 from skdp.fitting.glm import Problem
-from skdp.fitting.utility import OwnerFacts
 from skdp.linear_model.amp import require_two
 from skdp.losses import Loss
 from skdp.multiparty.frame import (
@@ -30,6 +30,7 @@ from skdp.multiparty.frame import (
     MultipartyClassifier,
     MultipartyFit,
     MultipartyRegressor,
+    OwnersDecision,
 )
 from skdp.multiparty.output_estimators import WEIGHTING_OF_MODELS, MPCOutputPerturbationClassifier
 from skdp.privacy import PrivacySession
@@ -51,6 +52,25 @@ def least_penalty(loss: Loss, radius: float, epsilon: float) -> float:
     if math.isinf(epsilon):
         return 0.0
     return loss.smoothness * radius**2 / math.expm1(epsilon / 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveDecision(OwnersDecision):
+    """The objectives of the owners.
+
+    Attributes
+    ----------
+    penalties : tuple of float
+        Weight of ``||theta||^2 / 2`` beside the sum of the losses of each owner's records.
+    first : int
+        The smallest owner, whose session is the one of the report.
+    alpha : float
+        The penalty of the smallest owner, where rows are measured in units of ``row_norm``.
+    """
+
+    penalties: tuple[float, ...]
+    first: int
+    alpha: float
 
 
 class _LocalObjectiveFit(MultipartyFit):
@@ -81,21 +101,36 @@ class _LocalObjectiveFit(MultipartyFit):
             )
         super()._check_before_data(groups)
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         owners: Any = problem.records
         least = least_penalty(problem.loss, owners.radius, ASIDE * self.epsilon)
-        penalties = [max(size * self._penalty(owners), least) for size in owners.sizes]
-        first, average = int(np.argmin(owners.sizes)), np.zeros(owners.n_parameters)
-        minimizers = owners.perturbed_minimizers(problem.loss, penalties)
+        asked = [size * self._penalty(owners) for size in owners.sizes]
+        penalties = [max(penalty, least) for penalty in asked]
+        first = int(np.argmin(owners.sizes))
+        alpha = penalties[first] / owners.sizes[first] / owners.row_norm**2
+        (gap,) = gaussian_steps(session, ("gap", 1.0, 1))  # of all that is not set aside
+        return Decision(
+            sizes={**self._sizes(problem), "n_iter": 1, "alpha": alpha},
+            steps=(Step("minimiser", ASIDE), gap._replace(share=1.0 - ASIDE)),
+            details=ObjectiveDecision(
+                penalties=tuple(penalties), first=first, alpha=alpha,
+                penalty=1.0 if session.exact else least / asked[first],
+            ),
+        )  # fmt: skip
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        owners: Any = problem.records
+        made = cast("ObjectiveDecision", problem.decision.details)
+        average = np.zeros(owners.n_parameters)
+        minimizers = owners.perturbed_minimizers(problem.loss, made.penalties)
         plan = session.plan_gaussian(len(minimizers) if session.exact else 1, purpose="gap")
         for j, minimizer in enumerate(minimizers):
-            if j == first or session.exact:
+            if j == made.first or session.exact:
                 theta = session.objective_perturbation(minimizer, plan)
             else:
                 theta = self._released_alone(session, minimizer)
             average += owners.weight(j) * owners.sizes[j] / owners.divisor * theta
-        attributes = {"alpha_": penalties[first] / owners.sizes[first] / owners.row_norm**2}
-        return Solution(self._rescaled(average, owners), attributes=attributes)
+        return Solution(self._rescaled(average, owners), attributes={"alpha_": made.alpha})
 
     def _released_alone(self, session: PrivacySession, minimizer: Any) -> NDArray[np.float64]:
         """One owner's model, from a session of its own; the fit's session holds the accountant's reservation."""
@@ -117,15 +152,6 @@ class _LocalObjectiveFit(MultipartyFit):
             theta = own.objective_perturbation(minimizer, own.plan_gaussian(1, purpose="gap"))
             own.report()  # rechecks the ledger
         return theta
-
-    def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
-        facts = super()._owner_facts(session, problem)
-        if session.exact:
-            return facts
-        owners: Any = problem.records
-        least = least_penalty(problem.loss, owners.radius, ASIDE * self.epsilon)
-        times = least / (min(owners.sizes) * self._penalty(owners))
-        return replace(facts, penalty=times)
 
     def _several_owners(self) -> str:
         # The owners release by themselves, and objective perturbation has no mu: basic composition.
@@ -190,10 +216,9 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
         if declared is not None:
             require_two(declared.size)
 
-    def read(self, X: Any, y: Any = None, groups: Any = None, **more: Any) -> Problem:
-        problem = super().read(X, y, groups, **more)
+    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         require_two(len(np.asarray(problem.fitted["classes_"])))
-        return problem
+        return super()._decide(session, problem)
 
 
 @document(DPLocalObjectivePerturbationClassifier)

@@ -5,7 +5,7 @@ The baseline "Local Out P" of Wang (2021), Table 6.1: output perturbation of Cha
 """
 
 import math
-from typing import Any
+from typing import Any, cast
 
 from skdp._docs import document
 from skdp.base import Solution
@@ -15,6 +15,7 @@ from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.output_estimators import (
     RIDGE_LOSS,
     MPCOutputPerturbationClassifier,
+    OutputDecision,
     _OutputFit,
 )
 from skdp.privacy import PrivacySession
@@ -31,11 +32,8 @@ class _LocalOutputFit(_OutputFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        statistics = owners.minimizer(
-            self._convex(problem.loss, owners),
-            alpha=self._penalty(owners),
-            adjacency=session.adjacency,
-        )
+        made = cast("OutputDecision", problem.decision.details)
+        statistics = owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency)
         largest = max(statistic.l2 for statistic in statistics)
         ratios = [statistic.l2 / largest for statistic in statistics]
         release = release_with_own_noise(session, ratios, noise=self.noise, releases=1)

@@ -17,19 +17,22 @@ epsilon / m.
 """
 
 import math
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, cast
 
 from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import changed, fixed, parameter
 from skdp.base.kinds import choice
+from skdp.base.plan import Decision, Step
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.glm import Problem
+from skdp.losses import Loss
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.output_estimators import (
     RIDGE_LOSS,
     MPCOutputPerturbationClassifier,
+    OutputDecision,
     _OutputFit,
 )
 from skdp.multiparty.release import laplace_epsilon
@@ -60,17 +63,25 @@ class _PathakFit(_OutputFit):
         "sqrt(p) / m times eps. This report states the cost of the noise that was added"
     )
 
+    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
+        made = super()._decide(session, problem)
+        epsilon = cast("OutputDecision", made.details).epsilon
+        cost = 1.0 if session.exact else cast("float", epsilon) / laplace_epsilon(session, 1)
+        return replace(made, steps=(Step("minimiser", cost),))
+
+    def _epsilon(self, session: PrivacySession, owners: Any, loss: Loss, alpha: float) -> float:
+        total = sum_of_owners(owners.minimizer(loss, alpha=alpha, adjacency=session.adjacency))
+        return self._cost(total, owners.n_owners) * laplace_epsilon(session, 1)
+
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
+        made = cast("OutputDecision", problem.decision.details)
         total = sum_of_owners(
-            owners.minimizer(
-                self._convex(problem.loss, owners),
-                alpha=self._penalty(owners),
-                adjacency=session.adjacency,
-            )
+            owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency)
         )
-        cost = self._cost(total, owners.n_owners) * laplace_epsilon(session, 1)
-        return Solution(self._rescaled(session.laplace(total, cost, purpose="minimiser"), owners))
+        epsilon = cast("float", made.epsilon)
+        theta = session.laplace(total, epsilon, purpose="minimiser")
+        return Solution(self._rescaled(theta, owners))
 
     def _cost(self, total: Bounded, n_owners: int) -> float:
         """Epsilon of the noise over the epsilon that it is meant for."""
@@ -89,8 +100,7 @@ class _PathakFit(_OutputFit):
         owners: Any = problem.records
         if self.version == "corrected":
             return float(owners.n_owners)
-        size = math.prod(parameter_shape(owners, problem.loss))
-        return owners.n_owners / math.sqrt(size)
+        return owners.n_owners / math.sqrt(self._n_values(problem))
 
     def _public(self, problem: Problem) -> dict[str, Any]:
         return {**super()._public(problem), "version": self.version}

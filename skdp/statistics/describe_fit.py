@@ -1,21 +1,28 @@
 """The fits behind `describe` and `crosstab`: several statistics of one frame through one session."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
-from skdp.base.column_search import Present, Window, least_tails, released_window
+from skdp.base.column_search import Present, Window, least_tails, released_window, window_steps
 from skdp.base.declare import changed, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import described
-from skdp.base.plan import Advice
+from skdp.base.plan import Advice, Decision, gaussian_steps
 from skdp.base.tables import encode_groups, validate_table
 from skdp.fitting.columns import ColumnProblem, check_bounds, per_column
 from skdp.fitting.utility import Released, released_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
-from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, quantiles_in
+from skdp.statistics.fits import (
+    CAUTION,
+    MEAN_TAIL,
+    Statistic,
+    points_of_levels,
+    quantiles_in,
+    questions_of_levels,
+)
 from skdp.statistics.frames import Columns, category_codes, check_categories, labels_of
 from skdp.statistics.moments import Counted, Moments, released_counts
 
@@ -58,6 +65,27 @@ def _check_bounds_by_column(name: str, given: Any) -> None:
         ends = check_bounds(pair, name=f"{name}[{column!r}]")
         if ends is not None and any(end.ndim for end in ends):
             raise ValueError(f"{name}[{column!r}] must be None or two numbers (low, high)")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DescribeDecision:
+    """Shares of mu^2 of the releases of a description, 0 for none, and the bounds of columns of numbers.
+
+    Attributes
+    ----------
+    categories, counts, windows, inside, means, quartiles, groups : float
+    bounds : tuple of ndarray
+        Lower and upper ends, and for which columns they are given.
+    """
+
+    categories: float
+    counts: float
+    windows: float
+    inside: float
+    means: float
+    quartiles: float
+    groups: float
+    bounds: tuple[np.ndarray, ...]
 
 
 class Describe(Statistic):
@@ -139,8 +167,7 @@ class Describe(Statistic):
     # ---------------------------------------------------------------- before the first release
 
     def _searches_in(self, problem: ColumnProblem) -> bool:
-        columns = cast("FrameProblem", problem).columns
-        return bool(columns.numbers) and not self._read_bounds(columns)[2].all()
+        return not cast("DescribeDecision", problem.decision.details).bounds[2].all()
 
     def _released_values(self, problem: ColumnProblem) -> int:
         read = cast("FrameProblem", problem)
@@ -168,26 +195,54 @@ class Describe(Statistic):
 
     # ---------------------------------------------------------------- releases
 
-    def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
-        """Release counts of categories; then of numbers how many there are, windows, moments and quartiles."""
+    def _imagined(self, shape: PublicShape) -> FrameProblem:
+        raise TypeError(
+            "describe has no plan without a frame: names and types of columns decide what is released"
+        )
+
+    def _decide(self, session: PrivacySession, problem: ColumnProblem) -> Decision:
         read = cast("FrameProblem", problem)
         d, q = len(read.columns.numbers), len(read.joint)
         share = OF_NUMBERS * d / (OF_NUMBERS * d + OF_CATEGORIES * q)
+        bounds = self._read_bounds(read.columns) if d else (np.zeros(0),) * 3
+        parts = self._parts_of_numbers(read.columns, bounds[2])
+        made = DescribeDecision(
+            categories=1.0 - share, bounds=bounds, **{name: share * x for name, x in parts.items()}
+        )
+        steps = gaussian_steps(session, ("counts of categories", made.categories, 1))
+        if d:
+            points = points_of_levels(session, read.records.shape, made.quartiles, LEVELS.size)
+            steps += (
+                *gaussian_steps(session, ("counts", made.counts, 1)),
+                *window_steps(session, made.windows),
+                *gaussian_steps(
+                    session,
+                    ("values in windows", made.inside, 1),
+                    ("moments", made.means, 1),
+                    ("quantiles", made.quartiles, questions_of_levels(points)),
+                    ("moments", made.groups, 1),
+                ),
+            )
+        return replace(super()._decide(session, problem), steps=steps, details=made)
+
+    def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
+        """Release counts of categories; then of numbers how many there are, windows, moments and quartiles."""
+        read = cast("FrameProblem", problem)
+        made = cast("DescribeDecision", problem.decision.details)
         found: dict[str, object] = {"columns_": read.columns}
         if read.codes is not None:
-            found["tables_"] = _counts(session, read.codes, read.joint, 1.0 - share)
-        if d:
-            found.update(self._numbers(session, read, share))
+            found["tables_"] = _counts(session, read.codes, read.joint, made.categories)
+        if read.columns.numbers:
+            found.update(self._numbers(session, read, made))
         return Solution(np.zeros(0), 1, found)
 
     def _numbers(
-        self, session: PrivacySession, problem: FrameProblem, share: float
+        self, session: PrivacySession, problem: FrameProblem, made: DescribeDecision
     ) -> dict[str, object]:
         """Summaries of the columns of numbers, together and by group."""
         records, columns = problem.records, problem.columns
-        low, high, given = self._read_bounds(columns)
-        shares = self._shares(columns, given)
-        counted = self._present(session, problem, share * shares["counts"])
+        low, high, given = made.bounds
+        counted = self._present(session, problem, made.counts)
         window = Window.between(low, high)
         if not given.all():
             searched = np.flatnonzero(~given)
@@ -195,10 +250,9 @@ class Describe(Statistic):
             if counted is not None:
                 present = Present(counted.share(records.n_units, less=CAUTION)[searched])
             some = records if searched.size == given.size else records.restricted(searched)
-            part = share * shares["windows"]
-            least = least_tails(session, some, part, MEAN_TAIL)
+            least = least_tails(session, some, made.windows, MEAN_TAIL)
             found = released_window(
-                session, some, part, tail=MEAN_TAIL, least=least, present=present
+                session, some, made.windows, tail=MEAN_TAIL, least=least, present=present
             )
             window.center[searched], window.reach[searched] = found.center, found.reach
             # Of whole numbers a narrower window may hold one value alone: of a rare 0 or 1 the 0, with no noise.
@@ -209,13 +263,12 @@ class Describe(Statistic):
         if not given.all():
             edges = np.stack(window.bounds, axis=1)
             asked = records.histogram(edges, adjacency=session.adjacency)
-            plan = session.plan_gaussian(1, share * shares["inside"], purpose="values in windows")
+            plan = session.plan_gaussian(1, made.inside, purpose="values in windows")
             held, noise = session.gaussian(asked, plan)[:, 0], session.noise_std(asked, plan)
             inside = Counted(held, np.full(held.shape, noise))
-        every = Moments.released(session, records, window, share * shares["means"], counted=counted)
-        of_quartiles = share * shares["quartiles"]
-        quartiles = quantiles_in(session, records, window, LEVELS, of_quartiles, ~given)
-        made: dict[str, object] = {
+        every = Moments.released(session, records, window, made.means, counted=counted)
+        quartiles = quantiles_in(session, records, window, LEVELS, made.quartiles, ~given)
+        summaries: dict[str, object] = {
             "moments_": every,
             # A quantile of whole numbers is one of them; types are public.
             "quartiles_": np.where(columns.whole, np.rint(quartiles[0]), quartiles[0]),
@@ -224,11 +277,11 @@ class Describe(Statistic):
             "clipped_": _clipped(inside, every.counted, given),
         }
         if self.by is not None:
-            made["moments_by_"] = Moments.released(
-                session, records, window, share * shares["groups"],
+            summaries["moments_by_"] = Moments.released(
+                session, records, window, made.groups,
                 n_classes=len(columns.categories[self.by]),
             )  # fmt: skip
-        return made
+        return summaries
 
     def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
         if "clipped_" not in solution.attributes:
@@ -244,7 +297,7 @@ class Describe(Statistic):
     def _n_is_private(self) -> bool:
         return self.adjacency == "add-remove" or self.n_public is not None
 
-    def _shares(self, columns: Columns, given: np.ndarray) -> dict[str, float]:
+    def _parts_of_numbers(self, columns: Columns, given: np.ndarray) -> dict[str, float]:
         """Parts of the numbers' share; what is not needed leaves its part to the others."""
         parts = {"means": MEANS, "quartiles": QUARTILES}
         if not given.all():
@@ -255,7 +308,8 @@ class Describe(Statistic):
             (1.0 - GROUPS) / sum(parts.values()) if self.by is not None else 1 / sum(parts.values())
         )
         shares = {name: part * left for name, part in parts.items()}
-        return {"counts": 0.0, "windows": 0.0, "inside": 0.0, "groups": GROUPS, **shares}
+        groups = GROUPS if self.by is not None else 0.0
+        return {"counts": 0.0, "windows": 0.0, "inside": 0.0, "groups": groups, **shares}
 
     def _present(
         self, session: PrivacySession, problem: FrameProblem, share: float
@@ -328,6 +382,8 @@ class Crosstab(Statistic):
         "Public labels of both columns.",
         default=None,
     )
+
+    _purpose = "counts of categories"
 
     def _searches(self) -> bool:
         return False

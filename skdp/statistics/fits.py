@@ -1,28 +1,33 @@
 """The fits behind the functions: each releases its statistic through a session, as any private estimator."""
 
 import math
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from skdp.base.column_search import (
+    QUESTIONS,
     Present,
     Window,
     least_tails,
     noise_of_a_count,
+    quantile_steps,
     released_magnitudes,
     released_points,
     released_quantiles,
     released_window,
+    window_steps,
 )
 from skdp.base.declare import changed, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import described, flag
 from skdp.base.level_search import noise_of_levels, released_levels
 from skdp.base.parameters import check_number
+from skdp.base.plan import Decision, Step, gaussian_steps
 from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_numbers, per_column
-from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.statistics.moments import Counted, Moments, released_counts
 
 __all__ = ["Count", "Histogram", "Mean", "Quantile", "Statistic", "Std", "Var", "quantiles_in"]
@@ -47,8 +52,29 @@ COUNT_SHARE = (
 )
 
 
+@dataclass(frozen=True)
+class Shares:
+    """Shares of mu^2 that a statistic gives to its releases; 0 is no such release.
+
+    Attributes
+    ----------
+    counts : float
+        For the number of values that are there.
+    window : float
+        For the searches of a window.
+    value : float
+        For the statistic itself.
+    """
+
+    counts: float
+    window: float
+    value: float
+
+
 class Statistic(ColumnFit):
     """What all statistics share: missing values, and the value that is kept."""
+
+    _purpose = ""  # of the release of the value
 
     skipna: bool = parameter(flag(), "Whether NaN is a missing value.", default=False)
 
@@ -72,73 +98,105 @@ class Statistic(ColumnFit):
             more.update(count_=counted.value, count_noise_std_=counted.noise_std)
         return Solution(value, 1, {"value_": value, "noise_std_": noise, **more})
 
-    def _counted(
-        self, session: PrivacySession, records: PrivateRecords
-    ) -> tuple[Counted | None, float]:
-        """Release the numbers of values that are there, where they are private; return also what share is left.
-        Under add-remove ``n_public`` may be some percent off, and a search for a quantile near the end of a
-        column would not find one: it would end at the end of its grid."""
-        if not self.skipna and session.adjacency != "add-remove":
-            return None, 1.0
-        return released_counts(session, records, COUNT_SHARE), 1.0 - COUNT_SHARE
+    def _counts_first(self) -> bool:
+        """Whether the numbers of values that are there are released first, where they are private."""
+        return self._searches()
+
+    def _decide(self, session: PrivacySession, problem: ColumnProblem) -> Decision:
+        # Under add-remove ``n_public`` may be some percent off, and a search for a quantile near the end of a
+        # column would not find one: it would end at the end of its grid.
+        private = self.skipna or self.adjacency == "add-remove"
+        counts = COUNT_SHARE if private and self._counts_first() else 0.0
+        left = 1.0 - counts
+        searches = self._searches_in_window()
+        window = WINDOW_SHARE * left if searches else 0.0
+        shares = Shares(counts, window, (1.0 - WINDOW_SHARE) * left if searches else left)
+        steps = (
+            *gaussian_steps(session, ("counts", counts, 1)),
+            *window_steps(session, window),
+            *self._value_steps(session, problem, shares.value),
+        )
+        return replace(super()._decide(session, problem), steps=steps, details=shares)
+
+    def _searches_in_window(self) -> bool:
+        """Whether a window of all columns is searched for first."""
+        return self._searches()
+
+    def _value_steps(
+        self, session: PrivacySession, problem: ColumnProblem, share: float
+    ) -> tuple[Step, ...]:
+        """The releases of the value."""
+        return gaussian_steps(session, (self._purpose, share, 1))
+
+    def _counted(self, session: PrivacySession, problem: ColumnProblem) -> Counted | None:
+        share = _shares(problem).counts
+        return released_counts(session, problem.records, share) if share else None
 
     def _window(
         self,
         session: PrivacySession,
-        records: PrivateRecords,
+        problem: ColumnProblem,
         counted: Counted | None = None,
-        left: float = 1.0,
         tail: float = MEAN_TAIL,
-    ) -> tuple[Window, float]:
-        """Return the given window or a released one, and the share that is left."""
-        given = per_column("bounds", self.bounds, records.n_features)
-        if given is not None:
-            return Window.between(*given), left
+    ) -> Window:
+        """Return the given window or a released one."""
+        records, share = problem.records, _shares(problem).window
+        if not share:
+            given = per_column("bounds", self.bounds, records.n_features)
+            return Window.between(*cast("tuple[np.ndarray, np.ndarray]", given))
         present = Present()
         if counted is not None:
             present = counted.present(records.n_units, missing=self.skipna, less=CAUTION)
-        share = WINDOW_SHARE * left
         least = least_tails(session, records, share, tail)
-        found = released_window(session, records, share, tail=tail, least=least, present=present)
-        return found, (1.0 - WINDOW_SHARE) * left
+        return released_window(session, records, share, tail=tail, least=least, present=present)
+
+
+def _shares(problem: ColumnProblem) -> Shares:
+    return cast("Shares", problem.decision.details)
 
 
 class Mean(Statistic):
     """The mean of each column, its values clipped to bounds."""
 
+    @property
+    def _purpose(self) -> str:  # type: ignore[override]
+        return "moments" if self.skipna else "means"
+
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release the sum of the clipped values, divided by the public number of units."""
         records = problem.records
         if self.skipna:
-            return self._of_moments(session, records)
-        counted, left = self._counted(session, records) if self.bounds is None else (None, 1.0)
-        window, left = self._window(session, records, counted, left)
+            return self._of_moments(session, problem)
+        window = self._window(session, problem, self._counted(session, problem))
         sums = records.column_sums(window.center, window.reach)
-        plan = session.plan_gaussian(1, left, purpose="means")
+        plan = session.plan_gaussian(1, _shares(problem).value, purpose="means")
         mean = np.clip(session.gaussian(sums, plan) / records.n_units, -1.0, 1.0)
         noise = window.reach * session.noise_std(sums, plan) / records.n_units
         value = window.center + window.reach * mean
         return self._solution(value, noise, bounds_=window.bounds)
 
-    def _of_moments(self, session: PrivacySession, records: PrivateRecords) -> Solution:
+    def _of_moments(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release sums and numbers of the values that are there, and divide them."""
-        searched = self.bounds is None
-        counted, left = self._counted(session, records) if searched else (None, 1.0)
-        window, left = self._window(session, records, counted, left)
-        found = Moments.released(session, records, window, left, counted=counted, squares=False)
+        counted, share = self._counted(session, problem), _shares(problem).value
+        window = self._window(session, problem, counted)
+        found = Moments.released(
+            session, problem.records, window, share, counted=counted, squares=False
+        )
         return self._solution(*found.mean(), found.counted, bounds_=window.bounds)
 
 
 class Var(Statistic):
     """The variance of each column, its values clipped to bounds."""
 
+    _purpose = "moments"
+
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release the sums of the clipped values and of their squares; with ``skipna`` their numbers, too."""
-        records = problem.records
-        counted, left = self._counted(session, records) if self._searches() else (None, 1.0)
-        window, left = self._window(session, records, counted, left)
+        records, share = problem.records, _shares(problem).value
+        counted = self._counted(session, problem)
+        window = self._window(session, problem, counted)
         known = None if self.skipna else Counted.known(records)
-        found = Moments.released(session, records, window, left, counted=counted or known)
+        found = Moments.released(session, records, window, share, counted=counted or known)
         counted = found.counted if self.skipna else None
         return self._solution(*self._of(found), counted, bounds_=window.bounds)
 
@@ -174,31 +232,55 @@ class Quantile(Statistic):
     def _values_per_column(self) -> int:
         return super()._values_per_column() + 32 * (np.size(self.q) + 1)
 
+    def _counts_first(self) -> bool:
+        return True
+
+    def _searches_in_window(self) -> bool:
+        return self._searches() and bool(np.ndim(self.q))
+
+    def _points(self, d: int) -> int:
+        """Points of the last line of one level."""
+        most = FINE_POINTS if self.bounds is None else LINE_POINTS
+        return min(most, max(97, LINE_CELLS // d)) | 1
+
+    def _value_steps(
+        self, session: PrivacySession, problem: ColumnProblem, share: float
+    ) -> tuple[Step, ...]:
+        shape = problem.records.shape
+        points = self._points(shape.n_features)
+        if np.ndim(self.q):
+            levels = np.unique(column_numbers("q", self.q)).size
+            points = points_of_levels(session, shape, share, levels)
+            return gaussian_steps(session, ("quantiles", share, questions_of_levels(points)))
+        if self.bounds is not None:
+            return gaussian_steps(session, ("quantiles", share, (points - 1).bit_length() + 3))
+        first, *rest = _shares_of_searches(share)
+        window = gaussian_steps(session, ("window", first, QUESTIONS[0]))
+        return window + quantile_steps(session, (rest[0], rest[1], rest[2]), points)
+
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release a point of an even grid between the bounds; without bounds, between released magnitudes."""
-        counted, left = self._counted(session, problem.records)
+        counted, left = self._counted(session, problem), _shares(problem).value
         if np.ndim(self.q):
-            return self._several(session, problem.records, counted, left)
+            return self._several(session, problem, counted)
         records, q = problem.records, float(self.q)
         present = Present()
         if counted is not None:
             present = counted.present(records.n_units, missing=self.skipna)
         d = records.n_features
-        given = per_column("bounds", self.bounds, d)
+        given, points = per_column("bounds", self.bounds, d), self._points(d)
         if given is None:
-            shares = [part * left for part in SHARES]
+            shares = _shares_of_searches(left)
             # The quantile at q lies within that of |x| at the larger of q and 1 - q.
             least = min(q, 1.0 - q)
             sizes = released_magnitudes(session, records, shares[0], least=least, present=present)
             window = Window(np.zeros(d), math.sqrt(2) * sizes)
-            points = min(FINE_POINTS, max(97, LINE_CELLS // d)) | 1
             value, _, plan = released_quantiles(
                 session, records, (shares[1], shares[2], shares[3]), q, window, points=points,
                 present=present,
             )  # fmt: skip
         else:
             window = Window.between(*given)
-            points = min(LINE_POINTS, max(97, LINE_CELLS // d)) | 1
             grid = window.center + window.reach * np.linspace(-1.0, 1.0, points)[:, None]
             questions = (points - 1).bit_length() + 3
             plan = session.plan_gaussian(questions, left, purpose="quantiles")
@@ -207,15 +289,38 @@ class Quantile(Statistic):
         return self._solution(value, noise, counted, bounds_=window.bounds)
 
     def _several(
-        self, session: PrivacySession, records: PrivateRecords, counted: Counted | None, left: float
+        self, session: PrivacySession, problem: ColumnProblem, counted: Counted | None
     ) -> Solution:
         """Search for all levels at once in the bounds, or in a released window that holds the outer ones."""
         levels, of = np.unique(column_numbers("q", self.q), return_inverse=True)
         tail = min(MEAN_TAIL, levels[0] / 2, (1.0 - levels[-1]) / 2)
-        window, left = self._window(session, records, counted, left, tail)
-        searched = self.bounds is None
-        found, noise = quantiles_in(session, records, window, levels, left, searched)
+        window, records = self._window(session, problem, counted, tail), problem.records
+        found, noise = quantiles_in(
+            session, records, window, levels, _shares(problem).value, self._searches()
+        )
         return self._solution(found[of].T, noise[of], counted, bounds_=window.bounds)
+
+
+def _shares_of_searches(share: float) -> list[float]:
+    """Shares of the searches for one level, if no bounds are given."""
+    return [part * share for part in SHARES]
+
+
+def questions_of_levels(points: int) -> int:
+    return (points - 1).bit_length() + EXTRA_QUESTIONS
+
+
+def points_of_levels(
+    session: PrivacySession, shape: PublicShape, share: float, n_levels: int
+) -> int:
+    """Points of the line of a search for several levels."""
+    d = shape.n_features
+    # More points than the noise can tell apart in an even column, since values may stand close together.
+    told = SPARE * shape.n_units * session.mu * math.sqrt(share / d)
+    most = min(
+        LINE_POINTS, max(FINE_POINTS, 2 ** math.ceil(math.log2(max(1.0, min(told, 1e6)))) + 1)
+    )
+    return max(min(most, max(97, LINE_CELLS // (d * n_levels))), 2 * n_levels) | 1
 
 
 def quantiles_in(
@@ -240,18 +345,11 @@ def quantiles_in(
     noise_std : ndarray of shape (n_levels,)
         Of a level, as a share of the units.
     """
-    d = records.n_features
-    # More points than the noise can tell apart in an even column, since values may stand close together.
-    told = SPARE * records.n_units * session.mu * math.sqrt(share / d)
-    most = min(
-        LINE_POINTS, max(FINE_POINTS, 2 ** math.ceil(math.log2(max(1.0, min(told, 1e6)))) + 1)
-    )
-    points = max(min(most, max(97, LINE_CELLS // (d * levels.size))), 2 * levels.size) | 1
+    points = points_of_levels(session, records.shape, share, levels.size)
     line = np.linspace(-1.0, 1.0, points)[:, None]
     bent = np.sinh(BEND * line) / math.sinh(BEND)
     grid = window.center + window.reach * np.where(searched, bent, line)
-    questions = (points - 1).bit_length() + EXTRA_QUESTIONS
-    plan = session.plan_gaussian(questions, share, purpose="quantiles")
+    plan = session.plan_gaussian(questions_of_levels(points), share, purpose="quantiles")
     found = released_levels(session, records, plan, grid, levels)
     return found, noise_of_levels(session, records, plan, levels)
 
@@ -266,6 +364,7 @@ class Count(Statistic):
         )
     )
     _finite_bounds = False
+    _purpose = "counts"
 
     def _searches(self) -> bool:
         return False
@@ -300,6 +399,11 @@ class Histogram(Statistic):
         default=10,
     )
 
+    _purpose = "histogram"
+
+    def _counts_first(self) -> bool:
+        return self.skipna or self._searches()
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.bounds is not None and not isinstance(self.bins, Integral):
@@ -314,19 +418,16 @@ class Histogram(Statistic):
 
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release the counts of all bins of all columns together."""
-        records = problem.records
-        counted, left = None, 1.0
-        if self.skipna or self._searches():
-            counted, left = self._counted(session, records)
+        records, counted = problem.records, self._counted(session, problem)
         if isinstance(self.bins, Integral):
-            window, left = self._window(session, records, counted, left)
+            window = self._window(session, problem, counted)
             low, high = window.bounds
             edges = np.linspace(low, high, int(self.bins) + 1, axis=1)
         else:
             given = column_numbers("bins", self.bins)
             edges = np.array(np.broadcast_to(given, (records.n_features, given.size)))
         counts = records.histogram(edges, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, left, purpose="histogram")
+        plan = session.plan_gaussian(1, _shares(problem).value, purpose="histogram")
         value = session.gaussian(counts, plan)
         noise = session.noise_std(counts, plan)
         return self._solution(value, noise, counted, bounds_=None, bin_edges_=edges)

@@ -156,7 +156,7 @@ def test_it_learns_with_defaults():
     [
         ({"y_bounds": (1.0, 1.0)}, ValueError, "low < high"),
         ({"y_bounds": 3.0}, ValueError, "low, high"),
-        ({"y_bounds": "auto"}, ValueError, "y_bounds must be 'auto' or two finite numbers"),
+        ({"y_bounds": "adaptive"}, ValueError, "y_bounds must be 'auto' or two finite numbers"),
         ({"y_bounds": (0,)}, ValueError, "y_bounds must be 'auto' or two finite numbers"),
         ({"y_bounds": ("0", "1")}, ValueError, "y_bounds must be 'auto' or two finite numbers"),
         ({"y_bounds": np.zeros((2, 2))}, ValueError, "two finite numbers"),

@@ -210,7 +210,7 @@ def test_given_numbers_ask_nothing_and_allow_pure_privacy():
         ({"radius": 0.0}, "radius"),
         ({"radius": math.inf}, "radius"),
         ({"clip_norm": -1.0}, "clip_norm"),
-        ({"clip_norm": "auto"}, "clip_norm"),
+        ({"clip_norm": "adaptive"}, "clip_norm"),
         ({"max_iter": 0}, "max_iter"),
     ],
 )

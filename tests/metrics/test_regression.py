@@ -496,6 +496,6 @@ def test_under_add_remove_means_are_over_the_records_that_are_there(off, monkeyp
     monkeypatch.setattr(
         regression_fits.Residuals,
         "_counted",
-        lambda self, session, records: (Counted.known(records.restricted([0])), Present(), 1.0),
+        lambda self, session, records, made: (Counted.known(records.restricted([0])), Present()),
     )
     assert max(away()) > 1

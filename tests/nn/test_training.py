@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp import DPMLPClassifier
+from skdp import DPMLPClassifier, DPNetworkClassifier
 from skdp.fitting.clipped_mean import ClippedMean, Clipping, Gradients
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.sizes import chosen_rate, chosen_run
@@ -188,3 +188,58 @@ def test_a_net_is_evaluated_on_zeros_once_a_fit(options, probes, monkeypatch):
     model.fit(X, X[:, 0] > 0.5, groups=groups if "unit" in options else None)
     assert len(zeros) > 6
     assert sum(zeros) == probes
+
+
+class OwnDense(Dense):
+    """A layer of a user's own."""
+
+
+def test_a_layer_of_ones_own_is_evaluated_on_zeros_in_every_step(monkeypatch):
+    """Its pieces may change kind between two steps: a refusal must not tell whether a batch was empty."""
+    honest, zeros = GradientFunction._called, []
+
+    def called(self, X, y, count):
+        zeros.append(not X.any())
+        return honest(self, X, y, count)
+
+    monkeypatch.setattr(GradientFunction, "_called", called)
+    X = np.random.default_rng(0).uniform(0.1, 1.0, (100, 3))
+    net, given = Sequential([OwnDense(2)]), {"classes": (0, 1), "input_range": (0, 1)}
+    DPNetworkClassifier(network=net, batch_size=20, max_iter=6, **given).fit(X, X[:, 0] > 0.5)
+    assert sum(zeros) == 2 * 6
+
+
+class Switching(OwnDense):
+    """Gives pieces of another dtype once ``wide`` is set."""
+
+    wide = False
+
+    def record_gradients(self, parameters, state, dy, method="materialized"):
+        dtype = np.float64 if Switching.wide else np.float32
+        found = super().record_gradients(parameters, state, dy, method)
+        return [Vectors(np.ascontiguousarray(piece.dense().astype(dtype))) for piece in found]
+
+
+@pytest.mark.parametrize("n_records", [1, 3])
+def test_whether_batches_were_empty_does_not_decide_about_a_refusal(n_records, monkeypatch):
+    """Under add-remove, with few records, most batches are empty; all fits end alike."""
+    ends = set()
+    for _ in range(20):
+        monkeypatch.setattr(Switching, "wide", False)
+        steps = []
+
+        def seen(step, theta, steps=steps):
+            steps.append(step)
+            Switching.wide = True
+
+        model = DPNetworkClassifier(
+            network=Sequential([Switching(2)]), epsilon=0.01, delta=1e-3, classes=(0, 1), callback=seen,
+            input_range=(-1, 1), max_iter=6, batch_size=7, n_public=10, adjacency="add-remove",
+        )  # fmt: skip
+        try:
+            model.fit(np.full((n_records, 3), 0.5), np.arange(n_records) % 2)
+        except ValueError:
+            ends.add(("refused", len(steps)))
+        else:
+            ends.add(("fitted", len(steps)))
+    assert len(ends) == 1

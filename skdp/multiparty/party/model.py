@@ -1,4 +1,7 @@
-"""A released model, read back: predictions for raw rows, with no records and no other party."""
+"""A released model, written and read back: predictions for raw rows, with no records and no other party.
+
+It is the last step of `skdp.multiparty.party`.
+"""
 
 import json
 import os

@@ -1,5 +1,8 @@
 """The plan: everything public that the parties of a run agree on before any of them reads a record.
 
+`skdp.multiparty.party` says what happens to it, step by step. It is not the `skdp.base.plan.FitPlan` that each
+party's fit then makes.
+
 A plan is a TOML file. It is public and complete: the estimator and its parameters, the columns with their
 public bounds, the classes, the number of units of every owner, the budget, the servers, addresses, certificates,
 deadlines and the version of the software. Its hash is SHA-256 of its canonical JSON. All parties compare hashes
@@ -16,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skdp._version import __version__
 from skdp.base.declare import declares, parameters_of
@@ -27,6 +30,9 @@ from skdp.multiparty.party.document import PlanError, Table
 from skdp.multiparty.party.keys import fingerprint_of
 from skdp.multiparty.release import NOISES
 from skdp.registry import ESTIMATORS
+
+if TYPE_CHECKING:
+    from skdp.multiparty.owners import OwnRecords
 
 __all__ = [
     "PROTOCOL",
@@ -132,6 +138,12 @@ class Plan:
     def make_estimator(self, **more: Any) -> Any:
         """The unfitted estimator of this plan; ``more`` are the parameters that a run sets itself."""
         return make_estimator(self.estimator, self.parameters, self.classes, **more)
+
+    def own_records(self, index: int | None) -> "OwnRecords":
+        """The ``owners`` of a fit by one party, from 0, or by nobody (None)."""
+        from skdp.multiparty.owners import OwnRecords
+
+        return OwnRecords(tuple(party.n_units for party in self.parties), index)
 
 
 def make_estimator(

@@ -1,6 +1,7 @@
 """What a plan makes every party do, computed from the plan alone: the noise, the grid, the number of rounds.
 
-The fit itself is asked: it gets an engine that stops it where it would wait for the other parties, and no records.
+The fit itself is asked: it gets nobody's records, and an engine that stops it where it would wait for the other
+parties. Its own plan (`skdp.base.plan.FitPlan`) is made by then, from the parties' numbers of units alone.
 So what is printed before a run is what the run announces to the others and what its report has.
 """
 
@@ -43,17 +44,14 @@ def planned_opening(plan: Plan) -> Opening:
     PlanError
         If a fit would refuse the plan before its first opening, or if no server can draw its noise.
     """
-    from skdp.multiparty import OwnRecords
-
     engine = _Asked(cast(Bridge, None), Network(-1), plan)  # it is stopped before it calls anybody
     row, label = np.zeros((1, len(plan.features))), (plan.classes or (0.0,))[0]
     more: dict[str, Any] = {"groups": [0]} if plan.group is not None else {}
-    owners = OwnRecords(tuple(party.n_units for party in plan.parties), None)
     try:
         with warnings.catch_warnings(), suppress(_Known):
             warnings.simplefilter("ignore")  # every party's own fit warns
             model = plan.make_estimator(engine=engine, accountant=False)
-            model.fit(row, [label], owners=owners, **more)
+            model.fit(row, [label], owners=plan.own_records(None), **more)
         if engine.opening is None:
             raise ValueError(f"{plan.estimator} opens no sums by an engine")
         if plan.noise == "gaussian":

@@ -198,14 +198,9 @@ def _fit(
     plan: Plan, index: int, engine: NetworkEngine, ledger: PlanLedger, X: Any, y: Any, groups: Any
 ) -> Any:
     """The estimator of the plan, fitted on this party's records; the others' are in other processes."""
-    from skdp.multiparty import OwnRecords
-
-    owners = OwnRecords(tuple(party.n_units for party in plan.parties), index)
-    if plan.parameters["unit"] == "owner":
-        owners = OwnRecords((1,) * len(plan.parties), index)
     model = plan.make_estimator(engine=engine, accountant=ledger)
     more = {} if groups is None else {"groups": groups}
-    return model.fit(X, y, owners=owners, **more)
+    return model.fit(X, y, owners=plan.own_records(index), **more)
 
 
 def _stopped(bridge: Bridge, network: Network, plan: Plan, error: BaseException) -> BaseException:

@@ -37,12 +37,12 @@ WRONG = {
 def test_wrong_codes_are_refused(name):
     given, error, told = WRONG[name]
     with pytest.raises(error, match=told):
-        check_categories(given)
+        check_categories("categories", given)
 
 
 def test_codes_come_by_column_and_then_as_given():
     given = {"ward": (30, 10.5, -20), 0: np.array([2, 1], dtype=np.float32), "region": range(64)}
-    check_categories(given)
+    check_categories("categories", given)
     columns, values = category_values(given, 3, NAMES)
     assert columns.dtype == np.int64
     assert values.dtype == np.float64
@@ -53,13 +53,13 @@ def test_codes_come_by_column_and_then_as_given():
 def test_codes_once_again_from_an_iterator_would_be_gone_but_a_list_is_not():
     given = {1: [5, 4]}
     for _ in range(2):
-        check_categories(given)
+        check_categories("categories", given)
         assert [list(found) for found in category_values(given, 2)] == [[1, 1], [5.0, 4.0]]
 
 
 @pytest.mark.parametrize("given", [None, {}])
 def test_no_codes(given):
-    check_categories(given)
+    check_categories("categories", given)
     columns, values = category_values(given, 3, NAMES)
     assert columns.shape == values.shape == (0,)
     assert (columns.dtype, values.dtype) == (np.int64, np.float64)

@@ -456,12 +456,12 @@ WRONG = {
 def test_wrong_signs_are_refused(name):
     given, error, told = WRONG[name]
     with pytest.raises(error, match=told):
-        check_monotone(given)
+        check_monotone("monotone", given)
 
 
 def test_signs_by_name_or_number():
     for given in (None, {}, {"dose": +1, 2: -1}, {0: np.int64(1)}, {"a": 1.0}):
-        check_monotone(given)
+        check_monotone("monotone", given)
     names = np.array(["dose", "age", "weight"], dtype=object)
     assert list(monotone_signs(None, 3, names)) == [0, 0, 0]
     assert list(monotone_signs({"dose": +1, 2: -1.0}, 3, names)) == [1, 0, -1]
