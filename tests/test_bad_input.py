@@ -162,7 +162,9 @@ def test_what_parameters_mean_together_and_for_the_data(params, words):
     assert words in refused(**params)
 
 
-@pytest.mark.parametrize("bounds", ["adaptive", (0,), ("0", "1"), (1, 0), (0, math.nan), 3, np.eye(2)])
+@pytest.mark.parametrize(
+    "bounds", ["adaptive", (0,), ("0", "1"), (1, 0), (0, math.nan), 3, np.eye(2)]
+)
 def test_every_wrong_range_of_targets_has_the_same_message(bounds):
     for cls in (DPAdaSSPRegressor, DPTwoStageRegressor):
         assert "y_bounds must be 'auto' or two finite numbers" in refused(cls, y_bounds=bounds)
