@@ -10,13 +10,14 @@ import pytest
 import scipy.sparse as sp
 
 import skdp
+from skdp import nn
 from skdp.base import PrivateFit
 from skdp.privacy import BudgetAccountant
 
 N, D = 300, 4
 PRIVATE = [name for name, found in skdp.all_estimators() if issubclass(found, PrivateFit)]
-# Nets, owners and scalers decide elsewhere.
-LATER = ("CNN", "LSTM", "MLP", "Network", "MPC", "Local", "RajkumarAgarwal", "Scaler")
+# Owners and scalers decide elsewhere.
+LATER = ("MPC", "Local", "RajkumarAgarwal", "Scaler")
 LINEAR = [name for name in PRIVATE if not any(word in name for word in LATER)]
 MOMENTS = {
     "DPLogisticRegression",
@@ -33,12 +34,20 @@ class Made(Exception):
 def make(name, **parameters):
     """An estimator whose fit needs no more than X and y."""
     found = getattr(skdp, name)
+    if name == "DPLSTMClassifier":
+        parameters = {"vocabulary_size": 9, "max_length": D, "n_units": 3, **parameters}
     if "classes" in inspect.signature(found).parameters:
         parameters = {"classes": (0, 1), **parameters}
     return found(**parameters)
 
 
-def plan_of_fit(estimator, monkeypatch, n=N, d=D, sparse=False, **more):
+def table(estimator, n, d):
+    """Numbers, or ids of tokens for the nets that take them."""
+    X = np.random.default_rng(0).uniform(size=(n, d))
+    return (9 * X).astype(int) if hasattr(estimator, "vocabulary_size") else X
+
+
+def plan_of_fit(estimator, monkeypatch, n=N, d=D, sparse=False, X=None, **more):
     """The plan that a fit makes; it ends there, before its first release."""
     honest, found = type(estimator)._make_plan, []
 
@@ -47,8 +56,10 @@ def plan_of_fit(estimator, monkeypatch, n=N, d=D, sparse=False, **more):
         assert not session.released
         raise Made
 
-    X = np.random.default_rng(0).uniform(size=(n, d))
-    y = (X[:, 0] > 0.5).astype(int) if hasattr(estimator, "classes") else X[:, 0]
+    y = None
+    if X is None:
+        X = table(estimator, n, d)
+        y = (X[:, 0] > 0.5).astype(int) if hasattr(estimator, "classes") else X[:, 0]
     with warnings.catch_warnings(), monkeypatch.context() as patched, pytest.raises(Made):
         warnings.simplefilter("ignore")
         patched.setattr(type(estimator), "_make_plan", made)
@@ -120,8 +131,8 @@ def test_the_parts_of_the_budget_are_the_whole(name):
 
 @pytest.mark.parametrize("name", LINEAR)
 def test_its_noise_is_the_one_of_the_fit(name):
-    X = np.random.default_rng(0).uniform(size=(N, D))
     model = make(name)
+    X = table(model, N, D)
     y = (X[:, 0] > 0.5).astype(int) if hasattr(model, "classes") else X[:, 0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -183,3 +194,88 @@ def test_the_warnings_of_a_fit_are_those_of_its_plan():
     with pytest.warns(told.category) as caught:
         make("DPSGDClassifier").fit(X, X[:, 0] > 0.5)
     assert str(caught[0].message) == told.text
+
+
+NETS = [
+    ("DPMLPClassifier", {"classes": (0, 1, 2), "batch_size": 20, "optimizer": "adam"}),
+    ("DPMLPClassifier", {"sampling": "partition", "n_epochs": 3, "input_range": (0, 1)}),
+    ("DPMLPClassifier", {"gradient_estimator": nn.SparseSelection(0.1), "activation": "tanh"}),
+    ("DPMLPClassifier", {"gradient_estimator": nn.RandomSparsification(), "max_iter": 2}),
+    ("DPMLPClassifier", {"clipping": nn.Projections(24), "validation": ([[0.0] * D], [1])}),
+    ("DPMLPRegressor", {"clipping": nn.Microbatch(4), "y_bounds": (0, 1)}),
+    ("DPMLPRegressor", {"gradient_estimator": nn.RecursiveMomentum(), "max_iter": 9}),
+    ("DPCNNClassifier", {"image_shape": (2, 2), "input_range": (0, 1), "clip_norm": 0.5}),
+    ("DPNetworkRegressor", {"network": nn.Sequential([nn.Dense(1), nn.Tanh()])}),
+    ("DPLSTMClassifier", {"gradient_estimator": nn.AdaFEST(), "max_iter": 5}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), NETS)
+def test_nets_decide_once(name, parameters, monkeypatch):
+    plan = make(name, **parameters).plan(N, D)
+    assert json.loads(json.dumps(plan.to_dict())) == plan.to_dict()
+    assert plan.to_dict() == plan_of_fit(make(name, **parameters), monkeypatch).to_dict()
+    assert sum(step.share for step in plan.decision.steps) == pytest.approx(1.0)
+
+
+def test_the_batches_of_a_net_have_a_reason():
+    plan = make("DPMLPClassifier").plan(2000, D)
+    assert plan.decision.method == "Poisson batches"
+    assert 1 < plan.decision.sizes["batch_size"] < 1000
+    assert "follows from n, epsilon" in plan.decision.reason
+    assert make("DPMLPClassifier", epsilon=math.inf).plan(N, D).decision.method == "full batches"
+    assert (
+        make("DPMLPClassifier", batch_size=5).plan(20, D).decision.reason == "batch_size is given"
+    )
+
+
+WORDS = ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"max_words_per_group": 3},
+        {"vocabulary": WORDS, "batch_size": 9},
+        {"vocabulary": WORDS, "unit": "record", "gradient_estimator": nn.SparseSelection(0.1)},
+        {"gradient_estimator": nn.AdaFEST(), "optimizer": "adam"},
+    ],
+    ids=str,
+)
+def test_words(parameters, monkeypatch):
+    model = skdp.DPWord2Vec(epsilon=4.0, vector_size=5, **parameters)
+    groups = {"groups": range(N)} if model.unit == "group" else {}
+    windows = len(WORDS) * N  # one at each word
+    plan = model.plan(n_groups=N) if groups else model.plan(windows)
+    found = plan.to_dict()
+    assert json.loads(json.dumps(found)) == found
+    made = plan_of_fit(model, monkeypatch, X=[WORDS] * N, **groups)
+    assert found == made.to_dict()
+    assert sum(step.share for step in plan.decision.steps) == pytest.approx(1.0)
+
+
+def test_the_width_of_texts_is_a_parameter():
+    for model, message in (
+        (make("DPLSTMClassifier"), "max_length tells that it is 4"),
+        (skdp.DPWord2Vec(unit="record", vocabulary=WORDS), "window tells that it is 9"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.plan(N, 7)
+    with pytest.raises(ValueError, match="no word could be released"):
+        skdp.DPWord2Vec().plan(n_groups=3)
+
+
+def test_a_net_is_built_once(monkeypatch):
+    model, calls = make("DPMLPClassifier", max_iter=1), []
+    honest = type(model)._network
+
+    def built(self, *given):
+        calls.append(given)
+        return honest(self, *given)
+
+    monkeypatch.setattr(type(model), "_network", built)
+    X = table(model, N, D)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, X[:, 0] > 0.5)
+    assert len(calls) == 1

@@ -430,8 +430,9 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         ----------
         n_records : int or sequence of int, default=None
             Number of records, with ``unit="record"``; not needed where ``n_public`` is given. Estimators of
-            several owners take the number of each owner, as [400, 300, 80].
+            several owners take the number of each owner, as [400, 300, 80]. `DPWord2Vec` counts windows.
         n_features : int, default=1
+            Of images, the number of pixels times that of channels. `DPLSTMClassifier` and `DPWord2Vec` know it.
         n_groups : int or sequence of int, default=None
             Number of groups, with ``unit="group"``; the rest as for ``n_records``.
         n_classes : int, default=None

@@ -4,13 +4,14 @@ A step draws a batch, sums the clipped gradients of its units, adds Gaussian noi
 of a batch. The rest is post-processing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.base.plan import Advice
 from skdp.fitting.loop import GradientAt
 from skdp.fitting.optimizers import FewEntries
 from skdp.privacy import (
@@ -173,10 +174,10 @@ class ClippedMean:
         """Part of the ``size`` trained parameters that rests in the last epoch."""
         return 0.0
 
-    def warn_before(
+    def advice(
         self, plans: Sequence[BatchPlan], adjacency: str, size: int, n_tokens: int | None
-    ) -> None:
-        """Warn where public numbers say that the steps will be of little use; nothing is spent yet.
+    ) -> Iterable[Advice]:
+        """Return warnings where public numbers say that the steps will be of little use.
 
         Parameters
         ----------
@@ -185,6 +186,7 @@ class ClippedMean:
         n_tokens : int or None
             Tokens of a record, where the model begins with an Embedding.
         """
+        return ()
 
     def begin(
         self,

@@ -1,6 +1,7 @@
 """The frame of fits whose steps follow noisy gradients of minibatches: nets, and vectors of words."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Generic, Literal
 
 from skdp.base.declare import changed, fitted, parameter
@@ -9,8 +10,9 @@ from skdp.base.kinds import callback, choice, integer, real
 from skdp.fitting import parameters
 from skdp.fitting.optimizers import SGD, Adam, Rule, rule_of
 from skdp.fitting.parameters import Auto, AutoInt
+from skdp.privacy import PublicShape
 
-__all__ = ["MinibatchFit"]
+__all__ = ["MinibatchFit", "of_width"]
 
 
 class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
@@ -77,3 +79,12 @@ class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
 
     def _rule(self) -> Rule:
         return rule_of(self.optimizer, "linear", None)
+
+
+def of_width(shape: PublicShape, width: int, name: str) -> PublicShape:
+    """The shape of tables whose width a parameter tells; 1 is the default of ``plan``."""
+    if shape.n_features not in (1, width):
+        raise ValueError(
+            f"n_features={shape.n_features} does not fit: {name} tells that it is {width}; leave it out"
+        )
+    return replace(shape, n_features=width, dtype="float32")

@@ -7,7 +7,7 @@ record of the batch touched: else the support of a step would tell words.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._compat import warn_user
 from skdp.base import check_choice, check_number
+from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.clipped_mean import ClippedMean, Clipping, Release, TouchedRows
 from skdp.fitting.optimizers import FewEntries
@@ -35,8 +35,8 @@ __all__ = [
     "AdaFEST",
     "SelectedMean",
     "SparseSelection",
-    "warn_of_choice",
-    "warn_of_counts",
+    "advice_on_choice",
+    "advice_on_counts",
 ]
 
 METHODS = ("exponential", "sparse vector", "uniform")
@@ -208,19 +208,18 @@ class SelectedMean(ClippedMean):
         choices = select.count(size)
         return BatchGroup(n_iter, batch_size, choices=choices, choice_share=select.share)
 
-    def warn_before(
+    def advice(
         self, plans: Sequence[BatchPlan], adjacency: str, size: int, n_tokens: int | None
-    ) -> None:
+    ) -> Iterable[Advice]:
         (plan,) = plans
-        if plan.noise_multiplier <= 0:
-            return
         if isinstance(self.select, AdaFEST):
             assert n_tokens is not None  # of the table that it is for
-            warn_of_counts(self.select, plan, n_tokens, factor(adjacency), "token", "record")
-        else:
-            moved, norm = self.clipping.together * factor(adjacency), self.clipping.norm
-            plain = n_tokens is None
-            warn_of_choice(self.select, plan, size, moved * norm, norm, "parameters", plain)
+            return advice_on_counts(
+                self.select, plan, n_tokens, factor(adjacency), "token", "record"
+            )
+        moved, norm = self.clipping.together * factor(adjacency), self.clipping.norm
+        plain = n_tokens is None
+        return advice_on_choice(self.select, plan, size, moved * norm, norm, "parameters", plain)
 
     def release(
         self,
@@ -256,10 +255,10 @@ def selected_by(select: SparseSelection, session: PrivacySession, plan: BatchPla
     return uniform
 
 
-def warn_of_choice(
+def advice_on_choice(
     select: SparseSelection, plan: BatchPlan, size: int, moved: float, norm: float,
     what: str, plain: bool = False,
-) -> None:  # fmt: skip
+) -> Iterator[Advice]:  # fmt: skip
     """Warn where the choice can hardly be better than chance, or where nets have lost by it.
 
     Parameters
@@ -276,7 +275,7 @@ def warn_of_choice(
         Whether they are those of a net without an Embedding.
     """
     count = select.count(size)
-    if count == size:
+    if count == size or plan.noise_multiplier <= 0:
         return
     reason = ""
     if plain:
@@ -291,16 +290,16 @@ def warn_of_choice(
         if largest < noise * math.log(size / count):
             reason = "the noise of the choice is so large that the choice is nearly random"
     if reason:
-        warn_user(
+        yield Advice(
             f"gradient_estimator=SparseSelection changes {count} of {size} {what} in a step, and {reason}: leave "
             "it out, or compare both on public data",
             UtilityWarning,
         )
 
 
-def warn_of_counts(
+def advice_on_counts(
     select: AdaFEST, plan: BatchPlan, n_tokens: int, moved: float, token: str, unit: str
-) -> None:
+) -> Iterator[Advice]:
     """Warn where only very common tokens can pass the threshold.
 
     Parameters
@@ -316,7 +315,7 @@ def warn_of_counts(
     # A unit of k different tokens counts 1 / sqrt(k) for each.
     wanted = math.ceil(select.threshold * std * math.sqrt(n_tokens))
     if wanted > COMMON * plan.batch_size:
-        warn_user(
+        yield Advice(
             f"gradient_estimator=AdaFEST changes the vector of a {token} only where about {wanted} {unit}s of a "
             f"batch have it (for {n_tokens} different {token}s in each), and a batch has {plan.batch_size}: give "
             "a smaller threshold, such as 0, or a larger batch_size, or leave it out",

@@ -35,10 +35,13 @@ class Run:
     batch_size : int
         Expected; at most the number of units.
     n_iter : int
+    reason : str
+        Why batches have this size.
     """
 
     batch_size: int
     n_iter: int
+    reason: str
 
 
 def mass(epsilon: float, delta: float, n_units: int) -> float:
@@ -70,16 +73,23 @@ def chosen_run(
     if n_iter is None:
         seen = signal(epsilon, delta, n_units, n_parameters)
         n_iter = int(min(MOST, max(FEWEST, STEPS_PER_SIGNAL * seen)))
-    size = batch_size
+    size, reason = batch_size, "batch_size is given"
     if size is None:
         whole = mass(epsilon, delta, n_units)
         wanted = EXACT_BATCH if math.isinf(whole) else NOISE * whole / math.sqrt(n_iter)
+        size, reason = (
+            max(1, math.ceil(wanted)),
+            "their size follows from n, epsilon and the number of steps",
+        )
+        if math.isinf(whole):
+            reason = "without noise a batch has a fixed size"
         # More than half of the units are no sample worth its accounting.
-        size = n_units if wanted > 0.5 * n_units else max(1, math.ceil(wanted))
+        if wanted > 0.5 * n_units:
+            size, reason = n_units, "smaller batches would have more than half of the data"
     size = min(size, n_units)
     if n_epochs is not None:
         n_iter = max(1, math.ceil(n_epochs * n_units / size))
-    return Run(size, n_iter)
+    return Run(size, n_iter, reason)
 
 
 def chosen_rate(

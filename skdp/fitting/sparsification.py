@@ -10,15 +10,15 @@ less tells an adversary nothing more.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._compat import warn_user
 from skdp.base import check_number
+from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.clipped_mean import ClippedMean, Gradients
 from skdp.fitting.loop import GradientAt
@@ -196,14 +196,14 @@ class SparsifiedMean(ClippedMean):
         noise, _ = self.noise((plan,), self.clipping.moves(adjacency))
         return chosen_sparsity(noise, self.norm, size)
 
-    def warn_before(
+    def advice(
         self, plans: Sequence[BatchPlan], adjacency: str, size: int, n_tokens: int | None
-    ) -> None:
+    ) -> Iterable[Advice]:
         (plan,) = plans
         epoch = math.ceil(plan.n_units / plan.batch_size)
         rate = self.sparsity(plan, adjacency, size)
         if self.sparsification.cooling and rate > 0 and plan.releases <= epoch:
-            warn_user(
+            yield Advice(
                 "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "
                 "epochs, or RandomSparsification(cooling=False)",
                 UtilityWarning,

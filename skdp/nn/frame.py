@@ -1,8 +1,8 @@
-"""The fit of a net: parameters, inputs, plan, training, and what is kept."""
+"""The fit of a net: parameters, the solver, and what the report says; `skdp.nn.plan` decides."""
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -10,72 +10,52 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._compat import warn_user
 from skdp.base.declare import fitted, parameter, word_or_object
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, integer
-from skdp.base.plan import Advice
+from skdp.base.plan import Advice, Decision
 from skdp.base.tables import validate_table
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit
 from skdp.fitting.optimizers import SinglePrecision
 from skdp.fitting.progress import Progress
-from skdp.fitting.recursive import RecursiveMean, RecursiveMomentum
+from skdp.fitting.recalibrate import Recalibration
+from skdp.fitting.recursive import RecursiveMomentum
 from skdp.fitting.scales import grown_share
-from skdp.fitting.selection import AdaFEST, SelectedMean, SparseSelection
-from skdp.fitting.sizes import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
-from skdp.fitting.sparsification import RandomSparsification, SparsifiedMean
-from skdp.fitting.targets import (
-    Problem,
-    imagined_records,
-    table_records,
-    unfilled_records,
-    unfitted_copy,
-)
+from skdp.fitting.selection import AdaFEST, SparseSelection
+from skdp.fitting.sizes import WALK
+from skdp.fitting.sparsification import RandomSparsification
+from skdp.fitting.targets import Problem, imagined_records, table_records, unfilled_records
 from skdp.fitting.task import given
 from skdp.fitting.utility import Facts, NetFacts, utility_warnings
-from skdp.nn.checks import (
-    check_clipping,
-    check_gradient_estimator,
-    check_table,
-    check_validation,
-    public_data,
-)
+from skdp.nn.checks import check_clipping, check_gradient_estimator, check_validation
 from skdp.nn.clipping import Microbatch, Projections
 from skdp.nn.export import exported
-from skdp.nn.inputs import Inputs, as_rows, public_inputs, released_inputs
+from skdp.nn.inputs import Inputs, as_rows, released_inputs
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.scaled_tanh import ScaledTanh
 from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
+from skdp.nn.plan import INPUT_QUESTIONS, SAMPLING, NetPlan, decided
 from skdp.nn.storage import kept_arrays, read_kept
-from skdp.nn.task import (
-    NetTask,
-    Targets,
-    has_other_layers,
-    outputs_of,
-    require_places,
-    start_of,
-    tokens_of,
-    usual_clipping,
-)
-from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
+from skdp.nn.task import NetTask, Targets, has_other_layers, outputs_of, tokens_of
+from skdp.privacy import PrivacySession
 
 __all__ = ["CLIPPING", "NetFit"]
 
-SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 CLIPPING = ("auto", "materialized", "ghost", "one-by-one")
 Clip = Literal["auto", "materialized", "ghost", "one-by-one"] | Microbatch | Projections
 GradientEstimator = (
     Literal["mean"] | RecursiveMomentum | RandomSparsification | SparseSelection | AdaFEST
 )
 GRADIENT_ESTIMATORS = (RecursiveMomentum, RandomSparsification, SparseSelection, AdaFEST)
-INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
+INPUT_SHARE = 0.1  # least part of mu^2 for the windows of columns
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
 
 
@@ -84,7 +64,11 @@ def _check_input_range(name: str, bounds: object) -> None:
 
 
 class NetFit(MinibatchFit[Problem]):
-    """The fit of a private net; a subclass gives the net, its loss and its targets."""
+    """The fit of a private net; a subclass gives the net, its loss and its targets.
+
+    `skdp.nn.plan.decided` makes every public decision once; the size and number of batches follow from
+    `skdp.nn.plan.sized_batches`. The other methods read what it found, a `NetPlan`.
+    """
 
     sampling: Literal["poisson", "partition"] = parameter(
         choice(*SAMPLING),
@@ -171,9 +155,7 @@ class NetFit(MinibatchFit[Problem]):
     def _loss(self, problem: Problem) -> Any:
         """Of `skdp.nn.losses`."""
 
-    def _targets(
-        self, session: PrivacySession, problem: Problem, shares: Mapping[str, float]
-    ) -> Targets:
+    def _targets(self, session: PrivacySession, problem: Problem) -> Targets:
         """How stored targets become those of the loss; it may release their range."""
         return Targets()
 
@@ -189,8 +171,8 @@ class NetFit(MinibatchFit[Problem]):
         n_units = problem.records.n_units
         return {"inputs": grown_share(session, n_units, INPUT_QUESTIONS, INPUT_SHARE)}
 
-    def _plan_last(self, session: PrivacySession, problem: Problem) -> Any:
-        """A plan of releases after the steps, with its ``share`` of mu^2; or None."""
+    def _recalibration(self, session: PrivacySession, problem: Problem) -> Recalibration | None:
+        """The plan of the last releases of a classifier, where the budget allows them."""
         return None
 
     def _standardizes(self, problem: Problem) -> bool:
@@ -198,15 +180,9 @@ class NetFit(MinibatchFit[Problem]):
         return problem.fitted.get("image_shape_") is None
 
     def _after(
-        self,
-        session: PrivacySession,
-        problem: Problem,
-        task: NetTask,
-        parameters: Any,
-        shares: Mapping[str, float],
-        last: Any,
+        self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any
     ) -> dict[str, Any]:
-        """Last releases, and what is kept of them; ``last`` is of `_plan_last`."""
+        """Last releases, and what is kept of them."""
         return {}
 
     def _table(self, X: Any, seen: Mapping[str, Any]) -> Any:
@@ -246,24 +222,35 @@ class NetFit(MinibatchFit[Problem]):
             sizes += [] if first is None else [first]
         return any(isinstance(size, str) or size < n_units for size in sizes)
 
+    # ---------------------------------------------------------------- the plan
+
+    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
+        return decided(self, session, problem)
+
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
-        return utility_warnings(self._utility(session, problem))
+        plan: NetPlan = problem.decision.details
+        tokens = tokens_of(plan.network)
+        return (
+            *utility_warnings(self._utility(session, problem)),
+            *plan.method.advice(plan.batches, self.adjacency, plan.n_parameters, tokens),
+        )
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         """The public numbers that tell whether the fit may be of little use."""
-        shape, network = problem.records.shape, self._built(problem)
-        check_table(self.gradient_estimator, network.sequential)
-        size, last = network.n_trainable, network.sequential.layers[-1]
-        released = self.input_range is None and self._standardizes(problem)
-        rule, recursive = self._rule(), isinstance(self.gradient_estimator, RecursiveMomentum)
+        shape, plan, seen = problem.records.shape, problem.decision.details, problem.decision.signal
+        rule, last = plan.rule, plan.network.sequential.layers[-1]
+        recursive = isinstance(self.gradient_estimator, RecursiveMomentum)
         net = NetFacts(
-            n_parameters=size,
-            signal=signal(self.epsilon, self.delta, shape.n_units, size),
-            other_inputs=self.parameters_init is not None and released,
+            n_parameters=plan.n_parameters,
+            signal=math.inf if seen is None else seen,
+            other_inputs=self.parameters_init is not None and "inputs" in plan.shares,
             second_momentum=rule.momentum if recursive and rule.solver == "sgd" else 0.0,
             bounded_by=repr(last) if isinstance(last, ACTIVATIONS) else "",
         )
-        return Facts(type(self).__name__, shape, self.epsilon, method="nets", net=net)
+        facts = Facts(type(self).__name__, shape, self.epsilon, method="nets", net=net)
+        if session.exact or not is_classifier(self):
+            return facts
+        return replace(facts, task="classes", mass=shape.n_units * session.mu)
 
     # ---------------------------------------------------------------- the fit
 
@@ -298,174 +285,56 @@ class NetFit(MinibatchFit[Problem]):
         return super().fit(X, y, groups=groups, **more)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        """Plan everything from public numbers, release the scales, then train."""
-        shape, loss = problem.records.shape, self._loss(problem)
-        if shape.device != "cpu" and shape.container == "csr":
-            raise ValueError(
-                "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
-            )
-        if shape.device != "cpu" and isinstance(self.gradient_estimator, RecursiveMomentum):
-            raise ValueError(
-                "RecursiveMomentum takes records of the host: pass X as a NumPy array or a SciPy CSR matrix"
-            )
-        network = self._built(problem)
-        clipping = self._clipping(network)
-        public = public_data(
-            unfitted_copy(self),
-            self.validation,
-            problem.fitted,
-            self._table,
-        )
-        start = None if self.parameters_init is None else start_of(self.parameters_init, network)
-        last = self._plan_last(session, problem)
-        shares = self._shares(session, problem)
-        if last is not None:
-            shares["recalibration"] = last.share
-        size, share = network.n_trainable, 1.0 - math.fsum(shares.values())
-        plans = self._plan(session, shape, clipping, size, share)
-        self._method(clipping).warn_before(plans, self.adjacency, size, tokens_of(network))
-        # Ready layers treat each row by itself, but a BLAS may round it by its place. One by one, rows stay at
-        # their places in what else is computed of them, if their number is public.
-        places_stay = clipping.method == "one-by-one" and shape.n_records is not None
-        if has_other_layers(network.sequential) or not places_stay:
-            require_places(
-                network.sequential, network.shapes[0], clipping.layers, shape.dtype, shape.device
-            )
-        inputs = None
-        if "inputs" not in shares:
-            inputs = public_inputs(self.input_range, network.shapes[0], shape.n_features)
+        """Release the scales, take the steps, and make the last releases."""
+        plan: NetPlan = problem.decision.details
         if self.max_rows_per_group is not None:  # here the key is drawn, and the budget spent
             few = session.limit_rows(problem.records, int(self.max_rows_per_group))
             problem = replace(problem, records=few)
+        inputs, start = plan.inputs, plan.start
         if inputs is None:
-            inputs = released_inputs(session, problem.records, shares["inputs"])
-        targets = self._targets(session, problem, shares)
+            inputs = released_inputs(session, problem.records, plan.shares["inputs"])
+        targets = self._targets(session, problem)
         if start is None:
-            start = network.initialize(np.random.default_rng(session.integers(2**62, 4).tolist()))
-        task = NetTask(network, loss, inputs, targets, start)
-        score = None if public is None else partial(self._score_of, task, *public)
-        with self._progress(session, plans, score) as monitor:
-            return self._trained(session, problem, task, plans, clipping, shares, last, monitor)
-
-    def _trained(
-        self, session: PrivacySession, problem: Problem, task: NetTask, plans: Sequence[BatchPlan],
-        clipping: Clipping, shares: Mapping[str, float], last: Any, monitor: Progress | None,
-    ) -> Solution:  # fmt: skip
-        """Take the steps, and the last releases."""
-        method, rate, n_iter = self._method(clipping), self._rate(plans, clipping), releases(plans)
-        gradient = method.begin(session, problem.records, task.gradients(clipping), *plans)
-        start = task.trained(task.start)
-        steps = SinglePrecision(start, self._rule(), rate, n_iter, task.tensors)
-        theta = descend(gradient, steps, steps.here, n_iter, monitor).theta
+            keys = session.integers(2**62, 4).tolist()
+            start = plan.network.initialize(np.random.default_rng(keys))
+        task = NetTask(plan.network, plan.loss, inputs, targets, start)
+        gradients = task.gradients(plan.method.clipping)
+        gradient = plan.method.begin(session, problem.records, gradients, *plan.batches)
+        steps = SinglePrecision(
+            task.trained(start), plan.rule, plan.rate, plan.n_iter, task.tensors
+        )
+        score = None if plan.validation is None else partial(self._score_of, task, *plan.validation)
+        with Progress(
+            type(self).__name__, plan.n_iter, session, self.verbose, self.callback, score=score
+        ) as monitor:
+            theta = descend(gradient, steps, steps.here, plan.n_iter, monitor).theta
         parameters = task.whole(theta)
         attributes = {
             "parameters_": parameters,
-            "network_": task.network,
-            "inputs_": task.inputs,
-            "clip_norm_": clipping.norm,
-            "learning_rate_": rate,
-            "batch_size_": plans[-1].batch_size,
-            "sparsity_": method.sparsity(plans[-1], self.adjacency, theta.size),
-            **self._after(session, problem, task, parameters, shares, last),
+            "network_": plan.network,
+            "inputs_": inputs,
+            "clip_norm_": plan.method.clipping.norm,
+            "learning_rate_": plan.rate,
+            "batch_size_": plan.batches[-1].batch_size,
+            "sparsity_": plan.method.sparsity(plan.batches[-1], self.adjacency, theta.size),
+            **self._after(session, problem, task, parameters),
         }
-        return Solution(theta, n_iter, attributes)
+        return Solution(theta, plan.n_iter, attributes)
 
-    def _built(self, problem: Problem) -> Network:
-        """The net for the shape of these records, with an output for each that the loss has."""
-        n_outputs: int = self._loss(problem).n_outputs
-        shape: Any = problem.fitted.get("image_shape_") or (problem.records.n_features,)
-        network = self._network(shape, n_outputs)
-        if network.shapes[-1] != (n_outputs,):
-            raise ValueError(
-                f"the net's last layer gives records of shape {network.shapes[-1]}, but this fit needs "
-                f"({n_outputs},): end the net with Dense({n_outputs})"
-            )
-        if not network.n_trainable:
-            raise ValueError(
-                "the net has no parameters that are not frozen, so nothing would be trained"
-            )
-        return network
-
-    def _method(self, clipping: Clipping) -> ClippedMean:
-        """How the steps release their gradients."""
-        estimator = self.gradient_estimator
-        if isinstance(estimator, RecursiveMomentum):
-            return RecursiveMean(clipping, estimator)
-        if isinstance(estimator, RandomSparsification):
-            return SparsifiedMean(clipping, estimator)
-        if isinstance(estimator, (SparseSelection, AdaFEST)):
-            return SelectedMean(clipping, estimator)
-        return ClippedMean(clipping)
-
-    def _plan(
-        self,
-        session: PrivacySession,
-        shape: PublicShape,
-        clipping: Clipping,
-        size: int,
-        share: float,
-    ) -> tuple[BatchPlan, ...]:
-        """Plan all steps, before anything is released."""
-        run = chosen_run(
-            self.epsilon, self.delta, shape.n_units, size,
-            batch_size=given(self.batch_size), max_iter=given(self.max_iter), n_epochs=self.n_epochs,
-        )  # fmt: skip
-        method, n_iter = self._method(clipping), run.n_iter
-        if self.sampling == "partition" and given(self.max_iter) is None:  # whole passes
-            n_batches = math.ceil(shape.n_units / run.batch_size)
-            n_iter = n_batches * math.ceil(n_iter / n_batches)
-        first = method.first(n_iter, run.batch_size)
-        left = n_iter - sum(group.releases for group in first)
-        group = method.group(left, run.batch_size, self._projections(), size)
-        plans = session.plan_batches(
-            [*first, group], sampling=SAMPLING[self.sampling], n_units=shape.n_units, share=share
-        )
-        session.require_feasible_batches(size, plans, scans=method.scans)
-        return plans
-
-    def _clipping(self, network: Network) -> Clipping:
-        given_norm = given(self.clip_norm)
-        norm = CLIP_NORM if given_norm is None else float(given_norm)
-        way, depth = self.clipping, len(network.sequential.layers)
-        if isinstance(way, Microbatch):
-            return Clipping(norm, "microbatch", int(way.size), ("materialized",) * depth)
-        if isinstance(way, Projections):
-            # Inner products with outer products, which ghost norms leave as they are, too.
-            return Clipping(norm, "projections", layers=("ghost",) * depth)
-        layers = ("ghost" if way == "ghost" else "materialized",) * depth
-        if way != "auto":
-            return Clipping(norm, way, layers=layers)
-        # Ghost norms are those of whole gradients.
-        if not isinstance(self.gradient_estimator, (RecursiveMomentum, RandomSparsification)):
-            layers = usual_clipping(network)
-        return Clipping(norm, "ghost" if "ghost" in layers else "materialized", layers=layers)
-
-    def _projections(self) -> int:
-        """Number of projections that estimate norms, or 0."""
-        return int(self.clipping.n_projections) if isinstance(self.clipping, Projections) else 0
-
-    def _rate(self, plans: Sequence[BatchPlan], clipping: Clipping) -> float:
-        """Step size of the first step; the noise in an entry of a mean gradient is public."""
-        rate = given(self.learning_rate)
-        if rate is not None:
-            return float(rate)
-        method, rule, n_iter = self._method(clipping), self._rule(), releases(plans)
-        noise, first = method.noise(plans, clipping.moves(self.adjacency))
-        rate = chosen_rate(noise, clipping.norm, n_iter, rule, self._walk, first)
-        # An entry gets the noise of so many steps only. Adam's steps have one size, whatever the noise.
-        return rate / math.sqrt(method.changed) if rule.solver == "sgd" else rate
+    # ---------------------------------------------------------------- the report
 
     def _public_facts(self, problem: Problem) -> dict[str, object]:
-        clipping = self._clipping(self._built(problem))
+        plan: NetPlan = problem.decision.details
+        clipping = plan.method.clipping
         facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
-        facts |= self._method(clipping).facts()
+        facts |= plan.method.facts()
         if self.clipping == "auto" and clipping.method == "ghost":  # all other layers: materialized
             facts["ghost_layers"] = [i for i, way in enumerate(clipping.layers) if way == "ghost"]
         if clipping.method == "microbatch":
             facts["microbatch_size"] = clipping.microbatch_size
             facts["sensitivity"] = f"{clipping.moves(self.adjacency):g} clip_norm"
         if clipping.method == "projections":
-            facts["n_projections"] = self._projections()
+            facts["n_projections"] = plan.batches[-1].n_projections
         if not isinstance(self.gradient_estimator, str):
             facts["gradient_estimator"] = repr(self.gradient_estimator)
         if self.max_rows_per_group is not None:
@@ -477,7 +346,7 @@ class NetFit(MinibatchFit[Problem]):
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = []
-        if has_other_layers(self._built(problem).sequential):
+        if has_other_layers(problem.decision.details.network.sequential):
             found.append("layers of your own keep their duties: see skdp.nn.Layer")
         if self.input_range is not None:
             found.append("input_range was not chosen by looking at these records")
@@ -497,15 +366,6 @@ class NetFit(MinibatchFit[Problem]):
         self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]
     ) -> float:
         """Score of released parameters on the public validation data."""
-
-    def _progress(
-        self,
-        session: PrivacySession,
-        plans: Sequence[BatchPlan],
-        score: Callable[[NDArray[np.float64]], float] | None,
-    ) -> Progress:
-        name = type(self).__name__
-        return Progress(name, releases(plans), session, self.verbose, self.callback, score=score)
 
     # ---------------------------------------------------------------- the fitted net
 
@@ -581,8 +441,3 @@ class NetFit(MinibatchFit[Problem]):
             If the net has other layers than dense ones with one kind of activation between them, ReLU or tanh.
         """
         return exported(self)
-
-
-def releases(plans: Sequence[BatchPlan]) -> int:
-    """How many steps the plans are for."""
-    return sum(plan.releases for plan in plans)

@@ -16,6 +16,7 @@ from skdp.exceptions import UtilityWarning
 from skdp.fitting.targets import Problem
 from skdp.nn.frame import NetFit
 from skdp.nn.inputs import as_rows, check_image_shape, image_of, own_shape
+from skdp.privacy import PublicShape
 
 __all__ = ["ImageModel"]
 
@@ -65,6 +66,12 @@ class ImageModel(NetFit):
             self._warn_of(image, getattr(X, "dtype", None))
             if own is None and self.image_shape is None:
                 warn_of_square(image)
+        return replace(problem, fitted={**problem.fitted, "image_shape_": image})
+
+    def _imagined(self, shape: PublicShape) -> Problem:
+        """A table whose rows hold images: ``n_features`` counts the pixels, times the channels."""
+        problem: Problem = super()._imagined(shape)
+        image = self._row_image(shape.n_features)
         return replace(problem, fitted={**problem.fitted, "image_shape_": image})
 
     def _warn_of(self, image: tuple[int, int, int], dtype: Any) -> None:

@@ -1,8 +1,6 @@
 """The two kinds of nets: classifiers, and regressors in units of a released range of the targets."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,20 +12,15 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import described
 from skdp.fitting.bounded import cut_text
 from skdp.fitting.columns import check_bounds
-from skdp.fitting.quantiles import (
-    RANGE_QUESTIONS,
-    RANGE_SEARCHES,
-    SMALLEST_SHARE,
-    released_range,
-)
+from skdp.fitting.quantiles import SMALLEST_SHARE, released_range
 from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.scales import grown_share
 from skdp.fitting.sizes import REGRESSION_WALK
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
-from skdp.fitting.utility import Facts
 from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
 from skdp.nn.frame import NetFit
 from skdp.nn.losses import CrossEntropy, SquaredError
+from skdp.nn.plan import TARGET_QUESTIONS
 from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
@@ -52,27 +45,16 @@ class NetClassifier(LabelModel, NetFit):
     def _loss(self, problem: Problem) -> CrossEntropy:
         return CrossEntropy(len(np.asarray(problem.fitted["classes_"])))
 
-    def _plan_last(self, session: PrivacySession, problem: Problem) -> Recalibration | None:
+    def _recalibration(self, session: PrivacySession, problem: Problem) -> Recalibration | None:
         return plan_scores(session, problem.records, len(np.asarray(problem.fitted["classes_"])))
 
     def _after(
-        self,
-        session: PrivacySession,
-        problem: Problem,
-        task: NetTask,
-        parameters: Any,
-        shares: Mapping[str, float],
-        last: Recalibration | None,
+        self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any
     ) -> dict[str, Any]:
+        last = problem.decision.details.recalibration
         if last is None:
             return {"calibration_": None}
         return {"calibration_": released_scores(session, last, problem.records, task, parameters)}
-
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        facts = super()._utility(session, problem)
-        if session.exact or session.delta == 0:
-            return facts
-        return replace(facts, task="classes", mass=facts.shape.n_units * session.mu)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         scores = scores_of(self._outputs(X))
@@ -135,7 +117,7 @@ class NetRegressor(NumberModel, NetFit):
             shares["targets"] = grown_share(
                 session,
                 n_units,
-                RANGE_SEARCHES * RANGE_QUESTIONS,
+                TARGET_QUESTIONS,
                 SMALLEST_SHARE,
                 largest=LARGEST_RANGE,
             )
@@ -143,9 +125,8 @@ class NetRegressor(NumberModel, NetFit):
             shares["calibration"] = grown_share(session, n_units, CALIBRATION_ANSWERS, CALIBRATION)
         return shares
 
-    def _targets(
-        self, session: PrivacySession, problem: Problem, shares: Mapping[str, float]
-    ) -> Targets:
+    def _targets(self, session: PrivacySession, problem: Problem) -> Targets:
+        shares = problem.decision.details.shares
         if "targets" in shares:
             found = released_range(session, problem.records, shares["targets"])
             return Targets(found.center, found.bound)
@@ -153,17 +134,11 @@ class NetRegressor(NumberModel, NetFit):
         return Targets(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
 
     def _after(
-        self,
-        session: PrivacySession,
-        problem: Problem,
-        task: NetTask,
-        parameters: Any,
-        shares: Mapping[str, float],
-        last: Any,
+        self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any
     ) -> dict[str, Any]:
-        line = (1.0, 0.0)
-        if "calibration" in shares:
-            line = released_line(session, problem.records, task, parameters, shares["calibration"])
+        line, share = (1.0, 0.0), problem.decision.details.shares.get("calibration")
+        if share is not None:
+            line = released_line(session, problem.records, task, parameters, share)
         return {
             "target_center_": task.targets.center,
             "target_reach_": task.targets.reach,

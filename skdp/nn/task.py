@@ -223,11 +223,7 @@ def vocabulary_of(net: Sequential) -> int | None:
 
 
 def require_places(
-    net: Sequential,
-    shape: tuple[int, ...],
-    method: str | tuple[str, ...],
-    dtype: str,
-    device: str = "cpu",
+    network: Network, method: str | tuple[str, ...], dtype: str, device: str = "cpu"
 ) -> None:
     """Refuse a net or a machine for which a row's gradient, or its outputs, depend on more than this row.
 
@@ -238,8 +234,7 @@ def require_places(
 
     Parameters
     ----------
-    shape : tuple of int
-        Of an input.
+    network : Network
     method : {"materialized", "ghost"} or tuple of them
         Of all layers, or one for each.
     dtype : {"float32", "float64"}
@@ -252,20 +247,14 @@ def require_places(
     UnsupportedAccounting
         If `check_places` refuses the net.
     """
-    if has_other_layers(net):
-        _look(net, shape, method, dtype, device)
+    if has_other_layers(network.sequential):
+        _look(network, method, dtype, device)
     else:
-        _look_once(net, shape, method, dtype, device)
+        _look_once(network.sequential, network.shapes[0], method, dtype, device)
 
 
-def _look(
-    net: Sequential,
-    shape: tuple[int, ...],
-    method: str | tuple[str, ...],
-    dtype: str,
-    device: str,
-) -> None:
-    network = net.build(shape)
+def _look(network: Network, method: str | tuple[str, ...], dtype: str, device: str) -> None:
+    net, shape = network.sequential, network.shapes[0]
     k = network.shapes[-1][0]
     inputs = Inputs(np.zeros(()), np.ones(()), (-math.inf, math.inf), shape)
     loss = CrossEntropy(k) if k > 1 else SquaredError()
@@ -299,7 +288,11 @@ def _on_ids(function: Callable[[Any, Any], Any], size: int) -> Callable[[Any, An
     return pieces
 
 
-_look_once = lru_cache(maxsize=64)(_look)
+@lru_cache(maxsize=64)
+def _look_once(
+    net: Sequential, shape: tuple[int, ...], method: str | tuple[str, ...], dtype: str, device: str
+) -> None:
+    _look(net.build(shape), method, dtype, device)
 
 
 def outputs_of(

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._docs import document
 from skdp.base.declare import fixed, parameter
 from skdp.base.kinds import Kind, described, flag, integer, required
+from skdp.fitting.minibatches import of_width
 from skdp.fitting.targets import Problem
 from skdp.nn.architectures import lstm
 from skdp.nn.layers.embedding import LARGEST
@@ -17,6 +18,7 @@ from skdp.nn.mlp import check_sizes, layer_sizes
 from skdp.nn.model import NetClassifier
 from skdp.nn.network import Network
 from skdp.nn.tokens import token_rows
+from skdp.privacy import PublicShape
 
 __all__ = ["DPLSTMClassifier"]
 
@@ -106,6 +108,9 @@ class SequenceNet(NetClassifier):
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         """Check the ids of each record and the labels."""
         return super().read(self._table(X, {}), y, groups, **weights)
+
+    def _imagined(self, shape: PublicShape) -> Problem:
+        return super()._imagined(of_width(shape, int(cast("int", self.max_length)), "max_length"))
 
     def _table(self, X: Any, seen: Any) -> NDArray[np.float32]:
         return token_rows(

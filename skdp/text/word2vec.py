@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,38 +15,28 @@ from skdp.base import check_number
 from skdp.base.declare import changed, fitted, parameter, word_or_object
 from skdp.base.fit import Problem, Solution
 from skdp.base.kinds import described, flag, integer, real
-from skdp.base.plan import Advice
-from skdp.exceptions import UtilityWarning
-from skdp.fitting.clipped_mean import ClippedMean, Clipping
+from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.fitting.loop import descend
-from skdp.fitting.minibatches import MinibatchFit
+from skdp.fitting.minibatches import MinibatchFit, of_width
 from skdp.fitting.optimizers import (
     FewEntries,
-    Rule,
     SinglePrecision,
     check_unsmoothed,
-    rate_factor,
 )
 from skdp.fitting.progress import Progress
 from skdp.fitting.selection import (
     AdaFEST,
-    SelectedMean,
     SparseSelection,
-    warn_of_choice,
-    warn_of_counts,
 )
-from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
-from skdp.fitting.utility import Facts, WordFacts, utility_warnings
 from skdp.privacy import (
-    BatchPlan,
     Negatives,
     PrivacySession,
     PrivateRecords,
     PublicShape,
-    factor,
 )
 from skdp.text.counted_words import touched_words
 from skdp.text.export import save_word2vec
+from skdp.text.plan import WordPlan, advice, advice_on_words, decided, first_rate
 from skdp.text.sentences import (
     MOST_WORDS,
     Sentences,
@@ -60,12 +50,6 @@ __all__ = ["DPWord2Vec"]
 
 PRIVATE, RELEASED = "private", "released"
 POWER = 0.75  # of counts, by which negatives are drawn (Mikolov et al. 2013)
-# Chosen on held-out sentences of Brown, one seed. The largest standard deviation that the noise of all steps gives
-# an entry, about the size of the entries; and the first step over (1 - momentum), in clip norms, for each word, if
-# the noise allows it.
-WALK, STEP, LEAST_STEP = 0.1, 0.2, 10.0
-ADAM_STEP = 0.01
-HARDLY = 2.0  # standard deviations of the noise that a fit does not rely on to release a word
 KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
 
 
@@ -73,6 +57,11 @@ class SentenceProblem(Problem):
     """Checked sentences."""
 
     records: Sentences
+
+    @property
+    def made(self) -> WordPlan:
+        """What the fit has decided."""
+        return cast("WordPlan", cast("FitPlan", self.plan).decision.details)
 
 
 SIZE = integer(low=1, high=10**6)
@@ -333,85 +322,30 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         read = Sentences.read(X, groups, int(self.window), self.n_public, known)
         return SentenceProblem(read, {}, ())
 
+    def _imagined(self, shape: PublicShape) -> SentenceProblem:
+        records: Any = NoRecords(of_width(shape, 2 * int(self.window) + 1, "window"))
+        return SentenceProblem(records, {}, ())
+
+    # ---------------------------------------------------------------- the plan: skdp.text.plan
+
+    def _decide(self, session: PrivacySession, problem: SentenceProblem) -> Decision:
+        return decided(self, session, problem.records.shape, self._known())
+
     def _advice(self, session: PrivacySession, problem: SentenceProblem) -> tuple[Advice, ...]:
-        known = self._known()
-        if known is not None:
-            return self._advice_on_words(problem.records.shape, len(known))
-        return self._advice_on_words(problem.records.shape, 2, least=True)  # of a window
+        return advice(self, problem.records.shape, problem.made)
 
-    def _advice_on_words(
-        self, shape: PublicShape, n_words: int, *, least: bool = False
-    ) -> tuple[Advice, ...]:
-        """Warnings of a table of so many words, a public number or a released one."""
-        size = self._n_rows(n_words) * int(self.vector_size)
-        seen = signal(self.epsilon, self.delta, shape.n_units, size)
-        words = WordFacts(n_words, size, seen, least)
-        return utility_warnings(Facts(type(self).__name__, shape, self.epsilon, words=words))
-
-    def _warn_of_choice(self, plan: BatchPlan, size: int) -> None:
-        """Warn where noise decides what a step changes, by public numbers."""
-        moved = factor(self.adjacency)
-        if plan.noise_multiplier <= 0:
-            return
-        if isinstance(self.gradient_estimator, AdaFEST):
-            width = 2 * int(self.window) + 1  # a document has more different words
-            protects = "window" if self.unit == "record" else "group"
-            warn_of_counts(self.gradient_estimator, plan, width, moved, "word", protects)
-        elif isinstance(self.gradient_estimator, SparseSelection):
-            clip = self._clip_norm()
-            warn_of_choice(
-                self.gradient_estimator, plan, size, moved * clip, clip, "numbers of the table"
-            )
-
-    def _n_rows(self, n_words: int) -> int:
-        return n_words if self.tied else 2 * n_words
+    # ---------------------------------------------------------------- the solver
 
     def solve(self, session: PrivacySession, problem: SentenceProblem) -> Solution:
-        """Plan everything from public numbers; release the vocabulary if it is private; then train."""
-        data, known = problem.records, self._known()
-        share = 0.0 if known is not None else float(self.vocabulary_share)
-        most = int(self.max_vocabulary_size) if known is None else len(known)
-        size = self._n_rows(most) * int(self.vector_size)
-        run = chosen_run(
-            self.epsilon, self.delta, data.shape.n_units, size,
-            batch_size=_given(self.batch_size), max_iter=_given(self.max_iter), n_epochs=self.n_epochs,
-        )  # fmt: skip
-        group = self._method().group(run.n_iter, run.batch_size, size=size)
-        (plan,) = session.plan_batches([group], n_units=data.shape.n_units, share=1.0 - share)
-        counts = None
-        self._warn_of_choice(plan, size)
+        """Release the vocabulary if it is private; then train."""
+        data, plan, counts = problem.records, problem.made, None
+        known = plan.known
         if known is None:
-            words = session.plan_vocabulary(share, int(self.max_words_per_group))
-            threshold, n_units = words.threshold / words.grid, data.shape.n_units
-            # The best case: each group has one word, and it is the same.
-            if threshold > n_units + HARDLY * words.noise_std:
-                raise ValueError(
-                    f"no word could be released: it needs about {threshold:.0f} groups, and there are {n_units}. "
-                    "Nothing was spent. Give a public vocabulary, a larger epsilon or vocabulary_share, or more "
-                    "groups"
-                )
-            self._warn_of_threshold(threshold, n_units)
-            session.require_feasible_batches(size, (plan,), scans=self._method().scans)
-            known, counts = self._kept(*session.release_vocabulary(data.words(), words))
-            if not self._advice_on_words(data.shape, 2):  # which `fit` has given before
-                for text, category in self._advice_on_words(data.shape, len(known)):
+            known, counts = self._kept(*session.release_vocabulary(data.words(), plan.words))
+            if not advice_on_words(self, data.shape, 2):  # which `fit` has given before
+                for text, category in advice_on_words(self, data.shape, len(known)):
                     warn_user(text, category)
-        else:
-            session.require_feasible_batches(size, (plan,), scans=self._method().scans)
         return self._trained(session, data.records(known), plan, known, counts)
-
-    def _warn_of_threshold(self, threshold: float, n_units: int) -> None:
-        """Warn where documents that have as many words as are allowed would release none of them."""
-        most = int(self.max_words_per_group)
-        wanted = threshold * math.sqrt(most)
-        if wanted > n_units:
-            warn_user(
-                f"a word is released if about {threshold:.0f} * sqrt(k) groups have it, where k is the number of "
-                f"different words of a group. For k = max_words_per_group = {most} that is {wanted:.0f} groups, "
-                "more than there are. If groups have so many words, give a smaller max_words_per_group (their "
-                "most frequent words count then), a larger epsilon or vocabulary_share, or a public vocabulary",
-                UtilityWarning,
-            )
 
     def _kept(
         self, words: tuple[str, ...], counts: tuple[float, ...]
@@ -428,41 +362,41 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         return {words[k]: row for row, k in enumerate(kept)}, found[kept]
 
     def _trained(
-        self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, known: dict[str, int],
+        self, session: PrivacySession, records: PrivateRecords, plan: WordPlan, known: dict[str, int],
         counts: NDArray[np.float64] | None,
     ) -> Solution:  # fmt: skip
         n_words, dim = len(known), int(self.vector_size)
         seeds = session.integers(2**62, 5).tolist()
         start = _start(np.random.default_rng(seeds[:4]), n_words, dim, bool(self.tied))
-        negatives, clip = self._negatives(n_words, counts), self._clip_norm()
-        rule = self._rule()
-        rate = self._rate(plan, clip, rule, n_words)
+        negatives, clip, batches = self._negatives(n_words, counts), plan.clip_norm, plan.batches
+        rate = first_rate(self, plan, n_words)
         counts_words = isinstance(self.gradient_estimator, AdaFEST)
         touched = touched_words(n_words, dim, bool(self.tied)) if counts_words else None
-        release = self._method().release(session, records, plan, touched)
+        release = plan.method.release(session, records, batches, touched)
 
         def gradient(
             theta: NDArray[np.float32], t: int
         ) -> tuple[NDArray[np.float64] | FewEntries, float]:
-            batch = session.draw(plan, records, places=counts_words)
+            batch = session.draw(batches, records, places=counts_words)
             total = records.cbow_gradient(
                 theta.reshape(-1, dim), clip, negatives=negatives,
                 key=(seeds[4] + t * KEYS) % 2**64, batch=batch,
             )  # fmt: skip
-            found = release(total * (1.0 / plan.batch_size), batch)
+            found = release(total * (1.0 / batches.batch_size), batch)
             return found if isinstance(found, FewEntries) else found.ravel(), 0.0
 
-        steps = SinglePrecision(start.ravel(), rule, rate, plan.releases)
-        with self._progress(session, plan) as monitor:
-            theta = descend(gradient, steps, steps.here, plan.releases, monitor).theta
+        n_iter, name = batches.releases, type(self).__name__
+        steps = SinglePrecision(start.ravel(), plan.rule, rate, n_iter)
+        with Progress(name, n_iter, session, self.verbose, self.callback) as monitor:
+            theta = descend(gradient, steps, steps.here, n_iter, monitor).theta
         table = theta.reshape(-1, dim).astype(np.float32)
         vectors, outputs = table[:n_words], table[-n_words:]
         attributes = {
             "vectors_": vectors, "output_vectors_": vectors if self.tied else outputs,
             "vocabulary_": known, "word_counts_": counts, "clip_norm_": clip, "learning_rate_": rate,
-            "batch_size_": plan.batch_size,
+            "batch_size_": batches.batch_size,
         }  # fmt: skip
-        return Solution(theta, plan.releases, attributes)
+        return Solution(theta, n_iter, attributes)
 
     def _negatives(self, n_words: int, counts: NDArray[np.float64] | None) -> Negatives:
         weights = np.ones(n_words) if self.negative_weights is None else self.negative_weights
@@ -470,38 +404,11 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
             weights = np.maximum(np.asarray(counts), 0.0) ** POWER
         return Negatives.by_weights(int(self.negative), weights)
 
-    def _method(self) -> ClippedMean:
-        clipping = Clipping(self._clip_norm())
-        estimator = self.gradient_estimator
-        if isinstance(estimator, str):
-            return ClippedMean(clipping)
-        return SelectedMean(clipping, estimator)
-
-    def _clip_norm(self) -> float:
-        return CLIP_NORM if isinstance(self.clip_norm, str) else float(self.clip_norm)
-
-    def _rate(self, plan: BatchPlan, clip: float, rule: Rule, n_words: int) -> float:
-        """The first step: as long as the signal asks, and no longer than the noise allows, by public numbers."""
-        if not isinstance(self.learning_rate, str):
-            return float(self.learning_rate)
-        factors = (rate_factor(rule.schedule, t, plan.releases) for t in range(plan.releases))
-        length = math.sqrt(math.fsum(f * f for f in factors))
-        if rule.solver == "adam":  # its steps have size 1 in every entry
-            return min(ADAM_STEP, WALK / length)
-        # A window touches few of the words, so a mean over windows is the smaller the more words there are.
-        rate = max(LEAST_STEP, STEP * n_words) / clip
-        noise = plan.parts[-1].noise_multiplier * factor(self.adjacency) * clip / plan.batch_size
-        rate = min(rate, WALK / (noise * length)) if noise else rate
-        return (1 - rule.momentum) * rate
-
-    def _progress(self, session: PrivacySession, plan: BatchPlan) -> Progress:
-        return Progress(type(self).__name__, plan.releases, session, self.verbose, self.callback)
-
     # ---------------------------------------------------------------- the report
 
     def _public_facts(self, problem: SentenceProblem) -> dict[str, object]:
-        known, width = self._known(), 2 * int(self.window) + 1
-        facts: dict[str, object] = {"clip_norm": self._clip_norm(), "window": int(self.window)}
+        known, width = problem.made.known, 2 * int(self.window) + 1
+        facts: dict[str, object] = {"clip_norm": problem.made.clip_norm, "window": int(self.window)}
         facts["vector_size"], facts["n_tables"] = int(self.vector_size), 1 if self.tied else 2
         if not isinstance(self.gradient_estimator, str):
             facts["gradient_estimator"] = repr(self.gradient_estimator)
@@ -519,7 +426,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         return {"n_windows": counts["n_records"]} | {k: counts[k] for k in ("n_groups", "n_public")}
 
     def _assumptions(self, problem: SentenceProblem) -> tuple[str, ...]:
-        if self._known() is None:
+        if problem.made.known is None:
             return ()
         return ("vocabulary was not chosen by looking at these sentences",)
 
@@ -601,10 +508,6 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         """
         check_is_fitted(self)
         save_word2vec(path, self.vocabulary_, self.vectors_)
-
-
-def _given(value: Any) -> int | None:
-    return None if isinstance(value, str) else int(value)
 
 
 def _start(rng: np.random.Generator, n_words: int, size: int, tied: bool) -> NDArray[np.float64]:

@@ -517,7 +517,7 @@ def test_an_accountant_pays_and_refuses():
         ("DPMLPClassifier", {"classes": (0, 7)}, "labels that are not in classes"),
         ("DPMLPRegressor", {"y_bounds": (1, 0)}, "y_bounds must be .* low < high"),
         ("DPMLPRegressor", {"y_bounds": ()}, "y_bounds must be .* two finite numbers"),
-        ("DPMLPRegressor", {"y_bounds": "auto"}, "y_bounds must be 'auto'"),
+        ("DPMLPRegressor", {"y_bounds": "adaptive"}, "y_bounds must be 'auto'"),
     ],
 )
 def test_bad_input_is_refused_and_nothing_spent(name, params, message):
@@ -614,7 +614,7 @@ def test_what_a_start_can_be_is_told():
 def test_places_are_looked_at_one_by_one_where_the_number_of_records_is_private(monkeypatch):
     """There a missing group moves the rows after it, also in the scores for the recalibration."""
     looked = []
-    monkeypatch.setattr("skdp.nn.frame.require_places", lambda *args: looked.append(args))
+    monkeypatch.setattr("skdp.nn.plan.require_places", lambda *args: looked.append(args))
     X, y = data("DPMLPClassifier")
     make("DPMLPClassifier", clipping="one-by-one").fit(X, y)
     assert not looked

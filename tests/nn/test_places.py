@@ -288,7 +288,7 @@ class OtherNet(Sequential):
 
 
 def looked_at(*layers):
-    require_places(Sequential([*layers, Dense(2)]), (4,), "materialized", "float64")
+    require_places(Sequential([*layers, Dense(2)]).build((4,)), "materialized", "float64")
 
 
 def test_layers_of_others_are_looked_at_every_time():
@@ -330,10 +330,10 @@ def test_nets_for_tokens_are_looked_at_with_tokens():
 
     net = Sequential([Seeing(300, 3), LSTM(2), MaskedMeanPool(), Dense(2)])
     with pytest.raises(UnsupportedAccounting, match="place"):
-        require_places(net, (6,), "materialized", "float64")
+        require_places(net.build((6,)), "materialized", "float64")
     assert max(len(np.unique(ids)) for ids in rows) > 100
     honest = Sequential([Embedding(300, 3), *net.layers[1:]])
-    require_places(honest, (6,), "materialized", "float64")
+    require_places(honest.build((6,)), "materialized", "float64")
 
 
 def test_a_layer_cannot_keep_numbers_in_its_parameters():
@@ -475,7 +475,7 @@ def test_a_layer_that_mixes_outputs_would_show_a_record(monkeypatch):
     """
     with pytest.raises(UnsupportedAccounting, match="where other rows hold"):
         told_apart(1)
-    monkeypatch.setattr("skdp.nn.frame.require_places", lambda *args: None)
+    monkeypatch.setattr("skdp.nn.plan.require_places", lambda *args: None)
     monkeypatch.setattr(task, "AT_ONCE", 1024)
     assert told_apart(20) == (20, 20)
 

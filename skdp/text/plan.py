@@ -1,0 +1,194 @@
+"""What a fit of vectors of words decides from public numbers before its first release, and what it warns of."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from skdp.base.plan import Advice, Decision
+from skdp.exceptions import UtilityWarning
+from skdp.fitting.clipped_mean import ClippedMean, Clipping
+from skdp.fitting.decision import made_step, planned_step
+from skdp.fitting.optimizers import Rule, rate_factor
+from skdp.fitting.selection import (
+    AdaFEST,
+    SelectedMean,
+    SparseSelection,
+    advice_on_choice,
+    advice_on_counts,
+)
+from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
+from skdp.fitting.task import given
+from skdp.fitting.utility import Facts, WordFacts, utility_warnings
+from skdp.privacy import BatchPlan, PrivacySession, PublicShape, factor
+
+__all__ = ["WordPlan", "advice", "advice_on_words", "decided", "first_rate"]
+
+RELEASED = "released"
+# Chosen on held-out sentences of Brown, one seed. The largest standard deviation that the noise of all steps gives
+# an entry, about the size of the entries; and the first step over (1 - momentum), in clip norms, for each word, if
+# the noise allows it.
+WALK, STEP, LEAST_STEP = 0.1, 0.2, 10.0
+ADAM_STEP = 0.01
+HARDLY = 2.0  # standard deviations of the noise that a fit does not rely on to release a word
+
+
+@dataclass(frozen=True)
+class WordPlan:
+    """Public numbers of a fit; steps, warnings and the report read them.
+
+    Attributes
+    ----------
+    method : ClippedMean
+        How a step clips gradients and releases their mean.
+    batches : BatchPlan
+        Of all steps.
+    rule : Rule
+    n_numbers : int
+        Of the table; of a private vocabulary, at most.
+    known : dict of str to int, or None
+        The public vocabulary.
+    words : object
+        The plan of the release of a private one; None for a public one.
+    """
+
+    method: ClippedMean
+    batches: BatchPlan
+    rule: Rule
+    n_numbers: int
+    known: dict[str, int] | None
+    words: Any
+
+    @property
+    def clip_norm(self) -> float:
+        """Largest l2 norm of what a unit adds to a sum."""
+        return self.method.clipping.norm
+
+    @property
+    def threshold(self) -> float:
+        """Groups that a private vocabulary needs of a word that is their only one."""
+        return float(self.words.threshold / self.words.grid)
+
+
+def decided(
+    model: Any, session: PrivacySession, shape: PublicShape, known: dict[str, int] | None
+) -> Decision:
+    """Decide everything that public numbers tell, and refuse what cannot be done; see `WordPlan`."""
+    n_units, rule, method = shape.n_units, model._rule(), _method(model)
+    share = 0.0 if known is not None else float(model.vocabulary_share)
+    most = int(model.max_vocabulary_size) if known is None else len(known)
+    size = _n_numbers(model, most)
+    run = chosen_run(
+        model.epsilon, model.delta, n_units, size,
+        batch_size=given(model.batch_size), max_iter=given(model.max_iter), n_epochs=model.n_epochs,
+    )  # fmt: skip
+    group = method.group(run.n_iter, run.batch_size, size=size)
+    (batches,) = session.plan_batches([group], n_units=n_units, share=1.0 - share)
+    words = None
+    if known is None:
+        words = session.plan_vocabulary(share, int(model.max_words_per_group))
+    plan = WordPlan(method, batches, rule, size, known, words)
+    # The best case: each group has one word, and it is the same.
+    if words is not None and plan.threshold > n_units + HARDLY * words.noise_std:
+        raise ValueError(
+            f"no word could be released: it needs about {plan.threshold:.0f} groups, and there are {n_units}. "
+            "Nothing was spent. Give a public vocabulary, a larger epsilon or vocabulary_share, or more groups"
+        )
+    session.require_feasible_batches(size, (batches,), scans=method.scans)
+    # The number of words that are released decides about a step of SGD.
+    waits = words is not None and isinstance(model.learning_rate, str) and rule.solver == "sgd"
+    seen = signal(model.epsilon, model.delta, n_units, size)
+    return Decision(
+        method="full batches" if run.batch_size >= n_units else "Poisson batches",
+        reason=run.reason,
+        sizes={
+            "n_words": most if words is None else f"at most {most}",
+            "n_iter": batches.releases,
+            "batch_size": batches.batch_size,
+            "clip_norm": plan.clip_norm,
+            "learning_rate": RELEASED if waits else first_rate(model, plan, most),
+        },
+        steps=(*planned_step(session, "vocabulary", share), *made_step((batches,))),
+        signal=None if math.isinf(seen) else seen,
+        details=plan,
+    )
+
+
+def _n_numbers(model: Any, n_words: int) -> int:
+    """Numbers of a table of so many words."""
+    return (n_words if model.tied else 2 * n_words) * int(model.vector_size)
+
+
+def _method(model: Any) -> ClippedMean:
+    norm, estimator = given(model.clip_norm), model.gradient_estimator
+    clipping = Clipping(CLIP_NORM if norm is None else float(norm))
+    return (
+        ClippedMean(clipping) if isinstance(estimator, str) else SelectedMean(clipping, estimator)
+    )
+
+
+def first_rate(model: Any, plan: WordPlan, n_words: int) -> float:
+    """The first step: as long as the signal asks, and no longer than the noise allows, by public numbers."""
+    rate = given(model.learning_rate)
+    if rate is not None:
+        return float(rate)
+    rule, batches = plan.rule, plan.batches
+    n_iter = batches.releases
+    factors = (rate_factor(rule.schedule, t, n_iter) for t in range(n_iter))
+    length = math.sqrt(math.fsum(f * f for f in factors))
+    if rule.solver == "adam":  # its steps have size 1 in every entry
+        return min(ADAM_STEP, WALK / length)
+    # A window touches few of the words, so a mean over windows is the smaller the more words there are.
+    rate = max(LEAST_STEP, STEP * n_words) / plan.clip_norm
+    multiplier = batches.parts[-1].noise_multiplier
+    noise = multiplier * factor(model.adjacency) * plan.clip_norm / batches.batch_size
+    rate = min(rate, WALK / (noise * length)) if noise else rate
+    return (1 - rule.momentum) * rate
+
+
+def advice(model: Any, shape: PublicShape, plan: WordPlan) -> tuple[Advice, ...]:
+    """Warnings of what public numbers show."""
+    if plan.known is None:
+        first = advice_on_words(model, shape, 2, least=True)  # of a window
+    else:
+        first = advice_on_words(model, shape, len(plan.known))
+    return (*first, *_on_choice(model, plan), *_on_threshold(model, plan, shape.n_units))
+
+
+def advice_on_words(
+    model: Any, shape: PublicShape, n_words: int, *, least: bool = False
+) -> tuple[Advice, ...]:
+    """Warnings of a table of so many words, a public number or a released one."""
+    size = _n_numbers(model, n_words)
+    seen = signal(model.epsilon, model.delta, shape.n_units, size)
+    words = WordFacts(n_words, size, seen, least)
+    return utility_warnings(Facts(type(model).__name__, shape, model.epsilon, words=words))
+
+
+def _on_choice(model: Any, plan: WordPlan) -> Iterable[Advice]:
+    """Warn where noise decides what a step changes."""
+    moved, select = factor(model.adjacency), model.gradient_estimator
+    if isinstance(select, AdaFEST):
+        width = 2 * int(model.window) + 1  # a document has more different words
+        protects = "window" if model.unit == "record" else "group"
+        return advice_on_counts(select, plan.batches, width, moved, "word", protects)
+    if isinstance(select, SparseSelection):
+        clip, what = plan.clip_norm, "numbers of the table"
+        return advice_on_choice(select, plan.batches, plan.n_numbers, moved * clip, clip, what)
+    return ()
+
+
+def _on_threshold(model: Any, plan: WordPlan, n_units: int) -> Iterator[Advice]:
+    """Warn where documents that have as many words as are allowed would release none of them."""
+    if plan.words is None:
+        return
+    threshold, most = plan.threshold, int(model.max_words_per_group)
+    wanted = threshold * math.sqrt(most)
+    if wanted > n_units:
+        yield Advice(
+            f"a word is released if about {threshold:.0f} * sqrt(k) groups have it, where k is the number of "
+            f"different words of a group. For k = max_words_per_group = {most} that is {wanted:.0f} groups, "
+            "more than there are. If groups have so many words, give a smaller max_words_per_group (their "
+            "most frequent words count then), a larger epsilon or vocabulary_share, or a public vocabulary",
+            UtilityWarning,
+        )
