@@ -29,12 +29,7 @@ author = "The skdp developers"
 copyright = "2026, the skdp developers"
 version = release = skdp.__version__
 
-extensions = [
-    "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
-    "numpydoc",
-    "sphinx_gallery.gen_gallery",
-]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 templates_path = ["_templates"]
 default_role = "obj"
@@ -204,18 +199,12 @@ def signatures_shown(app, exception):
         return
     for name, cls in skdp.all_estimators():
         package = ".".join(cls.__module__.split(".")[:2])
-        page = Path(app.outdir, "api", "generated", f"{package}.{name}.html").read_text(
-            encoding="utf-8"
-        )
-        shown = re.search(rf'<dt class="sig[^>]*id="{package}.{name}">(.*?)</dt>', page, re.DOTALL)[
-            1
-        ]
+        page = Path(app.outdir, "api", "generated", f"{package}.{name}.html").read_text(encoding="utf-8")
+        shown = re.search(rf'<dt class="sig[^>]*id="{package}.{name}">(.*?)</dt>', page, re.DOTALL)[1]
         shown = set(re.findall(r'<span class="n"><span class="pre">(\w+)</span></span>', shown))
         missing = set(inspect.signature(cls).parameters) - shown
         if missing:
-            raise ExtensionError(
-                f"the page of {name} does not show its parameters {sorted(missing)}"
-            )
+            raise ExtensionError(f"the page of {name} does not show its parameters {sorted(missing)}")
 
 
 def setup(app):

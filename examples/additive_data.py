@@ -291,8 +291,6 @@ def load(name):
         return of_skdp(name)
     kind, _, rows = name.partition(":")
     if kind not in GENERATORS or not rows.isdigit():
-        raise SystemExit(
-            f"no table {name!r}; there are {', '.join(TABLES)}, and other numbers of rows"
-        )
+        raise SystemExit(f"no table {name!r}; there are {', '.join(TABLES)}, and other numbers of rows")
     X, y = GENERATORS[kind](np.random.default_rng(zlib.crc32(kind.encode())), int(rows))
     return Table(X, y, LABELS if y.dtype.kind in "UO" else NUMBERS, KNOWN.get(kind, {}))

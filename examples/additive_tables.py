@@ -400,15 +400,11 @@ def times(frame, line, additive):
     if {line, additive} <= set(seconds):
         ratio = (seconds[additive] / seconds[line]).dropna()
         worst = "{} at epsilon {:g}".format(*ratio.idxmax())
-        print(
-            f"  {additive} over {line}: median {ratio.median():.2f}, largest {ratio.max():.2f} ({worst})"
-        )
+        print(f"  {additive} over {line}: median {ratio.median():.2f}, largest {ratio.max():.2f} ({worst})")
         curved = frame[(frame.estimator == additive) & (frame.solver == "additive")]
         ratio = ratio[ratio.index.isin(curved.set_index(["table", "epsilon"]).index)]
         if len(ratio):
-            print(
-                f"  where curves are looked at: median {ratio.median():.2f}, largest {ratio.max():.2f}"
-            )
+            print(f"  where curves are looked at: median {ratio.median():.2f}, largest {ratio.max():.2f}")
 
 
 def summary(arguments):
@@ -443,9 +439,7 @@ def main():
     fits.set_defaults(command=run)
     fits.add_argument("--estimators", type=parsed, default=parsed("DPLinear,DPAdditive"))
     fits.add_argument("--tables", type=lambda t: t.split(","), default=TABLES)
-    fits.add_argument(
-        "--epsilons", type=lambda t: [float(e) for e in t.split(",")], default=EPSILONS
-    )
+    fits.add_argument("--epsilons", type=lambda t: [float(e) for e in t.split(",")], default=EPSILONS)
     fits.add_argument("--splits", type=int, default=3)
     fits.add_argument("--draws", type=int, default=5)
     fits.add_argument("--jobs", type=int, default=1)

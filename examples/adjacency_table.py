@@ -153,9 +153,7 @@ def main():
             line = [f"{spent:.3g}", adjacency, f"{promised(adjacency, spent):.3g}"]
             lines.append([*line, *measured(adjacency, spent, options.seeds, extra)])
             print(" | ".join(lines[-1]), flush=True)
-    lines.append(
-        ["∞", "without noise", "∞", *measured("replace-one", math.inf, options.seeds, extra)]
-    )
+    lines.append(["∞", "without noise", "∞", *measured("replace-one", math.inf, options.seeds, extra)])
     print(" | ".join(lines[-1]))
     if options.write:
         with open(TABLE, "w", newline="", encoding="utf-8") as file:

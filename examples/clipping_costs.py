@@ -68,9 +68,7 @@ def main():
         megabytes = [megabytes_of(*case, way) for way in WAYS]  # this also compiles
         rounds = [[seconds_of(*case, way) for way in WAYS] for _ in range(ROUNDS)]
         seconds = np.min(rounds, axis=0)
-        print(
-            f"\n{case[0]}, batches of {case[2]}\nway            ms    MB  relative time and memory"
-        )
+        print(f"\n{case[0]}, batches of {case[2]}\nway            ms    MB  relative time and memory")
         for k, way in enumerate(WAYS):
             print(
                 f"{way:12s} {1e3 * seconds[k]:6.1f} {megabytes[k]:5.1f}  "

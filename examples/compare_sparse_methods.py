@@ -161,11 +161,7 @@ def private_model(setting, problem, method, epsilon, seed):
     if cls is None or (base == "DPAdaSSP" and problem.X.shape[1] > LARGEST_SQUARE):
         return None
     model = cls(
-        epsilon=epsilon,
-        delta=setting.delta,
-        fit_intercept=setting.fit_intercept,
-        random_state=seed,
-        **settings,
+        epsilon=epsilon, delta=setting.delta, fit_intercept=setting.fit_intercept, random_state=seed, **settings
     )
     offered = model.get_params()
     if "n_nonzero_coefs" in offered:
@@ -199,11 +195,7 @@ def one_fit(setting, problem, method, epsilon, seed, points):
         exact = method in (NOT_PRIVATE, DENSE)
         if method == DENSE and problem.truth is not None:
             return None
-        model = (
-            exact_model(setting, method)
-            if exact
-            else private_model(setting, problem, method, epsilon, seed)
-        )
+        model = exact_model(setting, method) if exact else private_model(setting, problem, method, epsilon, seed)
         if model is None:
             return None
         model.fit(problem.X, problem.y)

@@ -80,11 +80,7 @@ def features(n, d, rng):
         columns.append(column(kind, n, rng, columns))
     X = np.column_stack(columns)
     form = rng.choice(["rank", "log", "value"])
-    followed = {
-        "rank": rankdata(X, axis=0) / n,
-        "log": np.sign(X) * np.log1p(np.abs(X)),
-        "value": X,
-    }[form]
+    followed = {"rank": rankdata(X, axis=0) / n, "log": np.sign(X) * np.log1p(np.abs(X)), "value": X}[form]
     spread = followed.std(axis=0)
     return X, (followed - followed.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
@@ -143,10 +139,7 @@ def fit(parts, epsilon, seed):
             right = accuracy_score(y_test, model.predict(X_test))
             proba = model.predict_proba(X_test).clip(1e-15)
             lost = [log_loss(y_test, p, labels=classes) for p in (constant, proba)]
-            gains = {
-                "accuracy": right - np.mean(y_test == classes[part.argmax()]),
-                "log loss": lost[0] - lost[1],
-            }
+            gains = {"accuracy": right - np.mean(y_test == classes[part.argmax()]), "log loss": lost[0] - lost[1]}
     return gains, any(issubclass(w.category, UtilityWarning) for w in caught)
 
 

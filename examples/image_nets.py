@@ -47,11 +47,7 @@ def images_of(data, architecture):
     """Training and test data, what a fit has to know of them."""
     parts = [FETCHERS[data](subset=part) for part in ("train", "test")]
     if not architecture.startswith("h-"):
-        return (
-            parts,
-            [part.data for part in parts],
-            {"image_shape": (28, 28), "input_range": (0, 255)},
-        )
+        return (parts, [part.data for part in parts], {"image_shape": (28, 28), "input_range": (0, 255)})
     transform = ScatteringTransform(image_shape=(28, 28))
     features = [transform.fit_transform(part.data) for part in parts]
     return parts, features, {"image_shape": transform.output_shape_}
@@ -69,12 +65,7 @@ def measure(data, architecture, epsilons, seeds, cache):
         _, _, epsilon, seed = key
         start = time.process_time()
         model = DPCNNClassifier(
-            architecture=architecture,
-            epsilon=epsilon,
-            delta=DELTA,
-            classes=range(10),
-            random_state=seed,
-            **about,
+            architecture=architecture, epsilon=epsilon, delta=DELTA, classes=range(10), random_state=seed, **about
         ).fit(X, train.target)
         seconds = time.process_time() - start
         score = 100 * model.score(X_test, test.target)
@@ -96,9 +87,7 @@ def write_table(cache):
             error = np.std(scores, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else None
             mean = f"{np.mean(scores):.2f}" + ("" if error is None else f" ± {error:.2f}")
             published = PUBLISHED.get((data, epsilon, architecture), "")
-            rows.writerow(
-                [TITLES[data], architecture, f"{epsilon:g}", mean, len(scores), published]
-            )
+            rows.writerow([TITLES[data], architecture, f"{epsilon:g}", mean, len(scores), published])
 
 
 def main():

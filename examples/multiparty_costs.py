@@ -73,11 +73,7 @@ def measured(engine, act):
     before, start = engine.traffic(), time.perf_counter()
     act()
     seconds, after = time.perf_counter() - start, engine.traffic()
-    return (
-        seconds,
-        after.sent_bytes - before.sent_bytes,
-        after.sent_frames - before.sent_frames,
-    )
+    return (seconds, after.sent_bytes - before.sent_bytes, after.sent_frames - before.sent_frames)
 
 
 def opening(engine, noise, features, repeats):

@@ -125,9 +125,7 @@ def load_kddcup99():
         elif name in LOGARITHMIC:
             columns.append(logarithm(values.astype(np.float64), LOGARITHMIC[name])[:, None])
         else:
-            columns.append(
-                np.clip(values.astype(np.float64) / LINEAR.get(name, 1.0), 0, 1)[:, None]
-            )
+            columns.append(np.clip(values.astype(np.float64) / LINEAR.get(name, 1.0), 0, 1)[:, None])
     y = np.isin(data.target[order], DENIAL_OF_SERVICE).astype(np.int64)
     return split(to_unit_ball(np.hstack(columns)), y, 50_000, 20_000)
 

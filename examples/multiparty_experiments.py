@@ -99,9 +99,7 @@ class Classification:
     def minimiser(self, size):
         """theta*, by L-BFGS."""
         options = {"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9}
-        return minimize(
-            self.objective, np.zeros(size), jac=self.gradient, method="L-BFGS-B", options=options
-        ).x
+        return minimize(self.objective, np.zeros(size), jac=self.gradient, method="L-BFGS-B", options=options).x
 
     def correct(self, theta):
         """Accuracy on the test part."""
@@ -123,9 +121,7 @@ class Regression:
         low, high = multiparty_data.HIE_COST
         self.center, self.reach = (low + high) / 2, (high - low) / 2
         self.X, self.X_test = (np.hstack([X, np.ones((len(X), 1))]) for X in (data.X, data.X_test))
-        self.y, self.y_test = (
-            (np.clip(y, low, high) - self.center) / self.reach for y in (data.y, data.y_test)
-        )
+        self.y, self.y_test = ((np.clip(y, low, high) - self.center) / self.reach for y in (data.y, data.y_test))
         _, codes, sizes = np.unique(data.site, return_inverse=True, return_counts=True)
         self.weight = 1.0 / (len(sizes) * sizes[codes])
         gram = self.X.T @ (self.weight[:, None] * self.X) + ALPHA * np.eye(self.X.shape[1])
@@ -192,14 +188,7 @@ def cells(name, method, seeds):
 def run(name, method, problem, m, layout, rounds, seed):
     """One fit and its measures."""
     cls, params, in_rounds, _ = METHODS[method]
-    settings = {
-        "epsilon": EPSILON,
-        "delta": DELTA,
-        "alpha": ALPHA,
-        "row_norm": 1.0,
-        **problem.more,
-        **params,
-    }
+    settings = {"epsilon": EPSILON, "delta": DELTA, "alpha": ALPHA, "row_norm": 1.0, **problem.more, **params}
     if in_rounds:
         settings["max_iter"] = rounds
     if cls == "DPLocalObjectivePerturbation" and problem.ending == "Regressor":
@@ -262,9 +251,7 @@ def main():
         cache = json.loads(path.read_text()) if path.exists() else {}
         load, kind = PROBLEMS[name]
         problem = kind(load())
-        todo = [
-            (cell, method) for method in args.methods for cell in cells(name, method, args.seeds)
-        ]
+        todo = [(cell, method) for method in args.methods for cell in cells(name, method, args.seeds)]
         for cell, method in sorted(todo, key=cost):
             key = "|".join(map(str, (name, method, *cell)))
             if key not in cache:

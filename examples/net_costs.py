@@ -58,9 +58,7 @@ def seconds_of(name, way, steps):
         model = DPNetworkClassifier(network=net, classes=classes, **settings)
         X = rng.integers(1, VOCABULARY + 1, (n, LENGTH)).astype(np.float32)
     else:
-        model = DPCNNClassifier(
-            architecture=name, image_shape=published.shape, classes=classes, **settings
-        )
+        model = DPCNNClassifier(architecture=name, image_shape=published.shape, classes=classes, **settings)
         X = rng.random((n, np.prod(published.shape)), dtype=np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what random records teach a net, and of the seed
@@ -73,9 +71,7 @@ def main():
     parser.add_argument("nets", nargs="+", choices=SIZES)
     parser.add_argument("--ways", nargs="*", choices=list(WAYS), default=list(WAYS))
     parser.add_argument("--steps", type=int, default=2)
-    parser.add_argument(
-        "--one", action="store_true", help="measure one net and way in this process"
-    )
+    parser.add_argument("--one", action="store_true", help="measure one net and way in this process")
     given = parser.parse_args()
     if given.one:
         seconds = seconds_of(given.nets[0], given.ways[0], given.steps)
@@ -88,16 +84,7 @@ def main():
         base = None
         for way in given.ways:
             # A process for each, so that the memory of one does not count for the next.
-            line = [
-                sys.executable,
-                __file__,
-                net,
-                "--ways",
-                way,
-                "--steps",
-                str(given.steps),
-                "--one",
-            ]
+            line = [sys.executable, __file__, net, "--ways", way, "--steps", str(given.steps), "--one"]
             done = subprocess.run(line, capture_output=True, text=True, check=True)
             seconds, megabytes = map(float, done.stdout.split()[-2:])
             epoch = seconds * n / batch_size

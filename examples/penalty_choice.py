@@ -84,9 +84,7 @@ def score(parts, labels, **params):
     X, X_test, y, y_test = parts
     kind = skdp.DPLinearRegression if labels is None else skdp.DPLogisticRegression
     model = kind(delta=min(1e-5, len(X) ** -1.5), **params)
-    model._noise_parameters = (
-        dict  # C takes part in the noise of a seed, but not here: the same noise for every C
-    )
+    model._noise_parameters = dict  # C takes part in the noise of a seed, but not here: the same noise for every C
     if labels is None:
         return r2_score(y_test, model.fit(X, y).predict(X_test))
     chance = model.set_params(classes=labels).fit(X, y).predict_proba(X_test)
@@ -102,11 +100,7 @@ def gains(name, X, y, classes, options, found):
         for _ in range(1 + options.inner):
             X_train, _, y_train, _ = parts
             parts = train_test_split(
-                X_train,
-                y_train,
-                test_size=0.25,
-                random_state=seed,
-                stratify=y_train if classes else None,
+                X_train, y_train, test_size=0.25, random_state=seed, stratify=y_train if classes else None
             )
         for epsilon in EPSILONS:
             common = {"epsilon": epsilon, "random_state": seed, "solver": "moments"}

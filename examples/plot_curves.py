@@ -73,9 +73,7 @@ for ax, column in zip(axes, ("xage", "mdeoff", "coins"), strict=True):
             low = shape.values - 1.96 * shape.noise_std
             high = shape.values + 1.96 * shape.noise_std
             ax.fill_between(shape.knots, low, high, color=color, alpha=0.2, lw=0)
-    ax.set_xlabel(
-        {"xage": "age", "mdeoff": "maximum deductible", "coins": "coinsurance, %"}[column]
-    )
+    ax.set_xlabel({"xage": "age", "mdeoff": "maximum deductible", "coins": "coinsurance, %"}[column])
 axes[0].set_ylabel("part of the log odds of a visit")
 axes[0].legend()
 plt.show()

@@ -66,11 +66,7 @@ def reconstruct(shown, kept, **known):
 
 
 _, axes = plt.subplots(
-    len(RATES) + 1,
-    8,
-    figsize=(7, 6.5),
-    layout="constrained",
-    subplot_kw={"xticks": [], "yticks": []},
+    len(RATES) + 1, 8, figsize=(7, 6.5), layout="constrained", subplot_kw={"xticks": [], "yticks": []}
 )
 for column, record in enumerate(images[:8]):
     pictures = [X[record]]

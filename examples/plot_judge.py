@@ -55,9 +55,7 @@ plt.show()
 warnings.simplefilter("ignore")
 figure, axes = plt.subplots(1, 3, figsize=(12.6, 4.4), layout="constrained")
 for epsilon, ax in zip((2.0, 0.5, 0.1), axes):
-    judged = evaluate(
-        model, X_test, y_test, groups=g_test, epsilon=epsilon, accountant=False, **settings
-    )
+    judged = evaluate(model, X_test, y_test, groups=g_test, epsilon=epsilon, accountant=False, **settings)
     judged.plot_roc(ax=ax)
     low, high = judged["roc_auc"].interval
     ax.set_title(f"epsilon {epsilon:g}: AUC in [{low:.3f}, {high:.3f}]")

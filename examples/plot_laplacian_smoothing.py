@@ -50,9 +50,7 @@ def accuracy_of_curves(epsilon, smoothing, order, seed):
     """Accuracy on new curves of one private fit."""
     X, y = curves(12_000, np.random.default_rng(seed))
     X = X[:, order]
-    model = DPLSSGDClassifier(
-        epsilon=epsilon, smoothing=smoothing, classes=(0, 1), random_state=seed
-    )
+    model = DPLSSGDClassifier(epsilon=epsilon, smoothing=smoothing, classes=(0, 1), random_state=seed)
     return model.fit(X[:6000], y[:6000]).score(X[6000:], y[6000:])
 
 
@@ -63,9 +61,7 @@ def compare_curves():
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained", sharey=True)
     for ax, epsilon in zip(axes, (0.3, 1.0)):
         for name, order in orders.items():
-            found = np.array(
-                [[accuracy_of_curves(epsilon, s, order, k) for k in seeds] for s in smoothings]
-            )
+            found = np.array([[accuracy_of_curves(epsilon, s, order, k) for k in seeds] for s in smoothings])
             mean, error = found.mean(axis=1), found.std(axis=1, ddof=1) / np.sqrt(len(seeds))
             for s, m, e in zip(smoothings, mean, error):
                 print(f"epsilon={epsilon:<4} {name:<9} smoothing={s:<3} {m:.3f} +- {e:.3f}")
@@ -123,9 +119,7 @@ def print_table(found, batch_size):
     for s in SMOOTHINGS:
         row = [f"smoothing {s:g}"]
         for epsilon in EPSILONS:
-            runs = [
-                100 * v for k, v in found.items() if k.startswith(f"{epsilon} {s} {batch_size} ")
-            ]
+            runs = [100 * v for k, v in found.items() if k.startswith(f"{epsilon} {s} {batch_size} ")]
             many = len(runs) > 1
             row.append(f"{np.mean(runs):.2f} ± {np.std(runs, ddof=1):.2f}" if many else "-")
         print("  ".join(f"{v:<14}" for v in row))

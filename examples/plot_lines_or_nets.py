@@ -127,16 +127,11 @@ def models(y, box, epsilon, seed, which):
     if epsilon == math.inf:
         net = {"hidden_layer_sizes": (64,), "early_stopping": len(y) >= 1000, "random_state": seed}
         pair = (
-            (
-                LinearRegression(),
-                TransformedTargetRegressor(MLPRegressor(**net), transformer=StandardScaler()),
-            )
+            (LinearRegression(), TransformedTargetRegressor(MLPRegressor(**net), transformer=StandardScaler()))
             if labels is None
             else (LogisticRegression(max_iter=1000), MLPClassifier(**net))
         )
-        found = {
-            name: make_pipeline(StandardScaler(), model) for name, model in zip((LINE, NET), pair)
-        }
+        found = {name: make_pipeline(StandardScaler(), model) for name, model in zip((LINE, NET), pair)}
     else:
         common = {"epsilon": epsilon, "delta": DELTA, "adjacency": "zero-out", "random_state": seed}
         common |= {} if labels is None else {"classes": labels.tolist()}
@@ -183,9 +178,7 @@ def measure(which, path):
                     cells[key].append(score)
             for (kind, epsilon, label), values in cells.items():
                 error = f"{np.std(values, ddof=1) / math.sqrt(seeds):.3f}" if seeds > 1 else ""
-                lines.append(
-                    [name, d, kind, n, f"{epsilon:g}", label, f"{np.mean(values):.3f}", error]
-                )
+                lines.append([name, d, kind, n, f"{epsilon:g}", label, f"{np.mean(values):.3f}", error])
             print(n, name, {k: round(float(np.mean(v)), 3) for k, v in cells.items()}, flush=True)
         write(path, kept, lines)
 
@@ -236,10 +229,7 @@ fig, axes = plt.subplots(
 for row, epsilon in zip(axes, EPSILONS):
     for ax, table in zip(row, SHOWN):
         for label, (color, marker) in STYLES.items():
-            for shown, look in (
-                (epsilon, {"marker": marker, "markersize": 4}),
-                (math.inf, {"linestyle": ":"}),
-            ):
+            for shown, look in ((epsilon, {"marker": marker, "markersize": 4}), (math.inf, {"linestyle": ":"})):
                 cells = found.get((table, measures[table], shown, label), {})
                 ax.plot(list(cells), list(cells.values()), color=color, **look)
         ax.set_xscale("log")

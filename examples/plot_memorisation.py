@@ -114,13 +114,7 @@ def audit():
         perplexity = np.exp(-fit(text).ravel()[other].mean())
         print(f"{name}: perplexity {perplexity:.0f}")
         found[name] = secret_sharer(
-            fit,
-            text,
-            vocabulary=words,
-            score=score,
-            n_canaries=500,
-            n_references=1000,
-            random_state=0,
+            fit, text, vocabulary=words, score=score, n_canaries=500, n_references=1000, random_state=0
         )
         print(found[name], end="\n\n")
     return found
@@ -185,12 +179,9 @@ def read_brown():
     data = fetch_brown()
     stop_words = set(data.stop_words)
     lines = [line for document in data.data for line in document.split("\n")]
-    documents = np.repeat(
-        np.arange(len(data.data)), [document.count("\n") + 1 for document in data.data]
-    )
+    documents = np.repeat(np.arange(len(data.data)), [document.count("\n") + 1 for document in data.data])
     sentences = [
-        [word for word in line.lower().split() if word.isalpha() and word not in stop_words]
-        for line in lines
+        [word for word in line.lower().split() if word.isalpha() and word not in stop_words] for line in lines
     ]
     counts = Counter(word for sentence in sentences for word in sentence)
     kept = {word for word, _ in counts.most_common(1000)}
@@ -208,15 +199,11 @@ def audit_brown():
     text, _, vocabulary = read_brown()
     with find_table().open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(
-            ["model", "insertions", "distance", "p-value", "median exposure", *range(1, 11)]
-        )
+        writer.writerow(["model", "insertions", "distance", "p-value", "median exposure", *range(1, 11)])
         for name, options in WORD2VEC.items():
 
             def fit(sentences, options=options):
-                common = dict(
-                    delta=1e-5, unit="record", tied=True, vocabulary=vocabulary, random_state=0
-                )
+                common = dict(delta=1e-5, unit="record", tied=True, vocabulary=vocabulary, random_state=0)
                 return DPWord2Vec(**common, **options).fit(sentences)
 
             display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
@@ -244,9 +231,9 @@ def measure(text, vocabulary, groups=None, **options):
     models = []
 
     def fit(sentences):
-        model = DPWord2Vec(
-            delta=1e-5, vocabulary=vocabulary, tied=True, random_state=0, **options
-        ).fit(sentences, groups=groups)
+        model = DPWord2Vec(delta=1e-5, vocabulary=vocabulary, tied=True, random_state=0, **options).fit(
+            sentences, groups=groups
+        )
         models.append(model)
         return model
 
@@ -263,9 +250,7 @@ def audit_steps():
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["unit", "epsilon", *MEASURED])
         for epsilon in (30.0, 3.0):
-            found = measure(
-                text, vocabulary, epsilon=epsilon, unit="record", batch_size=3386, max_iter=529
-            )
+            found = measure(text, vocabulary, epsilon=epsilon, unit="record", batch_size=3386, max_iter=529)
             writer.writerow(["window", f"{epsilon:g}", *found])
             file.flush()
 
@@ -280,13 +265,7 @@ def audit_units():
             count = len(np.unique(groups))
             for epsilon in (30.0, 3.0):
                 found = measure(
-                    text,
-                    vocabulary,
-                    groups,
-                    epsilon=epsilon,
-                    unit="group",
-                    n_epochs=20,
-                    n_public=count,
+                    text, vocabulary, groups, epsilon=epsilon, unit="group", n_epochs=20, n_public=count
                 )
                 writer.writerow([unit, count, f"{epsilon:g}", *found])
                 file.flush()
@@ -323,21 +302,12 @@ def draw_brown():
     names = sorted({row["model"] for row in rows}, key=[*WORD2VEC, OUTSIDE].index)
     insertions = sorted({int(row["insertions"]) for row in rows})
     _, axes = plt.subplots(
-        len(insertions),
-        len(names),
-        figsize=(2.2 * len(names) + 1.2, 6.5),
-        sharex=True,
-        layout="constrained",
+        len(insertions), len(names), figsize=(2.2 * len(names) + 1.2, 6.5), sharex=True, layout="constrained"
     )
     for row in rows:
         ax = axes[insertions.index(int(row["insertions"])), names.index(row["model"])]
         bins = [int(row[str(k)]) for k in range(1, 11)]
-        ax.bar(
-            np.arange(0.05, 1, 0.1),
-            bins,
-            width=0.1,
-            color="C7" if row["model"] == OUTSIDE else "C0",
-        )
+        ax.bar(np.arange(0.05, 1, 0.1), bins, width=0.1, color="C7" if row["model"] == OUTSIDE else "C0")
         ax.axhline(sum(bins) / 10, color="0.3", linestyle="--", linewidth=1.0)
         ax.set_title(
             f"{row['model']}, {row['insertions']} times\ndistance {row['distance']} (p = {row['p-value']})",

@@ -40,9 +40,7 @@ else:
 
 kept = []
 model = DPCNNClassifier(
-    **about,
-    classes=range(10),
-    callback=lambda step, parameters: kept.append(parameters.astype(np.float32)),
+    **about, classes=range(10), callback=lambda step, parameters: kept.append(parameters.astype(np.float32))
 )
 model.fit(*train)
 print(model.privacy_)

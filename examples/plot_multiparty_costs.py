@@ -124,10 +124,7 @@ points(
 points(
     axes[0, 1],
     "mb",
-    {
-        "garbled circuits": [c[0] + c[1] for c in circuits],
-        "dual execution": [2 * (c[0] + c[1]) for c in circuits],
-    },
+    {"garbled circuits": [c[0] + c[1] for c in circuits], "dual execution": [2 * (c[0] + c[1]) for c in circuits]},
 )
 lines(axes[1, 0], "seconds")
 lines(axes[1, 1], "mb")

@@ -17,21 +17,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from skdp.privacy.noise import discrete_laplace, rounded_gaussian
-from skdp.reproductions.published import (
-    METHODS,
-    Setting,
-    published_scale,
-    published_std,
-    true_epsilon,
-    valid_std,
-)
+from skdp.reproductions.published import METHODS, Setting, published_scale, published_std, true_epsilon, valid_std
 
 SETTING, N_FEATURES, GRID = Setting(), 104, 2.0**-30
 PRINTED = dict(zip(METHODS, (1150, 112, 11.6, 5.63, 12.2, 0.572)))
 
-print(
-    f"{'method':14}{'input':>8}{'generated':>11}{'printed':>9}{'true epsilon':>14}{'valid std':>11}"
-)
+print(f"{'method':14}{'input':>8}{'generated':>11}{'printed':>9}{'true epsilon':>14}{'valid std':>11}")
 generated, valid = {}, {}
 for method, law in METHODS.items():
     draw = discrete_laplace if law == "laplace" else rounded_gaussian

@@ -136,9 +136,7 @@ def draw_curves():
         rows = list(csv.DictReader(file))
     _, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for name in WAYS:
-        points = [
-            (int(row["step"]), float(row["accuracy"])) for row in rows if row["norms"] == name
-        ]
+        points = [(int(row["step"]), float(row["accuracy"])) for row in rows if row["norms"] == name]
         axes.plot(*np.transpose(points), "o-", label=name)
     axes.set(xlabel="steps", ylabel="accuracy, held out", title="MNIST, epsilon = 3")
     axes.legend()

@@ -74,16 +74,10 @@ def measure(fetch, epsilons, seeds):
         found = []
         for seed in range(seeds):
             model = DPSGDClassifier(
-                epsilon=epsilon,
-                delta=DELTA,
-                adjacency="zero-out",
-                classes=range(10),
-                random_state=seed,
+                epsilon=epsilon, delta=DELTA, adjacency="zero-out", classes=range(10), random_state=seed
             ).fit(features[0], train.target)
             found.append(100 * model.score(features[1], test.target))
-        print(
-            f"epsilon {epsilon:g}: {np.mean(found):.2f} % ({seeds} seeds, {min(found):.2f} or more)"
-        )
+        print(f"epsilon {epsilon:g}: {np.mean(found):.2f} % ({seeds} seeds, {min(found):.2f} or more)")
 
 
 def main():

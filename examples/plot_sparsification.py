@@ -37,9 +37,7 @@ def read(name):
 rows = read("sparsified-grid.csv")
 clips = list(dict.fromkeys(row["clip norm"] for row in rows))
 noises = list(dict.fromkeys(row["noise"] for row in rows))
-_, panels = plt.subplots(
-    len(clips), len(noises), figsize=(9, 6.5), sharex=True, layout="constrained"
-)
+_, panels = plt.subplots(len(clips), len(noises), figsize=(9, 6.5), sharex=True, layout="constrained")
 for line, clip in zip(panels, clips, strict=True):
     for axes, noise in zip(line, noises, strict=True):
         found = [row for row in rows if (row["clip norm"], row["noise"]) == (clip, noise)]
@@ -69,8 +67,7 @@ for axes, part in zip(panels, ("held out", "test"), strict=True):
         found = [
             row
             for row in rows
-            if (row["part"], row["net"], row["epsilon"]) == (part, net, epsilon)
-            and "ranked" not in row["rate"]
+            if (row["part"], row["net"], row["epsilon"]) == (part, net, epsilon) and "ranked" not in row["rate"]
         ]
         if len(found) < 2:
             continue
@@ -110,14 +107,7 @@ for axes, solver in zip(panels, ("sgd", "adam"), strict=True):
             grid[at] = float(row["accuracy, %"])
     axes.imshow(grid, origin="lower", aspect="auto", cmap="viridis", vmin=20, vmax=90)
     for (i, j), value in np.ndenumerate(grid):
-        axes.text(
-            j,
-            i,
-            f"{value:.1f}",
-            ha="center",
-            va="center",
-            color="k" if value > 60 else "w",
-        )
+        axes.text(j, i, f"{value:.1f}", ha="center", va="center", color="k" if value > 60 else "w")
     axes.set_xticks(range(len(momenta)), [f"{m:g}" for m in momenta])
     axes.set_yticks(range(len(clips)), [f"{c:g}" for c in clips])
     axes.set_xlabel("momentum")

@@ -72,9 +72,7 @@ for ax, (measure, name) in zip(axes, NAMES.items()):
     epsilons = sorted({epsilon for cells in tables.values() for epsilon in cells})
     for cells in tables.values():
         ax.plot(epsilons, [cells.get(e) for e in epsilons], color="0.75", linewidth=0.8)
-    medians = [
-        statistics.median([c[e] for c in tables.values() if c.get(e) is not None]) for e in epsilons
-    ]
+    medians = [statistics.median([c[e] for c in tables.values() if c.get(e) is not None]) for e in epsilons]
     ax.plot(epsilons, medians, color="C0", marker="o", linewidth=2.2, label="median of the tables")
     ax.axhline(0, color="0.4", linestyle=":", linewidth=1)
     ax.axhline(1, color="0.4", linestyle="--", linewidth=1)

@@ -35,9 +35,7 @@ KEPT, EPSILONS, SEEDS = 20, [0.5, 4.0], range(10)
 
 def private_coef(epsilon, seed):
     """Coefficients of one private fit, zero for the features that did not survive."""
-    model = DPIGHTClassifier(
-        epsilon=epsilon, n_nonzero_coefs=KEPT, classes=[0, 1], random_state=seed
-    )
+    model = DPIGHTClassifier(epsilon=epsilon, n_nonzero_coefs=KEPT, classes=[0, 1], random_state=seed)
     return model.fit(X, y).coef_[0]
 
 

@@ -29,13 +29,7 @@ from matplotlib.ticker import NullFormatter
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from skdp import (
-    DPAGDClassifier,
-    DPGDClassifier,
-    DPSGDClassifier,
-    DPSRMClassifier,
-    PublicBinsEncoder,
-)
+from skdp import DPAGDClassifier, DPGDClassifier, DPSGDClassifier, DPSRMClassifier, PublicBinsEncoder
 from skdp.datasets import load_rand_hie, rand_hie_bins
 
 # Seeds make these figures repeatable. Each seeded fit warns.
@@ -105,10 +99,7 @@ def watched(cls, settings, seed):
     return passes, objective - least, np.linalg.norm(gradient, axis=1)
 
 
-runs = {
-    name: [watched(cls, settings, seed) for seed in SEEDS]
-    for name, (cls, settings) in SOLVERS.items()
-}
+runs = {name: [watched(cls, settings, seed) for seed in SEEDS] for name, (cls, settings) in SOLVERS.items()}
 for name, found in runs.items():
     passes = np.mean([run[0][-1] for run in found])
     gap, norm = (np.mean([run[k][-1] for run in found]) for k in (1, 2))

@@ -33,9 +33,7 @@ methods = list(dict.fromkeys(row["method"] for row in rows))
 
 def draw(tables):
     """A panel for each method; all have the same axes."""
-    _, panels = plt.subplots(
-        2, 4, figsize=(11, 5.5), sharex=True, sharey=True, layout="constrained"
-    )
+    _, panels = plt.subplots(2, 4, figsize=(11, 5.5), sharex=True, sharey=True, layout="constrained")
     panels[1, 3].remove()
     for axes, method in zip(panels.flat, methods):
         for loss, line in (("training loss", "-"), ("test loss", "--")):

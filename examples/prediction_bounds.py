@@ -33,12 +33,7 @@ from sklearn.model_selection import train_test_split
 import skdp
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "tables" / "front_door" / "margins.csv"
-MODELS = (
-    skdp.DPIGHTRegressor,
-    skdp.DPAdaSSPRegressor,
-    skdp.DPSGDRegressor,
-    skdp.DPAMPRegressor,
-)
+MODELS = (skdp.DPIGHTRegressor, skdp.DPAdaSSPRegressor, skdp.DPSGDRegressor, skdp.DPAMPRegressor)
 MARGINS = (1.0, 1.5, 2.0, 3.0, 5.0, math.inf)
 EPSILONS = (1.0, 4.0)
 N_TABLES = 200  # of each kind
@@ -86,9 +81,7 @@ def table(kind, seed):
     signal = Z @ (rng.normal(size=d) * (rng.random(d) < rng.uniform(0.3, 1.0)))
     r2 = rng.uniform(0, 0.95)
     y = math.sqrt(r2) * signal / max(signal.std(), 1e-9)
-    y += math.sqrt(1 - r2) * (
-        rng.normal(size=n) if rng.random() < 0.6 else rng.standard_t(3, n) / 1.7
-    )
+    y += math.sqrt(1 - r2) * (rng.normal(size=n) if rng.random() < 0.6 else rng.standard_t(3, n) / 1.7)
     if rng.random() < 0.4:
         y = np.exp(rng.uniform(0.5, 1.8) * np.clip(y, -5, 5))
     if kind == "usual":  # by constants that stand for public ones
@@ -99,10 +92,7 @@ def table(kind, seed):
 def scores(model, X, y):
     """Return the R2 of the predictions for each margin."""
     free, center, reach = model.predict(X), model.target_center_, model.target_reach_
-    cut = [
-        np.clip(free, center - m * reach, center + m * reach) if m < math.inf else free
-        for m in MARGINS
-    ]
+    cut = [np.clip(free, center - m * reach, center + m * reach) if m < math.inf else free for m in MARGINS]
     return [r2_score(y, each) for each in cut]
 
 
@@ -140,16 +130,7 @@ def rows():
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # seeds, which make the figures repeatable, and few records
-    head = [
-        "tables",
-        "ε",
-        "margin",
-        "mean R²",
-        "harmful",
-        "worst R²",
-        "most lost",
-        "lost over .002",
-    ]
+    head = ["tables", "ε", "margin", "mean R²", "harmful", "worst R²", "most lost", "lost over .002"]
     with OUT.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([head, *rows()])
     print(OUT.read_text(encoding="utf-8"))

@@ -58,12 +58,7 @@ def data(held_out):
     """Images and labels to train on, and to look at."""
     train = fetch_mnist(subset="train")
     if held_out:
-        return (
-            train.data[:-HELD_OUT],
-            train.target[:-HELD_OUT],
-            train.data[-HELD_OUT:],
-            train.target[-HELD_OUT:],
-        )
+        return (train.data[:-HELD_OUT], train.target[:-HELD_OUT], train.data[-HELD_OUT:], train.target[-HELD_OUT:])
     test = fetch_mnist(subset="test")
     return train.data, train.target, test.data, test.target
 
@@ -71,9 +66,7 @@ def data(held_out):
 def measure(wanted, held_out, cache):
     """Fit what is not in the cache yet; ``wanted`` maps (table, method, epsilon, seed) to parameters."""
     done = {tuple(json.loads(line)["key"]) for line in cache.read_text().splitlines()}
-    wanted = {
-        (*key, held_out): params for key, params in wanted.items() if (*key, held_out) not in done
-    }
+    wanted = {(*key, held_out): params for key, params in wanted.items() if (*key, held_out) not in done}
     if not wanted:
         return
     X, y, X_test, y_test = data(held_out)
@@ -84,11 +77,7 @@ def measure(wanted, held_out, cache):
             random_state=key[3], **params,
         ).fit(X, y)  # fmt: skip
         seconds = time.process_time() - start
-        found = {
-            "error": 100 * (1 - model.score(X_test, y_test)),
-            "seconds": seconds,
-            "steps": model.n_iter_,
-        }
+        found = {"error": 100 * (1 - model.score(X_test, y_test)), "seconds": seconds, "steps": model.n_iter_}
         print(f"{key}: {found}", flush=True)
         with cache.open("a") as file:
             file.write(json.dumps({"key": key, **found}) + "\n")
@@ -105,12 +94,8 @@ def write_table(table, cache):
     with (TABLES / f"{table}.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         published = ["published, %"] if table == "recursive" else []
-        rows.writerow(
-            ["method", "epsilon", "test error, %", "seeds", "steps", "CPU seconds", *published]
-        )
-        for (method, epsilon), results in sorted(
-            found.items(), key=lambda item: (item[0][1], item[0][0])
-        ):
+        rows.writerow(["method", "epsilon", "test error, %", "seeds", "steps", "CPU seconds", *published])
+        for (method, epsilon), results in sorted(found.items(), key=lambda item: (item[0][1], item[0][0])):
             errors = [result["error"] for result in results]
             text = f"{np.mean(errors):.2f}"
             if len(errors) > 1:

@@ -115,13 +115,10 @@ def enough(d, n, epsilon, seeds):
         numbers.append(model.score(X[held], y[held]) / free)
         Z = X / X.std(axis=0)
         free = LogisticRegression(max_iter=1000).fit(Z[kept], z[kept]).predict_proba(Z[held])
-        model = skdp.DPLogisticRegression(
-            epsilon=epsilon, classes=(False, True), random_state=seed
-        ).fit(X[kept], z[kept])
-        trivial, best = (
-            log_loss(z[held], np.full(len(z) - n, z[kept].mean())),
-            log_loss(z[held], free),
+        model = skdp.DPLogisticRegression(epsilon=epsilon, classes=(False, True), random_state=seed).fit(
+            X[kept], z[kept]
         )
+        trivial, best = (log_loss(z[held], np.full(len(z) - n, z[kept].mean())), log_loss(z[held], free))
         found = log_loss(z[held], model.predict_proba(X[held]))
         labels.append((trivial - found) / (trivial - best))
     return min(np.median(numbers), np.median(labels))
@@ -139,9 +136,7 @@ def records(seeds):
             line.append(f"{float(f'{n:.2g}'):,.0f}")
         lines.append(line)
         print(" | ".join(line), flush=True)
-    with open(
-        TABLES.parent / "front_door" / "records.csv", "w", newline="", encoding="utf-8"
-    ) as file:
+    with open(TABLES.parent / "front_door" / "records.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows(lines)
 
 

@@ -64,8 +64,7 @@ def accounts(choice, z):
     """Epsilon by the four accounts."""
     rho = CHOICES * choice**2 / 8 + 0.5 / z**2
     pairs = (
-        composed_epsilon((SelectedPair(kind, z, CHOICES, choice, RATE, STEPS),), DELTA)
-        for kind in ("out", "in")
+        composed_epsilon((SelectedPair(kind, z, CHOICES, choice, RATE, STEPS),), DELTA) for kind in ("out", "in")
     )
     renyi = amplified_epsilon([(rho, RATE, STEPS)], 0.0, DELTA)
     return strong(choice, z), theorem_3(choice, z), renyi, max(pairs)

@@ -106,9 +106,7 @@ def whole(load: Callable[[], Problem]) -> Callable[[int], Problem]:
 @cache
 def reviews() -> tuple[Any, Any, Any, Any]:
     """IMDb's two parts as hashed binary words; the vectorizer learns nothing."""
-    words = HashingVectorizer(
-        n_features=32768, binary=True, alternate_sign=False, stop_words="english", norm="l2"
-    )
+    words = HashingVectorizer(n_features=32768, binary=True, alternate_sign=False, stop_words="english", norm="l2")
     train, test = fetch_imdb(subset="train"), fetch_imdb(subset="test")
     return words.transform(train.data), train, words.transform(test.data), test
 
@@ -181,25 +179,15 @@ def e2006() -> Problem:
     """The published E2006 task: 50,000 features drawn by a fixed seed."""
     train, test = fetch_e2006(subset="train"), fetch_e2006(subset="test")
     columns = np.sort(np.random.default_rng(0).choice(train.data.shape[1], 50_000, replace=False))
-    return Problem(
-        train.data[:, columns],
-        train.target,
-        X_test=test.data[:, columns],
-        y_test=test.target,
-    )
+    return Problem(train.data[:, columns], train.target, X_test=test.data[:, columns], y_test=test.target)
 
 
 # ---------------------------------------------------------------- published figures
 
 
-def figures(
-    epsilons: tuple[float, ...], **rows: tuple[float, ...]
-) -> dict[str, dict[float, float]]:
+def figures(epsilons: tuple[float, ...], **rows: tuple[float, ...]) -> dict[str, dict[float, float]]:
     """Figures of a published table by method and epsilon."""
-    return {
-        name.replace("_", " "): dict(zip(epsilons, values, strict=True))
-        for name, values in rows.items()
-    }
+    return {name.replace("_", " "): dict(zip(epsilons, values, strict=True)) for name, values in rows.items()}
 
 
 CHAPTER_TWO = (2.0, 4.0, 6.0, 8.0, 10.0)
@@ -258,9 +246,7 @@ REAL_EPSILONS = (0.5, 1.0, 2.0, 4.0)
 
 def synthetic(title: str, task: str, s: int, load: Callable[[int], Problem]) -> Setting:
     """A setting with a known truth, at the published delta."""
-    return Setting(
-        title, task, s, 0.01, SYNTHETIC_EPSILONS, load, "relative error", fit_intercept=False
-    )
+    return Setting(title, task, s, 0.01, SYNTHETIC_EPSILONS, load, "relative error", fit_intercept=False)
 
 
 def real(title: str, task: str, s: int | None, load: Callable[[], Problem], metric: str) -> Setting:
@@ -277,10 +263,7 @@ SETTINGS = {
 }
 SETTINGS |= {
     f"transfer-{task}-{n}": synthetic(
-        f"Synthetic {task} of chapter 3, (n, d, s*) = ({n}, {d}, {s})",
-        task,
-        s,
-        chapter_three(task, n, d, s),
+        f"Synthetic {task} of chapter 3, (n, d, s*) = ({n}, {d}, {s})", task, s, chapter_three(task, n, d, s)
     )
     for n, d, s in ((800, 1000, 10), (4000, 5000, 50))
     for task in ("regression", "classification")
@@ -295,21 +278,11 @@ SETTINGS |= {
     "imdb-classification-all": real(
         "IMDb, 32,768 words, all kept", "classification", None, imdb_labels, "test error"
     ),
-    "imdb-ratings": real(
-        "IMDb ratings, 32,768 words, 2,000 kept", "regression", 2000, imdb_ratings, "MSE / 2"
-    ),
-    "imdb-ratings-100": real(
-        "IMDb ratings, 32,768 words, 100 kept", "regression", 100, imdb_ratings, "MSE / 2"
-    ),
-    "farm_ads": real(
-        "Farm Ads, 54,877 words, 50 kept", "classification", 50, farm_ads, "test error"
-    ),
-    "dorothea": real(
-        "Dorothea, 100,000 features, 20 kept", "classification", 20, dorothea, "balanced error"
-    ),
-    "reuters": real(
-        "Reuters (LASVM), 8,315 words, 50 kept", "classification", 50, reuters, "balanced error"
-    ),
+    "imdb-ratings": real("IMDb ratings, 32,768 words, 2,000 kept", "regression", 2000, imdb_ratings, "MSE / 2"),
+    "imdb-ratings-100": real("IMDb ratings, 32,768 words, 100 kept", "regression", 100, imdb_ratings, "MSE / 2"),
+    "farm_ads": real("Farm Ads, 54,877 words, 50 kept", "classification", 50, farm_ads, "test error"),
+    "dorothea": real("Dorothea, 100,000 features, 20 kept", "classification", 20, dorothea, "balanced error"),
+    "reuters": real("Reuters (LASVM), 8,315 words, 50 kept", "classification", 50, reuters, "balanced error"),
     "rcv1": Setting(
         "RCV1, 47,236 words, 500 kept",
         "classification",

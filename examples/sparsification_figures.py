@@ -97,23 +97,16 @@ def run(clip, noise, sparsification, seed, *, look=None, control=False, rule=Non
     n_iter, size = EPOCHS * epoch, task.network.n_trainable
     masks = Masks(sparsification, sparsification.rate, size, epoch, n_iter, rng)
     rests = np.zeros(size)
-    with PrivacySession(
-        epsilon=math.inf, delta=1e-5, adjacency="zero-out", random_state=seed
-    ) as session:
+    with PrivacySession(epsilon=math.inf, delta=1e-5, adjacency="zero-out", random_state=seed) as session:
         (plan,) = session.plan_batches([BatchGroup(n_iter, BATCH)], n_units=X.shape[0])
-        records, gradients_at = (
-            PrivateRecords(X, y.astype(float)),
-            task.gradients_at("materialized"),
-        )
+        records, gradients_at = (PrivateRecords(X, y.astype(float)), task.gradients_at("materialized"))
 
         def gradient(theta, t):
             if look is not None:
                 look(t, theta)
             masks.begin_step(t)
             batch = session.draw(plan, records, places=True)
-            total = records.gradient_sum(
-                gradients_at(theta), clip, size=size, batch=batch, entries=masks.kept
-            )
+            total = records.gradient_sum(gradients_at(theta), clip, size=size, batch=batch, entries=masks.kept)
             kept = np.arange(size) if masks.kept is None else masks.kept
             exact, noisy = np.zeros(size), np.zeros(size)
             exact[kept] = session.gaussian(total * (1.0 / BATCH), plan)
@@ -160,9 +153,7 @@ def grid():
     for clip in GRID_CLIPS:
         for noise in GRID_NOISES:
             for rate in RATES:
-                found = [
-                    run(clip, noise, RandomSparsification(rate), seed)[0] for seed in range(SEEDS)
-                ]
+                found = [run(clip, noise, RandomSparsification(rate), seed)[0] for seed in range(SEEDS)]
                 error = np.std(found, ddof=1) / math.sqrt(SEEDS)
                 rows.append([clip, noise, rate, f"{np.mean(found):.2f}", f"{error:.2f}"])
     write("sparsified-grid.csv", ["clip norm", "noise", "rate", "accuracy, %", "error"], rows)
@@ -177,37 +168,23 @@ def scaling():
                 rule = Rule(solver=solver, momentum=momentum, schedule="constant")
                 step = 0.1 * STEP if solver == "sgd" else ADAM_STEP
                 found = [
-                    run(clip, SCALING_NOISE, RandomSparsification(0.0), seed, rule=rule, step=step)[
-                        0
-                    ]
+                    run(clip, SCALING_NOISE, RandomSparsification(0.0), seed, rule=rule, step=step)[0]
                     for seed in range(SEEDS)
                 ]
                 error = np.std(found, ddof=1) / math.sqrt(SEEDS)
                 rows.append([solver, clip, momentum, f"{np.mean(found):.2f}", f"{error:.2f}"])
-    write(
-        "sparsified-scaling.csv", ["solver", "clip norm", "momentum", "accuracy, %", "error"], rows
-    )
+    write("sparsified-scaling.csv", ["solver", "clip norm", "momentum", "accuracy, %", "error"], rows)
 
 
 def histograms():
     """How often a parameter rests in 30 epochs: Figure 12."""
     rows = []
-    kinds = {
-        "by chance": (False, False),
-        "ranked": (True, False),
-        "ranked without noise": (True, True),
-    }
+    kinds = {"by chance": (False, False), "ranked": (True, False), "ranked without noise": (True, True)}
     for title, (ranked, control) in kinds.items():
         sparsification = RandomSparsification(0.9, ranked=ranked)
         accuracy, rests = run(CLIP, 4.0, sparsification, 0, control=control)
         low, median, high = np.percentile(rests, [5, 50, 95])
-        spread = [
-            f"{rests.mean():.1f}",
-            f"{rests.std():.1f}",
-            f"{low:g}",
-            f"{median:g}",
-            f"{high:g}",
-        ]
+        spread = [f"{rests.mean():.1f}", f"{rests.std():.1f}", f"{low:g}", f"{median:g}", f"{high:g}"]
         rows.append([title, *spread, f"{accuracy:.1f}"])
     head = ["epochs at rest", "mean", "deviation", "5 %", "50 %", "95 %", "accuracy, %"]
     write("sparsified-masks.csv", head, rows)
@@ -231,8 +208,7 @@ def assumptions():
         grid = np.sort(np.abs(shadows), axis=0)[:: len(X) // 50]
         # Kolmogorov's distance between a projected deviation and its mirror image, the largest of 20.
         skew = max(
-            max(abs(np.mean(s <= -a) - np.mean(s >= a)) for a in column)
-            for s, column in zip(shadows.T, grid.T)
+            max(abs(np.mean(s <= -a) - np.mean(s >= a)) for a in column) for s, column in zip(shadows.T, grid.T)
         )
         rows.append(
             [at[t], f"{np.median(whole):.3g}", f"{np.median(norms):.3g}"]
@@ -261,9 +237,7 @@ def inversion():
         noisy = mask * (weights + 0.1 * rng.normal(size=weights.shape))
         squares = (mask * k[:, None, :] ** 2).sum(axis=2)
         seen = squares > 0
-        guess = np.where(
-            seen, (noisy * k[:, None, :]).sum(axis=2) / np.where(seen, squares, 1), 0.0
-        )
+        guess = np.where(seen, (noisy * k[:, None, :]).sum(axis=2) / np.where(seen, squares, 1), 0.0)
         error = ((guess - X[:200]) ** 2)[seen]
         found = [f"{error.mean():.4f}", f"{np.median(error):.4f}", f"{1 - seen.mean():.3f}"]
         rows.append([f"{rate:g}", f"{0.01 / (1 - rate):.4f}", *found])

@@ -71,11 +71,7 @@ def parts_of(part, data, architecture):
     fetch, shape = DATA[data]
     train = fetch(subset="train")
     # The rows of some copies are sorted by class.
-    order = (
-        np.random.default_rng(0).permutation(len(train.target))
-        if data != "fashion_mnist"
-        else slice(None)
-    )
+    order = np.random.default_rng(0).permutation(len(train.target)) if data != "fashion_mnist" else slice(None)
     X, y = pixels_of(train.data[order], shape), train.target[order]
     if part == "test":
         test = fetch(subset="test")
@@ -146,18 +142,14 @@ def write_table(cache):
             ]
         )
         for (data, part, net, epsilon, rate, ranked), results in sorted(found.items()):
-            published = (
-                PUBLISHED.get((data, epsilon, net), ("", "")) if part == "test" else ("", "")
-            )
+            published = PUBLISHED.get((data, epsilon, net), ("", "")) if part == "test" else ("", "")
             name = f"{rate:g}" + (", ranked" if ranked else "")
             scores = [result["score"] for result in results]
             score = f"{np.mean(scores):.2f}"
             if len(scores) > 1:
                 score += f" ± {np.std(scores, ddof=1) / np.sqrt(len(scores)):.2f}"
             seconds = f"{np.median([result['seconds'] for result in results]):.0f}"
-            rows.writerow(
-                [data, part, net, f"{epsilon:g}", name, score, len(scores), seconds, *published]
-            )
+            rows.writerow([data, part, net, f"{epsilon:g}", name, score, len(scores), seconds, *published])
 
 
 def main():

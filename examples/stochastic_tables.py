@@ -215,9 +215,7 @@ def equal_passes(method, passes, batch_size, n):
 
 def storm_fit(problem, seed):
     """Measures of the non-private solver of the same kind."""
-    model = skdp.STORMClassifier(
-        penalty="nonconvex", alpha=ALPHA, classes=[0, 1], random_state=seed
-    )
+    model = skdp.STORMClassifier(penalty="nonconvex", alpha=ALPHA, classes=[0, 1], random_state=seed)
     start = time.process_time()
     model.fit(problem.X, problem.y)
     seconds = time.process_time() - start
@@ -415,9 +413,7 @@ def lead(name, epsilon, cache):
             gap = pair[0].mean() - pair[1].mean()
             spread = math.sqrt(sum(part.var(ddof=1) / part.size for part in pair))
             word = "below" if gap > 0 else "NOT below"
-            lines.append(
-                f"{name}, {epsilon:g}: DP-SRM {word} {row}, {key}: {gap:.4f} ± {spread:.4f}"
-            )
+            lines.append(f"{name}, {epsilon:g}: DP-SRM {word} {row}, {key}: {gap:.4f} ± {spread:.4f}")
     return lines
 
 

@@ -27,13 +27,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp import (
-    BudgetAccountant,
-    DPIGHTClassifier,
-    DPIGHTRegressor,
-    DPLogisticRegression,
-    PublicScaler,
-)
+from skdp import BudgetAccountant, DPIGHTClassifier, DPIGHTRegressor, DPLogisticRegression, PublicScaler
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
 from skdp.statistics import mean
 
@@ -101,28 +95,19 @@ def mlflow_page():
     mlflow.sklearn.autolog(log_models=False)
     pipeline = make_pipeline(PublicScaler(center=0.0, scale=3.0), clone(MODEL))
     metrics, files, inputs = logged(lambda: pipeline.fit(X, y).score(X, y))
-    so(
-        "autolog logs a confusion matrix of the training rows",
-        "training_confusion_matrix.png" in files,
-    )
+    so("autolog logs a confusion matrix of the training rows", "training_confusion_matrix.png" in files)
     so(
         "autolog logs their ROC curve and log loss",
         {"training_roc_curve.png"} <= set(files) and "training_log_loss" in metrics,
     )
     so("autolog logs metrics of the training rows", "training_accuracy_score" in metrics)
-    so(
-        "autolog logs later calls of score",
-        any(name.startswith("Pipeline_score") for name in metrics),
-    )
+    so("autolog logs later calls of score", any(name.startswith("Pipeline_score") for name in metrics))
     so("autolog logs a digest of the training rows", bool(inputs[0].dataset.digest))
     digests = {from_numpy(table, targets=y).digest for table in (X, NEIGHBOUR)}
     so("the digest changes with one record", len(digests) == 2)
     search = GridSearchCV(MODEL, {"epsilon": [1.0, 2.0]}, cv=2)
     metrics, files, _ = logged(lambda: search.fit(X, y))
-    so(
-        "autolog logs the table of a search",
-        "cv_results.csv" in files and "best_cv_score" in metrics,
-    )
+    so("autolog logs the table of a search", "cv_results.csv" in files and "best_cv_score" in metrics)
     metrics, files, _ = logged(lambda: MODEL.fit(X, y))
     so("autolog does not see a bare estimator of skdp", not metrics and not files)
     mlflow.sklearn.autolog(disable=True)
@@ -134,14 +119,9 @@ def mlflow_page():
         mlflow.log_dict(MODEL.privacy_.to_dict(), "privacy.json")
         refused = error_of(lambda: mlflow.sklearn.log_model(MODEL, name="untrusted"))
         so("log_model asks for trusted types", "skops_trusted_types" in str(refused))
-        info = mlflow.sklearn.log_model(
-            MODEL, name="model", skops_trusted_types=skdp.trusted_types()
-        )
+        info = mlflow.sklearn.log_model(MODEL, name="model", skops_trusted_types=skdp.trusted_types())
         given = mlflow.sklearn.log_model(
-            MODEL,
-            name="given",
-            skops_trusted_types=skdp.trusted_types(),
-            input_example=NEIGHBOUR[:1],
+            MODEL, name="given", skops_trusted_types=skdp.trusted_types(), input_example=NEIGHBOUR[:1]
         )
     folder = mlflow.artifacts.download_artifacts(given.model_uri)
     texts = "".join(path.read_text() for path in Path(folder).rglob("*.json"))
@@ -158,10 +138,7 @@ def skops_page():
 
     data = skops.io.dumps(MODEL)
     unknown = skops.io.get_untrusted_types(data=data)
-    so(
-        "skops refuses types that are not named",
-        "Untrusted" in str(error_of(lambda: skops.io.loads(data))),
-    )
+    so("skops refuses types that are not named", "Untrusted" in str(error_of(lambda: skops.io.loads(data))))
     so("trusted_types names them", set(unknown) <= set(skdp.trusted_types()))
     back = skops.io.loads(data, trusted=skdp.trusted_types())
     so("the model predicts the same", np.array_equal(back.predict(PUBLIC), MODEL.predict(PUBLIC)))
@@ -173,10 +150,7 @@ def onnx_page():
     from skl2onnx import to_onnx
 
     direct = error_of(lambda: to_onnx(MODEL, X[:1]))
-    so(
-        "skl2onnx does not know the estimators of skdp",
-        type(direct).__name__ == "MissingShapeCalculator",
-    )
+    so("skl2onnx does not know the estimators of skdp", type(direct).__name__ == "MissingShapeCalculator")
     table = PUBLIC.astype(np.float32)
     pipeline = make_pipeline(PublicScaler(center=0.0, scale=3.0), clone(MODEL)).fit(X, y)
     for fitted, plain in ((MODEL, MODEL.to_sklearn()), (pipeline, skdp.to_sklearn(pipeline))):
@@ -191,10 +165,7 @@ def onnx_page():
     regressor = DPIGHTRegressor().fit(X, X[:, 0])
     plain = regressor.to_sklearn()
     refused = error_of(lambda: to_onnx(plain, table[:1]))
-    so(
-        "skl2onnx does not know the cut around a regressor",
-        "TransformedTargetRegressor" in str(refused),
-    )
+    so("skl2onnx does not know the cut around a regressor", "TransformedTargetRegressor" in str(refused))
     session = onnxruntime.InferenceSession(to_onnx(plain.regressor_, table[:1]).SerializeToString())
     (found,) = session.run(None, {session.get_inputs()[0].name: 10 * table})
     low, high = regressor.prediction_bounds_
@@ -222,10 +193,7 @@ def optuna_page():
     study = optuna.create_study(direction="maximize")
     study.optimize(trial_of(accountant, PUBLIC, PUBLIC_Y), n_trials=30, **CATCH)
     states = [trial.state.name for trial in study.trials]
-    so(
-        "trials are charged until the ceiling refuses",
-        states.count("COMPLETE") == charged(accountant) < 30,
-    )
+    so("trials are charged until the ceiling refuses", states.count("COMPLETE") == charged(accountant) < 30)
     so("a refused trial fails, and the study goes on with catch=", states[-1] == "FAIL")
     study = optuna.create_study()
     refused = error_of(lambda: study.optimize(trial_of(accountant, PUBLIC, PUBLIC_Y), n_trials=30))
@@ -236,20 +204,14 @@ def optuna_page():
         study = optuna.create_study()
         study.optimize(trial_of(None, PUBLIC, PUBLIC_Y), n_trials=2, n_jobs=2, **CATCH)
     failed = {trial.state.name for trial in study.trials} == {"FAIL"}
-    so(
-        "with n_jobs=2 a with block does not reach the threads: fits are refused",
-        failed and not charged(block),
-    )
+    so("with n_jobs=2 a with block does not reach the threads: fits are refused", failed and not charged(block))
     study = optuna.create_study()
     study.optimize(trial_of(block, PUBLIC, PUBLIC_Y), n_trials=2, n_jobs=2)
     so("with accountant= they are charged", charged(block) == 2)
 
     study = optuna.create_study(direction="maximize")
     warned = leaks(lambda: study.optimize(trial_of(False, X, y), n_trials=2))
-    so(
-        "scores of private rows stand in the study, and nothing warns",
-        study.best_value > 0 and not warned,
-    )
+    so("scores of private rows stand in the study, and nothing warns", study.best_value > 0 and not warned)
     payer = BudgetAccountant(epsilon=1.0, delta=1e-4)
     right = MODEL.predict(X) == y
     found = mean(right, bounds=(0, 1), epsilon=0.2, delta=1e-6, accountant=payer)
@@ -272,16 +234,11 @@ def fairlearn_page():
         )
         return found.by_group.to_numpy()
 
-    so(
-        "MetricFrame changes with one private record",
-        not np.array_equal(rates(X, SEX), rates(NEIGHBOUR, SEX)),
-    )
+    so("MetricFrame changes with one private record", not np.array_equal(rates(X, SEX), rates(NEIGHBOUR, SEX)))
 
     def thresholds(labels):
         made = ThresholdOptimizer(estimator=MODEL, prefit=True, predict_method="predict_proba")
-        return repr(
-            made.fit(X, labels, sensitive_features=SEX).interpolated_thresholder_.interpolation_dict
-        )
+        return repr(made.fit(X, labels, sensitive_features=SEX).interpolated_thresholder_.interpolation_dict)
 
     def flipped(row):
         return np.where(np.arange(len(y)) == row, 1 - y, y)
@@ -298,66 +255,42 @@ def fairlearn_page():
                 seen.append((np.array(y), np.array(sample_weight)))
                 return super().fit(X, y, sample_weight)
 
-        ExponentiatedGradient(Seen(), DemographicParity(), max_iter=3).fit(
-            X, y, sensitive_features=sex
-        )
+        ExponentiatedGradient(Seen(), DemographicParity(), max_iter=3).fit(X, y, sensitive_features=sex)
         return seen[-1]
 
     moved = np.where(np.arange(len(SEX)) == 0, 1 - SEX, SEX)
     others = np.abs(handed_on(SEX)[1] - handed_on(moved)[1])[1:] > 1e-6
-    so(
-        "one record in ExponentiatedGradient changes the weights of most others",
-        others.mean() > 0.5,
-    )
+    so("one record in ExponentiatedGradient changes the weights of most others", others.mean() > 0.5)
     accountant = BudgetAccountant(epsilon=20.0, delta=1e-3)
     weighted = DPIGHTClassifier(classes=(0, 1), max_weight=3.0, accountant=accountant)
-    ExponentiatedGradient(weighted, DemographicParity(), max_iter=3).fit(
-        X, y, sensitive_features=SEX
-    )
+    ExponentiatedGradient(weighted, DemographicParity(), max_iter=3).fit(X, y, sensitive_features=SEX)
     so("ExponentiatedGradient makes several fits, all charged", charged(accountant) > 1)
     accountant = BudgetAccountant(epsilon=20.0, delta=1e-3)
     plain = DPIGHTClassifier(classes=(0, 1), accountant=accountant)
-    refused = error_of(
-        lambda: ExponentiatedGradient(plain, DemographicParity()).fit(X, y, sensitive_features=SEX)
-    )
+    refused = error_of(lambda: ExponentiatedGradient(plain, DemographicParity()).fit(X, y, sensitive_features=SEX))
     so(
         "without max_weight it is refused, and nothing is charged",
         "max_weight" in str(refused) and not charged(accountant),
     )
-    removed = leaks(
-        lambda: make_pipeline(CorrelationRemover(sensitive_feature_ids=[1]), clone(MODEL)).fit(X, y)
-    )
-    so(
-        "CorrelationRemover is named as a step that learnt",
-        any("CorrelationRemover learnt" in m for m in removed),
-    )
+    removed = leaks(lambda: make_pipeline(CorrelationRemover(sensitive_feature_ids=[1]), clone(MODEL)).fit(X, y))
+    so("CorrelationRemover is named as a step that learnt", any("CorrelationRemover learnt" in m for m in removed))
 
 
 def skrub_page():
     """Encoders that learn, and previews that fit."""
     import skrub
 
-    table = pd.DataFrame(
-        {"age": rng.integers(18, 90, len(X)), "job": rng.choice(["a", "b", "c"], len(X))}
-    )
+    table = pd.DataFrame({"age": rng.integers(18, 90, len(X)), "job": rng.choice(["a", "b", "c"], len(X))})
     model = DPLogisticRegression(epsilon=2.0, classes=(0, 1))
     learnt = leaks(lambda: make_pipeline(skrub.TableVectorizer(), model).fit(table, y))
-    so(
-        "TableVectorizer is named as a step that learnt",
-        any("TableVectorizer learnt" in m for m in learnt),
-    )
+    so("TableVectorizer is named as a step that learnt", any("TableVectorizer learnt" in m for m in learnt))
     learnt = leaks(lambda: skrub.tabular_pipeline(model).fit(table, y))
     so(
         "the steps of tabular_pipeline are named",
         any("TableVectorizer, SquashingScaler learnt" in m for m in learnt),
     )
-    encoder = skdp.PublicBinsEncoder(
-        bins={"age": [30, 50, 70]}, categories={"job": ["a", "b", "c"]}
-    )
-    so(
-        "with PublicBinsEncoder nothing is named",
-        not leaks(lambda: make_pipeline(encoder, model).fit(table, y)),
-    )
+    encoder = skdp.PublicBinsEncoder(bins={"age": [30, 50, 70]}, categories={"job": ["a", "b", "c"]})
+    so("with PublicBinsEncoder nothing is named", not leaks(lambda: make_pipeline(encoder, model).fit(table, y)))
 
     cell = str(table["age"].iloc[0])
     so("a TableReport shows cells", cell in skrub.TableReport(table[:1], verbose=0).html())
@@ -375,10 +308,7 @@ def skrub_page():
     named = after_building(skrub.var("X").skb.mark_as_X(), skrub.var("y").skb.mark_as_y())
     so("a plan of names alone fits once", named == (0, 1))
     with skrub.config_context(eager_data_ops=False):
-        so(
-            "so does one with eager_data_ops=False",
-            after_building(skrub.X(table), skrub.y(y)) == (0, 1),
-        )
+        so("so does one with eager_data_ops=False", after_building(skrub.X(table), skrub.y(y)) == (0, 1))
 
 
 def dask_page():
@@ -394,30 +324,19 @@ def dask_page():
     paid = DPLogisticRegression(epsilon=2.0, classes=(0, 1), accountant=accountant)
     for given in (lazy, frame):
         refused = error_of(lambda given=given: paid.fit(given, y))
-        so(
-            f"a dask {type(given).__name__} is refused: collect first",
-            "X.compute()" in str(refused),
-        )
+        so(f"a dask {type(given).__name__} is refused: collect first", "X.compute()" in str(refused))
     so("nothing was charged for that", accountant.ledger() == [])
     paid.fit(lazy.compute(), y)
     so("the collected table is fitted", charged(accountant) == 1)
     same = np.array_equal(ParallelPostFit(MODEL).predict(lazy).compute(), MODEL.predict(X))
     so("ParallelPostFit predicts block by block", same)
-    same = np.array_equal(
-        lazy.map_blocks(MODEL.predict, drop_axis=1, dtype=int).compute(), MODEL.predict(X)
-    )
+    same = np.array_equal(lazy.map_blocks(MODEL.predict, drop_axis=1, dtype=int).compute(), MODEL.predict(X))
     so("so does map_blocks", same)
     refused = error_of(lambda: Incremental(DPLogisticRegression(classes=(0, 1))).fit(X, y))
-    so(
-        "Incremental needs partial_fit, which private estimators do not have",
-        "partial_fit" in str(refused),
-    )
+    so("Incremental needs partial_fit, which private estimators do not have", "partial_fit" in str(refused))
     search = dask_ml.model_selection.GridSearchCV(paid, {"epsilon": [0.1, 0.2]}, cv=2)
     search.fit(X, y)
-    so(
-        "dask-ml's GridSearchCV: 2 candidates, 2 folds and a refit are 5 fits",
-        charged(accountant) == 6,
-    )
+    so("dask-ml's GridSearchCV: 2 candidates, 2 folds and a refit are 5 fits", charged(accountant) == 6)
 
 
 if __name__ == "__main__":
@@ -427,14 +346,6 @@ if __name__ == "__main__":
     os.chdir(tempfile.mkdtemp())  # mlflow writes its files into the working folder
     print(", ".join(f"{name} {version(name)}" for name in TOOLS))
     MODEL.fit(X, y)
-    for page in (
-        mlflow_page,
-        skops_page,
-        onnx_page,
-        optuna_page,
-        fairlearn_page,
-        skrub_page,
-        dask_page,
-    ):
+    for page in (mlflow_page, skops_page, onnx_page, optuna_page, fairlearn_page, skrub_page, dask_page):
         print(page.__name__.removesuffix("_page"))
         page()

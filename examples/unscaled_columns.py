@@ -32,12 +32,7 @@ OUT = Path(__file__).resolve().parent.parent / "docs" / "tables" / "scales" / "u
 SETTINGS = ((1000, 1.0), (3000, 0.5), (3000, 1.0), (3000, 4.0))
 FEW, MANY = (750, 1.0), (20000, 1.0)  # of some kinds only
 ESTIMATORS = ("DPSGDClassifier", "DPIGHTClassifier", "DPSGDRegressor")
-WARN = (
-    "age, income",
-    "age, income (lognormal)",
-    "age, income, three scaled",
-    "income, age in the target too",
-)
+WARN = ("age, income", "age, income (lognormal)", "age, income, three scaled", "income, age in the target too")
 QUIET = (
     "scaled", "scaled, pure noise", "one unit", "one unit, pure noise", "words", "words, pure noise",
     "categories", "categories, pure noise",

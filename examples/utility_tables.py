@@ -38,9 +38,7 @@ def load_a9a():
 
 def load_imdb():
     """25,000 and 25,000 reviews as hashed binary words; the vectorizer learns nothing."""
-    words = HashingVectorizer(
-        n_features=32768, binary=True, alternate_sign=False, stop_words="english", norm="l2"
-    )
+    words = HashingVectorizer(n_features=32768, binary=True, alternate_sign=False, stop_words="english", norm="l2")
     train, test = fetch_imdb(subset="train"), fetch_imdb(subset="test")
     return words.transform(train.data), train.target, words.transform(test.data), test.target
 
@@ -63,11 +61,7 @@ def accuracies(data, epsilon, kept, seeds):
     found, seconds = [], []
     for seed in range(seeds):
         model = DPIGHTClassifier(
-            epsilon=epsilon,
-            delta=DELTA,
-            n_nonzero_coefs=kept,
-            classes=np.unique(y_test),
-            random_state=seed,
+            epsilon=epsilon, delta=DELTA, n_nonzero_coefs=kept, classes=np.unique(y_test), random_state=seed
         )
         start = time.perf_counter()
         model.fit(X, y)
@@ -95,8 +89,7 @@ def main():
             found, seconds = accuracies(data, epsilon, kept, arguments.seeds)
             error = found.std(ddof=1) / np.sqrt(found.size) if found.size > 1 else float("nan")
             print(
-                f"| {name} | {epsilon:g} | {kept or 'all'} | {found.mean():.4f} | {error:.4f} "
-                f"| {seconds:.2f} |",
+                f"| {name} | {epsilon:g} | {kept or 'all'} | {found.mean():.4f} | {error:.4f} | {seconds:.2f} |",
                 flush=True,
             )
         exact = LogisticRegression(max_iter=1000).fit(data[0], data[1]).score(data[2], data[3])

@@ -79,14 +79,8 @@ def sentences():
     """The sentences of Brown, of their most frequent words; and these words."""
     brown = fetch_brown()
     stop_words = set(brown.stop_words)
-    found = [
-        [word.lower() for word in line.split()]
-        for document in brown.data
-        for line in document.split("\n")
-    ]
-    counts = Counter(
-        word for sentence in found for word in sentence if word.isalpha() and word not in stop_words
-    )
+    found = [[word.lower() for word in line.split()] for document in brown.data for line in document.split("\n")]
+    counts = Counter(word for sentence in found for word in sentence if word.isalpha() and word not in stop_words)
     return found, [word for word, _ in counts.most_common(N_WORDS)]
 
 
@@ -111,9 +105,7 @@ def last_losses(words, train, test):
         for name, settings in SETTINGS.items():
             losses = []
             for seed in SEEDS:
-                model = DPWord2Vec(
-                    vocabulary=words, tied=tied, unit="record", random_state=seed, **settings
-                )
+                model = DPWord2Vec(vocabulary=words, tied=tied, unit="record", random_state=seed, **settings)
                 model.fit(train)
                 losses.append([model.loss(train), model.loss(test)])
             mean, spread = np.mean(losses, axis=0), np.std(losses, axis=0)

@@ -22,9 +22,7 @@ _PASSED_OVER = frozenset(
 
 # Pairs of categories that are not issued in this context, and of some of them that are. The filters of `warnings`
 # belong to the whole process: two threads that set them for a while leave those of the other one behind.
-_QUIET: ContextVar[tuple[tuple[type[Warning], tuple[type[Warning], ...]], ...]] = ContextVar(
-    "quiet", default=()
-)
+_QUIET: ContextVar[tuple[tuple[type[Warning], tuple[type[Warning], ...]], ...]] = ContextVar("quiet", default=())
 
 
 @contextlib.contextmanager

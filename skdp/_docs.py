@@ -243,10 +243,7 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 
 # How the text names a paper, and the paper.
 REFERENCES: dict[str, tuple[str, str]] = {
-    "Abadi2016": (
-        "Abadi et al. (2016)",
-        'M. Abadi et al., "Deep learning with differential privacy", CCS 2016.',
-    ),
+    "Abadi2016": ("Abadi et al. (2016)", 'M. Abadi et al., "Deep learning with differential privacy", CCS 2016.'),
     "Andreux2020": (
         "Andreux et al. (2020)",
         'M. Andreux et al., "Kymatio: scattering transforms in Python", JMLR 21(60), 2020.',
@@ -352,8 +349,7 @@ REFERENCES: dict[str, tuple[str, str]] = {
     ),
     "Wang2021": (
         "Wang (2021)",
-        'L. Wang, "Towards efficient and effective privacy-preserving machine learning", PhD thesis, UCLA, '
-        "2021.",
+        'L. Wang, "Towards efficient and effective privacy-preserving machine learning", PhD thesis, UCLA, 2021.',
     ),
     "WangB2020": (
         "B. Wang et al. (2020)",

@@ -91,14 +91,8 @@ def _converted(model: Any) -> Any:
     elif type(model) is ColumnTransformer and hasattr(model, "transformers_"):
         made = {name: (part, _converted(part)) for name, part, _ in model.transformers_}
         # Its parameters are unfitted estimators, which need skdp too: they become the fitted ones.
-        given = {
-            **{name: part for name, part, _ in model.transformers},
-            "remainder": model.remainder,
-        }
-        pairs = [
-            *made.values(),
-            *((part, made[name][1]) for name, part in given.items() if name in made),
-        ]
+        given = {**{name: part for name, part, _ in model.transformers}, "remainder": model.remainder}
+        pairs = [*made.values(), *((part, made[name][1]) for name, part in given.items() if name in made)]
     return deepcopy(model, {id(old): new for old, new in pairs if not isinstance(old, str)})
 
 

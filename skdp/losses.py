@@ -11,15 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "HuberLoss",
-    "LogisticLoss",
-    "Loss",
-    "MultinomialLoss",
-    "SquaredLoss",
-    "check_loss",
-    "is_shipped",
-]
+__all__ = ["HuberLoss", "LogisticLoss", "Loss", "MultinomialLoss", "SquaredLoss", "check_loss", "is_shipped"]
 
 Array = NDArray[np.float64]
 
@@ -326,13 +318,9 @@ def check_loss(loss: Any) -> None:
         return
     facts = [name for name, value in vars(Loss).items() if isinstance(value, property)]
     missing = [name for name in facts if not hasattr(loss, name)]
+    missing += [name for name in ("name", "smoothness") if getattr(loss, name, missing) is None]  # inherited
     missing += [
-        name for name in ("name", "smoothness") if getattr(loss, name, missing) is None
-    ]  # inherited
-    missing += [
-        name
-        for name in ("value", "derivative")
-        if getattr(type(loss), name, None) in (None, getattr(Loss, name))
+        name for name in ("value", "derivative") if getattr(type(loss), name, None) in (None, getattr(Loss, name))
     ]
     if isinstance(loss, type):
         raise TypeError(f"loss must be an instance: pass {loss.__name__}(), not the class")
@@ -348,6 +336,4 @@ def check_loss(loss: Any) -> None:
     try:
         hash(loss)
     except TypeError:
-        raise TypeError(
-            "a loss of your own must be hashable: it is a key of cached passes"
-        ) from None
+        raise TypeError("a loss of your own must be hashable: it is a key of cached passes") from None

@@ -100,9 +100,7 @@ PARTS = {
 }
 PARTS_OF = ("skdp.losses", "skdp.nn")
 
-PACKAGES = (
-    "scikit-learn numpy scipy numba dp-accounting cryptography pooch tqdm cupy-cuda12x matplotlib"
-)
+PACKAGES = "scikit-learn numpy scipy numba dp-accounting cryptography pooch tqdm cupy-cuda12x matplotlib"
 
 
 def estimators_of(package: str) -> dict[str, str]:
@@ -129,9 +127,7 @@ def all_estimators() -> list[tuple[str, type[Any]]]:
     >>> "DPIGHTClassifier" in dict(skdp.all_estimators())
     True
     """
-    return [
-        (name, getattr(import_module(module), name)) for name, module in sorted(ESTIMATORS.items())
-    ]
+    return [(name, getattr(import_module(module), name)) for name, module in sorted(ESTIMATORS.items())]
 
 
 def trusted_types() -> list[str]:

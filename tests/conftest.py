@@ -70,6 +70,4 @@ def pytest_terminal_summary(terminalreporter):
     """Say why."""
     if left_over:
         terminalreporter.section("leaks that no test expects: the run failed", red=True)
-        terminalreporter.line(
-            "Assert each by pytest.warns, or ignore it by a mark on the test, with the reason."
-        )
+        terminalreporter.line("Assert each by pytest.warns, or ignore it by a mark on the test, with the reason.")

@@ -81,9 +81,7 @@ def test_fits_after_the_block_are_free():
 def test_a_search_never_passes_the_ceiling():
     accountant = BudgetAccountant(3.0, 1e-5)  # holds about ten of the sixteen
     estimator = model(epsilon=1.0, delta=1e-6, accountant=accountant)
-    ceiling = GridSearchCV(
-        estimator, {"n_nonzero_coefs": [1, 2, 3]}, cv=5, n_jobs=2, error_score="raise"
-    )
+    ceiling = GridSearchCV(estimator, {"n_nonzero_coefs": [1, 2, 3]}, cv=5, n_jobs=2, error_score="raise")
     with pytest.raises(PrivacyBudgetExceeded), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ceiling.fit(X, Y)
@@ -148,14 +146,8 @@ def test_a_model_loaded_elsewhere_predicts_but_is_not_refitted(tmp_path):
         except ValueError as error:
             print(type(error).__name__, "gone" in str(error))
     """
-    out = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=ROOT
-    )
-    assert out.stdout.split() == [
-        str(estimator.predict(X).sum()),
-        "PrivacyBudgetExceeded",
-        "True",
-    ], out.stderr
+    out = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=ROOT)
+    assert out.stdout.split() == [str(estimator.predict(X).sum()), "PrivacyBudgetExceeded", "True"], out.stderr
 
 
 def test_forked_and_loky_workers_draw_different_noise():

@@ -111,9 +111,7 @@ def required(cls):
 
 
 SEARCHES = (DPRandomizedSearch, DPTunedThresholdClassifier)
-DECLARED = {
-    cls.__name__: cls for cls in (*dict(all_estimators()).values(), *SEARCHES) if parameters_of(cls)
-}
+DECLARED = {cls.__name__: cls for cls in (*dict(all_estimators()).values(), *SEARCHES) if parameters_of(cls)}
 
 
 @pytest.mark.parametrize("name", DECLARED)
@@ -162,9 +160,7 @@ def test_what_parameters_mean_together_and_for_the_data(params, words):
     assert words in refused(**params)
 
 
-@pytest.mark.parametrize(
-    "bounds", ["adaptive", (0,), ("0", "1"), (1, 0), (0, math.nan), 3, np.eye(2)]
-)
+@pytest.mark.parametrize("bounds", ["adaptive", (0,), ("0", "1"), (1, 0), (0, math.nan), 3, np.eye(2)])
 def test_every_wrong_range_of_targets_has_the_same_message(bounds):
     for cls in (DPAdaSSPRegressor, DPTwoStageRegressor):
         assert "y_bounds must be 'auto' or two finite numbers" in refused(cls, y_bounds=bounds)
@@ -202,9 +198,7 @@ def test_a_column_of_text_categories_is_named():
     names, codes = pd.Categorical(["a", "b"] * 20), pd.Categorical([1, 2] * 20)
     table = pd.DataFrame({"a": X[:, 0], "ward": names, "code": codes})
     for cls in (DPIGHTRegressor, DPAdaSSPRegressor):
-        with pytest.raises(
-            ValueError, match=r"X must be numeric; not numeric: column 'ward' \(\w+\)\. "
-        ):
+        with pytest.raises(ValueError, match=r"X must be numeric; not numeric: column 'ward' \(\w+\)\. "):
             cls().fit(table, X[:, 0])
 
 
@@ -301,9 +295,7 @@ def test_missing_targets_of_object_arrays_are_refused(name, value):
 def test_messages_never_hold_values():
     pd = pytest.importorskip("pandas")
     secret = "SECRET"
-    assert "sample_weight must be numeric" in refused(
-        fit={"sample_weight": [secret] * 40}, max_weight=2.0
-    )
+    assert "sample_weight must be numeric" in refused(fit={"sample_weight": [secret] * 40}, max_weight=2.0)
     assert refused(X=X + 1j).endswith("must be real")
     assert refused(X=X[0]).startswith("Expected 2D array of shape (n_samples, n_features), got 1D")
     frame = pd.DataFrame(X, columns=list("abcd"))
@@ -395,8 +387,7 @@ def delta_to_use(model, n, **more):
 
 
 @pytest.mark.parametrize(
-    ("n", "named"),
-    [(9, "0.01"), (10, "0.01"), (11, "0.001"), (99, "0.001"), (100, "0.001"), (101, "0.0001")],
+    ("n", "named"), [(9, "0.01"), (10, "0.01"), (11, "0.001"), (99, "0.001"), (100, "0.001"), (101, "0.0001")]
 )
 def test_the_warning_about_delta_names_one_below_a_tenth_of_a_record(n, named):
     assert delta_to_use(DPIGHTClassifier(delta=0.2, classes=(0, 1)), n) == named

@@ -139,9 +139,7 @@ def test_a_plan_needs_no_records_and_is_that_of_the_fit(n, monkeypatch):
     made = []
     real = PrivacySession.plan_gaussian
     monkeypatch.setattr(
-        PrivacySession,
-        "plan_gaussian",
-        lambda *args, **more: made.append(real(*args, **more)) or made[-1],
+        PrivacySession, "plan_gaussian", lambda *args, **more: made.append(real(*args, **more)) or made[-1]
     )
     accountant = BudgetAccountant(1.0, 1e-4)
     with accountant:

@@ -175,20 +175,16 @@ def test_sample_weights(read, container, odd):
 @each_odd
 @each_container
 @pytest.mark.parametrize(
-    "labels",
-    [[7, 1, 2, 1, 3.0, 2.0], ["q", "b", "a", "b", "1"], [0, 1, "1", 1.0, "a", (1, 2), "a", (1, 2)]],
+    "labels", [[7, 1, 2, 1, 3.0, 2.0], ["q", "b", "a", "b", "1"], [0, 1, "1", 1.0, "a", (1, 2), "a", (1, 2)]]
 )
 def test_groups(read, labels, container, odd):
     """The others fall into the same groups; of which number is a matter of the order of labels."""
 
     def read_it(cells):
         model = DPIGHTRegressor(unit="group")
-        found = read(
-            model,
-            np.ones((len(cells), 2)),
-            np.ones(len(cells)),
-            groups=CONTAINERS[container](cells),
-        )["groups"]
+        found = read(model, np.ones((len(cells), 2)), np.ones(len(cells)), groups=CONTAINERS[container](cells))[
+            "groups"
+        ]
         assert set(found) == set(range(len(set(found))))
         others = found[1:]
         return np.vstack([others[:1] == others, *(others == other for other in others)])
@@ -258,9 +254,7 @@ def test_a_number_beyond_float64_is_named():
 def test_what_a_cell_is():
     cells = [True, "1e2", 10**400, -(10**400), Decimal("1e500"), None, pd.NaT, b"2"]
     assert np.array_equal(
-        cell_numbers(cells),
-        [1.0, 100.0, math.inf, -math.inf, math.inf, math.nan, math.nan, 2.0],
-        equal_nan=True,
+        cell_numbers(cells), [1.0, 100.0, math.inf, -math.inf, math.inf, math.nan, math.nan, 2.0], equal_nan=True
     )
     assert cell_numbers([1 + 0j, 2]).tolist() == [1.0, 2.0]
     for cell in (1j, [1], {}, np.timedelta64(1, "s")):

@@ -235,40 +235,18 @@ BAD = {
     "adjacency": ([*EPSILON, "--adjacency", "swap"], "invalid choice: 'swap'"),
     "n alone": ([*CALIBRATE, "--n", "10"], "argument --n: needs --clip-norm"),
     "n of no sample": ([*EPSILON, "--n", "10"], "argument --n: needs --batch-size"),
-    "n beyond a sample": (
-        [*EPSILON, "--batch-size", "5", "--n", "1000000001"],
-        "at most 1000000000 that samples",
-    ),
+    "n beyond a sample": ([*EPSILON, "--batch-size", "5", "--n", "1000000001"], "at most 1000000000 that samples"),
     "n zero": ([*CALIBRATE, "--clip-norm", "1", "--n", "0"], "an integer from 1 to"),
     "clip norm": ([*CALIBRATE, "--clip-norm", "-2"], "a finite number > 0"),
     "beyond a PLD": (
-        [
-            "calibrate",
-            "--epsilon",
-            "1",
-            "--steps",
-            "9",
-            "--sampling-rate",
-            "0.5",
-            "--delta",
-            "1e-12",
-        ],
+        ["calibrate", "--epsilon", "1", "--steps", "9", "--sampling-rate", "0.5", "--delta", "1e-12"],
         "too small for Poisson samples",
     ),
-    "sampled steps": (
-        [*EPSILON, "--sampling-rate", "0.5", "--steps", "10000001"],
-        "at most 10000000",
-    ),
+    "sampled steps": ([*EPSILON, "--sampling-rate", "0.5", "--steps", "10000001"], "at most 10000000"),
     "sampling alone": ([*EPSILON, "--sampling", "poisson"], "argument --sampling: needs"),
     "batch alone": ([*EPSILON, "--batch-size", "5"], "argument --batch-size: needs --n"),
-    "batch and rate": (
-        [*EPSILON, "--batch-size", "5", "--n-records", "9", "--sampling-rate", "0.5"],
-        "not both",
-    ),
-    "batch too large": (
-        [*EPSILON, "--batch-size", "5", "--n-records", "4"],
-        "at most --n, got",
-    ),
+    "batch and rate": ([*EPSILON, "--batch-size", "5", "--n-records", "9", "--sampling-rate", "0.5"], "not both"),
+    "batch too large": ([*EPSILON, "--batch-size", "5", "--n-records", "4"], "at most --n, got"),
     "fixed size without sizes": (
         [*EPSILON, "--sampling", "without-replacement", "--sampling-rate", "0.5"],
         "needs --batch-size and --n",
@@ -285,10 +263,7 @@ BAD = {
     "data nothing": (["data", "fetch"], "needs the NAME of a data set, got nothing"),
     "data too much": (["data", "list", "a9a"], "data list takes no NAME, got 'a9a'"),
     "ledger nothing": (["ledger"], "FILE"),
-    "ledger missing": (
-        ["ledger", "/nowhere/x.ledger"],
-        "There is no ledger file /nowhere/x.ledger",
-    ),
+    "ledger missing": (["ledger", "/nowhere/x.ledger"], "There is no ledger file /nowhere/x.ledger"),
     "ledger another file": (["ledger", __file__], "is not a ledger of skdp"),
     "seed": (["demo", "--seed", "-1"], "an integer from 0 to 4294967295, got '-1'"),
     "out is a file": (["demo", "--out", __file__], "argument --out: cannot write to"),
@@ -449,38 +424,17 @@ def test_rounding_never_flatters():
 
 def test_table_and_json():
     assert table([["a", "b"], ["long", 1]]) == "a     b\nlong  1"
-    assert json.load(io.StringIO(dumps({"x": [math.inf, 1.5], "y": None}))) == {
-        "x": ["inf", 1.5],
-        "y": None,
-    }
+    assert json.load(io.StringIO(dumps({"x": [math.inf, 1.5], "y": None}))) == {"x": ["inf", 1.5], "y": None}
 
 
 # ---------------------------------------------------------------------- plans of fits
 
-OF_OWNERS = [
-    "plan",
-    "MPCGradientPerturbationRegressor",
-    "--n-records",
-    "400,300,80",
-    "--n-features",
-    "20",
-]
-OF_OWNERS += [
-    "--epsilon",
-    "2",
-    "--delta",
-    "1e-6",
-    "--param",
-    "y_bounds=[-2,2]",
-    "--param",
-    "weighting=record",
-]
+OF_OWNERS = ["plan", "MPCGradientPerturbationRegressor", "--n-records", "400,300,80", "--n-features", "20"]
+OF_OWNERS += ["--epsilon", "2", "--delta", "1e-6", "--param", "y_bounds=[-2,2]", "--param", "weighting=record"]
 
 
 def test_a_plan_is_that_of_the_estimator(text, document):
-    model = skdp.MPCGradientPerturbationRegressor(
-        epsilon=2.0, delta=1e-6, y_bounds=(-2, 2), weighting="record"
-    )
+    model = skdp.MPCGradientPerturbationRegressor(epsilon=2.0, delta=1e-6, y_bounds=(-2, 2), weighting="record")
     expected = model.plan([400, 300, 80], 20)
     assert document(*OF_OWNERS) == expected.to_dict()
     assert text(*OF_OWNERS) == f"{expected}\n"

@@ -92,9 +92,7 @@ def test_what_is_not_in_memory_is_refused_before_the_ledger_is_opened(kind, name
     make, repair = LAZY[kind]
     given = {"X": X, "y": TARGET, name: make()}
     model = DPLinearRegression(accountant=accountant)
-    with pytest.raises(
-        TypeError, match=f"{name} is not in memory .*{re.escape(repair.format(name))}"
-    ):
+    with pytest.raises(TypeError, match=f"{name} is not in memory .*{re.escape(repair.format(name))}"):
         model.fit(given.pop("X"), given.pop("y"), **given)
     assert accountant.ledger() == []
 
@@ -174,9 +172,7 @@ def test_a_table_or_weights_of_dates_are_refused(dates, accountant):
         with pytest.raises(TypeError, match="X holds dates or durations"):
             fit(table, TARGET)
     with pytest.raises(TypeError, match="sample_weight holds dates or durations"):
-        skdp.DPIGHTRegressor(max_weight=1.0, accountant=accountant).fit(
-            X, TARGET, sample_weight=dates
-        )
+        skdp.DPIGHTRegressor(max_weight=1.0, accountant=accountant).fit(X, TARGET, sample_weight=dates)
     with pytest.raises(TypeError, match="X holds dates or durations"):
         skdp.statistics.mean(dates, bounds=(0, 1), accountant=accountant)
     assert accountant.spent() == (0.0, 0.0)

@@ -26,12 +26,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import skdp
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
-from skdp.exceptions import (
-    PrivacyAccountingError,
-    PrivacyLeakWarning,
-    UnsupportedAccounting,
-    UtilityWarning,
-)
+from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning, UnsupportedAccounting, UtilityWarning
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.auto.estimators import FrontDoor
 from skdp.linear_model.frank_wolfe import FrankWolfeFit
@@ -41,14 +36,9 @@ from skdp.registry import estimators_of
 
 ALL = dict(skdp.all_estimators())
 NETS = estimators_of("skdp.nn")
-TEXT, VOCABULARY = (
-    {"DPLSTMClassifier"},
-    1000,
-)  # sequences of ids from 1 to 1,000, of length 5 in these tests
+TEXT, VOCABULARY = ({"DPLSTMClassifier"}, 1000)  # sequences of ids from 1 to 1,000, of length 5 in these tests
 MODELS = {name: cls for name, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls())}
-PRIVATE = {
-    name: cls for name, cls in MODELS.items() if "epsilon" in inspect.signature(cls).parameters
-}
+PRIVATE = {name: cls for name, cls in MODELS.items() if "epsilon" in inspect.signature(cls).parameters}
 EXACT = {name: cls for name, cls in MODELS.items() if name not in PRIVATE}
 
 each = pytest.mark.parametrize("name", sorted(ALL))
@@ -99,8 +89,7 @@ def multi_class(name):
 
 
 each_multiclass = pytest.mark.parametrize(
-    "name",
-    sorted(n for n in set(MODELS) - set(NETS) - ADDITIVE if classifies(n) and multi_class(n)),
+    "name", sorted(n for n in set(MODELS) - set(NETS) - ADDITIVE if classifies(n) and multi_class(n))
 )
 
 
@@ -449,11 +438,7 @@ def test_pickle_joblib_and_skops_round_trips(name, tmp_path):
     buffer.seek(0)
     blob = sio.dumps(model)
     trusted = sio.get_untrusted_types(data=blob)
-    for again in (
-        pickle.loads(pickle.dumps(model)),
-        joblib.load(buffer),
-        sio.loads(blob, trusted=trusted),
-    ):
+    for again in (pickle.loads(pickle.dumps(model)), joblib.load(buffer), sio.loads(blob, trusted=trusted)):
         assert np.array_equal(again.predict(X), model.predict(X))
         if name in PRIVATE:
             assert again.privacy_ == model.privacy_
@@ -529,9 +514,7 @@ def test_csr_is_refused_by_name_where_nothing_is_computed_of_it(name, monkeypatc
     X, y = data(name)
     fitted = make(name).fit(X, y)
     methods = ["predict", "score", "explain"]
-    methods += (
-        ["decision_function", "predict_proba", "predict_log_proba"] if classifies(name) else []
-    )
+    methods += ["decision_function", "predict_proba", "predict_log_proba"] if classifies(name) else []
 
     def refuse(*args, **kwargs):
         raise AssertionError("a sparse matrix was densified")
@@ -543,9 +526,7 @@ def test_csr_is_refused_by_name_where_nothing_is_computed_of_it(name, monkeypatc
                 patched.setattr(type(S), method, refuse)
             accountant = skdp.BudgetAccountant(100.0, 1e-3, allow_seeded=True)
             model = make(name, accountant=accountant)
-            with pytest.raises(
-                TypeError, match=rf"^{name} takes no sparse matrix.* or use DPL\w+R\w+,"
-            ):
+            with pytest.raises(TypeError, match=rf"^{name} takes no sparse matrix.* or use DPL\w+R\w+,"):
                 model.fit(S, y)
             assert accountant.spent() == (0.0, 0.0)
             assert not hasattr(model, "n_features_in_")
@@ -563,12 +544,7 @@ def test_csr_duplicates_empty_rows_and_zero_columns(name):
     X[:, 4] = 0.0
     tidy = sp.csr_matrix(X)
     halves = sp.csr_matrix(
-        (
-            np.repeat(tidy.data / 2, 2),
-            np.repeat(tidy.indices, 2),
-            tidy.indptr * 2,
-        ),
-        shape=tidy.shape,
+        (np.repeat(tidy.data / 2, 2), np.repeat(tidy.indices, 2), tidy.indptr * 2), shape=tidy.shape
     )
     kept = halves.data.copy()
     model = make(name).fit(halves, y)
@@ -576,9 +552,7 @@ def test_csr_duplicates_empty_rows_and_zero_columns(name):
     assert halves.nnz == 2 * tidy.nnz
     assert np.allclose(model.coef_, make(name).fit(tidy, y).coef_)
     if name in THRESHOLDING:  # columns without any entry get noise like any other (REFEREE 25)
-        if hasattr(
-            model, "shrinkage_"
-        ):  # so few records leave nothing; steps of one's own are not calibrated
+        if hasattr(model, "shrinkage_"):  # so few records leave nothing; steps of one's own are not calibrated
             model = make(name, learning_rate=0.1).fit(tidy, y)
         assert np.atleast_2d(model.coef_)[0, 4] != 0
 
@@ -739,9 +713,7 @@ def test_callback_and_verbose_see_released_values(name, capsys):
 def test_numbers_of_the_user_are_honoured_literally(name):
     """max_iter=1, learning_rate=1.0, refit=0 is one noisy step: -(mean clipped gradient + noise)."""
     X, y = np.zeros((50, 4)), np.zeros(50)
-    settings = dict(
-        clip_norm=1.0, max_iter=1, learning_rate=1.0, refit=0, fit_intercept=False, epsilon=1.0
-    )
+    settings = dict(clip_norm=1.0, max_iter=1, learning_rate=1.0, refit=0, fit_intercept=False, epsilon=1.0)
     draws = np.concatenate(
         [make(name, **settings, random_state=seed).fit(X, y).coef_.ravel() for seed in range(250)]
     )
@@ -752,9 +724,9 @@ def test_numbers_of_the_user_are_honoured_literally(name):
 
 def test_noise_scale_of_dp_ight_is_the_exact_formula():
     X, y = np.zeros((1000, 3)), np.zeros(1000)
-    model = DPIGHTRegressor(
-        epsilon=1.0, delta=1e-5, clip_norm=1.0, max_iter=50, learning_rate=0.1, refit=0
-    ).fit(X, y)
+    model = DPIGHTRegressor(epsilon=1.0, delta=1e-5, clip_norm=1.0, max_iter=50, learning_rate=0.1, refit=0).fit(
+        X, y
+    )
     (row,) = model.privacy_.mechanisms
     assert row["count"] == 50
     assert abs(row["noise_multiplier"] - 26.3796) < 1e-3
@@ -777,9 +749,7 @@ def test_epsilon_inf_is_the_algorithm_without_noise(name):
 
 @pytest.mark.parametrize("name", sorted(EXACT))
 def test_non_private_classes_take_no_privacy_parameters(name):
-    assert not {"epsilon", "delta", "adjacency", "unit", "accountant"} & set(
-        ALL[name]().get_params()
-    )
+    assert not {"epsilon", "delta", "adjacency", "unit", "accountant"} & set(ALL[name]().get_params())
     X, y = data(name)
     assert not hasattr(make(name).fit(X, y), "privacy_")
 
@@ -800,9 +770,7 @@ def test_half_the_noise_is_caught_by_the_recheck(name, monkeypatch):
     X, y = data(name, n=200)
     honest = mechanisms.gaussian_grid
     make(name, max_iter=20).fit(X, y)
-    monkeypatch.setattr(
-        mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
-    )
+    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
     with pytest.raises(PrivacyAccountingError, match="bug in skdp"):
         make(name, max_iter=20).fit(X, y)
 
@@ -865,12 +833,8 @@ def test_zero_out_uses_the_same_plan_with_a_zeroed_record(name):
         return f"{value:.12g}" if isinstance(value, float) else value
 
     def rows(model):  # a search for the scale ends when its answers are as small as their noise
-        searches = [
-            {**r, "count": 1} if r["purpose"] == "scale" else r for r in model.privacy_.mechanisms
-        ]
-        if (
-            name in ADDITIVE
-        ):  # which columns get curves, and so what follows, is decided by the wide gradient
+        searches = [{**r, "count": 1} if r["purpose"] == "scale" else r for r in model.privacy_.mechanisms]
+        if name in ADDITIVE:  # which columns get curves, and so what follows, is decided by the wide gradient
             last = max(i for i, row in enumerate(searches) if row["purpose"] == "wide gradient")
             searches = searches[: last + 1]
         return [[planned(row.get(k)) for k in keys] for row in searches]
@@ -902,10 +866,7 @@ def test_meta_estimators(cls):
     X, y = data("DPIGHTClassifier", n=200)
     params = {"epsilon": 50.0, "delta": 1e-4, "random_state": 0} if cls is DPIGHTClassifier else {}
     model = cls(classes=(0, 1), **params)
-    assert (
-        SelectFromModel(model, max_features=2, threshold=-np.inf).fit(X, y).transform(X).shape[1]
-        == 2
-    )
+    assert SelectFromModel(model, max_features=2, threshold=-np.inf).fit(X, y).transform(X).shape[1] == 2
     assert CalibratedClassifierCV(model, cv=3).fit(X, y).predict_proba(X).shape == (200, 2)
     assert StackingClassifier([("a", model)], model, cv=3).fit(X, y).score(X, y) > 0.5
     pipe = make_pipeline(FunctionTransformer(np.tanh), model).fit(X, y)
@@ -936,9 +897,7 @@ def test_a_search_is_named_as_unpaid(name):
     search = GridSearchCV(make(name), {"epsilon": [1.0, 2.0]}, cv=KFold(2))
     with pytest.warns(PrivacyLeakWarning, match="search"):
         search.fit(X, y)
-    assert any(
-        "no epsilon covers the choice" in a for a in search.best_estimator_.privacy_.assumptions
-    )
+    assert any("no epsilon covers the choice" in a for a in search.best_estimator_.privacy_.assumptions)
     alone = make(name).fit(X, y)
     assert not any("covers the choice" in a for a in alone.privacy_.assumptions)
 
@@ -960,12 +919,7 @@ def test_groups_are_dropped_by_scikit_learn_and_we_say_so(name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    sorted(
-        n
-        for n in set(PRIVATE) - RECORDS_ONLY
-        if "max_weight" in inspect.signature(ALL[n]).parameters
-    ),
+    "name", sorted(n for n in set(PRIVATE) - RECORDS_ONLY if "max_weight" in inspect.signature(ALL[n]).parameters)
 )
 def test_groups_and_weights_routed(name):
     X, y = data(name)

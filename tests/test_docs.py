@@ -30,8 +30,7 @@ STATISTICS = {
 METRICS = {name: getattr(skdp.metrics, name) for name in skdp.metrics.__all__ if name.islower()}
 OTHERS = {name: getattr(skdp, name) for name in skdp.registry.OTHERS}
 SEARCHES = {
-    name: getattr(skdp.model_selection, name)
-    for name in ("DPRandomizedSearch", "DPTunedThresholdClassifier")
+    name: getattr(skdp.model_selection, name) for name in ("DPRandomizedSearch", "DPTunedThresholdClassifier")
 }
 SELECTION = {name: getattr(skdp.model_selection, name) for name in ("compare", "cross_validate")}
 OBJECTS = {name: getattr(nn, name) for name in ("Adam", "Microbatch", "Projections", "SGD")}
@@ -110,12 +109,8 @@ def test_nothing_is_left_to_be_replaced(name):
 @each
 def test_references_are_numbered_and_each_is_cited(name):
     found = sections(ALL[name].__doc__)
-    listed = [
-        int(n) for line in found.get("References", []) for n in re.findall(r"^\.\. \[(\d+)\]", line)
-    ]
-    text = "\n".join(
-        line for title, lines in found.items() if title != "References" for line in lines
-    )
+    listed = [int(n) for line in found.get("References", []) for n in re.findall(r"^\.\. \[(\d+)\]", line)]
+    text = "\n".join(line for title, lines in found.items() if title != "References" for line in lines)
     assert listed == list(range(1, len(listed) + 1))
     assert {int(n) for n in re.findall(r"\[(\d+)\]_", text)} == set(listed)
 
@@ -281,9 +276,7 @@ def test_unknown_texts_and_papers_are_refused(doc):
 @pytest.mark.slow
 def test_without_docstrings():
     code = "import skdp; print({cls.__doc__ for name, cls in skdp.all_estimators()})"
-    done = subprocess.run(
-        [sys.executable, "-OO", "-c", code], capture_output=True, text=True, cwd=ROOT.parent
-    )
+    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, cwd=ROOT.parent)
     assert done.stdout.strip() == "{None}", done.stderr
 
 

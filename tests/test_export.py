@@ -15,13 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    RobustScaler,
-    StandardScaler,
-)
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import skdp
 from skdp.nn import Dense, Flatten, ReLU, ScaledTanh, Sequential, Tanh
@@ -50,9 +44,7 @@ def same(model, made, table=WIDE, rtol=1e-12, methods=METHODS):
         if hasattr(model, method):
             ours, theirs = getattr(model, method)(table), getattr(made, method)(table)
             assert sp.issparse(ours) == sp.issparse(theirs)
-            ours, theirs = (
-                v.toarray() if sp.issparse(v) else np.asarray(v) for v in (ours, theirs)
-            )
+            ours, theirs = (v.toarray() if sp.issparse(v) else np.asarray(v) for v in (ours, theirs))
             if ours.dtype.kind in "fc":
                 scale = np.abs(ours).max() if ours.size else 0.0
                 np.testing.assert_allclose(theirs, ours, rtol=rtol, atol=rtol * scale)
@@ -172,17 +164,11 @@ def test_public_bins_of_text_and_of_frames():
         [1, True, "a"],
     ]
     table = np.array(cells, dtype=object)
-    settings = {
-        "bins": {1: [2, 3]},
-        "categories": {0: ["b", "a"], 2: ["y", "x"]},
-        "crosses": [(0, 2)],
-    }
+    settings = {"bins": {1: [2, 3]}, "categories": {0: ["b", "a"], 2: ["y", "x"]}, "crosses": [(0, 2)]}
     encoder = skdp.PublicBinsEncoder(**settings).fit(table)
     same(encoder, encoder.to_sklearn(), table, methods=("transform",))
     frame = pd.DataFrame({"t": ["a", "b", None, "c"], "n": [1.0, np.nan, 2, 3], "k": [0, 1, 2, 1]})
-    encoder = skdp.PublicBinsEncoder(
-        bins={"n": [2]}, categories={"t": ["b", "a"], "k": [1, 0]}
-    ).fit(frame)
+    encoder = skdp.PublicBinsEncoder(bins={"n": [2]}, categories={"t": ["b", "a"], "k": [1, 0]}).fit(frame)
     made = encoder.to_sklearn()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -309,20 +295,13 @@ def test_pipelines(name):
             "str",
             "StandardScaler",
         ]
-    same(
-        model, pipelines()[name].fit(X, Y), X, rtol=1e-10
-    )  # the export changed nothing of the model
+    same(model, pipelines()[name].fit(X, Y), X, rtol=1e-10)  # the export changed nothing of the model
 
 
 def test_no_setting_of_scikit_learn_changes_an_export():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcd"))
-    models = [
-        FRONT["DPLogisticRegression"],
-        CLASSIFIERS["relu"],
-        REGRESSORS["tanh"],
-        SCALERS["no mean"],
-    ]
+    models = [FRONT["DPLogisticRegression"], CLASSIFIERS["relu"], REGRESSORS["tanh"], SCALERS["no mean"]]
     models += [SCALERS["clip"], skdp.PublicBinsEncoder(crosses=[(0, 1)])]
     for model in models:
         model.fit(frame, Y)
@@ -333,10 +312,7 @@ def test_no_setting_of_scikit_learn_changes_an_export():
             found = [getattr(made, method)(frame) for made in (usual, skdp.to_sklearn(model))]
         for there in found:
             if sp.issparse(there):
-                there, expected = (
-                    there.toarray(),
-                    expected.toarray() if sp.issparse(expected) else expected,
-                )
+                there, expected = (there.toarray(), expected.toarray() if sp.issparse(expected) else expected)
             assert np.array_equal(np.asarray(there), np.asarray(expected))
 
 

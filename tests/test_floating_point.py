@@ -52,9 +52,7 @@ def told(call):
 
 
 def test_the_measure_sees_what_numpy_warns_of():
-    assert [name for name, _ in told(lambda: np.float64(1e308) * np.ones(2) * 10)] == [
-        "RuntimeWarning"
-    ]
+    assert [name for name, _ in told(lambda: np.float64(1e308) * np.ones(2) * 10)] == ["RuntimeWarning"]
     assert [name for name, _ in told(lambda: np.exp(np.full(2, -800.0)))] == ["RuntimeWarning"]
 
 
@@ -80,19 +78,14 @@ def test_one_extreme_record_changes_no_warning_of_a_fit(name, monkeypatch):
         assert "RuntimeWarning" not in {kind for kind, _ in usual[form]}
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, cls in sorted(ALL.items()) if hasattr(cls, "transform")]
-)
+@pytest.mark.parametrize("name", [name for name, cls in sorted(ALL.items()) if hasattr(cls, "transform")])
 def test_one_extreme_record_changes_no_warning_of_a_step_before_a_fit(name):
     X, options = table(d=16), {
         "PublicBinsEncoder": {"bins": {column: [-0.5, 0.5] for column in range(16)}},
         "PublicScaler": {"bounds": (-1, 1)},
         "ScatteringTransform": {"image_shape": (4, 4), "J": 1},
     }  # fmt: skip
-    step, largest = (
-        ALL[name](**options.get(name, {})),
-        1e15 if name == "ScatteringTransform" else np.inf,
-    )
+    step, largest = (ALL[name](**options.get(name, {})), 1e15 if name == "ScatteringTransform" else np.inf)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         step.fit(X)
@@ -109,9 +102,7 @@ def test_one_extreme_record_changes_no_warning_of_a_step_before_a_fit(name):
 def test_one_extreme_record_changes_no_warning_of_a_statistic(name):
     def release(value):
         X = table(value)
-        return told(
-            lambda: getattr(statistics, name)(X, bounds=(0, 1), epsilon=10.0, random_state=0)
-        )
+        return told(lambda: getattr(statistics, name)(X, bounds=(0, 1), epsilon=10.0, random_state=0))
 
     usual = release(None)
     for value in (1e308, -1e38, 5e-324):
@@ -162,12 +153,8 @@ def test_records_made_from_records_do_not_warn(value):
                 columns.expanded(Expansion.make([4, 4, 4], [(0, 1)])),
             ]
             for one in made:
-                one.clipped_sum(lambda X, y: X * 1e300, 1.0, size=one.n_features)._value.on_grid(
-                    2.0**-20
-                )
-            records.with_intercept(1.0).mean_gradient(LogisticLoss(), theta, 1.0)._value.on_grid(
-                2.0**-20
-            )
+                one.clipped_sum(lambda X, y: X * 1e300, 1.0, size=one.n_features)._value.on_grid(2.0**-20)
+            records.with_intercept(1.0).mean_gradient(LogisticLoss(), theta, 1.0)._value.on_grid(2.0**-20)
             records.second_moment(1.0, 1.0, adjacency="replace-one")._value.on_grid(2.0**-20)
 
     assert told(call) == set()

@@ -20,9 +20,7 @@ import os
 import sys
 
 if __name__ == "__main__":
-    os.environ["OPENBLAS_NUM_THREADS"] = (
-        "1"  # LAPACK's solvers sum in another order with more threads
-    )
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # LAPACK's solvers sum in another order with more threads
     sys.path[0] = os.path.dirname(sys.path[0])  # the root, so that `tests.golden` is found
 
 import argparse
@@ -54,9 +52,7 @@ def machine():
     rng = np.random.default_rng(0)
     product = rng.normal(size=(97, 61)) @ rng.normal(size=(61, 83))
     bits = hashlib.sha256(product.tobytes()).hexdigest()[:12]
-    return (
-        f"{binding.get_host_cpu_name()} {np.__version__} {scipy.__version__} {numba_version} {bits}"
-    )
+    return f"{binding.get_host_cpu_name()} {np.__version__} {scipy.__version__} {numba_version} {bits}"
 
 
 @functools.cache
@@ -82,14 +78,10 @@ def differing(old, new):
         if one == other:
             continue
         if isinstance(one, dict) and isinstance(other, dict):
-            names = [
-                key for key in sorted(one.keys() | other.keys()) if one.get(key) != other.get(key)
-            ]
+            names = [key for key in sorted(one.keys() | other.keys()) if one.get(key) != other.get(key)]
             found.append(f"{kind} ({', '.join(names)})")
         else:
-            found.append(
-                kind if one is not None and other is not None else f"{kind}: was {one}, is {other}"
-            )
+            found.append(kind if one is not None and other is not None else f"{kind}: was {one}, is {other}")
     return "; ".join(found)
 
 

@@ -64,9 +64,7 @@ def between_layers(graph):
 
 
 def upward(graph):
-    return [
-        crossing for crossing in between_layers(graph) if HEIGHT[crossing[1]] >= HEIGHT[crossing[0]]
-    ]
+    return [crossing for crossing in between_layers(graph) if HEIGHT[crossing[1]] >= HEIGHT[crossing[0]]]
 
 
 def test_every_subpackage_and_module_is_a_layer_of_its_own():
@@ -98,9 +96,7 @@ def circles(graph):
     def reach(start):
         seen, waiting = set(), [start]
         while waiting:
-            waiting += [
-                other for other in graph[waiting.pop()] if not (other in seen or seen.add(other))
-            ]
+            waiting += [other for other in graph[waiting.pop()] if not (other in seen or seen.add(other))]
         return seen
 
     reached = {module: reach(module) for module in graph}
@@ -141,9 +137,7 @@ def test_every_estimator_is_registered_once_and_offered_by_its_package():
 def test_the_api_reference_lists_the_estimators():
     pages = "".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.rst"))
     package = r"(?:linear_model|multiparty|nn|preprocessing|reproductions)"
-    listed = set(
-        re.findall(rf"^   ({package}\.(?:[A-Z]{{2,}}|Public|Scattering)\w+)$", pages, flags=re.M)
-    )
+    listed = set(re.findall(rf"^   ({package}\.(?:[A-Z]{{2,}}|Public|Scattering)\w+)$", pages, flags=re.M))
     listed -= {"nn.LSTM", "nn.SGD"}  # a layer and an optimizer
     assert listed == {f"{module.split('.')[1]}.{name}" for name, module in ESTIMATORS.items()}
     others = {f"{module.split('.')[1]}.{name}" for name, module in OTHERS.items()}
@@ -178,9 +172,7 @@ def named(pattern):
 def test_dotted_names_exist():
     """`fetch_NAME` stands for any of the fetchers."""
     found = set(named(r"(?<![\w./\\-])(skdp(?:\.[A-Za-z_]\w*)+)"))
-    assert [pair for pair in sorted(found) if not resolves(pair[0])] == [
-        ("skdp.datasets.fetch_NAME", "_files.py")
-    ]
+    assert [pair for pair in sorted(found) if not resolves(pair[0])] == [("skdp.datasets.fetch_NAME", "_files.py")]
 
 
 @pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not here")

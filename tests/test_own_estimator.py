@@ -41,9 +41,7 @@ def test_check_estimator():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "file", ["test_contract.py", "test_bad_input.py", "privacy/exact/test_public_shape.py"]
-)
+@pytest.mark.parametrize("file", ["test_contract.py", "test_bad_input.py", "privacy/exact/test_public_shape.py"])
 def test_one_line_in_the_registry_brings_the_tests_of_all_estimators(file):
     command = [sys.executable, "-c", REGISTERED, "-q", "-x", "-p", "no:cacheprovider"]
     done = subprocess.run(

@@ -19,12 +19,7 @@ PRIVATE = [name for name, found in skdp.all_estimators() if issubclass(found, Pr
 # Owners and scalers decide elsewhere.
 LATER = ("MPC", "Local", "RajkumarAgarwal", "Scaler")
 LINEAR = [name for name in PRIVATE if not any(word in name for word in LATER)]
-MOMENTS = {
-    "DPLogisticRegression",
-    "DPLinearRegression",
-    "DPAdditiveClassifier",
-    "DPAdditiveRegressor",
-}
+MOMENTS = {"DPLogisticRegression", "DPLinearRegression", "DPAdditiveClassifier", "DPAdditiveRegressor"}
 
 
 class Made(Exception):
@@ -145,11 +140,7 @@ def test_its_noise_is_the_one_of_the_fit(name):
     assert planned or name in MOMENTS
     for purpose, noise in planned:
         made = [row["noise_multiplier"] for row in rows if row["purpose"] == purpose]
-        assert any(found == pytest.approx(noise, rel=1e-6) for found in made), (
-            purpose,
-            noise,
-            made,
-        )
+        assert any(found == pytest.approx(noise, rel=1e-6) for found in made), (purpose, noise, made)
 
 
 @pytest.mark.parametrize(
@@ -224,9 +215,7 @@ def test_the_batches_of_a_net_have_a_reason():
     assert 1 < plan.decision.sizes["batch_size"] < 1000
     assert "follows from n, epsilon" in plan.decision.reason
     assert make("DPMLPClassifier", epsilon=math.inf).plan(N, D).decision.method == "full batches"
-    assert (
-        make("DPMLPClassifier", batch_size=5).plan(20, D).decision.reason == "batch_size is given"
-    )
+    assert make("DPMLPClassifier", batch_size=5).plan(20, D).decision.reason == "batch_size is given"
 
 
 WORDS = ["a", "b", "c"]

@@ -20,13 +20,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.linear_model import Ridge
 
 import skdp
-from skdp import (
-    BudgetAccountant,
-    DPIGHTClassifier,
-    DPIGHTRegressor,
-    DPSLKTRegressor,
-    PrivacySession,
-)
+from skdp import BudgetAccountant, DPIGHTClassifier, DPIGHTRegressor, DPSLKTRegressor, PrivacySession
 from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
 from skdp.linear_model.auto.estimators import FrontRegressor
@@ -89,8 +83,7 @@ def test_long_classes_that_print_alike_share_no_noise():
     other[700] = 5000
     assert repr(labels) == repr(other)
     a, again, b = (
-        first_words(DPIGHTClassifier(classes=which, random_state=0))
-        for which in (labels, labels.copy(), other)
+        first_words(DPIGHTClassifier(classes=which, random_state=0)) for which in (labels, labels.copy(), other)
     )
     assert a == again != b
 
@@ -163,9 +156,7 @@ def test_contexts_tell_values_apart():
 
 def test_contexts_of_equal_values_are_equal():
     for value in VALUES:
-        assert seed_context({"value": value}) == seed_context({"value": copy.deepcopy(value)}), (
-            value
-        )
+        assert seed_context({"value": value}) == seed_context({"value": copy.deepcopy(value)}), value
     halves = sp.csr_matrix((np.array([0.5, 0.5]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
     assert seed_context({"a": halves}) == seed_context({"a": sp.csr_matrix([[0.0, 1.0]])})
     assert halves.nnz == 2  # not changed on the way
@@ -179,10 +170,7 @@ def test_what_has_no_pickle_or_holds_itself_is_unlike_everything():
 
 
 def test_print_options_have_no_influence():
-    pairs = (
-        (np.array([1.25, 2.0]), np.array([1.26, 2.0])),
-        (np.arange(9), poked(np.arange(9), (4,), 1)),
-    )
+    pairs = ((np.array([1.25, 2.0]), np.array([1.26, 2.0])), (np.arange(9), poked(np.arange(9), (4,), 1)))
     for one, other in pairs:
         usual = seed_context({"a": one})
         with np.printoptions(precision=1, threshold=3, edgeitems=1, legacy="1.13"):
@@ -201,17 +189,9 @@ def test_another_process_has_the_same_contexts():
     )
     found = set()
     for seed in ("1", "2"):
-        environment = {
-            **os.environ,
-            "PYTHONHASHSEED": seed,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        }
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         out = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
         )
         found.add(tuple(json.loads(out.stdout)))
     assert len(found) == 1
@@ -252,12 +232,7 @@ def test_streams_of_earlier_versions():
 # Drawn before contexts were hashed.
 GOLDEN = {
     "default": [9027739726741652665, 5964228801616603609, 8184697654939892500, 7832379250389517389],
-    "labels": [
-        11399462408609743539,
-        11402547476583171663,
-        12760307814661553860,
-        16992410578201044221,
-    ],
+    "labels": [11399462408609743539, 11402547476583171663, 12760307814661553860, 16992410578201044221],
 }
 
 
@@ -308,9 +283,7 @@ def test_an_accountant_refuses_a_seed_before_anything_is_read(how, seed):
             state = model.__getstate__()
         state["_ambient_accountant"].home = "another process"
         model = pickle.loads(pickle.dumps(clone(model)))
-        model.__setstate__(
-            pickle.loads(pickle.dumps(state))
-        )  # as in a worker that got it in a pickle
+        model.__setstate__(pickle.loads(pickle.dumps(state)))  # as in a worker that got it in a pickle
         assert carried_accountant(model) is accountant
 
     def fit():

@@ -95,9 +95,7 @@ def settings(name):
         return  # refused when the ids are read, whatever the options
     for parameter, default in ((p.name, p.default) for p in known(name).values()):
         if isinstance(default, str) and parameter not in SKIPPED:
-            yield from (
-                ({parameter: word}, {}) for word in words(name, parameter) if word != default
-            )
+            yield from (({parameter: word}, {}) for word in words(name, parameter) if word != default)
     yield from ((more, rows) for more, rows in MORE if set(more) <= set(known(name)))
 
 

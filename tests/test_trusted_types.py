@@ -54,14 +54,7 @@ def test_every_estimator(name):
 
 def special():
     layers = [nn.Dense(4), nn.ScaledTanh(), nn.LayerNorm(), nn.Rescaling(2.0), nn.Dense(2)]
-    image = [
-        nn.Conv2D(2, 1),
-        nn.GroupNorm(1),
-        nn.AvgPool2D(1),
-        nn.MaxPool2D(1),
-        nn.Flatten(),
-        nn.Dense(2),
-    ]
+    image = [nn.Conv2D(2, 1), nn.GroupNorm(1), nn.AvgPool2D(1), nn.MaxPool2D(1), nn.Flatten(), nn.Dense(2)]
     return {
         "layers": skdp.DPNetworkClassifier(network=nn.Sequential(layers, frozen=[0]), **NET),
         "images": skdp.DPNetworkClassifier(network=nn.Sequential(image), image_shape=(2, 2), **NET),
@@ -100,9 +93,7 @@ def test_a_fit_inside_a_block_of_an_accountant():
 
 def test_words():
     words = [["a", "b", "c", "a"]] * 200
-    model = skdp.DPWord2Vec(
-        epsilon=4.0, vocabulary=["a", "b", "c"], vector_size=2, max_iter=2, random_state=0
-    )
+    model = skdp.DPWord2Vec(epsilon=4.0, vocabulary=["a", "b", "c"], vector_size=2, max_iter=2, random_state=0)
     found = again(model.fit(words, groups=range(200)))
     assert found.privacy_ == model.privacy_
 

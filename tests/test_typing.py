@@ -32,8 +32,7 @@ DPLogisticRegression(solver=None)  # wrong: a word
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("basedpyright") is None,
-    reason="pyright is not installed: pip install 'skdp[dev]'",
+    importlib.util.find_spec("basedpyright") is None, reason="pyright is not installed: pip install 'skdp[dev]'"
 )
 def test_pyright_reads_declared_constructors(tmp_path):
     """Every wrong line, and no other, is an error."""

@@ -15,14 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import skdp
-from skdp import (
-    DPAdaSSPRegressor,
-    DPSLKTClassifier,
-    DPSLKTRegressor,
-    DPSparseERM,
-    IGHTClassifier,
-    IGHTRegressor,
-)
+from skdp import DPAdaSSPRegressor, DPSLKTClassifier, DPSLKTRegressor, DPSparseERM, IGHTClassifier, IGHTRegressor
 from skdp.exceptions import PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning
 from skdp.fitting.stochastic import StochasticFit
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
@@ -76,21 +69,12 @@ def through_cross_validation(model, X, y):
     cross_val_score(model, X, y, scoring=scorer(model), cv=2)
 
 
-ROUTES = [
-    direct,
-    through_a_pipeline,
-    through_a_search,
-    through_a_search_of_pipelines,
-    through_cross_validation,
-]
+ROUTES = [direct, through_a_pipeline, through_a_search, through_a_search_of_pipelines, through_cross_validation]
 QUICK = ("DPIGHTClassifier", "DPLinearRegression", "DPStandardScaler")
 slow = pytest.mark.slow
 each_route = pytest.mark.parametrize(
     "route",
-    [
-        pytest.param(route, marks=slow if route is through_a_search_of_pipelines else ())
-        for route in ROUTES
-    ],
+    [pytest.param(route, marks=slow if route is through_a_search_of_pipelines else ()) for route in ROUTES],
 )
 
 
@@ -142,8 +126,7 @@ def test_large_delta(name, route):
 def test_inferred_labels(name, route):
     cls = PRIVATE[name]
     assert holds(
-        told(route, cls(**texts.required(cls)), *table(24, cls)),
-        "PrivacyLeakWarning: the label set was inferred",
+        told(route, cls(**texts.required(cls)), *table(24, cls)), "PrivacyLeakWarning: the label set was inferred"
     )
 
 
@@ -173,18 +156,14 @@ def test_tiny_scales_and_too_many_coefficients(name, route):
 @each_route
 def test_unproven(cls, route):
     model = cls(teacher="published", n_nonzero_coefs=2, **declared(cls))
-    assert holds(
-        told(route, model, *table(60, cls)), "UnprovenPrivacyWarning: the published teacher"
-    )
+    assert holds(told(route, model, *table(60, cls)), "UnprovenPrivacyWarning: the published teacher")
 
 
 @pytest.mark.parametrize("cls", [IGHTClassifier, IGHTRegressor])
 @pytest.mark.parametrize("route", [direct, through_a_pipeline, through_cross_validation])
 def test_convergence(cls, route):
     model = cls(tol=1e-300, learning_rate=1e-6, **declared(cls))
-    assert holds(
-        told(route, model, *table(40, cls)), "ConvergenceWarning: the steps did not become"
-    )
+    assert holds(told(route, model, *table(40, cls)), "ConvergenceWarning: the steps did not become")
 
 
 def test_warnings_are_issued_in_one_place():

@@ -27,13 +27,7 @@ Y = (X[:, 0] > 0).astype(int)
 
 
 def make(name, **params):
-    settings = {
-        "classes": (0, 1),
-        "random_state": 0,
-        "max_iter": 2,
-        "vocabulary_size": 9,
-        "max_length": 4,
-    }
+    settings = {"classes": (0, 1), "random_state": 0, "max_iter": 2, "vocabulary_size": 9, "max_length": 4}
     settings["hidden_layer_sizes"] = (2,)
     return ALL[name](**{k: v for k, v in {**settings, **params}.items() if k in SIGNATURES[name]})
 

@@ -212,9 +212,7 @@ def cases():
     yield (
         sk,
         "SequentialFeatureSelector",
-        lambda: feature_selection.SequentialFeatureSelector(
-            classifier(), n_features_to_select=1, cv=2
-        ).fit(X, y),
+        lambda: feature_selection.SequentialFeatureSelector(classifier(), n_features_to_select=1, cv=2).fit(X, y),
         NAMED,
         "unpaid scores",
     )
@@ -242,27 +240,21 @@ def cases():
     yield (
         sk,
         "cross_val_predict, predict_proba, KFold",
-        lambda: model_selection.cross_val_predict(
-            classifier(), X, y, cv=kfold, method="predict_proba"
-        ),
+        lambda: model_selection.cross_val_predict(classifier(), X, y, cv=kfold, method="predict_proba"),
         NAMED,
         "renumbers labels",
     )
     yield (
         sk,
         "permutation_test_score, KFold",
-        lambda: model_selection.permutation_test_score(
-            classifier(), X, y, cv=kfold, n_permutations=1
-        ),
+        lambda: model_selection.permutation_test_score(classifier(), X, y, cv=kfold, n_permutations=1),
         NAMED,
         "gives labels to other records",
     )
     yield (
         sk,
         "CalibratedClassifierCV, FrozenEstimator",
-        lambda: calibration.CalibratedClassifierCV(
-            frozen.FrozenEstimator(classifier().fit(X, y)), cv=2
-        ).fit(X, y),
+        lambda: calibration.CalibratedClassifierCV(frozen.FrozenEstimator(classifier().fit(X, y)), cv=2).fit(X, y),
         SILENT,
         "no private fit: what the calibrator learns is its user's to know",
     )
@@ -276,9 +268,7 @@ def cases():
     yield (
         sk,
         "TransformedTargetRegressor",
-        lambda: compose.TransformedTargetRegressor(
-            regressor(), func=np.arcsinh, inverse_func=np.sinh
-        ).fit(X, t),
+        lambda: compose.TransformedTargetRegressor(regressor(), func=np.arcsinh, inverse_func=np.sinh).fit(X, t),
         NAMED,
         "a function that declares nothing",
     )
@@ -388,10 +378,7 @@ def cases():
         "fairlearn",
         "ExponentiatedGradient",
         lambda: reductions.ExponentiatedGradient(
-            classifier(),
-            reductions.DemographicParity(),
-            max_iter=2,
-            sample_weight_name="sample_weight",
+            classifier(), reductions.DemographicParity(), max_iter=2, sample_weight_name="sample_weight"
         ).fit(X, y, sensitive_features=groups),
         NAMED,
         "weights records by earlier fits",
@@ -399,9 +386,9 @@ def cases():
     yield (
         "fairlearn",
         "ThresholdOptimizer",
-        lambda: postprocessing.ThresholdOptimizer(
-            estimator=classifier(), predict_method="predict_proba"
-        ).fit(X, y, sensitive_features=groups),
+        lambda: postprocessing.ThresholdOptimizer(estimator=classifier(), predict_method="predict_proba").fit(
+            X, y, sensitive_features=groups
+        ),
         NAMED,
         "thresholds without noise",
     )
@@ -430,9 +417,7 @@ def cases():
     yield (
         "mlxtend",
         "StackingCVClassifier",
-        lambda: StackingCVClassifier([classifier()], linear_model.LogisticRegression(), cv=2).fit(
-            X, y
-        ),
+        lambda: StackingCVClassifier([classifier()], linear_model.LogisticRegression(), cv=2).fit(X, y),
         NAMED,
         "learns from scores",
     )
@@ -493,13 +478,7 @@ def cases():
         NAMED,
         "unpaid scores",
     )
-    yield (
-        "feature-engine",
-        "MeanMedianImputer",
-        before(imputation.MeanMedianImputer(), frame),
-        NAMED,
-        "learns",
-    )
+    yield ("feature-engine", "MeanMedianImputer", before(imputation.MeanMedianImputer(), frame), NAMED, "learns")
 
     import category_encoders
 
@@ -516,9 +495,7 @@ def cases():
     def learner(fit):
         table = skrub.var("X", frame).skb.mark_as_X()
         labels = skrub.var("y", y).skb.mark_as_y()
-        return fit(
-            table.skb.apply(classifier(), y=labels)
-        )  # skrub fits here already, for a preview
+        return fit(table.skb.apply(classifier(), y=labels))  # skrub fits here already, for a preview
 
     yield (
         "skrub",
@@ -570,10 +547,7 @@ def look(use):
     from skdp.exceptions import PrivacyLeakWarning
 
     charged = []
-    with (
-        BudgetAccountant(1e6, 1e-2, allow_seeded=True) as accountant,
-        warnings.catch_warnings(),
-    ):
+    with BudgetAccountant(1e6, 1e-2, allow_seeded=True) as accountant, warnings.catch_warnings():
         said = []
 
         def keep(message, category, *_, **__):

@@ -28,12 +28,7 @@ class Cell:
     """One setting: a law, a number of records, a budget and an adjacency."""
 
     def __init__(
-        self,
-        n: int,
-        epsilon: float,
-        positives: float,
-        adjacency: str = "replace-one",
-        delta: float = 1e-6,
+        self, n: int, epsilon: float, positives: float, adjacency: str = "replace-one", delta: float = 1e-6
     ) -> None:
         self.n, self.mu = n, gaussian_mu(epsilon, delta)
         self.n_bins = next(b for least, b in FINER if n * self.mu >= least)
@@ -52,9 +47,7 @@ class Cell:
         """The noisy table of these counts; without a generator the exact one."""
         answers = self.matrix @ counts
         if rng is None:
-            return NoisyTable(
-                counts, np.zeros_like(self.covariance), self.total, self.matrix, answers
-            )
+            return NoisyTable(counts, np.zeros_like(self.covariance), self.total, self.matrix, answers)
         answers = answers + self.noise * rng.normal(size=len(answers))
         start = np.full(len(counts), 0.0 if self.total is None else self.total / len(counts))
         found = start + self.solver @ (answers - self.matrix @ start)
@@ -74,9 +67,7 @@ class Cell:
         return {name: way() for name, way in ways.items() if names is None or name in names}
 
 
-def run(
-    cell: Cell, trials: int, seed: int, names: list[str] | None = None
-) -> dict[str, np.ndarray]:
+def run(cell: Cell, trials: int, seed: int, names: list[str] | None = None) -> dict[str, np.ndarray]:
     """Of each score and trial: error, both covered, the whole range given, counts clear."""
     rng = np.random.default_rng(seed)
     one = np.repeat((1.0, 0.0), cell.n_bins)
@@ -114,9 +105,7 @@ def main() -> None:
         for epsilon in given.epsilon:
             for positives in given.positives:
                 cell = Cell(n, epsilon, positives, given.adjacency)
-                print(
-                    f"n={n} epsilon={epsilon} positives={positives} bins={cell.n_bins} {given.adjacency}"
-                )
+                print(f"n={n} epsilon={epsilon} positives={positives} bins={cell.n_bins} {given.adjacency}")
                 for name, rows in run(cell, given.trials, seed=n + int(1000 * positives)).items():
                     error, noise, both, whole, clear, length = rows.T
                     print(

@@ -18,13 +18,7 @@ from skdp.metrics.regression_fits import BIN_SHARE, NAMES, SPREAD_SHARE, WEIGHTS
 from skdp.privacy import PrivateRecords
 from skdp.privacy.accounting import gaussian_mu
 
-SCORES = (
-    "r2",
-    "mean_squared_error",
-    "root_mean_squared_error",
-    "mean_absolute_error",
-    "mean_error",
-)
+SCORES = ("r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "mean_error")
 LARGE = 4_000_000  # records that stand for the law
 R2 = 0.6
 OFF_CENTER = 0.3  # of the targets' window, in standard deviations
@@ -34,11 +28,7 @@ class Cell:
     """One setting: a law of (target, residual) with R2 = .6, windows of some sd, and an adjacency."""
 
     def __init__(
-        self,
-        tail: str = "normal",
-        wide: float = 3.5,
-        adjacency: str = "replace-one",
-        given: bool = False,
+        self, tail: str = "normal", wide: float = 3.5, adjacency: str = "replace-one", given: bool = False
     ) -> None:
         self.tail = tail
         self.reach, self.residual_reach = wide, wide * np.sqrt(1 - R2)
@@ -53,27 +43,17 @@ class Cell:
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Clipped targets and residuals in units of their windows."""
-        residual = (
-            rng.standard_normal(n) if self.tail == "normal" else rng.standard_t(3, n) / np.sqrt(3)
-        )
+        residual = rng.standard_normal(n) if self.tail == "normal" else rng.standard_t(3, n) / np.sqrt(3)
         residual *= np.sqrt(1 - R2)
         y = np.sqrt(R2) * rng.standard_normal(n) + residual
         return (
             np.clip((y - OFF_CENTER) / self.reach, -1, 1), np.clip(residual / self.residual_reach, -1, 1)
         )  # fmt: skip
 
-    def scores(
-        self, u: np.ndarray, v: np.ndarray, mu: float, rng: np.random.Generator | None
-    ) -> dict[str, tuple]:
+    def scores(self, u: np.ndarray, v: np.ndarray, mu: float, rng: np.random.Generator | None) -> dict[str, tuple]:
         """All scores of one evaluation; without a generator there is no noise."""
         squares = u * u, v * v
-        of = {
-            "u": u.sum(),
-            "u2": squares[0].sum(),
-            "v": v.sum(),
-            "v2": squares[1].sum(),
-            "abs": np.abs(v).sum(),
-        }
+        of = {"u": u.sum(), "u2": squares[0].sum(), "v": v.sum(), "v2": squares[1].sum(), "abs": np.abs(v).sum()}
         noise = 0.0 if rng is None else self.moved[0] / mu
         sums = {name: noisy(x, noise / WEIGHTS[name], rng) for name, x in of.items()}
         found = Moments(float(len(u)), self.reach, self.residual_reach, sums)
@@ -81,9 +61,7 @@ class Cell:
         w = influence.residuals * squares[1] - influence.targets * (u - influence.mean) ** 2
         noise = 0.0 if rng is None else self.moved[1] / mu
         spreads = {"r2": (w * w).sum() / influence.largest, "v2": (squares[1] ** 2).sum()}
-        found = found.with_spreads(
-            influence, {name: noisy(x, noise, rng) for name, x in spreads.items()}
-        )
+        found = found.with_spreads(influence, {name: noisy(x, noise, rng) for name, x in spreads.items()})
         ways: dict[str, Callable[[], tuple]] = {name: getattr(found, name) for name in SCORES}
         return {name: way() for name, way in ways.items()}
 
@@ -93,9 +71,7 @@ def noisy(value: float, noise: float, rng: np.random.Generator | None) -> Sum:
     return Sum(float(value) + (0.0 if rng is None else noise * rng.standard_normal()), noise)
 
 
-def run(
-    cell: Cell, n: int, mus: list[float], trials: int, seed: int
-) -> list[dict[str, np.ndarray]]:
+def run(cell: Cell, n: int, mus: list[float], trials: int, seed: int) -> list[dict[str, np.ndarray]]:
     """For each budget, of each score and trial: error, both covered, unbounded, both lengths."""
     rng = np.random.default_rng(seed)
     rows: list[dict[str, list]] = [{name: [] for name in SCORES} for _ in mus]

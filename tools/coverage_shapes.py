@@ -74,12 +74,7 @@ def shapes(table: str, kind: str, n: int, epsilon: float, unit: str, interaction
     points = np.clip(points, X.min(axis=0), X.max(axis=0)).T
     for draw in range(draws):
         model = cls(
-            epsilon=epsilon,
-            delta=DELTA,
-            interactions=interactions,
-            unit=unit,
-            random_state=draw,
-            **options,
+            epsilon=epsilon, delta=DELTA, interactions=interactions, unit=unit, random_state=draw, **options
         ).fit(X, y, **given)
         values, noise = [], []
         for at, shape in zip(points, model.shapes_, strict=True):
@@ -117,10 +112,7 @@ def measure(found: list) -> tuple[int, np.ndarray, np.ndarray] | None:
 
 def main() -> None:
     """Print a line for each setting."""
-    for told in (
-        UtilityWarning,
-        PrivacyLeakWarning,
-    ):  # noise is repeatable here, and nothing is private
+    for told in (UtilityWarning, PrivacyLeakWarning):  # noise is repeatable here, and nothing is private
         warnings.simplefilter("ignore", told)
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=40)
@@ -147,9 +139,7 @@ def main() -> None:
             flush=True,
         )
     low, middle, high = np.quantile(means, (0.05, 0.5, 0.95))
-    print(
-        f"{len(means)} settings: covered {middle:.1%} (median), {low:.1%} to {high:.1%} (nine of ten)"
-    )
+    print(f"{len(means)} settings: covered {middle:.1%} (median), {low:.1%} to {high:.1%} (nine of ten)")
 
 
 if __name__ == "__main__":

@@ -73,9 +73,7 @@ def main() -> None:
             names = ("COUNTS", "WINDOWS", "MEANS", "QUARTILES")
             for name, share in zip(names, division):
                 setattr(describe_fit, name, share)
-            found = np.array(
-                [errors(table(run % 3, n), given.epsilon) for run in range(given.runs)]
-            )
+            found = np.array([errors(table(run % 3, n), given.epsilon) for run in range(given.runs)])
             print(division, np.nanquantile(found, 0.8, axis=(0, 1)).round(4).tolist())
 
 

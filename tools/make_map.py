@@ -56,17 +56,12 @@ def described(folder: Path, names: tuple[str, ...]) -> Iterator[tuple[str, str]]
     for name in names:
         inner = folder / name / "__init__.py"
         whole = inner.is_file()
-        yield (
-            f"{name}/" if whole else f"{name}.py",
-            first_line(inner if whole else folder / f"{name}.py"),
-        )
+        yield (f"{name}/" if whole else f"{name}.py", first_line(inner if whole else folder / f"{name}.py"))
 
 
 def parts(folder: Path) -> tuple[str, ...]:
     """Return the modules and subpackages of a folder by name."""
-    found = {p.stem for p in folder.glob("*.py")} | {
-        p.parent.name for p in folder.glob("*/__init__.py")
-    }
+    found = {p.stem for p in folder.glob("*.py")} | {p.parent.name for p in folder.glob("*/__init__.py")}
     return tuple(sorted(found - {"__init__", "__main__"}))
 
 

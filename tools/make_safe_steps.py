@@ -9,9 +9,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "guide" / "safe_steps.inc"
 
 def main():
     lines = [f"* {how}" for _, how in SAFE_STEPS.table.values()]
-    note = (
-        ".. Written by tools/make_safe_steps.py from skdp/around/steps.py; a test compares the two."
-    )
+    note = ".. Written by tools/make_safe_steps.py from skdp/around/steps.py; a test compares the two."
     PAGE.write_text("\n".join([note, "", *lines, ""]))
 
 

@@ -46,9 +46,7 @@ class BesideLines:
     def setup(self, kind, shape, truth):
         self.X, self.y, _ = table(shape[0], kind, d=shape[1], truth=truth)
         self.additive, self.options, self.linear = MODELS[kind]
-        self.additive(epsilon=EPSILON, **self.options).fit(
-            self.X[:20_000], self.y[:20_000]
-        )  # compiled
+        self.additive(epsilon=EPSILON, **self.options).fit(self.X[:20_000], self.y[:20_000])  # compiled
 
     def time_fit(self, kind, shape, truth):
         self.additive(epsilon=EPSILON, **self.options).fit(self.X, self.y)

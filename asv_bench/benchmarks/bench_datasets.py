@@ -1,11 +1,6 @@
 """Bundled records, their encoder, and the synthetic settings."""
 
-from skdp.datasets import (
-    load_rand_hie,
-    make_sparse_classification,
-    make_sparse_regression,
-    rand_hie_bins,
-)
+from skdp.datasets import load_rand_hie, make_sparse_classification, make_sparse_regression, rand_hie_bins
 from skdp.preprocessing import PublicBinsEncoder
 
 

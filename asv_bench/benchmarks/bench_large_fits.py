@@ -139,10 +139,7 @@ class BusyNeighbour:
 
     def track_slowdown(self, kind):
         idle = self._median()
-        loops = [
-            subprocess.Popen([sys.executable, "-c", "while True: pass"])
-            for _ in range(os.cpu_count() or 1)
-        ]
+        loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
         try:
             time.sleep(0.5)
             return self._median() / idle

@@ -39,9 +39,7 @@ class RandHIE:
         return roc_auc_score(self.y_test, model.decision_function(self.X_test))
 
     def mean_auc(self, **options):
-        return float(
-            np.mean([self.auc(self.private(random_state=seed, **options)) for seed in (0, 1, 2)])
-        )
+        return float(np.mean([self.auc(self.private(random_state=seed, **options)) for seed in (0, 1, 2)]))
 
     def time_fit(self, cache):
         self.private()
@@ -135,11 +133,7 @@ class Synthetic:
             warnings.simplefilter("ignore")  # the paper's delta is above 1/n
             fits = [
                 DPIGHTRegressor(
-                    epsilon=6.0,
-                    delta=0.01,
-                    n_nonzero_coefs=10,
-                    fit_intercept=False,
-                    random_state=seed,
+                    epsilon=6.0, delta=0.01, n_nonzero_coefs=10, fit_intercept=False, random_state=seed
                 ).fit(self.X, self.y)
                 for seed in (0, 1, 2)
             ]

@@ -25,9 +25,7 @@ class Dense:
     def track_score(self):
         """Accuracy on the training rows at epsilon 1, three seeds."""
         fits = [
-            DPAMPClassifier(classes=[0, 1], row_norm=10.0, random_state=seed).fit(
-                self.X, self.labels
-            )
+            DPAMPClassifier(classes=[0, 1], row_norm=10.0, random_state=seed).fit(self.X, self.labels)
             for seed in (0, 1, 2)
         ]
         return float(np.mean([model.score(self.X, self.labels) for model in fits]))

@@ -24,9 +24,7 @@ class PlainRounds:
         self.X = rng.normal(size=(ROWS, FEATURES)) / np.sqrt(FEATURES)
         self.y = (self.X[:, 0] > 0).astype(np.int64)
         self.holders = np.arange(ROWS) * OWNERS // ROWS
-        self.records = Owners(
-            self.X, self.y.astype(np.float64), owners=self.holders, pooled=True, n_classes=2
-        )
+        self.records = Owners(self.X, self.y.astype(np.float64), owners=self.holders, pooled=True, n_classes=2)
         self.theta = rng.normal(size=FEATURES)
         self.session = PrivacySession(epsilon=0.5, delta=1e-6)
         self.plan = self.session.plan_gaussian(10_000)  # more rounds than are measured

@@ -18,9 +18,7 @@ def images(n=2000):
 def fitted(cls, **params):
     """A fit of a few steps, nearly all of whose time they take."""
     X, y = images()
-    settings = dict(
-        epsilon=3.0, max_iter=STEPS, batch_size=BATCH, classes=range(10), input_range=(0, 1)
-    )
+    settings = dict(epsilon=3.0, max_iter=STEPS, batch_size=BATCH, classes=range(10), input_range=(0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return cls(**settings, **params).fit(X, y)
@@ -34,9 +32,7 @@ class Convolutional:
     param_names = ("clipping",)
 
     def setup(self, clipping):
-        fitted(
-            DPCNNClassifier, image_shape=(28, 28), clipping=OBJECTS.get(clipping, clipping)
-        )  # compiles
+        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=OBJECTS.get(clipping, clipping))  # compiles
 
     def time_steps(self, clipping):
         fitted(DPCNNClassifier, image_shape=(28, 28), clipping=OBJECTS.get(clipping, clipping))

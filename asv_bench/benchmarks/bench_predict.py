@@ -48,15 +48,10 @@ class Predictions:
         return ratio(lambda: self.ours.predict(self.holes), lambda: self.theirs.predict(self.full))
 
     def track_predict_proba(self, layout, classes):
-        return ratio(
-            lambda: self.ours.predict_proba(self.full),
-            lambda: self.theirs.predict_proba(self.full),
-        )
+        return ratio(lambda: self.ours.predict_proba(self.full), lambda: self.theirs.predict_proba(self.full))
 
     def track_regression(self, layout, classes):
-        return ratio(
-            lambda: self.our_line.predict(self.full), lambda: self.their_line.predict(self.full)
-        )
+        return ratio(lambda: self.our_line.predict(self.full), lambda: self.their_line.predict(self.full))
 
 
 class OneRow:

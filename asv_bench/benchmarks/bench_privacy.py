@@ -9,12 +9,8 @@ from skdp.privacy.accounting import noise_multiplier, recheck_epsilon
 class Accounting:
     def setup(self):
         z = noise_multiplier(1.0, 1e-5, releases=100)
-        self.rows = [
-            {"name": "gaussian", "noise_multiplier": z, "count": 100, "sampling": "full batch"}
-        ]
-        self.report = PrivacyReport(
-            epsilon=1.0, delta=1e-5, adjacency="replace-one", mechanisms=self.rows
-        )
+        self.rows = [{"name": "gaussian", "noise_multiplier": z, "count": 100, "sampling": "full batch"}]
+        self.report = PrivacyReport(epsilon=1.0, delta=1e-5, adjacency="replace-one", mechanisms=self.rows)
 
     def time_calibrate(self):
         noise_multiplier(1.0, 1e-5, releases=100)
@@ -50,9 +46,5 @@ class Ledger:
 
     def time_reserve_and_commit(self):
         self.accountant.reserve(
-            estimator="benchmark",
-            epsilon=0.01,
-            delta=0.0,
-            adjacency="replace-one",
-            unit="record",
+            estimator="benchmark", epsilon=0.01, delta=0.0, adjacency="replace-one", unit="record"
         ).commit()

@@ -23,9 +23,7 @@ class SparseIGHT:
 
     def fit(self):
         quiet_fit(
-            DPIGHTClassifier(classes=(0, 1), max_iter=50, fit_intercept=False, random_state=0),
-            self.X,
-            self.y,
+            DPIGHTClassifier(classes=(0, 1), max_iter=50, fit_intercept=False, random_state=0), self.X, self.y
         )
 
     def track_floor_ratio(self):

@@ -21,9 +21,7 @@ class Fit:
         self.fit(teacher)
 
     def fit(self, teacher, seed=0):
-        model = DPSLKTRegressor(
-            epsilon=4.0, delta=5e-4, n_nonzero_coefs=10, teacher=teacher, random_state=seed
-        )
+        model = DPSLKTRegressor(epsilon=4.0, delta=5e-4, n_nonzero_coefs=10, teacher=teacher, random_state=seed)
         return model.fit(self.X, self.y)
 
     def time_fit(self, teacher):
@@ -53,9 +51,7 @@ class Text:
 
     def time_minimizer(self):
         records = PrivateRecords(self.X, self.y, fit_intercept=True)
-        teacher = records.ridge_minimizer(
-            LogisticLoss(), alpha=1e-3, row_norm=1.0, adjacency="replace-one"
-        )
+        teacher = records.ridge_minimizer(LogisticLoss(), alpha=1e-3, row_norm=1.0, adjacency="replace-one")
         session = PrivacySession(records, epsilon=1.0, delta=1e-5)
         session.gaussian(teacher, session.plan_gaussian(1))
 

@@ -15,12 +15,8 @@ y = (X[:, 0] > 0).astype(int)
 {fitted}.fit(X, y)
 print(time.process_time() - begin)
 """
-OURS = FIT.format(
-    imported="from skdp import DPLogisticRegression", fitted="DPLogisticRegression(classes=(0, 1))"
-)
-THEIRS = FIT.format(
-    imported="from sklearn.linear_model import LogisticRegression", fitted="LogisticRegression()"
-)
+OURS = FIT.format(imported="from skdp import DPLogisticRegression", fitted="DPLogisticRegression(classes=(0, 1))")
+THEIRS = FIT.format(imported="from sklearn.linear_model import LogisticRegression", fitted="LogisticRegression()")
 
 
 def seconds(code, folder):
@@ -61,9 +57,7 @@ class FirstFit:
         found = []
         for _ in range(2):
             with tempfile.TemporaryDirectory() as folder:
-                os.symlink(
-                    os.path.join(self.folder.name, "bytecode"), os.path.join(folder, "bytecode")
-                )
+                os.symlink(os.path.join(self.folder.name, "bytecode"), os.path.join(folder, "bytecode"))
                 found.append(seconds(OURS, folder))
         return min(found)
 

@@ -42,9 +42,7 @@ class TinyFits:
     def track_sklearn_ratio(self, estimator):
         """Least processor time of our fit over the time of scikit-learn's fit; less is faster."""
         return ratio(
-            lambda: self.ours().fit(self.X, self.y),
-            lambda: self.reference().fit(self.X, self.y),
-            repeats=31,
+            lambda: self.ours().fit(self.X, self.y), lambda: self.reference().fit(self.X, self.y), repeats=31
         )
 
 

@@ -45,11 +45,7 @@ class TwoStage:
 
     def fit(self, selection, seed):
         model = DPTwoStageRegressor(
-            epsilon=4.0,
-            delta=0.01,
-            n_nonzero_coefs=10,
-            selection=selection,
-            random_state=seed,
+            epsilon=4.0, delta=0.01, n_nonzero_coefs=10, selection=selection, random_state=seed
         )
         return model.fit(self.X, self.y)
 

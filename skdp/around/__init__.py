@@ -9,12 +9,4 @@ the report.
 from skdp.around.calls import carried, forget, hand_on, lines_around, notice, paid_before
 from skdp.around.kinds import spends_budget
 
-__all__ = [
-    "carried",
-    "forget",
-    "hand_on",
-    "lines_around",
-    "notice",
-    "paid_before",
-    "spends_budget",
-]
+__all__ = ["carried", "forget", "hand_on", "lines_around", "notice", "paid_before", "spends_budget"]

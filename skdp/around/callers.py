@@ -13,15 +13,7 @@ from skdp.around.splitters import about_splitter
 from skdp.around.steps import about_steps, about_target, declared
 from skdp.registry import ESTIMATORS
 
-__all__ = [
-    "Finding",
-    "about_call",
-    "about_function",
-    "about_subclass",
-    "is_unknown",
-    "named",
-    "steps_before",
-]
+__all__ = ["Finding", "about_call", "about_function", "about_subclass", "is_unknown", "named", "steps_before"]
 
 Finding = tuple[str, str]  # the line of the report and the warning
 
@@ -84,15 +76,11 @@ _SAFE: Kinds[Callable[[Any], Iterator[str]]] = Kinds(
     }
 )
 
-_LABELS = (
-    "makes one fit for each label, or pair of labels, that it finds, which shows the label set"
-)
+_LABELS = "makes one fit for each label, or pair of labels, that it finds, which shows the label set"
 _RENUMBERS = "renumbers the labels that it finds, so one record can rename the labels of all others"
 _LAST = "fits its last estimator on scores of these records, and makes many fits"
 _COLUMNS = "chooses columns by non-private scores of these records, and makes many fits"
-_ERRORS = (
-    "repeats or weights records by the errors of earlier fits, so one record counts several times"
-)
+_ERRORS = "repeats or weights records by the errors of earlier fits, so one record counts several times"
 _WORDS: Kinds[str] = Kinds(
     {
         ("sklearn.ensemble", "BaggingClassifier"): (
@@ -121,10 +109,7 @@ _WORDS: Kinds[str] = Kinds(
         ("sklearn.semi_supervised", "SelfTrainingClassifier"): (
             "chooses and labels records by non-private scores of them, and makes many fits"
         ),
-        (
-            "sklearn.multiclass",
-            "OneVsRestClassifier",
-        ): f"{_LABELS}, and a label without a second one gets none",
+        ("sklearn.multiclass", "OneVsRestClassifier"): f"{_LABELS}, and a label without a second one gets none",
         ("sklearn.multiclass", "OneVsOneClassifier"): (
             f"{_LABELS}, and each fit on the rows of two labels shows how many have them"
         ),
@@ -185,10 +170,7 @@ _WORDS: Kinds[str] = Kinds(
             "computes its intervals from errors of these records, without noise",
         ),
         **dict.fromkeys(
-            [
-                ("cleanlab.classification", "CleanLearning"),
-                ("cleanlab.regression.learn", "CleanLearning"),
-            ],
+            [("cleanlab.classification", "CleanLearning"), ("cleanlab.regression.learn", "CleanLearning")],
             "leaves records out by scores of them, without noise, and makes many fits",
         ),
     }
@@ -315,9 +297,7 @@ def _about_splits(cv: Any, estimator: Any, inner: Any) -> Iterator[Finding]:
     yield from map(_said, lines)
 
 
-def about_function(
-    name: str, method: Any, cv: Any, estimator: Any, inner: Any
-) -> Iterator[Finding]:
+def about_function(name: str, method: Any, cv: Any, estimator: Any, inner: Any) -> Iterator[Finding]:
     """What one of scikit-learn's functions of cross-validation does to the claim.
 
     ``method`` is the argument of `cross_val_predict`: all but "predict" renumber the labels first.

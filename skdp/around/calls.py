@@ -175,9 +175,7 @@ def _caller_of(frame: FrameType, inner: object, fits: bool = False) -> object | 
     if top == "skdp":
         return None
     name = _fit_name(frame)
-    if name is None and (
-        not fits or top in ("sklearn", "joblib") or not _may_be_a_method(frame.f_code)
-    ):
+    if name is None and (not fits or top in ("sklearn", "joblib") or not _may_be_a_method(frame.f_code)):
         return None
     caller = _first_argument(frame)
     kind = caller if isinstance(caller, type) else type(caller)
@@ -201,16 +199,12 @@ def _findings_in(frame: FrameType, inner: Any, fits: bool) -> Iterator[Finding] 
     module, name = _module(frame), frame.f_code.co_name
     top = module.partition(".")[0]
     if name == "fit" and top not in ("skdp", "sklearn"):
-        written = (
-            inspect.unwrap(vars(kind)["fit"]) for kind in type(inner).__mro__ if "fit" in vars(kind)
-        )
+        written = (inspect.unwrap(vars(kind)["fit"]) for kind in type(inner).__mro__ if "fit" in vars(kind))
         if any(getattr(fit, "__code__", None) is frame.f_code for fit in written):
             return about_subclass(inner)
     if module == _VALIDATION and name in _FUNCTIONS:
         given = frame.f_locals
-        return about_function(
-            name, given.get("method"), given.get("cv"), given.get("estimator"), inner
-        )
+        return about_function(name, given.get("method"), given.get("cv"), given.get("estimator"), inner)
     if module.startswith("skrub._data_ops."):
         line = (
             "a skrub data op around this fit runs other steps on these records, which skdp does not see: no "
@@ -304,9 +298,7 @@ def _counts(record: Record) -> bool:
     return (here and _runs(record["call"])) or _in_worker()
 
 
-def notice(
-    estimator: object, *, original: object = None, leaves: bool = False, fits: bool = False
-) -> None:
+def notice(estimator: object, *, original: object = None, leaves: bool = False, fits: bool = False) -> None:
     """Warn of what is around an estimator that is fitted, cloned or asked for its tags, once for each outer call.
 
     The estimator gets a record of it for a worker.
@@ -333,9 +325,7 @@ def notice(
         if (
             frame is None
             and record is None
-            and (
-                leaves or _in_worker() or threading.current_thread() is not threading.main_thread()
-            )
+            and (leaves or _in_worker() or threading.current_thread() is not threading.main_thread())
         ):
             # A wrapper that never looked at the estimator has handed it to this thread.
             found, frame = _in_other_threads(estimator if original is None else original)
@@ -354,9 +344,7 @@ def notice(
     for line in fresh:
         warn_user(found[line], PrivacyLeakWarning)
     call.warned.update(found)
-    vars(estimator)[_RECORD] = Record(
-        findings=list(kept.items()), call=call.name, process=_process_name()
-    )
+    vars(estimator)[_RECORD] = Record(findings=list(kept.items()), call=call.name, process=_process_name())
 
 
 def hand_on(estimator: object, copy: object) -> None:

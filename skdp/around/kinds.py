@@ -6,16 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-__all__ = [
-    "Kinds",
-    "is_a",
-    "is_private",
-    "nested",
-    "one_look",
-    "own",
-    "params_of",
-    "spends_budget",
-]
+__all__ = ["Kinds", "is_a", "is_private", "nested", "one_look", "own", "params_of", "spends_budget"]
 
 ValueT = TypeVar("ValueT")
 
@@ -103,10 +94,7 @@ def params_of(thing: object) -> dict[str, Any]:
     if known is None:
         return _asked_params(thing)
     if id(thing) not in known:
-        known[id(thing)] = (
-            thing,
-            _asked_params(thing),
-        )  # the object is kept, so its id stays its own
+        known[id(thing)] = (thing, _asked_params(thing))  # the object is kept, so its id stays its own
     return known[id(thing)][1]
 
 

@@ -28,14 +28,7 @@ _BY_NAME: Kinds[bool] = Kinds({("sklearn.model_selection", "GroupShuffleSplit"):
 _POSITIONS: Kinds[bool] = Kinds(
     {
         ("sklearn.model_selection", name): True
-        for name in (
-            "KFold",
-            "RepeatedKFold",
-            "ShuffleSplit",
-            "LeaveOneOut",
-            "LeavePOut",
-            "TimeSeriesSplit",
-        )
+        for name in ("KFold", "RepeatedKFold", "ShuffleSplit", "LeaveOneOut", "LeavePOut", "TimeSeriesSplit")
     }
 )
 _READS: Kinds[str] = Kinds(
@@ -95,9 +88,7 @@ def about_splitter(cv: Any, *, classifies: bool, unit: str, adjacency: str) -> I
         known = "is not known to split by positions" if reads is None else f"reads {reads}"
         known = known if reads != "" else "splits by positions, which the size of a group shifts"
         moves = "may move" if reads is None else "moves"
-        repair = (
-            "KFold or ShuffleSplit" if unit == "record" else "GroupShuffleSplit(random_state=None)"
-        )
+        repair = "KFold or ShuffleSplit" if unit == "record" else "GroupShuffleSplit(random_state=None)"
         yield (
             f"{name} {known}, so one {unit} {moves} others from fold to fold: no epsilon covers that; use "
             f"{repair}, or skdp.model_selection.cross_validate, which pays for the scores too"

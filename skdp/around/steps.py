@@ -27,8 +27,7 @@ def _listed_categories(step: Any) -> str | None:
     if step.min_frequency is not None or step.max_categories is not None:
         return "counts categories: leave out min_frequency and max_categories"
     if step.handle_unknown == "warn" or (
-        getattr(step, "drop", None) is not None
-        and step.handle_unknown in ("ignore", "infrequent_if_exist")
+        getattr(step, "drop", None) is not None and step.handle_unknown in ("ignore", "infrequent_if_exist")
     ):
         return (
             "warns where it meets an unknown category, so the warning tells of a record: "
@@ -81,9 +80,7 @@ def _given_words(step: Any) -> str | None:
 
 
 def _no_idf(step: Any) -> str | None:
-    return (
-        "weights words by how many records have them: use use_idf=False" if step.use_idf else None
-    )
+    return "weights words by how many records have them: use use_idf=False" if step.use_idf else None
 
 
 def _function(step: Any) -> str | None:
@@ -115,9 +112,7 @@ def _frozen(step: Any) -> str | None:
 
 
 def _private_selector(step: Any) -> str | None:
-    if not is_private(step.estimator) and not is_a(
-        step.estimator, "sklearn.frozen", "FrozenEstimator"
-    ):
+    if not is_private(step.estimator) and not is_a(step.estimator, "sklearn.frozen", "FrozenEstimator"):
         return "chooses columns by an estimator that is not private"
     if callable(step.max_features):
         return "may read the records in max_features: give it as a number"
@@ -131,21 +126,12 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
         # Stateless: their `fit` checks parameters.
         ("sklearn.preprocessing", "Normalizer"): (_always, "``Normalizer``"),
         ("sklearn.preprocessing", "Binarizer"): (_always, "``Binarizer``"),
-        ("sklearn.feature_extraction.text", "HashingVectorizer"): (
-            _own_words,
-            "``HashingVectorizer``",
-        ),
+        ("sklearn.feature_extraction.text", "HashingVectorizer"): (_own_words, "``HashingVectorizer``"),
         ("sklearn.feature_extraction", "FeatureHasher"): (_always, "``FeatureHasher``"),
-        ("sklearn.kernel_approximation", "AdditiveChi2Sampler"): (
-            _always,
-            "``AdditiveChi2Sampler``",
-        ),
+        ("sklearn.kernel_approximation", "AdditiveChi2Sampler"): (_always, "``AdditiveChi2Sampler``"),
         # Shape only: products of columns; random directions drawn for a public number of columns.
         ("sklearn.preprocessing", "PolynomialFeatures"): (_always, "``PolynomialFeatures``"),
-        ("sklearn.kernel_approximation", "PolynomialCountSketch"): (
-            _always,
-            "``PolynomialCountSketch``",
-        ),
+        ("sklearn.kernel_approximation", "PolynomialCountSketch"): (_always, "``PolynomialCountSketch``"),
         ("sklearn.kernel_approximation", "SkewedChi2Sampler"): (_always, "``SkewedChi2Sampler``"),
         ("sklearn.kernel_approximation", "RBFSampler"): (
             _number("gamma", "takes its scale from the variance of the records"),
@@ -165,14 +151,8 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
             "``FrozenEstimator`` around a step that was fitted on public rows",
         ),
         # Public lists in place of what the records show.
-        ("sklearn.preprocessing", "OneHotEncoder"): (
-            _listed_categories,
-            "``OneHotEncoder(categories=...)``",
-        ),
-        ("sklearn.preprocessing", "OrdinalEncoder"): (
-            _listed_categories,
-            "``OrdinalEncoder(categories=...)``",
-        ),
+        ("sklearn.preprocessing", "OneHotEncoder"): (_listed_categories, "``OneHotEncoder(categories=...)``"),
+        ("sklearn.preprocessing", "OrdinalEncoder"): (_listed_categories, "``OrdinalEncoder(categories=...)``"),
         ("sklearn.feature_extraction.text", "CountVectorizer"): (
             _given_words,
             "``CountVectorizer(vocabulary=...)``",
@@ -181,10 +161,7 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
             _given_words,
             "``TfidfVectorizer(vocabulary=..., use_idf=False)``",
         ),
-        ("sklearn.feature_extraction.text", "TfidfTransformer"): (
-            _no_idf,
-            "``TfidfTransformer(use_idf=False)``",
-        ),
+        ("sklearn.feature_extraction.text", "TfidfTransformer"): (_no_idf, "``TfidfTransformer(use_idf=False)``"),
         ("sklearn.impute", "SimpleImputer"): (
             _constant,
             "``SimpleImputer(strategy='constant', keep_empty_features=True)``",

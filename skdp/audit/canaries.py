@@ -4,14 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = [
-    "MAX_WORDS",
-    "draw_phrases",
-    "draw_phrases_outside",
-    "draw_rivals",
-    "insert_phrases",
-    "phrase_codes",
-]
+__all__ = ["MAX_WORDS", "draw_phrases", "draw_phrases_outside", "draw_rivals", "insert_phrases", "phrase_codes"]
 
 MAX_WORDS = 2**21 - 1  # so that three places of words fit into one integer of 64 bits
 _ROUNDS = 100
@@ -32,9 +25,7 @@ def draw_phrases(n_words: int, n_phrases: int, rng: np.random.RandomState) -> np
     return np.hstack([first, _different_pairs(n_words, (n_phrases,), rng)])
 
 
-def draw_rivals(
-    phrases: np.ndarray, n_words: int, n_references: int, rng: np.random.RandomState
-) -> np.ndarray:
+def draw_rivals(phrases: np.ndarray, n_words: int, n_references: int, rng: np.random.RandomState) -> np.ndarray:
     """Return each phrase followed by ``n_references`` random ones with the same first word.
 
     Returns
@@ -48,9 +39,7 @@ def draw_rivals(
     return rivals
 
 
-def _different_pairs(
-    n_words: int, shape: tuple[int, ...], rng: np.random.RandomState
-) -> np.ndarray:
+def _different_pairs(n_words: int, shape: tuple[int, ...], rng: np.random.RandomState) -> np.ndarray:
     """Uniform pairs of two different words."""
     pairs = np.empty((*shape, 2), dtype=np.int64)
     pairs[..., 0] = rng.randint(n_words, size=shape, dtype=np.int64)

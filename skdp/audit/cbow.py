@@ -91,9 +91,7 @@ def _roots(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return highest, np.exp((logits - highest[:, None]) / 2.0)
 
 
-def _tables(
-    vectors: np.ndarray, output_vectors: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _tables(vectors: np.ndarray, output_vectors: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Both tables as float64, checked."""
     tables = [
         np.asarray(table, dtype=np.float64)

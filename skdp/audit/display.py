@@ -68,13 +68,9 @@ class SecretSharerDisplay:
         check_number("n_references", n_references, Integral, low=1)
         check_number("n_bins", n_bins, Integral, low=2, high=n_references + 1)
         if not ranks or list(ranks) != list(outside_ranks):
-            raise ValueError(
-                "ranks and outside_ranks must have the same numbers of insertions, at least one"
-            )
+            raise ValueError("ranks and outside_ranks must have the same numbers of insertions, at least one")
         self.ranks = {n: _checked(found, n_references) for n, found in ranks.items()}
-        self.outside_ranks = {
-            n: _checked(found, n_references) for n, found in outside_ranks.items()
-        }
+        self.outside_ranks = {n: _checked(found, n_references) for n, found in outside_ranks.items()}
         self.n_references = n_references
         self.n_bins = n_bins
 
@@ -249,9 +245,7 @@ class SecretSharerDisplay:
         return self._keep(axes)
 
     @staticmethod
-    def plot_many(
-        displays: Mapping[str, "SecretSharerDisplay"], ax: "np.ndarray | None" = None
-    ) -> np.ndarray:
+    def plot_many(displays: Mapping[str, "SecretSharerDisplay"], ax: "np.ndarray | None" = None) -> np.ndarray:
         """Draw the histograms of several models side by side, and those of phrases outside the text last.
 
         Parameters
@@ -267,9 +261,7 @@ class SecretSharerDisplay:
         ndarray of matplotlib Axes of shape (number of insertions, number of models + 1)
         """
         if not displays or len({tuple(one.ranks) for one in displays.values()}) != 1:
-            raise ValueError(
-                "displays must have the same numbers of insertions, and there must be one at least"
-            )
+            raise ValueError("displays must have the same numbers of insertions, and there must be one at least")
         first = next(iter(displays.values()))
         axes = _axes(ax, len(first.ranks), len(displays) + 1)
         for column, (name, display) in zip(axes.T, displays.items()):
@@ -286,9 +278,7 @@ class SecretSharerDisplay:
             one.hist(places, bins=self.n_bins, range=(0.0, 1.0), color="C7" if outside else "C0")
             one.axhline(len(ranks) / self.n_bins, color="0.3", linestyle="--", linewidth=1.0)
             distance, p_value = self.chi_squared(n, outside=outside)
-            one.set_title(
-                f"{name}, {n} times\ndistance {distance:.2g} (p = {p_value:.2g})", fontsize="small"
-            )
+            one.set_title(f"{name}, {n} times\ndistance {distance:.2g} (p = {p_value:.2g})", fontsize="small")
 
     def _keep(self, axes: np.ndarray) -> "SecretSharerDisplay":
         for one in axes[-1]:
@@ -304,9 +294,7 @@ def _checked(ranks: object, n_references: int) -> np.ndarray:
     """Ranks as an array of integers in their range."""
     found = np.asarray(ranks)
     if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "iu":
-        raise ValueError(
-            f"ranks must be a row of integers, got {found.dtype} of shape {found.shape}"
-        )
+        raise ValueError(f"ranks must be a row of integers, got {found.dtype} of shape {found.shape}")
     if found.min() < 0 or found.max() > n_references:
         raise ValueError(f"ranks must be from 0 to n_references = {n_references}")
     return found.astype(np.int64)
@@ -318,16 +306,10 @@ def _axes(ax: "Axes | np.ndarray | None", n_rows: int, n_columns: int) -> np.nda
         try:
             from matplotlib import pyplot
         except ImportError as error:
-            raise ImportError(
-                'SecretSharerDisplay.plot needs matplotlib: pip install "skdp[plot]"'
-            ) from error
+            raise ImportError('SecretSharerDisplay.plot needs matplotlib: pip install "skdp[plot]"') from error
         size = (2.2 * n_columns + 1.2, 1.9 * n_rows + 0.8)
-        figure, ax = pyplot.subplots(
-            n_rows, n_columns, figsize=size, sharex=True, layout="constrained"
-        )
-        figure.suptitle(
-            "High ranks are memorised; a flat histogram proves nothing", fontsize="medium"
-        )
+        figure, ax = pyplot.subplots(n_rows, n_columns, figsize=size, sharex=True, layout="constrained")
+        figure.suptitle("High ranks are memorised; a flat histogram proves nothing", fontsize="medium")
     axes = np.ravel(np.asarray(ax, dtype=object))
     if axes.size != n_rows * n_columns:
         raise ValueError(f"ax must be {n_rows * n_columns} Axes, got {axes.size}")

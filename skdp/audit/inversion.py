@@ -80,9 +80,7 @@ def invert_dense_gradient(
     check_number("max_iter", max_iter, Integral, low=1)
     low, high = (-np.inf, np.inf) if input_range is None else input_range
     if not low < high:
-        raise ValueError(
-            f"input_range must be a pair (low, high) with low < high, got {input_range!r}"
-        )
+        raise ValueError(f"input_range must be a pair (low, high) with low < high, got {input_range!r}")
     if signal is not None:
         given = np.asarray(signal, dtype=np.float64)
         if given.shape != rows.shape[1:] or not np.isfinite(given).all():

@@ -73,9 +73,7 @@ def chi_squared(ranks: np.ndarray, n_references: int, n_bins: int) -> tuple[floa
     q, which is about the number of bins minus 1.
     """
     bins = np.bincount(ranks * n_bins // (n_references + 1), minlength=n_bins)
-    possible = np.bincount(
-        np.arange(n_references + 1) * n_bins // (n_references + 1), minlength=n_bins
-    )
+    possible = np.bincount(np.arange(n_references + 1) * n_bins // (n_references + 1), minlength=n_bins)
     expected = len(ranks) * possible / (n_references + 1)
     statistic = float(np.sum((bins - expected) ** 2 / expected))
     return statistic / len(ranks), float(chi2.sf(statistic, n_bins - 1))

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skdp.audit.canaries import (
-    MAX_WORDS,
-    draw_phrases,
-    draw_phrases_outside,
-    insert_phrases,
-    phrase_codes,
-)
+from skdp.audit.canaries import MAX_WORDS, draw_phrases, draw_phrases_outside, insert_phrases, phrase_codes
 from skdp.audit.cbow import cbow_score
 from skdp.audit.display import SecretSharerDisplay
 from skdp.audit.ranks import rank_phrases
@@ -166,9 +160,7 @@ def _checked_sentences(sentences: Sentences) -> list[Sequence[str]]:
         raise ValueError("sentences must not be empty")
     for sentence in found:
         if isinstance(sentence, str) or not all(isinstance(word, str) for word in sentence):
-            raise TypeError(
-                "sentences must be a list of lists of words, which are str; split each sentence"
-            )
+            raise TypeError("sentences must be a list of lists of words, which are str; split each sentence")
     return found
 
 

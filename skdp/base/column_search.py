@@ -189,9 +189,7 @@ def seen_tail(
     session: PrivacySession, records: PrivateRecords, plan: GaussianPlan, least: float, sure: float
 ) -> float:
     """Part of the values that a search leaves outside: ``least``, or where it is more, a multiple of the noise."""
-    noise = noise_of_a_count(session, records, plan) / math.sqrt(
-        plan.releases
-    )  # of all answers together
+    noise = noise_of_a_count(session, records, plan) / math.sqrt(plan.releases)  # of all answers together
     return max(least, min(0.5, sure * noise))
 
 
@@ -268,9 +266,7 @@ def released_quantiles(
     plan = session.plan_gaussian(QUESTIONS[1], shares[0], purpose="quantiles")
     rough = window.center + LINE[:, None] * window.reach
     found = released_points(session, records, plan, rough, level, present=present)
-    far, _ = released_distances(
-        session, records, shares[1], window.reach, found, least=0.5, present=present
-    )
+    far, _ = released_distances(session, records, shares[1], window.reach, found, least=0.5, present=present)
     unit = np.where(at_the_end(far, window.reach), window.reach, far)
     line = np.linspace(-3.0, 3.0, points)[:, None]
     plan = session.plan_gaussian((points - 1).bit_length() + 2, shares[2], purpose="quantiles")
@@ -365,11 +361,7 @@ def released_window(
     centers = None
     if centered:
         plan = session.plan_gaussian(QUESTIONS[1], second, purpose="window")
-        centers = released_points(
-            session, records, plan, LINE[:, None] * sizes, 0.5, present=present
-        )
-    reach, outside = released_distances(
-        session, records, third, sizes, centers, least=least[1], present=present
-    )
+        centers = released_points(session, records, plan, LINE[:, None] * sizes, 0.5, present=present)
+    reach, outside = released_distances(session, records, third, sizes, centers, least=least[1], present=present)
     longer = max(1.0, float(ndtri(tail / 2) / ndtri(outside / 2))) if outside > tail else 1.0
     return Window(np.zeros(records.n_features) if centers is None else centers, reach * longer)

@@ -97,14 +97,7 @@ _KEPT: Any = object()  # stands for "as inherited"
 _FITTED = object()  # stands for an attribute that `fit` sets
 
 
-def parameter(
-    kind: Kind,
-    text: str,
-    *,
-    default: T,
-    releases: Releases = True,
-    place: Place = "middle",
-) -> T:
+def parameter(kind: Kind, text: str, *, default: T, releases: Releases = True, place: Place = "middle") -> T:
     """Declare a parameter of the constructor; see `Parameter`.
 
     Parameters
@@ -122,11 +115,7 @@ def parameter(
 
 
 def positional(
-    kind: Kind,
-    text: str,
-    *,
-    default: Any = inspect.Parameter.empty,
-    kw_only: Literal[False] = False,
+    kind: Kind, text: str, *, default: Any = inspect.Parameter.empty, kw_only: Literal[False] = False
 ) -> Any:
     """Declare a parameter that comes first and may be given without its name; see `Parameter`.
 
@@ -135,9 +124,7 @@ def positional(
     return Parameter(default, kind, text, place="positional")
 
 
-def changed(
-    *, default: Any = _KEPT, kind: Kind | None = None, text: str | None = None, more: str = ""
-) -> Any:
+def changed(*, default: Any = _KEPT, kind: Kind | None = None, text: str | None = None, more: str = "") -> Any:
     """Declare an inherited parameter with another default, kind or text, or with ``more`` lines of text.
 
     Annotate the field if its default changes, and only then: type checkers take a field with an annotation and
@@ -157,9 +144,7 @@ def fitted(*, init: Literal[False] = False) -> Any:
 
 
 @dataclass_transform(
-    kw_only_default=True,
-    eq_default=False,
-    field_specifiers=(parameter, positional, changed, fixed, fitted),
+    kw_only_default=True, eq_default=False, field_specifiers=(parameter, positional, changed, fixed, fitted)
 )
 class Declared:
     """Base of classes whose parameters are fields; put it before `BaseEstimator`."""
@@ -212,9 +197,7 @@ def _inherited(cls: type) -> dict[str, Parameter]:
                 found[name] = field
             elif isinstance(field, _Change):
                 if name not in found:
-                    raise TypeError(
-                        f"{base.__name__}.{name} changes a parameter that no base declares"
-                    )
+                    raise TypeError(f"{base.__name__}.{name} changes a parameter that no base declares")
                 found[name] = field.of(found[name])
             else:
                 found.pop(name, None)
@@ -238,9 +221,7 @@ def _constructor(cls: type[Declared]) -> Callable[..., None]:
     by_place = [name for name, field in fields.items() if field.place == "positional"]
     required = [k for k, field in fields.items() if field.default is inspect.Parameter.empty]
     defaults = {k: field.default for k, field in fields.items() if k not in required}
-    types = {
-        k: v for base in reversed(cls.__mro__) for k, v in inspect.get_annotations(base).items()
-    }
+    types = {k: v for base in reversed(cls.__mro__) for k, v in inspect.get_annotations(base).items()}
 
     def __init__(self: Declared, *given: object, **values: object) -> None:
         called = f"{type(self).__name__}.__init__()"

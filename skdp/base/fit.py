@@ -357,9 +357,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=self._ledger_name,
-            context=b""
-            if self.random_state is None
-            else seed_context(self._noise_parameters(), type(self)),
+            context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
             set_aside=self._share_aside(n_units),
             minibatches=self._samples(n_units),
         )
@@ -456,9 +454,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         counted = n_groups if self.unit == "group" else n_records
         if counted is None and self.n_public is None:
             wanted = "n_groups" if self.unit == "group" else "n_records"
-            raise ValueError(
-                f"a plan needs {wanted}=, the number of {wanted[2:]}, or the parameter n_public"
-            )
+            raise ValueError(f"a plan needs {wanted}=, the number of {wanted[2:]}, or the parameter n_public")
         check_number("n_features", n_features, Integral, low=1)
         if n_classes is not None:
             check_number("n_classes", n_classes, Integral, low=2)
@@ -528,9 +524,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         """Lines for the report on what predictions make of released numbers; they hold such numbers only."""
         return ()
 
-    def _report(
-        self, session: PrivacySession, problem: ProblemT, solution: Solution
-    ) -> PrivacyReport:
+    def _report(self, session: PrivacySession, problem: ProblemT, solution: Solution) -> PrivacyReport:
         plan = cast("FitPlan", problem.plan)
         counts = self._public_counts(problem.records.shape)
         public = {name: count for name, count in counts.items() if count is not None}
@@ -564,9 +558,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
 def releases_of(estimator: object, session: PrivacySession, problem: Problem) -> Decision:
     """Return the decision of an estimator that plans its releases in a method ``releases``, or no decision."""
     releases = getattr(estimator, "releases", None)
-    return Decision(
-        details=releases(session, problem.records.shape) if callable(releases) else None
-    )
+    return Decision(details=releases(session, problem.records.shape) if callable(releases) else None)
 
 
 def tell(advice: Iterable[Advice]) -> None:
@@ -583,9 +575,7 @@ def _warn_without_cache() -> None:
 
 def _check_returned(found: object, wanted: type, method: str) -> None:
     if not isinstance(found, wanted):
-        raise TypeError(
-            f"{method} must return a skdp.base.{wanted.__name__}, got {type(found).__name__}"
-        )
+        raise TypeError(f"{method} must return a skdp.base.{wanted.__name__}, got {type(found).__name__}")
 
 
 def unpaid(estimator: EstimatorT) -> EstimatorT:
@@ -598,9 +588,7 @@ def unpaid(estimator: EstimatorT) -> EstimatorT:
     return copy.set_params(**dict.fromkeys(names, False))
 
 
-def solve_inside(
-    estimator: PrivateFit[ProblemT], session: PrivacySession, problem: ProblemT
-) -> Solution:
+def solve_inside(estimator: PrivateFit[ProblemT], session: PrivacySession, problem: ProblemT) -> Solution:
     """Run the method of another estimator inside a fit: its plan and its releases are this session's."""
     return estimator._run(session, replace(problem, plan=estimator._decided(session, problem)))
 

@@ -8,17 +8,7 @@ from typing import Protocol
 
 from skdp.base.parameters import check_choice, check_flag, check_number
 
-__all__ = [
-    "Kind",
-    "callback",
-    "choice",
-    "described",
-    "flag",
-    "integer",
-    "real",
-    "required",
-    "share",
-]
+__all__ = ["Kind", "callback", "choice", "described", "flag", "integer", "real", "required", "share"]
 
 
 class Kind(Protocol):
@@ -72,9 +62,7 @@ class Number:
             raise ValueError(f"{name} must be finite, got {float(value)!r}")
         if self.below is not None and isinstance(value, Real) and float(value) >= self.below:
             low, below = f"{self.low:g}", f"{self.below:g}"
-            within = (
-                f"strictly between {low} and {below}" if self.strict else f"in [{low}, {below})"
-            )
+            within = f"strictly between {low} and {below}" if self.strict else f"in [{low}, {below})"
             raise ValueError(f"{name} must be {within}, got {value!r}{self.hint}")
 
 

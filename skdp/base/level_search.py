@@ -17,11 +17,7 @@ Array = NDArray[np.float64]
 
 
 def released_levels(
-    session: PrivacySession,
-    records: PrivateRecords,
-    plan: GaussianPlan,
-    grid: Array,
-    levels: Array,
+    session: PrivacySession, records: PrivateRecords, plan: GaussianPlan, grid: Array, levels: Array
 ) -> Array:
     """Release for each column the grid points nearest to several quantiles of its values.
 
@@ -70,12 +66,7 @@ def released_levels(
     return found
 
 
-def noise_of_levels(
-    session: PrivacySession,
-    records: PrivateRecords,
-    plan: GaussianPlan,
-    levels: Array,
-) -> Array:
+def noise_of_levels(session: PrivacySession, records: PrivateRecords, plan: GaussianPlan, levels: Array) -> Array:
     """Standard deviation of the noise in each level's answer, as a share of the units."""
     edges = np.linspace(0.0, 1.0, levels.size + 2)
     counts = records.histogram(edges, adjacency=session.adjacency)

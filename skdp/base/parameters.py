@@ -6,13 +6,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from skdp.privacy import (
-    BudgetAccountant,
-    check_accountant,
-    check_adjacency,
-    check_budget,
-    check_unit,
-)
+from skdp.privacy import BudgetAccountant, check_accountant, check_adjacency, check_budget, check_unit
 
 __all__ = ["check_choice", "check_flag", "check_groups", "check_number", "check_privacy"]
 

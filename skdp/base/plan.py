@@ -167,9 +167,7 @@ def _shown(value: object) -> str:
 
 
 def _line(step: Step) -> str:
-    count = (
-        "" if step.releases is None else f", {step.releases} release{'s' * (step.releases != 1)}"
-    )
+    count = "" if step.releases is None else f", {step.releases} release{'s' * (step.releases != 1)}"
     z = step.noise_multiplier
     noise = "" if z is None or math.isinf(z) else f", noise multiplier {z:.4g}"
     return f"{100 * step.share:5.1f} %  {step.purpose}{count}{noise}"
@@ -186,11 +184,7 @@ class NoRecords:
 
     def __init__(self, shape: PublicShape, fit_intercept: bool = False) -> None:
         self.shape, self.fit_intercept = shape, fit_intercept
-        self.n_units, self.n_features, self.n_public = (
-            shape.n_units,
-            shape.n_features,
-            shape.n_public,
-        )
+        self.n_units, self.n_features, self.n_public = (shape.n_units, shape.n_features, shape.n_public)
         self.n_records, self.n_groups, self.unit = shape.n_records, shape.n_groups, shape.unit
         self.n_parameters = shape.n_features + fit_intercept
 

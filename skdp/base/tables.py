@@ -31,24 +31,14 @@ Targets = NDArray[np.float64 | np.int64 | np.bool_ | np.str_ | np.object_]
 
 @overload
 def validate_table(
-    estimator: BaseEstimator,
-    X: ArrayLike,
-    y: None = None,
-    *,
-    reset: bool = True,
-    missing: bool = False,
+    estimator: BaseEstimator, X: ArrayLike, y: None = None, *, reset: bool = True, missing: bool = False
 ) -> Matrix:
     """A table alone."""
 
 
 @overload
 def validate_table(
-    estimator: BaseEstimator,
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    reset: bool = True,
-    missing: bool = False,
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, *, reset: bool = True, missing: bool = False
 ) -> tuple[Matrix, Targets]:
     """A table and its targets."""
 
@@ -81,9 +71,7 @@ def validate_table(
         Only if ``y`` was given.
     """
     check_collected(X=X, y=y)
-    if not is_untyped(
-        X
-    ):  # untyped cells are read one by one, and those that are no numbers refused
+    if not is_untyped(X):  # untyped cells are read one by one, and those that are no numbers refused
         refuse_dates(X, "X")
     options: dict[str, object] = {
         "accept_sparse": "csr",
@@ -190,9 +178,7 @@ def _text_columns(X: ArrayLike) -> str:
             if not re.match(r"u?int|float|bool", str(dtype).lower()):
                 names.append(f"{str(name)!r} ({dtype})")
                 if str(dtype).startswith(("datetime", "timedelta")):
-                    advice = (
-                        "subtract a public date and count days; encode text with PublicBinsEncoder"
-                    )
+                    advice = "subtract a public date and count days; encode text with PublicBinsEncoder"
     else:
         table = np.asarray(X, dtype=object)
         for j in range(table.shape[1] if table.ndim == 2 else 0):

@@ -53,9 +53,7 @@ class _Fit(Generic[SelfT, Given, Result]):
         return MethodType(self._named if is_bounded else self._without, estimator)
 
 
-def names_weights(
-    fit: Callable[Concatenate[SelfT, Given], Result],
-) -> Callable[Concatenate[SelfT, Given], Result]:
+def names_weights(fit: Callable[Concatenate[SelfT, Given], Result]) -> Callable[Concatenate[SelfT, Given], Result]:
     """Decorate a method `fit` that has the parameter ``sample_weight=None``: see the module.
 
     Without a bound the method takes the same arguments, and only its signature says less.

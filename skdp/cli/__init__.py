@@ -45,9 +45,7 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
         except ValueError:
             value = low - 1
         if not low <= value <= high:
-            raise argparse.ArgumentTypeError(
-                f"must be an integer from {low} to {high}, got {text!r}"
-            )
+            raise argparse.ArgumentTypeError(f"must be an integer from {low} to {high}, got {text!r}")
         return value
 
     return parse
@@ -69,18 +67,10 @@ _rate = _number(0.0, math.nextafter(1.0, 2.0), "a number in (0, 1]")
 def _add_plan(parser: argparse.ArgumentParser, of_n: str) -> None:
     """The arguments that `epsilon` and `calibrate` share; ``of_n`` is the help of --n."""
     parser.add_argument(
-        "--steps",
-        type=_integer(1, _MOST_STEPS),
-        required=True,
-        metavar="T",
-        help="number of Gaussian releases",
+        "--steps", type=_integer(1, _MOST_STEPS), required=True, metavar="T", help="number of Gaussian releases"
     )
     parser.add_argument(
-        "--delta",
-        type=_delta,
-        required=True,
-        metavar="D",
-        help="in (0, 1); choose it far below 1/n",
+        "--delta", type=_delta, required=True, metavar="D", help="in (0, 1); choose it far below 1/n"
     )
     parser.add_argument(
         "--adjacency",
@@ -108,14 +98,7 @@ def _add_sampling(parser: argparse.ArgumentParser, of_n: str) -> None:
         metavar="B",
         help="with --n, instead of --sampling-rate: the (expected) size of a sample",
     )
-    parser.add_argument(
-        "--n",
-        "--n-records",
-        type=_integer(1, 2**53),
-        default=None,
-        metavar="N",
-        help=of_n,
-    )
+    parser.add_argument("--n", "--n-records", type=_integer(1, 2**53), default=None, metavar="N", help=of_n)
     parser.add_argument(
         "--sampling",
         type=lambda text: text.replace("_", "-"),
@@ -135,10 +118,7 @@ def _add_demo(commands: Any, json_option: argparse.ArgumentParser) -> None:
         "accuracy, AUC and one privacy report; draw AUC against epsilon. Under 90 seconds.",
     )
     demo.add_argument(
-        "--out",
-        default=".",
-        metavar="DIR",
-        help="folder of skdp_demo.png; made if missing (default: here)",
+        "--out", default=".", metavar="DIR", help="folder of skdp_demo.png; made if missing (default: here)"
     )
     demo.add_argument(
         "--seed",
@@ -165,15 +145,9 @@ def _add_plan_of_a_fit(commands: Any, json_option: argparse.ArgumentParser) -> N
         metavar="N",
         help="number of records; of several owners that of each, as 400,300,80",
     )
-    plan.add_argument(
-        "--n-groups", type=_counts, metavar="N", help="the same of groups, for --param unit=group"
-    )
-    plan.add_argument(
-        "--n-features", type=_count, default=1, metavar="D", help="number of columns (default: 1)"
-    )
-    plan.add_argument(
-        "--n-classes", type=_integer(2, 2**53), metavar="K", help="of a classifier (default: 2)"
-    )
+    plan.add_argument("--n-groups", type=_counts, metavar="N", help="the same of groups, for --param unit=group")
+    plan.add_argument("--n-features", type=_count, default=1, metavar="D", help="number of columns (default: 1)")
+    plan.add_argument("--n-classes", type=_integer(2, 2**53), metavar="K", help="of a classifier (default: 2)")
     plan.add_argument("--sparse", action="store_true", help="X is a CSR matrix")
     plan.add_argument("--epsilon", type=_positive, metavar="E", help="default: the estimator's")
     plan.add_argument("--delta", type=_delta_of_a_fit, metavar="D", help="default: the estimator's")
@@ -188,10 +162,7 @@ def _add_plan_of_a_fit(commands: Any, json_option: argparse.ArgumentParser) -> N
 
 def _add_costs(commands: Any, json_option: argparse.ArgumentParser) -> None:
     epsilon = commands.add_parser(
-        "epsilon",
-        parents=[json_option],
-        help="what did this cost?",
-        description="Epsilon of T Gaussian releases.",
+        "epsilon", parents=[json_option], help="what did this cost?", description="Epsilon of T Gaussian releases."
     )
     epsilon.add_argument(
         "--noise-multiplier",
@@ -207,9 +178,7 @@ def _add_costs(commands: Any, json_option: argparse.ArgumentParser) -> None:
         help="which noise do I need?",
         description="Noise for T Gaussian releases.",
     )
-    calibrate.add_argument(
-        "--epsilon", type=_positive, required=True, metavar="E", help="the budget"
-    )
+    calibrate.add_argument("--epsilon", type=_positive, required=True, metavar="E", help="the budget")
     _add_plan(
         calibrate,
         "public number of records: samples are drawn from them (--batch-size), and a mean divides by "
@@ -260,15 +229,11 @@ def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
     )
     _add_party_actions(party, json_option)
     party.add_argument("--config", metavar="PLAN", help="the public plan, a TOML file")
-    party.add_argument(
-        "--index", type=_integer(0, 2**31), metavar="I", help="this party's number in the plan"
-    )
+    party.add_argument("--index", type=_integer(0, 2**31), metavar="I", help="this party's number in the plan")
     party.add_argument("--data", metavar="FILE", help="its table: .csv, .npz or .parquet")
     party.add_argument("--key", metavar="FILE", help="default: NAME.key beside the plan")
     party.add_argument("--certificate", metavar="FILE", help="default: the one in the plan")
-    party.add_argument(
-        "--ledger", metavar="FILE", help="one for all plans of this party; default: beside the key"
-    )
+    party.add_argument("--ledger", metavar="FILE", help="one for all plans of this party; default: beside the key")
     party.add_argument(
         "--ceiling",
         nargs=2,
@@ -276,9 +241,7 @@ def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
         metavar=("EPSILON", "DELTA"),
         help="of a new ledger, which needs it: what all plans of this party may cost together",
     )
-    party.add_argument(
-        "--out", default=".", metavar="DIR", help="folder of what is written (default: here)"
-    )
+    party.add_argument("--out", default=".", metavar="DIR", help="folder of what is written (default: here)")
     party.add_argument(
         "--listen",
         type=_address,
@@ -293,9 +256,7 @@ def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_party_actions(
-    party: argparse.ArgumentParser, json_option: argparse.ArgumentParser
-) -> None:
+def _add_party_actions(party: argparse.ArgumentParser, json_option: argparse.ArgumentParser) -> None:
     actions = party.add_subparsers(dest="action", metavar="ACTION")
     keys = actions.add_parser("keys", parents=[json_option], help="make keys and certificates")
     keys.add_argument("names", nargs="+", metavar="NAME", help="of each party")
@@ -322,9 +283,7 @@ def build_parser() -> argparse.ArgumentParser:
     'where'
     """
     parser = argparse.ArgumentParser(
-        prog="skdp",
-        description="Differentially private scikit-learn estimators.",
-        allow_abbrev=False,
+        prog="skdp", description="Differentially private scikit-learn estimators.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"skdp {__version__}")
     json_option = argparse.ArgumentParser(add_help=False)

@@ -8,13 +8,7 @@ from typing import Any
 from skdp.cli._text import BadInput, dumps, rounded_up
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import WITHOUT_REPLACEMENT, factor
-from skdp.privacy.accounting import (
-    calibrate_batches,
-    gaussian_epsilon,
-    noise_multiplier,
-    rows_mu,
-    sampled_epsilon,
-)
+from skdp.privacy.accounting import calibrate_batches, gaussian_epsilon, noise_multiplier, rows_mu, sampled_epsilon
 
 __all__ = ["calibrate", "epsilon"]
 
@@ -77,21 +71,14 @@ def _group(size: float, plan: dict[str, Any]) -> tuple[float, ...]:
 def _sampled_epsilon(z: float, plan: dict[str, Any]) -> float:
     with _within_reach():
         return sampled_epsilon(
-            [_group(z, plan)],
-            plan["delta"],
-            adjacency=plan["adjacency"],
-            sampling=plan["sampling"],
+            [_group(z, plan)], plan["delta"], adjacency=plan["adjacency"], sampling=plan["sampling"]
         )
 
 
 def _sampled_noise_multiplier(budget: float, plan: dict[str, Any]) -> float:
     with _within_reach():
         return calibrate_batches(
-            budget,
-            plan["delta"],
-            [_group(1.0, plan)],
-            adjacency=plan["adjacency"],
-            sampling=plan["sampling"],
+            budget, plan["delta"], [_group(1.0, plan)], adjacency=plan["adjacency"], sampling=plan["sampling"]
         )
 
 
@@ -134,9 +121,7 @@ def calibrate(arguments: argparse.Namespace) -> None:
     """Print the smallest noise that a budget allows."""
     plan, clip_norm, n = _plan(arguments), arguments.clip_norm, arguments.n
     if n is not None and clip_norm is None and arguments.batch_size is None:
-        raise BadInput(
-            "argument --n: needs --clip-norm, the bound of one record's contribution, or --batch-size"
-        )
+        raise BadInput("argument --n: needs --clip-norm, the bound of one record's contribution, or --batch-size")
     budget, delta, steps = arguments.epsilon, plan["delta"], plan["steps"]
     if plan["sampling"] == "full batch":
         z = noise_multiplier(budget, delta, releases=steps)
@@ -154,9 +139,7 @@ def calibrate(arguments: argparse.Namespace) -> None:
         return
     print(f"noise multiplier   {rounded_up(z)}")
     if clip_norm is not None:
-        print(
-            f"noise std of sum   {rounded_up(noise['noise_std_of_sum'])}  (clip norm {clip_norm:g})"
-        )
+        print(f"noise std of sum   {rounded_up(noise['noise_std_of_sum'])}  (clip norm {clip_norm:g})")
     if n is not None and clip_norm is not None:
         text = rounded_up(noise["noise_std_of_mean"])
         print(f"noise std of mean  {text}  (divided by {noise['divisor']:g}, which must be public)")

@@ -51,9 +51,7 @@ def demo(arguments: argparse.Namespace) -> None:
     say(f"skdp {__version__} demo: private models on the RAND Health Insurance Experiment")
     picture = _picture_path(arguments.out)
     if arguments.seed is not None:
-        say(
-            "seeded: for testing only, to repeat this demo (who knows the seed can subtract the noise)"
-        )
+        say("seeded: for testing only, to repeat this demo (who knows the seed can subtract the noise)")
     data = _load(arguments.seed)
     say(_describe(data))
     with warnings.catch_warnings():
@@ -80,9 +78,7 @@ def demo(arguments: argparse.Namespace) -> None:
         print(dumps(document))
 
 
-def _train(
-    data: dict[str, Any], seed: int | None, say: Callable[[str], None]
-) -> tuple[list[dict[str, Any]], Any]:
+def _train(data: dict[str, Any], seed: int | None, say: Callable[[str], None]) -> tuple[list[dict[str, Any]], Any]:
     """Fit and print every line of the table; also the report of one person-level model."""
     results, report = [], None
     say(_line("protects", "epsilon", "accuracy", "AUC", "seconds"))
@@ -157,16 +153,11 @@ def _plan(seed: int | None) -> list[tuple[Unit | None, float, list[int | None]]]
 
     # A seed for each fit: one seed for all would give all the same noise.
     words = np.random.SeedSequence(seed).generate_state(len(cells) * REPEATS).tolist()
-    return plan + [
-        (*cell, words[place * REPEATS : (place + 1) * REPEATS]) for place, cell in enumerate(cells)
-    ]
+    return plan + [(*cell, words[place * REPEATS : (place + 1) * REPEATS]) for place, cell in enumerate(cells)]
 
 
 def _row(
-    data: dict[str, Any],
-    unit: Unit | None,
-    epsilon: float,
-    seeds: Sequence[int | None],
+    data: dict[str, Any], unit: Unit | None, epsilon: float, seeds: Sequence[int | None]
 ) -> tuple[dict[str, Any], Any]:
     """One line of the table, and the model of its last fit."""
     from sklearn.metrics import accuracy_score, roc_auc_score
@@ -192,9 +183,7 @@ def _row(
     return result, model
 
 
-def _fit(
-    data: dict[str, Any], unit: Unit | None, epsilon: float, seed: int | None
-) -> tuple[Any, float]:
+def _fit(data: dict[str, Any], unit: Unit | None, epsilon: float, seed: int | None) -> tuple[Any, float]:
     """Fit one model on all training rows: the model and its seconds."""
     X, y, person = data["train"]
     start = time.perf_counter()
@@ -208,9 +197,7 @@ def _fit(
         return free.fit(X, y), time.perf_counter() - start
     from skdp import DPLogisticRegression
 
-    model = DPLogisticRegression(
-        epsilon=epsilon, delta=DELTA, unit=unit, classes=[0, 1], random_state=seed
-    )
+    model = DPLogisticRegression(epsilon=epsilon, delta=DELTA, unit=unit, classes=[0, 1], random_state=seed)
     model.fit(X, y, **({"groups": person} if unit == "group" else {}))
     return model, time.perf_counter() - start
 
@@ -269,9 +256,7 @@ def _draw(results: list[dict[str, Any]], path: Path) -> str:
         points = [(r["epsilon"], r["auc"], r["auc_std"]) for r in results if r["unit"] == unit]
         epsilons, aucs, spreads = zip(*points)
         label = f"protects one {name}"
-        axes.errorbar(
-            epsilons, aucs, yerr=spreads, color=colour, marker=marker, capsize=3, label=label
-        )
+        axes.errorbar(epsilons, aucs, yerr=spreads, color=colour, marker=marker, capsize=3, label=label)
     axes.set_xscale("log", base=2)
     axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axes.minorticks_off()

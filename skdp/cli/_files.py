@@ -31,9 +31,7 @@ def _list(arguments: argparse.Namespace) -> None:
     for entry in entries:
         features = "text" if entry["n_features"] is None else f"{entry['n_features']:,}"
         here = "yes" if entry["available"] else "no"
-        rows.append(
-            [entry["name"], f"{sum(entry['n_rows'].values()):,}", features, here, entry["title"]]
-        )
+        rows.append([entry["name"], f"{sum(entry['n_rows'].values()):,}", features, here, entry["title"]])
     print(table(rows))
     print("\nLoad one with skdp.datasets.fetch_NAME(); rand_hie with load_rand_hie().")
 
@@ -51,9 +49,7 @@ def _fetch(arguments: argparse.Namespace) -> None:
     known = {entry["name"]: entry for entry in skdp.datasets.list_datasets()}
     if arguments.name not in known:
         got = "nothing" if arguments.name is None else repr(arguments.name)
-        raise BadInput(
-            f"data fetch needs the NAME of a data set, got {got}; known: {', '.join(known)}"
-        )
+        raise BadInput(f"data fetch needs the NAME of a data set, got {got}; known: {', '.join(known)}")
     entry = known[arguments.name]
     if entry["function"].startswith("fetch_"):
         function = getattr(skdp.datasets, entry["function"])
@@ -84,17 +80,13 @@ def ledger(arguments: argparse.Namespace) -> None:
         return
     print(f"ledger     {book['path']}" + ("" if book["kept"] else "  (temporary)"))
     print(f"ceiling    epsilon {book['epsilon']:g}, delta {book['delta']:g}")
-    print(
-        f"writes     {book['writes']}  (only grows: a smaller number than before is a restored copy)"
-    )
+    print(f"writes     {book['writes']}  (only grows: a smaller number than before is a restored copy)")
     spent, left = book["spent"], book["remaining"]
     print(
         f"spent      epsilon {rounded_up(spent[0])}, delta {spent[1]:g}  (claim the ceiling, unless number and "
         "cost of the fits were fixed beforehand)"
     )
-    print(
-        f"left       epsilon {rounded_down(left[0])}, delta {left[1]:g}  (the largest single fit)"
-    )
+    print(f"left       epsilon {rounded_down(left[0])}, delta {left[1]:g}  (the largest single fit)")
     for name, part in book["parts"].items():
         costs = [f"epsilon {rounded_up(part['spent'][0])}, delta {part['spent'][1]:g}"]
         costs += [f"epsilon {rounded_down(part['remaining'][0])}, delta {part['remaining'][1]:g}"]

@@ -33,14 +33,7 @@ def party(arguments: argparse.Namespace) -> None:
         raise
     except (PartyError, PrivacyBudgetExceeded) as error:
         raise Failed(_with_notes(error)) from error
-    except (
-        PlanError,
-        CertificateError,
-        DataError,
-        LedgerError,
-        OSError,
-        ImportError,
-    ) as error:
+    except (PlanError, CertificateError, DataError, LedgerError, OSError, ImportError) as error:
         raise BadInput(_with_notes(error)) from error
 
 
@@ -119,9 +112,7 @@ def _check(arguments: argparse.Namespace) -> None:
     )
     for index, one in enumerate(plan.parties):
         print(f"{index:4d}  {one.name}  {one.n_units} units  {one.fingerprint}")
-    print(
-        "\nEvery party must see this hash and this skdp, and its own fingerprint behind its name."
-    )
+    print("\nEvery party must see this hash and this skdp, and its own fingerprint behind its name.")
     for hint in hints(plan):
         print(f"hint: {hint}")
 
@@ -133,9 +124,7 @@ def _keys(arguments: argparse.Namespace) -> None:
     for name in arguments.names:
         key, certificate = make_keys(arguments.out, name)
         shown = fingerprint_of(certificate.read_text())
-        made.append(
-            {"name": name, "key": str(key), "certificate": str(certificate), "fingerprint": shown}
-        )
+        made.append({"name": name, "key": str(key), "certificate": str(certificate), "fingerprint": shown})
     if arguments.json:
         print(dumps(made))
         return
@@ -158,6 +147,4 @@ def _example(arguments: argparse.Namespace) -> None:
         return
     print(f"plan {plan.id}, hash {plan.hash[:12]}. Now, each in a terminal of its own:")
     print("\n".join(commands))
-    print(
-        "--ceiling is what all plans of a hospital may cost together; each keeps one ledger for all of them."
-    )
+    print("--ceiling is what all plans of a hospital may cost together; each keeps one ledger for all of them.")

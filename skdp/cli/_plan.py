@@ -16,11 +16,7 @@ def plan(arguments: argparse.Namespace) -> None:
     """Print the plan of an estimator."""
     made = _class(arguments.estimator)
     given = _parameters(arguments, made)
-    shape = {
-        "n_groups": arguments.n_groups,
-        "n_classes": arguments.n_classes,
-        "sparse": arguments.sparse or None,
-    }
+    shape = {"n_groups": arguments.n_groups, "n_classes": arguments.n_classes, "sparse": arguments.sparse or None}
     more = {name: value for name, value in shape.items() if value is not None}
     try:
         found = made(**given).plan(arguments.n_records, arguments.n_features, **more)
@@ -33,9 +29,7 @@ def _class(name: str) -> Any:
     known = ESTIMATORS | OTHERS
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3) or ["DPLogisticRegression"]
-        raise BadInput(
-            f"argument ESTIMATOR: no estimator {name!r}; did you mean {' or '.join(near)}?"
-        )
+        raise BadInput(f"argument ESTIMATOR: no estimator {name!r}; did you mean {' or '.join(near)}?")
     found = getattr(import_module(known[name]), name)
     if not hasattr(found, "plan"):
         raise BadInput(f"argument ESTIMATOR: {name} spends no budget, so it has no plan")
@@ -46,11 +40,7 @@ def _parameters(arguments: argparse.Namespace, made: Any) -> dict[str, Any]:
     """The parameters of the estimator: values are JSON where they can be, or else text."""
     from skdp.base.declare import parameters_of
 
-    given = {
-        name: value
-        for name in ("epsilon", "delta")
-        if (value := getattr(arguments, name)) is not None
-    }
+    given = {name: value for name in ("epsilon", "delta") if (value := getattr(arguments, name)) is not None}
     for text in arguments.param:
         name, equals, value = text.partition("=")
         if not equals:

@@ -30,9 +30,7 @@ def rounded_down(value: float, digits: int = 6) -> str:
 def _rounded(value: float, digits: int, direction: str) -> str:
     if math.isinf(value):
         return "inf"
-    return (
-        f"{float(Context(prec=digits, rounding=direction).create_decimal(repr(value))):.{digits}g}"
-    )
+    return f"{float(Context(prec=digits, rounding=direction).create_decimal(repr(value))):.{digits}g}"
 
 
 def table(rows: Sequence[Sequence[Any]]) -> str:

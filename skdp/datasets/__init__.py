@@ -34,9 +34,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         **dict.fromkeys(_FETCHERS, f"{_ROOM}.fetchers"),
         **dict.fromkeys(("load_rand_hie", "rand_hie_bins"), f"{_ROOM}.rand_hie"),
-        **dict.fromkeys(
-            ("make_sparse_classification", "make_sparse_regression"), f"{_ROOM}.generators"
-        ),
+        **dict.fromkeys(("make_sparse_classification", "make_sparse_regression"), f"{_ROOM}.generators"),
         **dict.fromkeys(("clear_data_home", "get_data_home", "list_datasets"), f"{_ROOM}.store"),
     },
 )

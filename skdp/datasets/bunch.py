@@ -15,9 +15,7 @@ def import_pandas() -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise ImportError(
-            "as_frame=True needs pandas, which is not installed: pip install pandas"
-        ) from error
+        raise ImportError("as_frame=True needs pandas, which is not installed: pip install pandas") from error
     return pandas
 
 
@@ -74,13 +72,7 @@ def make_bunch(
 
 
 def make_text_bunch(
-    data: list[str],
-    target: np.ndarray,
-    *,
-    target_name: str,
-    return_X_y: bool,
-    as_frame: bool,
-    **more: Any,
+    data: list[str], target: np.ndarray, *, target_name: str, return_X_y: bool, as_frame: bool, **more: Any
 ) -> Any:
     """The same for texts; an array among `more` has one value a text and joins the frame."""
     frame = None

@@ -103,11 +103,7 @@ def _docstring(name: str) -> str:
         description=textwrap.fill(dataset.description, 96, break_on_hyphens=False),
         subset=_SPLIT if "train" in dataset.files else _NO_SPLIT,
         contents=textwrap.fill(
-            ", ".join(contents),
-            96,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
+            ", ".join(contents), 96, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
         ),
         example=f"{'texts' if texts else 'X'}, y = fetch_{name}(return_X_y=True)",
     )

@@ -51,11 +51,7 @@ _BINS = {
     "hlthf": [0.5],
     "hlthp": [0.5],
 }
-_CATEGORIES = {
-    "plan": list(range(1, 20)),
-    "coins": [0, 25, 50, 95, 100],
-    "year": [1, 2, 3, 4, 5],
-}
+_CATEGORIES = {"plan": list(range(1, 20)), "coins": [0, 25, 50, 95, 100], "year": [1, 2, 3, 4, 5]}
 _CROSSES = [("xage", "female")]
 
 
@@ -66,9 +62,7 @@ def _read_table() -> tuple[list[str], np.ndarray]:
     return header.split(","), np.array(rows)
 
 
-def load_rand_hie(
-    *, target: str = "any_visit", return_X_y: bool = False, as_frame: bool = False
-) -> Any:
+def load_rand_hie(*, target: str = "any_visit", return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the RAND Health Insurance Experiment: 20,190 person-years, 30 features.
 
     The rows are real medical histories, released to the public domain. A row is a person-year; most

@@ -76,10 +76,7 @@ def read_rcv1_by_sklearn(part: str, **options: Any) -> Read:
 
     positive, negative = among("CCAT", "ECAT"), among("GCAT", "MCAT")
     rows = np.flatnonzero(positive != negative)
-    return {
-        "data": csr_matrix(found.data)[rows],
-        "target": np.where(positive[rows], 1, -1).astype(np.int64),
-    }
+    return {"data": csr_matrix(found.data)[rows], "target": np.where(positive[rows], 1, -1).astype(np.int64)}
 
 
 def read_spambase(paths: Paths, part: str, dataset: Dataset) -> Read:
@@ -158,9 +155,7 @@ def _colour_names() -> list[str]:
 def _read_cifar_batches(path: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Batches of records: one byte for the label, then the red, green and blue bytes."""
     wanted = "test_batch" if part == "test" else "data_batch_"
-    batches = {
-        name: content for name, content in _members(path) if Path(name).name.startswith(wanted)
-    }
+    batches = {name: content for name, content in _members(path) if Path(name).name.startswith(wanted)}
     content = b"".join(batches[name] for name in sorted(batches))
     records = np.frombuffer(content, dtype=np.uint8).reshape(-1, 3073)
     return records[:, 1:].copy(), records[:, 0]
@@ -217,9 +212,7 @@ _KDD_COUNTS = (
     "num_access_files num_outbound_cmds is_host_login is_guest_login count srv_count"
 )
 _KDD_RATES = "serror srv_serror rerror srv_rerror same_srv diff_srv srv_diff_host"
-_KDD_HOST_RATES = (
-    "same_srv diff_srv same_src_port srv_diff_host serror srv_serror rerror srv_rerror"
-)
+_KDD_HOST_RATES = "same_srv diff_srv same_src_port srv_diff_host serror srv_serror rerror srv_rerror"
 _KDD_COLUMNS: list[tuple[str, Any]] = (
     [("duration", np.int64)]
     + [(name, "U16") for name in ("protocol_type", "service", "flag")]
@@ -248,12 +241,9 @@ def read_adult(paths: Paths, part: str, dataset: Dataset) -> Read:
 
 def read_kddcup99(paths: Paths, part: str, dataset: Dataset) -> Read:
     """KDD Cup 1999, as the files write it: the labels end with a dot."""
-    table = np.loadtxt(
-        paths[0], dtype=np.dtype(_KDD_COLUMNS), delimiter=",", comments=None, encoding="ascii"
-    )
+    table = np.loadtxt(paths[0], dtype=np.dtype(_KDD_COLUMNS), delimiter=",", comments=None, encoding="ascii")
     columns = {
-        name: table[name].astype(object) if isinstance(kind, str) else table[name]
-        for name, kind in _KDD_COLUMNS
+        name: table[name].astype(object) if isinstance(kind, str) else table[name] for name, kind in _KDD_COLUMNS
     }
     return {"target": columns.pop("label"), "data": columns}
 
@@ -328,9 +318,7 @@ def read_newsgroups20(paths: Paths, part: str, dataset: Dataset) -> Read:
 def read_brown(paths: Paths, part: str, dataset: Dataset) -> Read:
     """Words without their tags: one line a sentence, one blank between words."""
     with zipfile.ZipFile(paths[0]) as archive:
-        genres = dict(
-            line.split() for line in archive.read("brown/cats.txt").decode("ascii").splitlines()
-        )
+        genres = dict(line.split() for line in archive.read("brown/cats.txt").decode("ascii").splitlines())
         texts = [archive.read(f"brown/{name}").decode("ascii") for name in sorted(genres)]
     with zipfile.ZipFile(paths[1]) as archive:
         stop_words = archive.read("stopwords/english").decode("ascii").split()

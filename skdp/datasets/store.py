@@ -160,15 +160,7 @@ def _bundled_entry() -> dict[str, Any]:
         "n_features": 30,
         "n_rows": {"all": 20190},
         "available": True,
-        "files": [
-            {
-                "subset": "all",
-                "path": path.name,
-                "url": None,
-                "sha256": [checksum],
-                "found": str(path),
-            }
-        ],
+        "files": [{"subset": "all", "path": path.name, "url": None, "sha256": [checksum], "found": str(path)}],
     }
 
 
@@ -195,13 +187,7 @@ def _at_hand(forms: Forms, home: Path) -> DataFile | None:
 
 
 def fetch_files(
-    name: str,
-    part: str,
-    *,
-    data_home: Path,
-    download_if_missing: bool,
-    n_retries: int,
-    delay: float,
+    name: str, part: str, *, data_home: Path, download_if_missing: bool, n_retries: int, delay: float
 ) -> list[Path]:
     """Paths of the checked files of one part ("train", "test" or "all")."""
     found = []
@@ -218,9 +204,7 @@ def fetch_files(
 
 def how_to_get(name: str, part: str, home: Path) -> str:
     """Where the official files of a part come from and where to put them."""
-    return " ".join(
-        _how_to_get(name, official_form(forms), home) for forms in DATASETS[name].files[part]
-    )
+    return " ".join(_how_to_get(name, official_form(forms), home) for forms in DATASETS[name].files[part])
 
 
 def _how_to_get(name: str, official: DataFile, home: Path) -> str:
@@ -231,17 +215,14 @@ def _how_to_get(name: str, official: DataFile, home: Path) -> str:
     )
 
 
-def _choose_remote(
-    name: str, part: str, forms: Forms, home: Path, download_if_missing: bool
-) -> DataFile:
+def _choose_remote(name: str, part: str, forms: Forms, home: Path, download_if_missing: bool) -> DataFile:
     """The form that may be downloaded, or an OSError that says which file to put where."""
     official = official_form(forms)
     where = _how_to_get(name, official, home)
     others = " or ".join(str(home / form.path) for form in forms)
     if not download_if_missing:
         raise OSError(
-            f"Data not found and `download_if_missing` is False: {name} ({part}) needs {others}. "
-            f"{where}"
+            f"Data not found and `download_if_missing` is False: {name} ({part}) needs {others}. {where}"
         )
     if not official.sha256:
         dataset = DATASETS[name]
@@ -273,12 +254,7 @@ def _download(file: DataFile, home: Path, n_retries: int, delay: float) -> None:
     target = home / file.path
     for attempt in range(n_retries):
         try:
-            pooch.retrieve(
-                file.url,
-                known_hash=f"sha256:{file.sha256[0]}",
-                fname=target.name,
-                path=target.parent,
-            )
+            pooch.retrieve(file.url, known_hash=f"sha256:{file.sha256[0]}", fname=target.name, path=target.parent)
             return
         except OSError as error:
             if attempt + 1 < n_retries:

@@ -123,8 +123,7 @@ DATASETS: dict[str, Dataset] = {
         description="32,561 training and 16,281 test rows of the census of 1994. Sensitive are "
         "race, sex, marital status, country of birth and income; ``fnlwgt`` is a survey weight, "
         "not a feature of a person.",
-        data="object ndarray or DataFrame of shape (n_rows, 14): int and str columns, missing "
-        "strings are NaN",
+        data="object ndarray or DataFrame of shape (n_rows, 14): int and str columns, missing strings are NaN",
         target='"<=50K" or ">50K"',
         target_name="income",
     ),
@@ -200,8 +199,7 @@ DATASETS: dict[str, Dataset] = {
         "its author.",
         data="list or Series of str",
         target="ndarray or Series, int64: 0 negative, 1 positive",
-        also="``rating`` (ndarray or Series, int64: 1 to 4 negative, 7 to 10 positive; never a "
-        "feature)",
+        also="``rating`` (ndarray or Series, int64: 1 to 4 negative, 7 to 10 positive; never a feature)",
     ),
     "abalone": Dataset(
         title="Abalone: rings from measures of the shell, 8 features (LIBSVM abalone, scaled)",

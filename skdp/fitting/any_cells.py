@@ -17,9 +17,7 @@ __all__ = ["TakesAnyCell", "unbounded", "within_bounds", "without_missing"]
 # time, and numba takes some .4 s of a process once. The shape alone decides, so a model gives the same scores
 # whether or not numba has been loaded before.
 COMPILED = 2**22
-CELLS = (
-    2**17
-)  # cells of a block that NumPy cuts: 1 MB, as large as a second-level cache; a choice, not tuned
+CELLS = 2**17  # cells of a block that NumPy cuts: 1 MB, as large as a second-level cache; a choice, not tuned
 FEW_ROWS = 16  # rows of a block for which repeating the ends does not pay; a choice, not tuned
 
 
@@ -81,11 +79,7 @@ class TakesAnyCell:
         scaled = scale_clipper(np.zeros_like(high), ends)
         if scaled is None:
             return clipper(low, high, high.size)
-        made.coef_ = (
-            made.coef_.multiply(whole).tocsr()
-            if hasattr(made.coef_, "tocsr")
-            else made.coef_ * whole
-        )
+        made.coef_ = made.coef_.multiply(whole).tocsr() if hasattr(made.coef_, "tocsr") else made.coef_ * whole
         return scaled
 
 
@@ -192,9 +186,7 @@ def _cut_products(X: np.ndarray, weights: np.ndarray, ends: np.ndarray) -> np.nd
     return scores
 
 
-def csr_scores(
-    X: Any, coef: np.ndarray, intercept: np.ndarray, fill: np.ndarray, ends: np.ndarray
-) -> np.ndarray:
+def csr_scores(X: Any, coef: np.ndarray, intercept: np.ndarray, fill: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """As `dense_scores` for the rows of a CSR matrix; cells that are not stored are 0, and cut too."""
     cuts = bool(np.isfinite(ends).any())
     absent = _of_absent_cells(ends)

@@ -10,14 +10,7 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.glm import GLMModel, NumberModel, like
 from skdp.fitting.probabilities import softmax
 from skdp.kernels import on_host
-from skdp.losses import (
-    HuberLoss,
-    LogisticLoss,
-    MultinomialLoss,
-    SquaredLoss,
-    check_loss,
-    is_shipped,
-)
+from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss, check_loss, is_shipped
 
 __all__ = ["GLMAnyLoss"]
 
@@ -75,9 +68,7 @@ class GLMAnyLoss(NumberModel, GLMModel):
         if mean.ndim == 1:
             return float(r2_score(y, mean, sample_weight=sample_weight))
         indicators = np.eye(mean.shape[1])[np.asarray(y).astype(np.intp)]
-        found = r2_score(
-            indicators, mean, sample_weight=sample_weight, multioutput="variance_weighted"
-        )
+        found = r2_score(indicators, mean, sample_weight=sample_weight, multioutput="variance_weighted")
         return float(found)
 
     def _check_exportable(self) -> None:

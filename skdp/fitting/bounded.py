@@ -61,10 +61,7 @@ class BoundedPredictions(Declared):
         given = self._given_bounds()
         if given is not None:
             return given
-        center, reach = (
-            float(found.get("target_center_", 0.0)),
-            float(found.get("target_reach_", 0.0)),
-        )
+        center, reach = (float(found.get("target_center_", 0.0)), float(found.get("target_reach_", 0.0)))
         if not reach:  # none was released
             return NOWHERE
         return center - MARGIN * reach, center + MARGIN * reach

@@ -22,9 +22,7 @@ __all__ = ["MOST", "Calibration", "calibrate", "released_shift"]
 SEARCH = 0.2  # part of the share for the reach of the predictions, and for that of the residuals
 QUESTIONS = 7  # counts of such a search
 SCORES = 2.0 ** (np.arange(-24, 17) / 4)  # reaches of predictions, over that of the targets
-LARGEST = (
-    4.0  # reach of predictions, over that of the targets, above which all coefficients become 0
-)
+LARGEST = 4.0  # reach of predictions, over that of the targets, above which all coefficients become 0
 TAIL = 0.02  # part of the records whose predictions may reach further
 SEEN = 2.2  # least such part, in standard deviations of an answer
 INTERCEPT = 1.0  # value of the intercept's feature over the reach of the predictions
@@ -135,20 +133,14 @@ def released_shift(
     left, n = records.residual(theta).of_targets(), records.n_units
     nearest = NEAREST if theta.any() else NEAREST_CONSTANT
     plan = session.plan_gaussian(1, share, purpose="calibration")
-    noise = (
-        session.noise_std(left.column_sums(0.0, reach), plan) / n
-    )  # over the clip, whatever it is
+    noise = session.noise_std(left.column_sums(0.0, reach), plan) / n  # over the clip, whatever it is
     clip = reach * min(FARTHEST, max(nearest, MEAN_NOISE / noise))
     mean = float(session.gaussian(left.column_sums(0.0, clip), plan)[0]) / n
     return clip * mean * max(LEAST_KEPT, 1.0 - (noise / mean) ** 2) if mean else 0.0
 
 
 def quantile(
-    session: PrivacySession,
-    count: Callable[[float], Bounded],
-    n_units: int,
-    grid: np.ndarray,
-    share: float,
+    session: PrivacySession, count: Callable[[float], Bounded], n_units: int, grid: np.ndarray, share: float
 ) -> float:
     """Release a number that few units exceed: 2 %, or as many as the noise allows to see."""
     plan = session.plan_gaussian(QUESTIONS, share, purpose="calibration")

@@ -7,11 +7,7 @@ from typing import Any
 from skdp.base import check_number
 from skdp.fitting.task import given
 
-__all__ = [
-    "check_callback",
-    "check_clip",
-    "check_features",
-]
+__all__ = ["check_callback", "check_clip", "check_features"]
 
 
 def check_callback(callback: Any) -> None:
@@ -35,6 +31,4 @@ def check_clip(name: str, value: Any, epsilon: float, word: str = "auto") -> Non
 def check_features(n_nonzero_coefs: int | None, n_features: int) -> None:
     """Raise ValueError if more coefficients are to be kept than there are features."""
     if n_nonzero_coefs is not None and n_nonzero_coefs > n_features:
-        raise ValueError(
-            f"n_nonzero_coefs={n_nonzero_coefs} is more than the {n_features} features of X"
-        )
+        raise ValueError(f"n_nonzero_coefs={n_nonzero_coefs} is more than the {n_features} features of X")

@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 from skdp.base.plan import Advice
 from skdp.fitting.loop import GradientAt
 from skdp.fitting.optimizers import FewEntries
-from skdp.privacy import (
-    Batch,
-    BatchGroup,
-    BatchPlan,
-    Bounded,
-    PrivacySession,
-    PrivateRecords,
-    factor,
-)
+from skdp.privacy import Batch, BatchGroup, BatchPlan, Bounded, PrivacySession, PrivateRecords, factor
 
 __all__ = ["ClippedMean", "Clipping", "Gradients", "TouchedRows"]
 
@@ -141,9 +133,7 @@ class ClippedMean:
         """Releases before those of `group`, of the ``n_iter`` that there are together."""
         return ()
 
-    def group(
-        self, n_iter: int, batch_size: int, n_projections: int = 0, size: int = 0
-    ) -> BatchGroup:
+    def group(self, n_iter: int, batch_size: int, n_projections: int = 0, size: int = 0) -> BatchGroup:
         """What `PrivacySession.plan_batches` plans, from public numbers; ``size`` is that of a gradient."""
         return BatchGroup(n_iter, batch_size, n_projections=n_projections)
 
@@ -189,11 +179,7 @@ class ClippedMean:
         return ()
 
     def begin(
-        self,
-        session: PrivacySession,
-        records: PrivateRecords,
-        gradients: Gradients,
-        *plans: BatchPlan,
+        self, session: PrivacySession, records: PrivateRecords, gradients: Gradients, *plans: BatchPlan
     ) -> GradientAt:
         """The function that releases the gradient at released parameters, in step t = 0, 1, ..."""
         (plan,) = plans
@@ -207,11 +193,7 @@ class ClippedMean:
         return gradient
 
     def release(
-        self,
-        session: PrivacySession,
-        records: PrivateRecords,
-        plan: BatchPlan,
-        touched: TouchedRows | None,
+        self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, touched: TouchedRows | None
     ) -> Release:
         """The function that releases the mean of a batch."""
         return lambda mean, batch: session.gaussian(mean, plan)
@@ -238,7 +220,5 @@ class ClippedMean:
             Of `PrivateRecords.gradient_sum`, with its ``size``.
         """
         norm = self.clipping.norm if norm is None else norm
-        total = records.gradient_sum(
-            function, norm, batch=batch, **self.clipping.options(), **options
-        )
+        total = records.gradient_sum(function, norm, batch=batch, **self.clipping.options(), **options)
         return total * (self.clipping.together / plan.batch_size)

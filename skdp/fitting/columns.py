@@ -42,9 +42,7 @@ class ColumnFit(PrivateFit[ColumnProblem]):
         """Check the table: finite numbers, and NaN with ``skipna``. Targets are not looked at."""
         scratch = type(self)(**self.get_params(deep=False))
         table = validate_table(scratch, cast("ArrayLike", X), missing=self.skipna)
-        codes = (
-            None if groups is None else encode_groups(cast("list[object]", groups), table.shape[0])
-        )
+        codes = None if groups is None else encode_groups(cast("list[object]", groups), table.shape[0])
         records = PrivateRecords(table, groups=codes, n_public=self.n_public)
         self._read_shape(records)
         seen = {name: value for name, value in vars(scratch).items() if name.endswith("_in_")}
@@ -90,18 +88,13 @@ class ColumnFit(PrivateFit[ColumnProblem]):
         if session.exact or not self._searches_in(problem):
             return ()
         mass = self._mass(problem)
-        facts = Facts(
-            type(self).__name__, shape, self.epsilon, mass, "statistics", searched=("bounds",)
-        )
+        facts = Facts(type(self).__name__, shape, self.epsilon, mass, "statistics", searched=("bounds",))
         return utility_warnings(facts)
 
     def _assumptions(self, problem: ColumnProblem) -> tuple[str, ...]:
         if self.bounds is None:
             return super()._assumptions(problem)
-        return (
-            *super()._assumptions(problem),
-            "bounds were not chosen by looking at these records",
-        )
+        return (*super()._assumptions(problem), "bounds were not chosen by looking at these records")
 
 
 def column_numbers(name: str, given: object) -> Array:
@@ -109,18 +102,14 @@ def column_numbers(name: str, given: object) -> Array:
     if isinstance(given, Real) and not isinstance(given, bool):
         return np.asarray(float(given))
     if isinstance(given, (str, bytes, bool)) or not isinstance(given, Iterable):
-        raise TypeError(
-            f"{name} must be a number, or one number for each column, got {type(given).__name__}"
-        )
+        raise TypeError(f"{name} must be a number, or one number for each column, got {type(given).__name__}")
     found = np.asarray(cast("ArrayLike", given))
     if found.ndim > 1 or found.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be a number, or one number for each column")
     return found.astype(np.float64)
 
 
-def check_bounds(
-    bounds: object, *, finite: bool = True, name: str = "bounds"
-) -> tuple[Array, Array] | None:
+def check_bounds(bounds: object, *, finite: bool = True, name: str = "bounds") -> tuple[Array, Array] | None:
     """Return public bounds (low, high), each a number or one for each column; None stays None."""
     if bounds is None:
         return None
@@ -146,9 +135,7 @@ def check_bounds(
     raise ValueError(f"{wrong}, and less than 1e150 apart")
 
 
-def per_column(
-    name: str, given: object, n_features: int, *, finite: bool = True
-) -> tuple[Array, Array] | None:
+def per_column(name: str, given: object, n_features: int, *, finite: bool = True) -> tuple[Array, Array] | None:
     """Return bounds as two arrays of shape (n_features,); None stays None."""
     ends = check_bounds(given, finite=finite, name=name)
     if ends is None:

@@ -99,12 +99,9 @@ class TablePair:
         """Gradient times ``own`` plus change times ``change``, which have a number for each record."""
         parts = scaled(self.gradient, own), scaled(self.change, change)
         shaped = [
-            part.reshape(*rows.shape, part.shape[1] // rows.shape[1])
-            for part, rows in zip(parts, self.places)
+            part.reshape(*rows.shape, part.shape[1] // rows.shape[1]) for part, rows in zip(parts, self.places)
         ]
-        return SparseRows(
-            np.concatenate(self.places, axis=1), np.concatenate(shaped, axis=1), self.n_table
-        )
+        return SparseRows(np.concatenate(self.places, axis=1), np.concatenate(shaped, axis=1), self.n_table)
 
 
 def pair_of(now: Piece, before: Piece) -> Pair | TablePair:

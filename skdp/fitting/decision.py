@@ -12,14 +12,7 @@ from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.utility import Release
 from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession
 
-__all__ = [
-    "LinearDecision",
-    "TargetShares",
-    "linear_decision",
-    "made_step",
-    "planned_step",
-    "sizes_of",
-]
+__all__ = ["LinearDecision", "TargetShares", "linear_decision", "made_step", "planned_step", "sizes_of"]
 
 RELEASED = "released"  # stands for a number that follows from releases
 
@@ -101,7 +94,4 @@ def planned_step(
 
 def made_step(plans: Iterable[GaussianPlan | BatchPlan]) -> tuple[Step, ...]:
     """The steps of plans that the session has made."""
-    return tuple(
-        Step(plan.purpose, plan.share, plan.releases, plan.noise_multiplier or None)
-        for plan in plans
-    )
+    return tuple(Step(plan.purpose, plan.share, plan.releases, plan.noise_multiplier or None) for plan in plans)

@@ -62,9 +62,7 @@ class GLMModel(LinearModel):
         self : estimator
         """
         check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(
-            np.atleast_2d(self.coef_) if not sp.issparse(self.coef_) else self.coef_
-        )
+        self.coef_ = sp.csr_matrix(np.atleast_2d(self.coef_) if not sp.issparse(self.coef_) else self.coef_)
         return self
 
     def densify(self) -> Any:

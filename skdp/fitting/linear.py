@@ -19,28 +19,11 @@ from skdp.fitting.decision import LinearDecision, linear_decision
 from skdp.fitting.glm import Problem, expected_weight
 from skdp.fitting.linear_model import LinearModel
 from skdp.fitting.portion import Portion, part_of_whole
-from skdp.fitting.recalibrate import (
-    LARGEST_SLOPE,
-    plan_recalibration,
-)
-from skdp.fitting.utility import (
-    Facts,
-    Release,
-    Released,
-    noise_size,
-    released_warnings,
-    utility_warnings,
-)
+from skdp.fitting.recalibrate import LARGEST_SLOPE, plan_recalibration
+from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
-__all__ = [
-    "ExactLinearFit",
-    "LinearFit",
-    "LinearModel",
-    "Solution",
-    "count_assumption",
-    "parameter_shape",
-]
+__all__ = ["ExactLinearFit", "LinearFit", "LinearModel", "Solution", "count_assumption", "parameter_shape"]
 
 Method = Callable[[PrivacySession, Problem], LinearDecision]
 
@@ -66,9 +49,7 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
     __metadata_request__fit = {"sample_weight": None}
 
     @names_weights
-    def fit(
-        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None, **more: Any
-    ) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None, **more: Any) -> Self:
         """Fit the model privately.
 
         Parameters
@@ -165,15 +146,11 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         n_coefs = math.prod(parameter_shape(problem.records, problem.loss))
         return mass / noise_size(release, shape, self.adjacency, n_coefs)
 
-    def _recalibrated(
-        self, session: PrivacySession, problem: Problem, method: Method
-    ) -> LinearDecision:
+    def _recalibrated(self, session: PrivacySession, problem: Problem, method: Method) -> LinearDecision:
         """The decision of a method that leaves a part of the budget to the recalibration of its scores."""
         given, alpha = getattr(self, "max_weight", None), getattr(self, "alpha", None)
         # A penalty that the user asked for makes coefficients small on purpose.
-        shrinks = (
-            isinstance(alpha, (int, float)) and alpha > 0 and getattr(self, "penalty", "l2") == "l2"
-        )
+        shrinks = isinstance(alpha, (int, float)) and alpha > 0 and getattr(self, "penalty", "l2") == "l2"
         plan = plan_recalibration(
             session,
             problem.records,
@@ -230,9 +207,7 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
     def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
         found = cast("Mapping[str, float]", solution.attributes)
-        searched = [
-            x for x in NORMS if isinstance(getattr(self, x, None), str) and f"{x}_" in found
-        ]
+        searched = [x for x in NORMS if isinstance(getattr(self, x, None), str) and f"{x}_" in found]
         facts = Released(
             task="classes" if is_classifier(self) else "numbers",
             n_features=shape.n_features,

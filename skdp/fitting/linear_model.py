@@ -24,9 +24,7 @@ class LinearModel(Declared):
     """What private and exact fits of linear models share: the intercept, the scores of rows, and the export."""
 
     fit_intercept: bool = parameter(
-        flag(),
-        "Whether to fit an intercept, as the coefficient of a constant feature.",
-        default=True,
+        flag(), "Whether to fit an intercept, as the coefficient of a constant feature.", default=True
     )
     n_features_in_: int = fitted()
     feature_names_in_: np.ndarray = fitted()

@@ -42,11 +42,7 @@ class NoisyGradient:
     """
 
     def __init__(
-        self,
-        task: Task,
-        plan: GaussianPlan | BatchPlan,
-        clip_norm: float,
-        mask: np.ndarray | None = None,
+        self, task: Task, plan: GaussianPlan | BatchPlan, clip_norm: float, mask: np.ndarray | None = None
     ) -> None:
         self._task, self._plan, self._clip_norm = task, plan, clip_norm
         self.mask = mask
@@ -55,9 +51,7 @@ class NoisyGradient:
     def __call__(self, theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
         task, session, plan = self._task, self._task.session, self._plan
         batch = session.draw(plan, task.records) if isinstance(plan, BatchPlan) else None
-        mean = task.records.mean_gradient(
-            task.loss, theta, self._clip_norm, mask=self.mask, batch=batch
-        )
+        mean = task.records.mean_gradient(task.loss, theta, self._clip_norm, mask=self.mask, batch=batch)
         gradient = session.gaussian(mean, plan)
         added = task.penalty.gradient(theta)
         if not isinstance(added, float) or added:

@@ -175,9 +175,7 @@ class Adam(_Steps):
     0.5
     """
 
-    beta_1: float = parameter(
-        real(low=0, below=1), "Decay of the first moment, in [0, 1).", default=0.9
-    )
+    beta_1: float = parameter(real(low=0, below=1), "Decay of the first moment, in [0, 1).", default=0.9)
     _solver = "adam"
 
     @property
@@ -357,12 +355,7 @@ class SinglePrecision(Optimizer):
     """
 
     def __init__(
-        self,
-        start: NDArray[Any],
-        rule: Rule,
-        learning_rate: float,
-        n_iter: int,
-        tensors: tuple[slice, ...] = (),
+        self, start: NDArray[Any], rule: Rule, learning_rate: float, n_iter: int, tensors: tuple[slice, ...] = ()
     ) -> None:
         super().__init__(rule, learning_rate, n_iter, tensors)
         self._theta = np.array(start, dtype=np.float64)

@@ -89,9 +89,7 @@ AutoInt = int | Literal["auto"]
 Sampling = Literal["poisson", "without_replacement"]
 
 # Of ``n_nonzero_coefs``, in classifiers.
-CLASS_NORMS = (
-    "With several classes the features with the largest l2 norm over the classes are kept."
-)
+CLASS_NORMS = "With several classes the features with the largest l2 norm over the classes are kept."
 N_NONZERO_COEFS: int | None = parameter(
     integer(low=1, none=True),
     "Number of features to keep. None keeps all. The intercept is always kept.",
@@ -139,11 +137,7 @@ LEARNING_RATE: Auto = parameter(
     default="auto",
 )
 BATCH_SIZE: AutoInt = parameter(
-    integer(
-        low=1,
-        word="auto",
-        hint=" (the number of records, or more, takes all of them in every step)",
-    ),
+    integer(low=1, word="auto", hint=" (the number of records, or more, takes all of them in every step)"),
     """Expected number of records (or groups) in a batch, by which means are divided. n or more takes all of
     them in every step.""",
     default="auto",
@@ -186,9 +180,7 @@ PENALTY: Literal["l2", "nonconvex"] = parameter(
     default="nonconvex",
 )
 ALPHA: float = parameter(
-    real(low=0, finite=True),
-    "Weight of the penalty, >= 0. The penalty is added to the mean loss.",
-    default=1e-3,
+    real(low=0, finite=True), "Weight of the penalty, >= 0. The penalty is added to the mean loss.", default=1e-3
 )
 LOSS: Literal["squared", "huber"] = parameter(
     choice("squared", "huber"),
@@ -196,9 +188,7 @@ LOSS: Literal["squared", "huber"] = parameter(
     default="squared",
 )
 HUBER_THRESHOLD: float = parameter(
-    real(low=0, strict=True),
-    "Residual beyond which Huber's loss is linear, in units of y, > 0.",
-    default=1.0,
+    real(low=0, strict=True), "Residual beyond which Huber's loss is linear, in units of y, > 0.", default=1.0
 )
 PURE_DELTA = """Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure
     differential privacy. `privacy_` then reports the sampler's error as a delta below 1e-20."""
@@ -238,11 +228,7 @@ VERBOSE_UNUSED: bool = parameter(
     place="last",
 )
 VERBOSE: bool = parameter(
-    described("bool"),
-    "Whether to show a progress bar.",
-    default=False,
-    releases=False,
-    place="last",
+    described("bool"), "Whether to show a progress bar.", default=False, releases=False, place="last"
 )
 CALLBACK: Callable[[int, Any], object] | None = parameter(
     callback(),

@@ -73,7 +73,4 @@ class NonconvexPenalty:
 
 
 NO_PENALTY = L2Penalty(0.0, 0)
-PENALTIES: dict[str, type[L2Penalty] | type[NonconvexPenalty]] = {
-    "l2": L2Penalty,
-    "nonconvex": NonconvexPenalty,
-}
+PENALTIES: dict[str, type[L2Penalty] | type[NonconvexPenalty]] = {"l2": L2Penalty, "nonconvex": NonconvexPenalty}

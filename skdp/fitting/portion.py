@@ -35,9 +35,7 @@ class Portion:
     def plan_batches(self, groups: Any, *, share: float = 1.0, **options: Any) -> Any:
         return self._session.plan_batches(groups, share=share * self._share, **options)
 
-    def plan_numeric_sparse(
-        self, runs: int, n_hits: int, share: float = 1.0, **options: Any
-    ) -> Any:
+    def plan_numeric_sparse(self, runs: int, n_hits: int, share: float = 1.0, **options: Any) -> Any:
         return self._session.plan_numeric_sparse(runs, n_hits, share * self._share, **options)
 
     def plan_vocabulary(self, share: float, max_words: int, **options: Any) -> Any:

@@ -66,17 +66,11 @@ def scale_share(session: PrivacySession, n_units: int, searches: int) -> float:
 
 
 def released_row_norm(
-    session: PrivacySession,
-    records: PrivateRecords,
-    share: float,
-    level: float = 0.5,
-    grid: np.ndarray = ROW_GRID,
+    session: PrivacySession, records: PrivateRecords, share: float, level: float = 0.5, grid: np.ndarray = ROW_GRID
 ) -> float:
     """Release a grid point near a quantile of the row norms, by default the median."""
     offset = (level - 0.5) * records.n_units
-    return noisy_search(
-        session, share, records.row_norm_count, grid=grid, doubt=AVERAGED, offset=offset
-    )
+    return noisy_search(session, share, records.row_norm_count, grid=grid, doubt=AVERAGED, offset=offset)
 
 
 def released_range(
@@ -109,20 +103,14 @@ def released_range(
     return TargetRange(center, _quantile(session, moved, size * WIDE_REACHES, again, TAIL))
 
 
-def _median(
-    session: PrivacySession, records: PrivateRecords, grid: np.ndarray, share: float
-) -> float:
+def _median(session: PrivacySession, records: PrivateRecords, grid: np.ndarray, share: float) -> float:
     """Release a number near the median of the targets."""
     plan = session.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
     return likely_search(session, plan, records.target_count, grid, n_units=records.n_units)
 
 
 def _quantile(
-    session: PrivacySession,
-    records: PrivateRecords,
-    grid: np.ndarray,
-    share: float,
-    tail: float,
+    session: PrivacySession, records: PrivateRecords, grid: np.ndarray, share: float, tail: float
 ) -> float:
     """Release a number that about this part of the targets exceed in magnitude, or more if the noise hides so few.
 
@@ -139,9 +127,7 @@ def _quantile(
     return found * float(ndtri(tail / 2) / ndtri(seen / 2)) if seen > tail else found
 
 
-def released_reach(
-    session: PrivacySession, records: PrivateRecords, share: float, grid: np.ndarray
-) -> float:
+def released_reach(session: PrivacySession, records: PrivateRecords, share: float, grid: np.ndarray) -> float:
     """Release a number that about 98 % of the targets do not exceed in magnitude.
 
     The noise of the counts decides how far into the tail the search looks. A shorter reach is then lengthened to a

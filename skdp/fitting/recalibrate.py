@@ -38,10 +38,7 @@ SCARCE, LARGEST_SCARCE = 120.0, 0.3  # units times mu below which more may be ta
 # Units times mu at which half of a score is believed before anything of it is released, for two classes and for
 # more: the fewer the units, the more of the scores is noise.
 HALF_BELIEVED = (80.0, 220.0)
-WANTED = (
-    0.008,
-    0.005,
-)  # noise of a mean probability for which the share grows; two classes, and more
+WANTED = (0.008, 0.005)  # noise of a mean probability for which the share grows; two classes, and more
 # (d + 1)^1.5 / (n mu) above which several classes are not recalibrated: there is so much noise in the scores that
 # moved intercepts cost more labels than they mend probabilities (MNIST at epsilon 0.1: .858 to .850).
 WIDE = 3.0
@@ -55,20 +52,12 @@ _SIDE = 2.0 ** np.arange(-2, 5.1, 0.5)
 CENTRES = np.concatenate([-_SIDE[::-1], [0.0], _SIDE]) + 2.0**-9  # of medians of scores
 CENTRE_QUESTIONS = 5  # counts that find one
 FARTHEST = 3.0  # largest intercept, in logits, at which the first round looks
-LEVEL = (
-    0.8  # quantile of the scores' distance from the centre that is their scale; most may be equal
-)
+LEVEL = 0.8  # quantile of the scores' distance from the centre that is their scale; most may be equal
 REACH = 1.0  # length of the longest score that is not clipped, in scales
 FIRST_LOGIT = (1.7, 2.5)  # largest logit at the scale in the first round, over sqrt(n_outputs)
-PRIOR = (
-    1.0,
-    1.0,
-)  # standard deviation of intercepts and of the size of a logit, before anything was released
+PRIOR = (1.0, 1.0)  # standard deviation of intercepts and of the size of a logit, before anything was released
 LONGEST = 2.0  # longest step of an intercept before the last round
-LESS, MORE = (
-    0.25,
-    4.0,
-)  # smallest and largest slope after a round, over that before, but for the last round
+LESS, MORE = (0.25, 4.0)  # smallest and largest slope after a round, over that before, but for the last round
 DOUBT = 0.5  # error of a round that the curvature does not show, over the length of its step
 LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 4.0  # the least is over that of the first round
 FAR = 1e6  # longest score, in scales
@@ -76,9 +65,7 @@ MOST_CLASSES = 32  # largest number of classes, whose square is released in each
 LENGTH = 1.0  # largest norm of u
 FLOOR = 1.0  # least curvature over the spectral norm of its noise
 CURVATURE = 0.7  # weight of the curvature in a release
-LAST_SLOPE = (
-    0.3  # weight of <r, u> in the last round for several classes, where no curvature is released
-)
+LAST_SLOPE = 0.3  # weight of <r, u> in the last round for several classes, where no curvature is released
 
 
 @dataclass(frozen=True)
@@ -174,20 +161,13 @@ class Recalibration:
         return CENTRES[(low + high) // 2]
 
     def _round(
-        self,
-        session: PrivacySession,
-        scored: PrivateRecords,
-        state: "_State",
-        plan: GaussianPlan,
-        last: bool,
+        self, session: PrivacySession, scored: PrivateRecords, state: "_State", plan: GaussianPlan, last: bool
     ) -> "_State":
         k, shifts = self.n_outputs, self.shifts
         # The last round's curvature is about that of the round before. Its vector is shorter without it.
         short = last and k > 1
         statistic = Statistic(k, shifts, state, short=short)
-        total = scored.clipped_sum(
-            statistic, self.largest * statistic.bound, size=statistic.size, rowwise=True
-        )
+        total = scored.clipped_sum(statistic, self.largest * statistic.bound, size=statistic.size, rowwise=True)
         released = session.gaussian(total, plan)
         noise = session.noise_std(total, plan)
         gradient, curvature, noises = statistic.split(released, noise)
@@ -208,22 +188,13 @@ class _State:
     doubt: float = 0.0
 
     @classmethod
-    def start(
-        cls, intercepts: np.ndarray, slope: float, scale: float, slope_doubt: float = math.inf
-    ) -> "_State":
+    def start(cls, intercepts: np.ndarray, slope: float, scale: float, slope_doubt: float = math.inf) -> "_State":
         mean = np.append(np.clip(intercepts, -FARTHEST, FARTHEST), slope * scale)
-        sd = np.append(
-            np.full(len(intercepts), PRIOR[0]), min(PRIOR[1], slope_doubt * slope * scale)
-        )
+        sd = np.append(np.full(len(intercepts), PRIOR[0]), min(PRIOR[1], slope_doubt * slope * scale))
         return cls(scale, mean, np.diag(sd**2))
 
     def updated(
-        self,
-        gradient: np.ndarray,
-        curvature: np.ndarray,
-        noise: np.ndarray,
-        doubt: float,
-        last: bool,
+        self, gradient: np.ndarray, curvature: np.ndarray, noise: np.ndarray, doubt: float, last: bool
     ) -> "_State":
         """The mean and the covariance after sums with this noise, linearised at the mean.
 
@@ -272,19 +243,13 @@ class Statistic:
         slope, ends = float(state.mean[-1]), (FAR, LENGTH)
         if self._k == 1:
             intercept = float(intercepts[0]) if self._shifts else 0.0
-            binary_vectors(
-                *given, state.scale, intercept, slope, self._shifts, *ends, self._weights, out
-            )
+            binary_vectors(*given, state.scale, intercept, slope, self._shifts, *ends, self._weights, out)
         else:
             last = LAST_SLOPE if self._short else 0.0
-            multinomial_vectors(
-                *given, state.scale, intercepts, slope, *ends, last, self._weights, out
-            )
+            multinomial_vectors(*given, state.scale, intercepts, slope, *ends, last, self._weights, out)
         return out
 
-    def split(
-        self, released: np.ndarray, noise: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def split(self, released: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The gradient, the curvature and the noise of the gradient's entries in released sums."""
         gradient, noises = released[: self._d].copy(), np.full(self._d, noise)
         curvature = np.zeros((self._d, self._d))

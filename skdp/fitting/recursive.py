@@ -110,9 +110,7 @@ class RecursiveEstimate:
         Of the step: g.
     """
 
-    def __init__(
-        self, fresh: Callable[[Any, Any, int], Vector], momentum: Callable[[int], float]
-    ) -> None:
+    def __init__(self, fresh: Callable[[Any, Any, int], Vector], momentum: Callable[[int], float]) -> None:
         self._fresh, self._momentum = fresh, momentum
         self._previous: Any = None
         self._released: Any = None
@@ -146,18 +144,12 @@ class RecursiveMean(ClippedMean):
     def clip_diff_norm(self) -> float:
         """C2."""
         norm = given(self.recursive.clip_diff_norm)
-        return (
-            DIFFERENCES * float(self.recursive.momentum) * self.clipping.norm
-            if norm is None
-            else float(norm)
-        )
+        return DIFFERENCES * float(self.recursive.momentum) * self.clipping.norm if norm is None else float(norm)
 
     def first(self, n_iter: int, batch_size: int) -> tuple[BatchGroup, ...]:
         """The first release, on a batch of its own size."""
         if n_iter < 2:
-            raise ValueError(
-                f"recursive needs at least 2 steps, and this fit would take {n_iter}: give max_iter"
-            )
+            raise ValueError(f"recursive needs at least 2 steps, and this fit would take {n_iter}: give max_iter")
         size = given(self.recursive.initial_batch_size)
         size = round(FIRST * batch_size) if size is None else int(size)
         return (BatchGroup(1, size, purpose="first gradient"),)
@@ -173,17 +165,10 @@ class RecursiveMean(ClippedMean):
 
     def facts(self) -> dict[str, object]:
         """The two numbers of the recursion."""
-        return {
-            "recursive_momentum": float(self.recursive.momentum),
-            "clip_diff_norm": self.clip_diff_norm,
-        }
+        return {"recursive_momentum": float(self.recursive.momentum), "clip_diff_norm": self.clip_diff_norm}
 
     def begin(
-        self,
-        session: PrivacySession,
-        records: PrivateRecords,
-        gradients: Gradients,
-        *plans: BatchPlan,
+        self, session: PrivacySession, records: PrivateRecords, gradients: Gradients, *plans: BatchPlan
     ) -> GradientAt:
         clipping, g = self.clipping, float(self.recursive.momentum)
         (first, others), changes = plans, PieceKinds()

@@ -79,16 +79,10 @@ def refit(task: Task, chosen: np.ndarray, settings: Refit, first: int = 0) -> So
         whole[d:] /= factor
         return whole
 
-    few_task = replace(
-        task, records=few.with_intercept(scales.intercept), penalty=task.penalty.restricted(s)
-    )
-    rule = DistanceOverGradients(
-        inner, START * scales.distance, settings.steps, inner.size, inner.size
-    )
+    few_task = replace(task, records=few.with_intercept(scales.intercept), penalty=task.penalty.restricted(s))
+    rule = DistanceOverGradients(inner, START * scales.distance, settings.steps, inner.size, inner.size)
     plan = session.plan_gaussian(settings.steps, settings.share, purpose="refit")
-    gradient_at = NoisyGradient(
-        few_task, plan, CLIP_FACTOR[loss.is_classification] * scales.clip_norm
-    )
+    gradient_at = NoisyGradient(few_task, plan, CLIP_FACTOR[loss.is_classification] * scales.clip_norm)
     found = descend(
         gradient_at,
         rule,

@@ -149,13 +149,7 @@ def released_scales(
 
 
 def released_sup_scales(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Loss,
-    theta: np.ndarray,
-    *,
-    share: float,
-    literal: bool,
+    session: PrivacySession, records: PrivateRecords, loss: Loss, theta: np.ndarray, *, share: float, literal: bool
 ) -> Scales:
     """Release the scales from medians of sup norms: of the rows and, for regression, of their gradients.
 
@@ -169,15 +163,11 @@ def released_sup_scales(
         clip_norm = largest * loss.start_sup_norm
     else:
         scaled, start = _moved(records, theta, value)
-        clip_norm = noisy_search(
-            session, part, partial(scaled.gradient_sup_norm_count, loss, start)
-        )
+        clip_norm = noisy_search(session, part, partial(scaled.gradient_sup_norm_count, loss, start))
     return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
 
 
-def _moved(
-    records: PrivateRecords, theta: np.ndarray, value: float
-) -> tuple[PrivateRecords, np.ndarray]:
+def _moved(records: PrivateRecords, theta: np.ndarray, value: float) -> tuple[PrivateRecords, np.ndarray]:
     """Records whose intercept's feature is ``value``, and theta in their units."""
     start = theta.copy()
     start[records.n_features :] *= records.intercept_value / value
@@ -185,11 +175,7 @@ def _moved(
 
 
 def released_prior(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Loss,
-    start: np.ndarray,
-    share: float,
+    session: PrivacySession, records: PrivateRecords, loss: Loss, start: np.ndarray, share: float
 ) -> np.ndarray:
     """Intercept at which the classes have their released frequencies."""
     assert loss.start_norm is not None

@@ -12,16 +12,7 @@ import numpy as np
 
 from skdp.privacy import Bounded, GaussianPlan, PrivacySession
 
-__all__ = [
-    "AVERAGED",
-    "EVERYTHING",
-    "FIRST",
-    "GRID",
-    "QUESTIONS",
-    "Doubt",
-    "likely_search",
-    "noisy_search",
-]
+__all__ = ["AVERAGED", "EVERYTHING", "FIRST", "GRID", "QUESTIONS", "Doubt", "likely_search", "noisy_search"]
 
 # Quarter octaves from 2^-32 to 2^32, moved off the powers of sqrt(2) at which the norms of normalised rows tie.
 GRID = 2.0 ** (np.arange(-128, 128) / 4) * (1 + 2.0**-7)
@@ -175,10 +166,7 @@ def _crossing(asked: np.ndarray, answers: np.ndarray, likely: int) -> float:
     totals = np.bincount(which, weights=answers)
     size = places.size
     mean = [
-        [
-            float(np.add.reduce(totals[a:b])) / (before[b] - before[a])
-            for b in range(a + 1, size + 1)
-        ]
+        [float(np.add.reduce(totals[a:b])) / (before[b] - before[a]) for b in range(a + 1, size + 1)]
         for a in range(size)
     ]  # of the places from a on, of one, of two and so on
     curve = [max(min(mean[a][i - a :]) for a in range(i + 1)) for i in range(size)]

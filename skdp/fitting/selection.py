@@ -20,29 +20,12 @@ from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.clipped_mean import ClippedMean, Clipping, Release, TouchedRows
 from skdp.fitting.optimizers import FewEntries
-from skdp.privacy import (
-    Batch,
-    BatchGroup,
-    BatchPart,
-    BatchPlan,
-    Bounded,
-    PrivacySession,
-    PrivateRecords,
-    factor,
-)
+from skdp.privacy import Batch, BatchGroup, BatchPart, BatchPlan, Bounded, PrivacySession, PrivateRecords, factor
 
-__all__ = [
-    "AdaFEST",
-    "SelectedMean",
-    "SparseSelection",
-    "advice_on_choice",
-    "advice_on_counts",
-]
+__all__ = ["AdaFEST", "SelectedMean", "SparseSelection", "advice_on_choice", "advice_on_counts"]
 
 METHODS = ("exponential", "sparse vector", "uniform")
-COMMON = (
-    0.1  # part of the records of a batch above which a token is very common; a choice, not tuned
-)
+COMMON = 0.1  # part of the records of a batch above which a token is very common; a choice, not tuned
 LARGEST_THRESHOLD = 1e9  # of DP-AdaFEST, in standard deviations
 
 
@@ -196,9 +179,7 @@ class SelectedMean(ClippedMean):
     def changed(self) -> float:
         return float(self.select.fraction) if isinstance(self.select, SparseSelection) else 1.0
 
-    def group(
-        self, n_iter: int, batch_size: int, n_projections: int = 0, size: int = 0
-    ) -> BatchGroup:
+    def group(self, n_iter: int, batch_size: int, n_projections: int = 0, size: int = 0) -> BatchGroup:
         select = self.select
         if isinstance(select, AdaFEST):
             parts = (select.share, 1.0 - select.share)
@@ -214,19 +195,13 @@ class SelectedMean(ClippedMean):
         (plan,) = plans
         if isinstance(self.select, AdaFEST):
             assert n_tokens is not None  # of the table that it is for
-            return advice_on_counts(
-                self.select, plan, n_tokens, factor(adjacency), "token", "record"
-            )
+            return advice_on_counts(self.select, plan, n_tokens, factor(adjacency), "token", "record")
         moved, norm = self.clipping.together * factor(adjacency), self.clipping.norm
         plain = n_tokens is None
         return advice_on_choice(self.select, plan, size, moved * norm, norm, "parameters", plain)
 
     def release(
-        self,
-        session: PrivacySession,
-        records: PrivateRecords,
-        plan: BatchPlan,
-        touched: TouchedRows | None,
+        self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, touched: TouchedRows | None
     ) -> Release:
         if isinstance(self.select, AdaFEST):
             assert touched is not None  # of the table that it is for
@@ -237,11 +212,7 @@ class SelectedMean(ClippedMean):
 def selected_by(select: SparseSelection, session: PrivacySession, plan: BatchPlan) -> Release:
     """A function of a mean and its batch that releases positions and values, by sparse selection."""
     if select.method != "uniform":
-        clips = {
-            "score_clip": select.score_clip,
-            "value_clip": select.value_clip,
-            "threshold": select.threshold,
-        }
+        clips = {"score_clip": select.score_clip, "value_clip": select.value_clip, "threshold": select.threshold}
         return lambda mean, batch: FewEntries(*session.selected_gaussian(mean, plan, **clips))
     # Public randomness: which coordinates a step changes is no secret.
     rng = np.random.default_rng(session.integers(2**62, 4).tolist())
@@ -335,18 +306,14 @@ def by_counts(
     counted, added = plan.parts
 
     def chosen(mean: Bounded, batch: Batch) -> FewEntries:
-        counts = records.gradient_sum(
-            touched.of, 1.0, size=touched.n_table, batch=batch, **_one_by_one(clipping)
-        )
+        counts = records.gradient_sum(touched.of, 1.0, size=touched.n_table, batch=batch, **_one_by_one(clipping))
         positions = touched.entries(kept_rows(select, session, counts, counted))
         return FewEntries(positions, session.gaussian(mean.entries(positions), added))
 
     return chosen
 
 
-def kept_rows(
-    select: AdaFEST, session: PrivacySession, counts: Bounded, counted: BatchPart
-) -> NDArray[np.int64]:
+def kept_rows(select: AdaFEST, session: PrivacySession, counts: Bounded, counted: BatchPart) -> NDArray[np.int64]:
     """Rows whose noisy counts reach the threshold: the release of the counts."""
     limit = select.threshold * session.noise_std(counts, counted)
     return session.gaussian_above(counts, counted, limit)

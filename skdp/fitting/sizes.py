@@ -77,10 +77,7 @@ def chosen_run(
     if size is None:
         whole = mass(epsilon, delta, n_units)
         wanted = EXACT_BATCH if math.isinf(whole) else NOISE * whole / math.sqrt(n_iter)
-        size, reason = (
-            max(1, math.ceil(wanted)),
-            "their size follows from n, epsilon and the number of steps",
-        )
+        size, reason = (max(1, math.ceil(wanted)), "their size follows from n, epsilon and the number of steps")
         if math.isinf(whole):
             reason = "without noise a batch has a fixed size"
         # More than half of the units are no sample worth its accounting.
@@ -93,12 +90,7 @@ def chosen_run(
 
 
 def chosen_rate(
-    noise_std: float,
-    clip_norm: float,
-    n_iter: int,
-    rule: Rule,
-    walk: float = WALK,
-    first: float = 0.0,
+    noise_std: float, clip_norm: float, n_iter: int, rule: Rule, walk: float = WALK, first: float = 0.0
 ) -> float:
     """Step size of the first step: as long as the signal asks, and no longer than the noise allows.
 

@@ -210,11 +210,7 @@ class SparsifiedMean(ClippedMean):
             )
 
     def begin(
-        self,
-        session: PrivacySession,
-        records: PrivateRecords,
-        gradients: Gradients,
-        *plans: BatchPlan,
+        self, session: PrivacySession, records: PrivateRecords, gradients: Gradients, *plans: BatchPlan
     ) -> GradientAt:
         (plan,) = plans
         size = gradients.size
@@ -226,9 +222,7 @@ class SparsifiedMean(ClippedMean):
         def gradient(theta: NDArray[np.float32], t: int) -> tuple[Vector, float]:
             masks.begin_step(t)
             batch = session.draw(plan, records, places=True)
-            mean = self.mean(
-                records, gradients.at(theta), plan, batch, size=size, entries=masks.kept
-            )
+            mean = self.mean(records, gradients.at(theta), plan, batch, size=size, entries=masks.kept)
             noise_std = session.noise_std(mean, plan) if self.sparsification.ranked else 0.0
             released = session.gaussian(mean, plan)
             if masks.kept is not None:

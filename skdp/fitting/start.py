@@ -141,12 +141,7 @@ def begin(task: Task, clip_norm: float | None, learning_rate: float | None, shar
     """
     if share:
         scales = released_scales(
-            task.session,
-            task.records,
-            task.loss,
-            task.theta,
-            share=share,
-            literal=learning_rate is not None,
+            task.session, task.records, task.loss, task.theta, share=share, literal=learning_rate is not None
         )
     else:
         assert clip_norm is not None
@@ -159,9 +154,7 @@ def begin(task: Task, clip_norm: float | None, learning_rate: float | None, shar
     return Start(task.rescaled(scales.intercept), scales, clip)
 
 
-def descent_from(
-    start: Start, plan: GaussianPlan | BatchPlan, rule: StepRule, n_iter: int
-) -> Solution:
+def descent_from(start: Start, plan: GaussianPlan | BatchPlan, rule: StepRule, n_iter: int) -> Solution:
     """Take noisy steps from the start; the result is in the user's units."""
     task = start.task
     gradient_at = NoisyGradient(task, plan, start.clip_norm)

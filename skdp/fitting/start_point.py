@@ -10,12 +10,7 @@ __all__ = ["start_point"]
 
 
 def start_point(
-    coef_init: Any,
-    shape: tuple[int, ...],
-    n_features: int,
-    *,
-    fit_intercept: bool,
-    center: float = 0.0,
+    coef_init: Any, shape: tuple[int, ...], n_features: int, *, fit_intercept: bool, center: float = 0.0
 ) -> np.ndarray:
     """Return the first theta, of ``shape``: zeros, or a released model's coefficients.
 

@@ -99,9 +99,7 @@ class DistanceOverGradients:
         Number s of coordinates that thresholding keeps.
     """
 
-    def __init__(
-        self, start: np.ndarray, distance: float, n_iter: int, n_noisy: int, n_kept: int
-    ) -> None:
+    def __init__(self, start: np.ndarray, distance: float, n_iter: int, n_noisy: int, n_kept: int) -> None:
         self._start, self._point = start if np.any(start) else None, start.copy(order="C")
         self._velocity = np.zeros_like(self._point)
         self._momentum = min(0.95, max(0.0, 1 - 10 / n_iter))
@@ -231,12 +229,7 @@ def shrinkage(values: np.ndarray, noise_std: float) -> float:
 
 
 def step_rule(
-    learning_rate: float | None,
-    start: np.ndarray,
-    distance: float,
-    n_iter: int,
-    n_noisy: int,
-    n_kept: int,
+    learning_rate: float | None, start: np.ndarray, distance: float, n_iter: int, n_noisy: int, n_kept: int
 ) -> StepRule:
     """Return the rule for a given step size, or for None the one that needs none."""
     if learning_rate is not None:

@@ -95,9 +95,7 @@ class StochasticFit(StochasticRun, LinearFit):
                     "batches without replacement are part of all records, and n_public may be another number: "
                     "leave out n_public, or use sampling='poisson'"
                 )
-            accounting.sampled.require_supported(
-                SAMPLING[self.sampling], self.adjacency, ["gaussian"]
-            )
+            accounting.sampled.require_supported(SAMPLING[self.sampling], self.adjacency, ["gaussian"])
 
     def _may_sample(self, n_units: int | None) -> bool:
         """Whether a batch may be smaller than the data, given the public number of units.

@@ -11,13 +11,7 @@ from skdp.fitting.calibration import MOST, calibrate, released_shift
 from skdp.fitting.decision import LinearDecision, TargetShares, planned_step
 from skdp.fitting.glm import Problem
 from skdp.fitting.portion import Portion
-from skdp.fitting.quantiles import (
-    RANGE_QUESTIONS,
-    RANGE_SEARCHES,
-    SMALLEST_SHARE,
-    TargetRange,
-    released_range,
-)
+from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES, SMALLEST_SHARE, TargetRange, released_range
 from skdp.fitting.scales import grown_share
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
@@ -104,9 +98,7 @@ class InTargetUnits:
         attributes = {"target_center_": target.center, "target_reach_": target.bound, **calibrated}
         return replace(found, theta=theta, attributes={**found.attributes, **attributes})
 
-    def _shares(
-        self, session: PrivacySession, problem: Problem, last: float
-    ) -> TargetShares | None:
+    def _shares(self, session: PrivacySession, problem: Problem, last: float) -> TargetShares | None:
         """Divide mu^2, by public numbers; None where nothing of the targets is released."""
         given = self._given_range()
         needed = bool(last) or self.fit_intercept or self._needs_reach
@@ -136,17 +128,9 @@ class InTargetUnits:
             theta, found["shrinkage_"] = np.zeros_like(theta), 0.0
         if shares.calibration:
             calibration = calibrate(
-                session,
-                records,
-                theta,
-                target.bound,
-                shares.calibration,
-                largest=self._largest_factor,
+                session, records, theta, target.bound, shares.calibration, largest=self._largest_factor
             )
-            theta, found["shrinkage_"] = (
-                calibration.of(theta, records.n_features),
-                calibration.factor,
-            )
+            theta, found["shrinkage_"] = (calibration.of(theta, records.n_features), calibration.factor)
         if shares.mean:
             shift = released_shift(session, records, theta, target.bound, shares.mean)
             theta[records.n_features :] += shift / records.intercept_value

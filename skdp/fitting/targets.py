@@ -141,9 +141,7 @@ def _table_tags(estimator: Any, tags: Any) -> Any:
 
 def _require(estimator: Any, y: Any) -> None:
     if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
-        )
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
 
 
 class LabelModel(ClassifierMixin, Declared):
@@ -183,14 +181,10 @@ class LabelModel(ClassifierMixin, Declared):
         if self.classes is None:
             return None
         if isinstance(self.classes, (str, bytes)) or not hasattr(self.classes, "__iter__"):
-            raise TypeError(
-                f"classes must list the labels, for example (0, 1), got {type(self.classes).__name__}"
-            )
+            raise TypeError(f"classes must list the labels, for example (0, 1), got {type(self.classes).__name__}")
         labels = list(self.classes)
         if len({isinstance(label, (str, np.str_)) for label in labels}) > 1:
-            raise ValueError(
-                "classes must be all text or all numbers: 1 and '1' are different labels"
-            )
+            raise ValueError("classes must be all text or all numbers: 1 and '1' are different labels")
         classes = np.asarray(labels)
         if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
             raise ValueError("classes must list at least two different labels, without repetition")
@@ -214,9 +208,7 @@ class LabelModel(ClassifierMixin, Declared):
             check_classification_targets(y)
             declared = _distinct(y)
             if declared.size < 2:
-                raise ValueError(
-                    "y holds one class only; give the label set with classes= to fit such data"
-                )
+                raise ValueError("y holds one class only; give the label set with classes= to fit such data")
             leaks = self._inferred()  # type: ignore[attr-defined]
         codes = _known(y) if by_cell else _encode(y, declared)
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
@@ -432,9 +424,7 @@ def check_class_weight(class_weight: Any, declared: np.ndarray | None) -> None:
             "for example {0: 1, 1: 20}, or release the counts first and give weights made of them"
         )
     if not isinstance(class_weight, Mapping):
-        raise TypeError(
-            f"class_weight must be a dict from labels to weights, got {type(class_weight).__name__}"
-        )
+        raise TypeError(f"class_weight must be a dict from labels to weights, got {type(class_weight).__name__}")
     for label, weight in class_weight.items():
         check_number(f"class_weight[{label!r}]", weight, Real, low=1e-6, high=1e6)
     if declared is not None:
@@ -456,9 +446,7 @@ def relative_weights(class_weight: Any, classes: np.ndarray) -> np.ndarray | Non
 
 def expected_weight(estimator: Any, problem: "Problem") -> float:
     """What a record weighs on the average, if the weights balance the classes; from public numbers."""
-    found = relative_weights(
-        getattr(estimator, "class_weight", None), np.asarray(problem.fitted["classes_"])
-    )
+    found = relative_weights(getattr(estimator, "class_weight", None), np.asarray(problem.fitted["classes_"]))
     return 1.0 if found is None else min(1.0, found.size * float(found.min()))
 
 

@@ -35,9 +35,7 @@ def dense_cut_scores(
         The lower and the upper end of each column; infinite where it is not cut.
     """
     out = np.empty((X.shape[0], len(coef)))
-    weights, low, high, fill = (
-        np.ascontiguousarray(part, dtype=np.float64) for part in (coef, *ends, fill)
-    )
+    weights, low, high, fill = (np.ascontiguousarray(part, dtype=np.float64) for part in (coef, *ends, fill))
     by_column = X.flags.f_contiguous and not X.flags.c_contiguous
 
     def block(_slot: int, index: int) -> None:
@@ -53,12 +51,7 @@ def dense_cut_scores(
 
 
 def csr_cut_scores(
-    X: Any,
-    coef: np.ndarray,
-    intercept: np.ndarray,
-    fill: np.ndarray,
-    ends: np.ndarray,
-    absent: np.ndarray,
+    X: Any, coef: np.ndarray, intercept: np.ndarray, fill: np.ndarray, ends: np.ndarray, absent: np.ndarray
 ) -> np.ndarray:
     """As `dense_cut_scores` for a CSR matrix; ``intercept`` holds what the cells that are not stored add.
 
@@ -73,9 +66,7 @@ def csr_cut_scores(
     """
     out = np.empty((X.shape[0], len(coef)))
     low, high = ends
-    numbers = tuple(
-        np.ascontiguousarray(part, dtype=np.float64) for part in (coef.T, low, high, fill, absent)
-    )
+    numbers = tuple(np.ascontiguousarray(part, dtype=np.float64) for part in (coef.T, low, high, fill, absent))
     stored = frozen(X.data), frozen(unsigned(X.indices)), frozen(unsigned(X.indptr))
 
     def block(_slot: int, index: int) -> None:

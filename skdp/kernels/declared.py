@@ -53,9 +53,7 @@ class DeclaredSums:
     def __init__(self, make: Callable[..., Any], X: Any, y: Any, loss: Any, **options: Any) -> None:
         check_loss(loss)
         if is_cupy(X):
-            raise TypeError(
-                "a loss of your own is computed on the host: X must not be a CuPy array"
-            )
+            raise TypeError("a loss of your own is computed on the host: X must not be a CuPy array")
         X = usable(X)
         self._inner = make(X, y, SquaredLoss(), **options)
         self._loss, self._intercept = loss, float(options.get("intercept_value", 1.0))
@@ -86,9 +84,7 @@ class DeclaredSums:
         """The inner kernel with targets that give its rows the gradients at ``theta``."""
         slope = np.asarray(self._slope(np.ascontiguousarray(theta, dtype=np.float64)))
         if slope.shape != self._y.shape or slope.dtype.kind not in "fiub":
-            raise ValueError(
-                "the derivative of your loss must return one real number for each record"
-            )
+            raise ValueError("the derivative of your loss must return one real number for each record")
         target = frozen(-slope.astype(np.float64))
         if hasattr(self._inner, "_vectors"):
             self._inner._vectors = (target, *self._inner._vectors[1:])

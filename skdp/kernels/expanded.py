@@ -86,9 +86,7 @@ class ExpandedTable(LazyTable):
             pairs=np.searchsorted(used, pairs),
         )
 
-    def _fill(
-        self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]
-    ) -> None:
+    def _fill(self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]) -> None:
         from skdp.kernels.expanded_rows import add_features, add_levels
         from skdp.kernels.inputs import frozen
 

@@ -95,9 +95,7 @@ def unsigned(index: Any) -> Any:
     return index.view(np.uint32 if index.dtype == np.int32 else np.uint64)
 
 
-def checked_vectors(
-    y: Any, sample_weight: Any, n: int, loss: Any, intercept_value: float
-) -> tuple[Any, Any]:
+def checked_vectors(y: Any, sample_weight: Any, n: int, loss: Any, intercept_value: float) -> tuple[Any, Any]:
     """Targets and sample weights on the host, checked against the loss; an empty vector for no weights.
 
     Every kernel calls this, so that no device reads a class index out of range.

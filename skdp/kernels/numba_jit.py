@@ -13,14 +13,7 @@ from numba.core.registry import CPUDispatcher
 
 from skdp._compat import warn_user
 
-__all__ = [
-    "inner_jit",
-    "inner_jit_any_order",
-    "jit",
-    "jit_any_order",
-    "jit_fused",
-    "warn_without_cache",
-]
+__all__ = ["inner_jit", "inner_jit_any_order", "jit", "jit_any_order", "jit_fused", "warn_without_cache"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,12 +74,7 @@ def _only_inside(dispatcher: Any) -> Any:
 
 
 def _compile(function: F, fastmath: Any, wrapped: bool = True) -> F:
-    options = {
-        "nogil": True,
-        "error_model": "numpy",
-        "fastmath": fastmath,
-        "no_cfunc_wrapper": True,
-    }
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True}
     if not wrapped:
         options["no_cpython_wrapper"] = True
     try:

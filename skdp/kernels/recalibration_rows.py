@@ -16,9 +16,7 @@ from skdp.kernels.rows import decay
 __all__ = ["binary_vectors", "multinomial_vectors"]
 
 FARTHEST_LOGIT = 40.0  # logits are cut here: probabilities beyond are 0 or 1 in float64
-LOWEST_LOGIT = (
-    80.0  # logits are cut this far below the largest one: probabilities beyond are below 2e-35
-)
+LOWEST_LOGIT = 80.0  # logits are cut this far below the largest one: probabilities beyond are below 2e-35
 
 
 @jit

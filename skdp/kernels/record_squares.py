@@ -131,9 +131,7 @@ def masked_outer_squares(
     return out
 
 
-def row_inner_products(
-    values: NDArray[np.float64], vectors: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def row_inner_products(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the inner products of vectors with every row, added in any order; of shape (n_vectors, n_rows).
 
     Parameters

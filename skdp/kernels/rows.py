@@ -134,9 +134,7 @@ def row_of(rows, i):
 
 
 @inner_jit
-def factors(
-    scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit, mode, norms
-):
+def factors(scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit, mode, norms):
     """Clip: turn the predictors (K, m) of a block into what multiplies its rows; true if none is dropped.
 
     ``squares`` are the rows' squared norms, the intercept's feature included; they are used up. With

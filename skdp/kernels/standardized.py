@@ -31,9 +31,7 @@ class LazyTable(ABC):
         """The table of some columns, ascending, of which alone the cells are made."""
 
     @abstractmethod
-    def _fill(
-        self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]
-    ) -> None:
+    def _fill(self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]) -> None:
         """Write the chosen rows (None means all) ``first`` to ``first + count`` to ``out``."""
 
     def fill(self, first: int, last: int, out: NDArray[np.float64]) -> None:
@@ -87,9 +85,7 @@ class StandardizedTable(LazyTable):
         own = columns if self.columns is None else self.columns[columns]
         return StandardizedTable(self.X, own, np.ascontiguousarray(self.numbers[:, columns]))
 
-    def _fill(
-        self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]
-    ) -> None:
+    def _fill(self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]) -> None:
         from skdp.kernels.inputs import frozen
         from skdp.kernels.standardized_rows import by_columns, by_rows, flat
 

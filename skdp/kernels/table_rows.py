@@ -79,10 +79,7 @@ def merge_table_rows(
 
 
 def add_table_rows(
-    rows: NDArray[np.int64],
-    values: NDArray[np.floating],
-    factors: NDArray[np.floating],
-    n_table: int,
+    rows: NDArray[np.int64], values: NDArray[np.floating], factors: NDArray[np.floating], n_table: int
 ) -> NDArray[np.floating]:
     """Return the sum over records of factor times table, an array of shape (n_table, n_columns).
 

@@ -102,9 +102,7 @@ class _Blocks:
             self.next = self.end
 
 
-def run_blocks(
-    function: Callable[[int, int], None], n_blocks: int, *, work: float = float("inf")
-) -> int:
+def run_blocks(function: Callable[[int, int], None], n_blocks: int, *, work: float = float("inf")) -> int:
     """Call ``function(slot, block)`` once for every block, on up to :func:`n_threads` threads.
 
     Floating-point warnings are off in all of them.

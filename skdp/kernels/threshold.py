@@ -161,8 +161,7 @@ def hard_threshold(x: Any, s: int) -> Any:
     x = np.asarray(x)
     if x.dtype not in _PATTERNS or x.ndim not in (1, 2):
         raise ValueError(
-            "x must be a float32 or float64 array of one or two dimensions, got "
-            f"{x.dtype} with {x.ndim}."
+            f"x must be a float32 or float64 array of one or two dimensions, got {x.dtype} with {x.ndim}."
         )
     if s == 0 or s >= x.shape[0]:
         if np.isnan(x).any():

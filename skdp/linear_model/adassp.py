@@ -22,24 +22,12 @@ from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
 from skdp.fitting.glm import GLMModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
-from skdp.fitting.quantiles import (
-    QUESTIONS,
-    released_reach,
-    released_row_norm,
-    scale_share,
-)
+from skdp.fitting.quantiles import QUESTIONS, released_reach, released_row_norm, scale_share
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = [
-    "LARGEST",
-    "DPAdaSSPRegressor",
-    "RoundPlan",
-    "adassp",
-    "check_scales",
-    "given_scales_assumption",
-]
+__all__ = ["LARGEST", "DPAdaSSPRegressor", "RoundPlan", "adassp", "check_scales", "given_scales_assumption"]
 
 LARGEST = 4096  # features; the release has as many entries as their square. A choice, not tuned.
 # FLOOR was chosen among ten rules on synthetic data (user guide). The other constants are choices, not tuned.
@@ -109,10 +97,7 @@ class RoundPlan:
 
 
 def adassp(
-    session: PrivacySession,
-    records: PrivateRecords,
-    reach: float,
-    plan: RoundPlan,
+    session: PrivacySession, records: PrivateRecords, reach: float, plan: RoundPlan
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Fit a private ridge regression.
 
@@ -136,16 +121,11 @@ def adassp(
     bound, theta = reach, np.zeros(records.n_parameters)
     for k, paid in enumerate(plan.moment_shares):
         if k:
-            bound = released_reach(
-                session, records.residual(theta), REACH_SHARE * rest, bound * RESIDUAL_GRID
-            )
+            bound = released_reach(session, records.residual(theta), REACH_SHARE * rest, bound * RESIDUAL_GRID)
         theta = theta + equations.solve(theta, bound, plan.alpha, TARGET_WEIGHT[min(k, 1)], paid)
     if records.fit_intercept:
         theta[-1] = theta[-1] * records.intercept_value
-    return theta, {
-        "row_norm_": float(norm),
-        "alpha_": equations.ridge / records.n_units,
-    }
+    return theta, {"row_norm_": float(norm), "alpha_": equations.ridge / records.n_units}
 
 
 class NormalEquations:
@@ -161,20 +141,12 @@ class NormalEquations:
         self.weight, self.ridge = 0.0, 0.0
 
     def solve(
-        self,
-        theta: np.ndarray,
-        bound: float,
-        alpha: float | None,
-        target_weight: float,
-        share: float,
+        self, theta: np.ndarray, bound: float, alpha: float | None, target_weight: float, share: float
     ) -> np.ndarray:
         """Release the moments of the residuals at ``theta`` and return what to add to it."""
         session, records = self.session, self.records
         moment = records.residual(theta).second_moment(
-            self.norm,
-            bound,
-            adjacency=session.adjacency,
-            target_weight=target_weight,
+            self.norm, bound, adjacency=session.adjacency, target_weight=target_weight
         )
         plan = session.plan_gaussian(1, share, purpose="second moment")
         released = session.gaussian(moment, plan)
@@ -230,9 +202,7 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
 class _AdaSSPFit(LinearFit):
     """The fit on centred targets."""
 
-    row_norm: Auto = parameters.more(
-        parameters.ROW_NORM, "A record is scaled down as a whole, target included."
-    )
+    row_norm: Auto = parameters.more(parameters.ROW_NORM, "A record is scaled down as a whole, target included.")
     y_bounds: Any = parameters.Y_BOUNDS
     alpha: Auto = parameters.more(
         parameters.L2_PENALTY,
@@ -260,18 +230,10 @@ class _AdaSSPFit(LinearFit):
                 f"at most {LARGEST} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
             )
         plan = RoundPlan.of(
-            session,
-            records,
-            row_norm=given(self.row_norm),
-            alpha=given(self.alpha),
-            n_rounds=self.n_rounds,
+            session, records, row_norm=given(self.row_norm), alpha=given(self.alpha), n_rounds=self.n_rounds
         )
         return LinearDecision(
-            sizes=sizes_of(
-                n_iter=plan.n_rounds,
-                n_parameters=records.n_parameters,
-                row_norm=plan.row_norm,
-            ),
+            sizes=sizes_of(n_iter=plan.n_rounds, n_parameters=records.n_parameters, row_norm=plan.row_norm),
             steps=plan.steps(session),
             details=plan,
             release="second moments",

@@ -20,10 +20,7 @@ from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
 from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
-from skdp.fitting.quantiles import (
-    QUESTIONS,
-    released_row_norm,
-)
+from skdp.fitting.quantiles import QUESTIONS, released_row_norm
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
 from skdp.losses import HuberLoss, Loss
@@ -187,11 +184,7 @@ class PerturbedFit(LinearFit):
         plan = Minimum(norm, alpha, 1.0 if norm is not None else POINT_SHARE)
         scale = 0.0 if norm is not None else 1.0 - POINT_SHARE
         return LinearDecision(
-            sizes=sizes_of(
-                n_parameters=problem.records.n_parameters,
-                row_norm=norm,
-                alpha=alpha,
-            ),
+            sizes=sizes_of(n_parameters=problem.records.n_parameters, row_norm=norm, alpha=alpha),
             steps=(
                 *planned_step(session, "scale", scale, QUESTIONS),
                 *planned_step(session, "computed point", plan.point_share),
@@ -206,12 +199,7 @@ class PerturbedFit(LinearFit):
             norm = released_row_norm(session, records, 1.0 - plan.point_share)
         norm, (loss, found) = float(norm), self._loss(problem)
         theta, alpha = perturbed_minimum(
-            session,
-            records,
-            loss,
-            row_norm=norm,
-            alpha=plan.alpha,
-            share=plan.point_share,
+            session, records, loss, row_norm=norm, alpha=plan.alpha, share=plan.point_share
         )
         return Solution(theta, attributes={"row_norm_": norm, "alpha_": alpha, **found})
 

@@ -51,13 +51,7 @@ REGRESSOR_RADIUS = (0.7, 1 / 3, 30.0)
 
 
 def frank_wolfe(
-    task: Task,
-    *,
-    radius: float,
-    max_iter: int,
-    clip_norm: float,
-    share: float = 1.0,
-    **options: Any,
+    task: Task, *, radius: float, max_iter: int, clip_norm: float, share: float = 1.0, **options: Any
 ) -> Solution:
     """Run private Frank-Wolfe over the l1 ball of theta, the intercept included.
 
@@ -173,10 +167,7 @@ class Vertices:
 class FrankWolfeFit(LinearFit):
     """The private fit; parameters are the estimators'."""
 
-    delta = changed(
-        text=parameters.PURE_DELTA,
-        more="``delta=0`` needs numbers for ``radius`` and ``clip_norm``.",
-    )
+    delta = changed(text=parameters.PURE_DELTA, more="``delta=0`` needs numbers for ``radius`` and ``clip_norm``.")
     radius: Auto = parameter(
         real(low=1e-100, high=1e100, word="auto"),
         """Radius of the l1 ball that holds the coefficients of all classes together. "auto" is
@@ -245,21 +236,12 @@ class FrankWolfeFit(LinearFit):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss, plan = problem.records, problem.loss, problem.decision.details
         value, clip, radius = released_scales(
-            session,
-            records,
-            loss,
-            radius=plan.radius,
-            clip_norm=plan.clip_norm,
-            share=plan.scale_share,
+            session, records, loss, radius=plan.radius, clip_norm=plan.clip_norm, share=plan.scale_share
         )
         with linear_progress(self, session, plan.n_iter) as monitor:
             task = Task(session, records.with_intercept(value), loss, monitor=monitor)
             solution = frank_wolfe(
-                task,
-                radius=radius,
-                max_iter=plan.n_iter,
-                clip_norm=clip,
-                share=1.0 - plan.scale_share,
+                task, radius=radius, max_iter=plan.n_iter, clip_norm=clip, share=1.0 - plan.scale_share
             )
         attributes = {"radius_": radius, "clip_norm_": clip}
         return Solution(task.to_user(solution.theta), solution.n_iter, attributes)

@@ -117,9 +117,7 @@ class Evaluation(Mapping[str, ReleasedScore]):
         rows = [head, *self._rows()]
         wide = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = [
-            "  ".join(
-                [row[0].ljust(wide[0]), *(cell.rjust(w) for cell, w in zip(row[1:], wide[1:]))]
-            )
+            "  ".join([row[0].ljust(wide[0]), *(cell.rjust(w) for cell, w in zip(row[1:], wide[1:]))])
             for row in rows
         ]
         return "\n".join([*(line.rstrip() for line in lines), f"<{self._about()}>"])
@@ -127,8 +125,7 @@ class Evaluation(Mapping[str, ReleasedScore]):
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in ("", "value", "noise interval", "interval"))
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self._rows()
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows()
         )
         return (
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"

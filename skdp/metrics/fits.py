@@ -42,8 +42,7 @@ MOST_BINS = 128  # but for the 256 that are shipped: larger strategies take seco
 FURTHEST = 4.0  # logit of a threshold that the bins are laid around: p = .018 to .982; a choice
 # What an evaluation alone assumes of its model.
 MODEL_IS_PUBLIC = (
-    "the model is released, or was fitted to other people: "
-    "its own training rows are not protected here"
+    "the model is released, or was fitted to other people: its own training rows are not protected here"
 )
 
 
@@ -93,9 +92,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
 
     def _total(self, records: PrivateRecords) -> float | None:
         """The number of units that the counts add up to, where it is public."""
-        private = self.adjacency == "add-remove" or (
-            self.adjacency == "zero-out" and self.n_public is not None
-        )
+        private = self.adjacency == "add-remove" or (self.adjacency == "zero-out" and self.n_public is not None)
         return None if private else float(records.n_units)
 
     def _imagined(self, shape: PublicShape) -> EvaluationProblem:
@@ -104,9 +101,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
     def _decide(self, session: PrivacySession, problem: EvaluationProblem) -> Decision:
         return Decision(steps=gaussian_steps(session, (self._purpose, 1.0, 1)))
 
-    def _solution(
-        self, records: PrivateRecords, answers: Array, noise: object, **more: object
-    ) -> Solution:
+    def _solution(self, records: PrivateRecords, answers: Array, noise: object, **more: object) -> Solution:
         """What was released, the noise in it, and the public numbers that scores are made with."""
         shown = {
             "answers_": answers,
@@ -129,9 +124,7 @@ class TwoClassTable(EvaluationFit):
     """The table (score bin x label) of a model of two classes."""
 
     bins: Any = parameter(
-        described('"auto", int or array-like of float'),
-        "Even number of bins, or edges.",
-        default="auto",
+        described('"auto", int or array-like of float'), "Even number of bins, or edges.", default="auto"
     )
     threshold: float | None = parameter(
         real(none=True), "Score from which on the second class is predicted.", default=None
@@ -146,14 +139,11 @@ class TwoClassTable(EvaluationFit):
         probability = method == "predict_proba"
         if self.threshold is not None and probability and not 0 <= self.threshold <= 1:
             raise ValueError(
-                f"threshold must be a probability in [0, 1] for a model with predict_proba, got "
-                f"{self.threshold!r}"
+                f"threshold must be a probability in [0, 1] for a model with predict_proba, got {self.threshold!r}"
             )
         if isinstance(self.bins, str):
             if self.bins != "auto":
-                raise ValueError(
-                    f"bins must be 'auto', an even int, or public edges, got {self.bins!r}"
-                )
+                raise ValueError(f"bins must be 'auto', an even int, or public edges, got {self.bins!r}")
             if not probability:
                 raise ValueError(
                     f"{type(self.model).__name__} has no predict_proba: give bins= as public edges of its "
@@ -271,13 +261,7 @@ class TwoClassTable(EvaluationFit):
         matrix = scaled(self._matrix(self.mass_))
         noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)
         return ClassificationEvaluation(
-            noisy,
-            grid,
-            first,
-            self._labels(),
-            self.privacy_,
-            name_of(self.model),
-            self.units_,
+            noisy, grid, first, self._labels(), self.privacy_, name_of(self.model), self.units_
         )
 
 

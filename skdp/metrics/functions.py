@@ -99,12 +99,7 @@ def evaluate(
     else:
         from skdp.metrics.regression_fits import ResidualMoments
 
-        _only(
-            "a regressor",
-            bins=bins != "auto",
-            threshold=threshold is not None,
-            ovr=ovr is not False,
-        )
+        _only("a regressor", bins=bins != "auto", threshold=threshold is not None, ovr=ovr is not False)
         fit = ResidualMoments(y_bounds=y_bounds, **terms)
     return fit.fit(X, y, groups=groups).evaluation()
 

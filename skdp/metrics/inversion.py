@@ -151,9 +151,7 @@ class NoisyTable:
     answers: Array
 
     @classmethod
-    def solved(
-        cls, strategy: Array, answers: Array, noise_std: float, total: float | None
-    ) -> "NoisyTable":
+    def solved(cls, strategy: Array, answers: Array, noise_std: float, total: float | None) -> "NoisyTable":
         """Estimate the counts by least squares from ``answers = strategy @ counts + noise``.
 
         Parameters
@@ -195,10 +193,7 @@ class NoisyTable:
 
     def clear(self, *questions: Array) -> bool:
         """Return whether each of these counts exceeds its noise 12 times."""
-        return all(
-            q @ self.counts > CLEAR * math.sqrt(max(0.0, float(q @ self.noise(q))))
-            for q in questions
-        )
+        return all(q @ self.counts > CLEAR * math.sqrt(max(0.0, float(q @ self.noise(q)))) for q in questions)
 
     def ratio(self, over: Array, under: Array, low: float = 0.0, high: float = 1.0) -> Estimate:
         """Return the score ``over @ x / under @ x``.
@@ -262,8 +257,7 @@ class NoisyTable:
         # Influence of one unit of each half on h, as a line in a.
         first, second = (over @ q, np.full(b, q.sum())), (p @ over, np.full(b, p.sum()))
         spread = tuple(
-            float(p @ (first[i] * first[j]) + q @ (second[i] * second[j]))
-            for i, j in ((0, 0), (0, 1), (1, 1))
+            float(p @ (first[i] * first[j]) + q @ (second[i] * second[j])) for i, j in ((0, 0), (0, 1), (1, 1))
         )
         within, beyond = (
             _hull(
@@ -396,10 +390,4 @@ def _exact(counts: Array) -> Array:
 def _inverted(h: tuple[float, ...], v: tuple[float, ...], low: float, high: float) -> Interval:
     """Invert ``(h0 - a h1)^2 <= q^2 (v0 - 2 a v1 + a^2 v2)``."""
     q2 = QUANTILE**2
-    return accepted(
-        h[1] * h[1] - q2 * v[2],
-        -2.0 * (h[0] * h[1] - q2 * v[1]),
-        h[0] * h[0] - q2 * v[0],
-        low,
-        high,
-    )
+    return accepted(h[1] * h[1] - q2 * v[2], -2.0 * (h[0] * h[1] - q2 * v[1]), h[0] * h[0] - q2 * v[0], low, high)

@@ -20,14 +20,7 @@ from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
 from skdp.privacy import PrivacySession, PublicShape
 
-__all__ = [
-    "BalancedAccuracy",
-    "ConfusionCounts",
-    "GivenScores",
-    "LossMean",
-    "RightShare",
-    "check_labels",
-]
+__all__ = ["BalancedAccuracy", "ConfusionCounts", "GivenScores", "LossMean", "RightShare", "check_labels"]
 
 Array = NDArray[np.float64]
 
@@ -41,12 +34,7 @@ def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
         found = np.asarray(labels)
     except ValueError:
         found = np.empty(0)
-    if (
-        found.ndim != 1
-        or len(found) < 2
-        or len(set(found.tolist())) < len(found)
-        or (two and len(found) > 2)
-    ):
+    if found.ndim != 1 or len(found) < 2 or len(set(found.tolist())) < len(found) or (two and len(found) > 2):
         many = "two" if two else "at least two"
         raise ValueError(
             f"labels must be {many} different public labels, for example model.classes_, got {labels!r}: "
@@ -57,9 +45,7 @@ def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
 
 
 LABELS: Any = parameter(
-    described("sequence of labels"),
-    "The public label set, in the order of the columns.",
-    default=None,
+    described("sequence of labels"), "The public label set, in the order of the columns.", default=None
 )
 LABELS_OF_TWO: Any = parameter(
     described("pair of labels"), "The public labels, that of the score last.", default=(0, 1)
@@ -334,9 +320,7 @@ def _balanced_strategy(k: int, replaced: bool) -> NDArray[np.int64]:
             questions.append(gradient / (gradient.max() - gradient.min()))
     lines = np.tile(np.eye(k), 2)
     stacked = np.array(questions)
-    workload = (
-        stacked.T @ stacked / len(stacked) * 6.0 + 0.5 * lines.T @ lines / k + 0.05 * np.eye(2 * k)
-    )
+    workload = stacked.T @ stacked / len(stacked) * 6.0 + 0.5 * lines.T @ lines / k + 0.05 * np.eye(2 * k)
     return rounded(optimal(workload, replaced=replaced, rounds=100)[0])
 
 
@@ -366,9 +350,7 @@ class GivenScores(TwoClassTable):
         table = NoisyTable.solved(matrix, shown["answers_"], shown["noise_std_"], shown["total_"])
         outer = np.zeros(matrix.shape[1])
         outer[[0, matrix.shape[1] // 2 - 1, matrix.shape[1] // 2, -1]] = 1.0
-        return released_warnings(
-            Released(outside=table.ratio(outer, np.ones_like(outer)).noise_interval[0])
-        )
+        return released_warnings(Released(outside=table.ratio(outer, np.ones_like(outer)).noise_interval[0]))
 
     def _usual_threshold(self, plain: float) -> float:
         return plain
@@ -467,9 +449,7 @@ def _equal(y_true: Any, y_pred: Any) -> NDArray[np.bool_]:
         one, other = python_number(one), python_number(other)
         try:
             hash((one, other))
-        except (
-            TypeError
-        ):  # a cell that cannot be hashed is no label; arrays would raise when compared
+        except TypeError:  # a cell that cannot be hashed is no label; arrays would raise when compared
             return False
         return bool(one == other)
 

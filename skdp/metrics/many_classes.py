@@ -26,24 +26,8 @@ from skdp.base.kinds import flag
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
-from skdp.metrics.inversion import (
-    CLEAR,
-    CONFIDENCE,
-    QUANTILE,
-    Estimate,
-    NoisyCounts,
-    NoisyTable,
-    unbiased_ratios,
-)
-from skdp.metrics.models import (
-    class_codes,
-    classes_of,
-    count_rows,
-    kind_of,
-    name_of,
-    row_scores,
-    score_method,
-)
+from skdp.metrics.inversion import CLEAR, CONFIDENCE, QUANTILE, Estimate, NoisyCounts, NoisyTable, unbiased_ratios
+from skdp.metrics.models import class_codes, classes_of, count_rows, kind_of, name_of, row_scores, score_method
 from skdp.metrics.plots import ManyClassPlots
 from skdp.metrics.released_score import ReleasedScore
 from skdp.metrics.strategies import GRID, SHIPPED, scaled, strategy
@@ -111,9 +95,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
             "accuracy": self._confidence.ratio(right, np.ones_like(right)),
             "balanced_accuracy": self._mean_of_classes("recall"),
             "f1_macro": self._mean_of_classes("f1"),
-            "log_loss": self._probability.ratio(
-                losses, np.ones_like(losses), 0.0, float(losses.max())
-            ),
+            "log_loss": self._probability.ratio(losses, np.ones_like(losses), 0.0, float(losses.max())),
         }
         if self._of_class:
             found["roc_auc_ovr"] = self._mean_area()
@@ -147,9 +129,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         covariance = noisy.noise_std**2 * (both - held * twice)
         alone = noisy.noise_std * math.sqrt(k)  # in the number of one class, at most
         true, under = self._sizes(noisy.counts, name)
-        clear = bool(
-            (true > CLEAR * alone).all() and (under > CLEAR * math.sqrt(max(variance, 0.0))).all()
-        )
+        clear = bool((true > CLEAR * alone).all() and (under > CLEAR * math.sqrt(max(variance, 0.0))).all())
         table = noisy.counts if clear else noisy.nonnegative
         right, under = np.diag(table.reshape(k, k)), self._sizes(table, name)[1]
         known = under > 0.0
@@ -185,9 +165,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         mean, one = float(value.mean()), np.repeat((1.0, 0.0), OF_CLASS)
         if not all(table.clear(one, 1.0 - one) for table in self._of_class):
             return Estimate(mean, (0.0, 1.0), (0.0, 1.0))
-        inner, outer = (
-            np.array(ends).T for ends in zip(*((a.noise_interval, a.interval) for a in areas))
-        )
+        inner, outer = (np.array(ends).T for ends in zip(*((a.noise_interval, a.interval) for a in areas)))
         at_once = float(-ndtri((1.0 - CONFIDENCE) / (2 * k))) / QUANTILE
         cut = bool(inner[0].min() <= 0.0 or inner[1].max() >= 1.0)
 
@@ -229,9 +207,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
 
     @cached_property
     def roc_auc_by_class(self) -> dict[Any, ReleasedScore]:
-        return {
-            label: self._score(area) for label, area in zip(self.classes_.tolist(), self._areas())
-        }
+        return {label: self._score(area) for label, area in zip(self.classes_.tolist(), self._areas())}
 
     @cached_property
     def _calibration(self) -> Array:
@@ -294,8 +270,7 @@ class ManyClassTables(EvaluationFit):
         if self.ovr:
             edges = _probability_edges(OF_CLASS)
             columns += [
-                np.searchsorted(edges, scores[:, i], side="right") + OF_CLASS * (true != i)
-                for i in range(k)
+                np.searchsorted(edges, scores[:, i], side="right") + OF_CLASS * (true != i) for i in range(k)
             ]
         table = np.column_stack(columns).astype(np.float64)
         return EvaluationProblem(self._codes(table, groups), {}, ())
@@ -325,8 +300,7 @@ class ManyClassTables(EvaluationFit):
         ends = np.cumsum([len(flat), *map(len, matrices)])
         counts, *others = np.split(self.answers_, ends[:-1])
         tables = [
-            NoisyTable.solved(matrix, part, self.noise_std_, self.total_)
-            for matrix, part in zip(matrices, others)
+            NoisyTable.solved(matrix, part, self.noise_std_, self.total_) for matrix, part in zip(matrices, others)
         ]
         one = float(flat[0])
         return ManyClassEvaluation(

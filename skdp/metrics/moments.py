@@ -115,10 +115,7 @@ class Moments:
         spread = _held(squares.value / n, 0.0, 1.0) - mean * mean
         beyond = math.hypot(noise, math.sqrt(max(spread, 0.0) / n))
         intervals = (
-            (
-                scale * _held(mean - QUANTILE * sd, low, 1.0),
-                scale * _held(mean + QUANTILE * sd, low, 1.0),
-            )
+            (scale * _held(mean - QUANTILE * sd, low, 1.0), scale * _held(mean + QUANTILE * sd, low, 1.0))
             for sd in (noise, beyond)
         )
         return Estimate(scale * mean, *intervals)

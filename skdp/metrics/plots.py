@@ -102,12 +102,7 @@ class ClassPlots:
         display = CalibrationDisplay(rows[:, 1], rows[:, 0], rows[:, 0])
         display.plot(ax=ax, name=self._model)
         display.ax_.errorbar(
-            rows[:, 0],
-            rows[:, 1],
-            np.abs(rows[:, 2:].T - rows[:, 1]),
-            fmt="none",
-            color="C0",
-            alpha=0.5,
+            rows[:, 0], rows[:, 1], np.abs(rows[:, 2:].T - rows[:, 1]), fmt="none", color="C0", alpha=0.5
         )
         return display
 
@@ -178,22 +173,15 @@ class RegressionPlots:
         ax = _pyplot().subplots()[1] if ax is None else ax
         edges, mean = self.prediction_edges, self.mean_error_by_prediction
         known = ~np.isnan(mean)
-        at, ends = (
-            0.5 * (edges[1:] + edges[:-1])[known],
-            self.mean_error_by_prediction_interval[known],
-        )
+        at, ends = (0.5 * (edges[1:] + edges[:-1])[known], self.mean_error_by_prediction_interval[known])
         name = f"{self._model}, 95 % noise interval"
         ax.errorbar(at, mean[known], np.abs(ends.T - mean[known]), fmt="o", capsize=3, label=name)
         ax.axhline(0.0, linestyle="--", color="0.6", linewidth=0.8)
-        ax.set(
-            xlabel="prediction", ylabel="mean of target less prediction", xlim=(edges[0], edges[-1])
-        )
+        ax.set(xlabel="prediction", ylabel="mean of target less prediction", xlim=(edges[0], edges[-1]))
         ax.legend()
         return ax
 
 
 def _band(ax: "Axes", at: "NDArray[np.float64]", curve: "NDArray[np.float64]") -> None:
-    ax.fill_between(
-        at, curve[:, 1], curve[:, 2], color="C0", alpha=0.15, linewidth=0, label="95 % interval"
-    )
+    ax.fill_between(at, curve[:, 1], curve[:, 2], color="C0", alpha=0.15, linewidth=0, label="95 % interval")
     ax.legend()

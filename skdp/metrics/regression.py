@@ -19,13 +19,7 @@ __all__ = ["ErrorsByPrediction", "RegressionEvaluation", "Windows", "released_sc
 Array = NDArray[np.float64]
 
 MIDDLE = 2 / 3  # of a released window, over which bins of predictions are spread; a choice
-SCORES = (
-    "r2",
-    "mean_squared_error",
-    "root_mean_squared_error",
-    "mean_absolute_error",
-    "mean_error",
-)
+SCORES = ("r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "mean_error")
 
 
 @dataclass(frozen=True)
@@ -99,9 +93,7 @@ class ErrorsByPrediction:
                 values.append(math.nan)
                 intervals.append((-reach, reach))
                 continue
-            low, high = accepted(
-                count * count - q2, -2.0 * total * count, total * total - q2, -1.0, 1.0
-            )
+            low, high = accepted(count * count - q2, -2.0 * total * count, total * total - q2, -1.0, 1.0)
             values.append(reach * min(max(total / count, low), high))
             intervals.append((reach * low, reach * high))
         return cls(edges, sums[:, 1].copy(), np.array(values), np.array(intervals))
@@ -182,9 +174,7 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
 
     @cached_property
     def _scores(self) -> dict[str, ReleasedScore]:  # type: ignore[override]
-        return {
-            name: released_score(getattr(self._moments, name)(), self.privacy_) for name in SCORES
-        }
+        return {name: released_score(getattr(self._moments, name)(), self.privacy_) for name in SCORES}
 
     @property
     def y_window(self) -> tuple[float, float]:

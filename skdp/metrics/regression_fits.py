@@ -19,12 +19,7 @@ from skdp.fitting.utility import Facts, utility_warnings
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
 from skdp.metrics.moments import Influence, Moments, Sum
-from skdp.metrics.regression import (
-    ErrorsByPrediction,
-    RegressionEvaluation,
-    Windows,
-    released_score,
-)
+from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, Windows, released_score
 from skdp.metrics.released_score import ReleasedScore
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.statistics.moments import Counted, released_counts
@@ -36,9 +31,7 @@ Array = NDArray[np.float64]
 # Shares of mu^2. Windows: .05, .1 and .15 gave R2 nearly the same error at 1,000 and 5,000 records.
 WINDOW_SHARE = 0.1  # of each window that is searched
 BIN_SHARE = 0.15  # of mean errors by prediction; a choice
-SPREAD_SHARE = (
-    0.04  # of squares for sampling variances; bounds in their place double the intervals, measured
-)
+SPREAD_SHARE = 0.04  # of squares for sampling variances; bounds in their place double the intervals, measured
 COUNT_SHARE = 0.05  # of the number of units, where it is private; as of the statistics' searches
 CAUTION = 2.0  # noise standard deviations by which a search takes fewer units than were counted
 TAIL = 0.005  # part of a normal column that lies outside of its window
@@ -152,21 +145,12 @@ class Residuals(EvaluationFit):
         return found, found.present(records.n_units, missing=False, less=CAUTION)
 
     def _windows(
-        self,
-        session: PrivacySession,
-        records: PrivateRecords,
-        present: Present,
-        made: ResidualDecision,
+        self, session: PrivacySession, records: PrivateRecords, present: Present, made: ResidualDecision
     ) -> tuple[Windows, float]:
         """Given or released windows, and the share that is left."""
         left, given = made.left, made.given
         found = released_window(
-            session,
-            records.restricted([1]),
-            WINDOW_SHARE,
-            tail=TAIL,
-            centered=False,
-            present=present,
+            session, records.restricted([1]), WINDOW_SHARE, tail=TAIL, centered=False, present=present
         )
         reach = float(found.reach[0])
         if given is not None:
@@ -195,9 +179,7 @@ class Residuals(EvaluationFit):
         window = (windows.center, windows.reach, windows.residual_reach)
         weights = [WEIGHTS[name] if len(names) > 1 else 1.0 for name in names]
         sums = both.residual_moments(
-            *window,
-            [dict(zip(names, weights)).get(name, 0.0) for name in NAMES],
-            adjacency=session.adjacency,
+            *window, [dict(zip(names, weights)).get(name, 0.0) for name in NAMES], adjacency=session.adjacency
         )
         plan = session.plan_gaussian(1, share - SPREAD_SHARE, purpose="moments of y and residuals")
         values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
@@ -257,12 +239,7 @@ class ResidualMoments(Residuals):
         reach = self.windows_.residual_reach
         errors = ErrorsByPrediction.made(self.bins_, self.bins_noise_std_, self.bin_edges_, reach)
         return RegressionEvaluation(
-            self.moments_,
-            self.windows_,
-            errors,
-            self.privacy_,
-            name_of(self.model),
-            self.units_,
+            self.moments_, self.windows_, errors, self.privacy_, name_of(self.model), self.units_
         )
 
 
@@ -293,11 +270,7 @@ class NumberScore(Residuals):
             *super(EvaluationFit, self)._assumptions(problem),
             "each row's prediction was made from this row alone, by a model that is released or was fitted "
             "to other people",
-            *(
-                ()
-                if self.y_bounds is None
-                else ("y_bounds were not chosen by looking at these records",)
-            ),
+            *(() if self.y_bounds is None else ("y_bounds were not chosen by looking at these records",)),
         )
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
@@ -317,9 +290,7 @@ class NumberScore(Residuals):
         return released_score(getattr(self.moments_, self.score)(), self.privacy_, bounds)
 
 
-def _window_of_targets(
-    session: PrivacySession, targets: PrivateRecords, present: Present
-) -> tuple[Window, float]:
+def _window_of_targets(session: PrivacySession, targets: PrivateRecords, present: Present) -> tuple[Window, float]:
     """A released window, searched once more around its centre where that is far from 0; and the share it took."""
     found = released_window(session, targets, WINDOW_SHARE, tail=TAIL, present=present)
     first = found.center

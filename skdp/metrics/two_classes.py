@@ -126,11 +126,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
     def _score(self, found: Estimate, hidden: bool) -> ReleasedScore:
         intervals = (None, None) if hidden else (found.noise_interval, found.interval)
         return ReleasedScore(
-            found.value,
-            found.noise_std,
-            self.privacy_,
-            noise_interval=intervals[0],
-            interval=intervals[1],
+            found.value, found.noise_std, self.privacy_, noise_interval=intervals[0], interval=intervals[1]
         )
 
     def _ways(self) -> dict[str, Callable[[], Estimate]]:
@@ -173,9 +169,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         # A count in bin j is in all totals of bins i <= j.
         of_positive = (precision - value) / positives + np.cumsum(step * wrong / called**2)
         of_negative = -np.cumsum(step * right / called**2)
-        return self._noisy.by_gradient(
-            value, np.concatenate((of_positive, of_negative)), one, 1.0 - one
-        )
+        return self._noisy.by_gradient(value, np.concatenate((of_positive, of_negative)), one, 1.0 - one)
 
     # ---------------------------------------------------------------- thresholds
 
@@ -322,9 +316,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
 
     @cached_property
     def confusion_matrix(self) -> Array:
-        tp, fp, fn, tn = (
-            float(cells @ self._noisy.counts) for cells in _cells(self._grid.n_bins, self._first)
-        )
+        tp, fp, fn, tn = (float(cells @ self._noisy.counts) for cells in _cells(self._grid.n_bins, self._first))
         return np.array([[tn, fp], [fn, tp]])
 
     def _about(self) -> str:
@@ -340,18 +332,13 @@ def check_costs(costs: Mapping[str, float] | None) -> dict[str, float]:
     """Return the costs of false positives and false negatives; None gives both the cost 1."""
     given = {"fp": 1.0, "fn": 1.0} if costs is None else dict(costs)
     if set(given) != {"fp", "fn"} or not all(
-        isinstance(c, Real) and not isinstance(c, bool) and 0 <= c < math.inf
-        for c in given.values()
+        isinstance(c, Real) and not isinstance(c, bool) and 0 <= c < math.inf for c in given.values()
     ):
-        raise ValueError(
-            f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}"
-        )
+        raise ValueError(f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}")
     return given
 
 
-THRESHOLD_SCORES = frozenset(
-    {"accuracy", "balanced_accuracy", "precision", "recall", "specificity", "f1"}
-)
+THRESHOLD_SCORES = frozenset({"accuracy", "balanced_accuracy", "precision", "recall", "specificity", "f1"})
 
 
 def _cells(n_bins: int, first: int) -> tuple[Array, Array, Array, Array]:

@@ -32,21 +32,8 @@ CLIP = 1e-3  # log loss takes probabilities clipped to [CLIP, 1 - CLIP], so that
 # their sampling error on tables of public laws (`tools/make_strategies.py` prints the errors).
 AVERAGES, AREAS, COUNTS, PREFIXES = 3.0, 6.0, 0.5, 0.3
 
-SHARES_OF_POSITIVES = (
-    0.02,
-    0.1,
-    0.3,
-    0.5,
-    0.7,
-    0.9,
-    0.98,
-)  # shares that the public score laws have
-SEPARATIONS = (
-    0.7,
-    1.19,
-    1.8,
-    2.5,
-)  # distances of the classes' means, in standard deviations of a logit
+SHARES_OF_POSITIVES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)  # shares that the public score laws have
+SEPARATIONS = (0.7, 1.19, 1.8, 2.5)  # distances of the classes' means, in standard deviations of a logit
 
 
 def logit_edges(n_bins: int) -> Array:
@@ -105,9 +92,7 @@ def table_workload(n_bins: int) -> Array:
     accuracy = np.concatenate((right, 1.0 - right))
     averages = [accuracy, *losses_of_bins(bin_centers(edges))]
     total = AVERAGES * _outer(averages)
-    gradients = [
-        _area_gradient(edges, share, d) for share in SHARES_OF_POSITIVES for d in SEPARATIONS
-    ]
+    gradients = [_area_gradient(edges, share, d) for share in SHARES_OF_POSITIVES for d in SEPARATIONS]
     total += AREAS / len(gradients) * _outer(gradients)
     first, zeros = np.repeat((1.0, 0.0), n_bins), np.zeros(n_bins)
     counts = [first, np.concatenate((right, zeros)), np.concatenate((zeros, right))]
@@ -121,9 +106,7 @@ def confidence_workload(n_bins: int) -> Array:
     confidence = np.linspace(0.0, 1.0, n_bins)
     right = np.repeat((1.0, 0.0), n_bins)
     questions = [right, np.tile(confidence, 2), np.concatenate((confidence, np.zeros(n_bins)))]
-    return AVERAGES * _outer(questions) + PREFIXES / (2 * n_bins) * np.kron(
-        np.eye(2), _prefixes(n_bins)
-    )
+    return AVERAGES * _outer(questions) + PREFIXES / (2 * n_bins) * np.kron(np.eye(2), _prefixes(n_bins))
 
 
 def probability_workload(n_bins: int) -> Array:

@@ -74,9 +74,7 @@ class Candidates:
         else:
             entries = given if isinstance(given, list | tuple) else [given]
             self.spaces = [[_space(entry) for entry in entries]]
-        if sum(len(spaces) for spaces in self.spaces) == 0 or (
-            not several and not any(self.spaces[0])
-        ):
+        if sum(len(spaces) for spaces in self.spaces) == 0 or (not several and not any(self.spaces[0])):
             raise ValueError("param_distributions must name at least one parameter to choose")
 
     def draw(self, random_numbers: np.random.RandomState) -> Candidate:
@@ -107,8 +105,7 @@ class Candidates:
         smallest and the largest one are in a candidate: one of them asks for most.
         """
         spaces = [
-            [{name: _ends(values) for name, values in space.items()} for space in of_one]
-            for of_one in self.spaces
+            [{name: _ends(values) for name, values in space.items()} for space in of_one] for of_one in self.spaces
         ]
         return self._chosen(
             spaces,
@@ -119,22 +116,15 @@ class Candidates:
         )
 
     def _chosen(
-        self,
-        spaces: list[list[dict[str, Any]]],
-        places_of: Callable[[dict[str, int]], Iterator[dict[str, int]]],
+        self, spaces: list[list[dict[str, Any]]], places_of: Callable[[dict[str, int]], Iterator[dict[str, int]]]
     ) -> Iterator[Candidate]:
         fixed = np.random.RandomState(0)
         for estimator, of_one in zip(self.estimators, spaces):
             for space in of_one:
-                sizes = {
-                    name: 1 if is_distribution(values) else len(values)
-                    for name, values in space.items()
-                }
+                sizes = {name: 1 if is_distribution(values) else len(values) for name, values in space.items()}
                 for places in places_of(sizes):
                     params = {
-                        name: values.rvs(random_state=fixed)
-                        if is_distribution(values)
-                        else values[places[name]]
+                        name: values.rvs(random_state=fixed) if is_distribution(values) else values[places[name]]
                         for name, values in space.items()
                     }
                     yield Candidate(estimator, params)
@@ -154,10 +144,7 @@ def _places(sizes: dict[str, int], order: random.Random) -> Iterator[dict[str, i
         return
     mixed = {name: order.sample(range(size), size) for name, size in sizes.items()}
     for place in range(max(MOST_CHECKED, *sizes.values())):
-        yield {
-            name: mixed[name][place] if place < size else order.randrange(size)
-            for name, size in sizes.items()
-        }
+        yield {name: mixed[name][place] if place < size else order.randrange(size) for name, size in sizes.items()}
 
 
 def _ends(values: Any) -> Any:
@@ -179,9 +166,7 @@ def _check_source(name: str, values: Any) -> None:
 
 def _space(entry: Any) -> dict[str, Any]:
     if not isinstance(entry, Mapping):
-        raise TypeError(
-            f"param_distributions must be a dict, or a list of dicts, got {type(entry).__name__}"
-        )
+        raise TypeError(f"param_distributions must be a dict, or a list of dicts, got {type(entry).__name__}")
     space: dict[str, Any] = {}
     for name, values in sorted(entry.items()):
         if is_distribution(values):

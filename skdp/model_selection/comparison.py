@@ -153,18 +153,14 @@ class Comparison(Mapping[str, Evaluation]):
         turned = rows if len(self) > len(self._listed) else [list(cells) for cells in zip(*rows)]
         wide = [max(len(row[i]) for row in turned) for i in range(len(turned[0]))]
         lines = [
-            "  ".join(
-                [row[0].ljust(wide[0]), *(c.rjust(w) for c, w in zip(row[1:], wide[1:]))]
-            ).rstrip()
+            "  ".join([row[0].ljust(wide[0]), *(c.rjust(w) for c, w in zip(row[1:], wide[1:]))]).rstrip()
             for row in turned
         ]
         return "\n".join([*lines, f"<{self._about()}>"])
 
     def _repr_html_(self) -> str:
         head, *body = self._table()
-        cells = [
-            "<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in body
-        ]
+        cells = ["<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in body]
         heads = "".join(f"<th>{html.escape(c)}</th>" for c in head)
         return (
             f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(cells)}</tbody>"
@@ -212,9 +208,7 @@ class Comparing(ComposedFit):
     """k fits on one part of the units, and k evaluations on the other."""
 
     models: Any = positional(described("list or dict of estimators"), "What is compared.")
-    test_size: float = parameter(
-        share(), "Share of the units that models are evaluated on.", default=0.25
-    )
+    test_size: float = parameter(share(), "Share of the units that models are evaluated on.", default=0.25)
     scoring: Any = SCORING
     prefit: bool = parameter(flag(), "Whether the models are fitted already.", default=False)
     test: tuple[Any, Any, Any] | None = parameter(

@@ -66,9 +66,7 @@ class Table:
     def rows(self, chosen: NDArray[np.bool_]) -> "Table":
         """Chosen units with all their rows, in the order of the table."""
         at = np.flatnonzero(chosen[self.units])
-        parts = [
-            None if a is None else _safe_indexing(a, at) for a in (self.X, self.y, self.groups)
-        ]
+        parts = [None if a is None else _safe_indexing(a, at) for a in (self.X, self.y, self.groups)]
         return replace(self, X=parts[0], y=parts[1], groups=parts[2], units=self.units[at])
 
 
@@ -90,18 +88,14 @@ def check_scoring(scoring: Any, models: Sequence[Any]) -> tuple[str, ...] | None
         known = REGRESSION if is_regressor(model) else CLASSIFICATION
         for name in names:
             if name not in known:
-                raise ValueError(
-                    f"scoring must be None or names out of {list(known)}, got {name!r}"
-                )
+                raise ValueError(f"scoring must be None or names out of {list(known)}, got {name!r}")
     if not names:
         raise ValueError("scoring must be None or name at least one score")
     return names
 
 
 SCORING: Any = parameter(
-    described("str or sequence of str"),
-    "Names of the scores to show; None shows all.",
-    default=None,
+    described("str or sequence of str"), "Names of the scores to show; None shows all.", default=None
 )
 
 
@@ -152,9 +146,7 @@ class ComposedFit(PrivateFit[Rows]):
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=self._ledger_name,
-            context=b""
-            if self.random_state is None
-            else seed_context(self._noise_parameters(), type(self)),
+            context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
         )
 
     def _asked(self, n_units: int | None) -> InnerFits:
@@ -238,12 +230,7 @@ class ComposedFit(PrivateFit[Rows]):
         raise RuntimeError(FAILED)
 
     def _fit_inside(
-        self,
-        session: ComposedSession,
-        index: int,
-        candidate: InnerEstimator,
-        table: Table,
-        share: float,
+        self, session: ComposedSession, index: int, candidate: InnerEstimator, table: Table, share: float
     ) -> Any:
         """Fit a copy of a candidate as fit ``index``."""
         budget, terms = session.budget(index), self._terms(share)
@@ -257,13 +244,7 @@ class ComposedFit(PrivateFit[Rows]):
         return candidate.restored(fitted)
 
     def _evaluate_inside(
-        self,
-        session: ComposedSession,
-        index: int,
-        model: Any,
-        table: Table,
-        share: float,
-        **how: Any,
+        self, session: ComposedSession, index: int, model: Any, table: Table, share: float, **how: Any
     ) -> Evaluation:
         """Evaluate a fitted model as fit ``index``."""
         epsilon, delta = session.budget(index)
@@ -287,9 +268,7 @@ class ComposedFit(PrivateFit[Rows]):
     def _public_facts(self, problem: Rows) -> dict[str, object]:
         inner = self._inner()
         places = [Counter(inner.purposes[i] for i in place) for place in inner.places]
-        words = [
-            " and ".join(f"{n} {what}{'s' * (n > 1)}" for what, n in p.items()) for p in places
-        ]
+        words = [" and ".join(f"{n} {what}{'s' * (n > 1)}" for what, n in p.items()) for p in places]
         each = " or in ".join(dict.fromkeys(words))
         listed = "; releases of the dearest are listed" if len(set(words)) > 1 else ""
         return {**super()._public_facts(problem), "each record": f"in {each}{listed}"}

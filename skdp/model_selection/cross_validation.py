@@ -25,9 +25,7 @@ class CrossValidation(ComposedFit):
     estimator: Any = positional(described("estimator"), "What is fitted in each fold.")
     cv: int = parameter(integer(low=2, high=MOST_FOLDS), "Number of folds.", default=5)
     scoring: Any = SCORING
-    evaluation_share: float = parameter(
-        share(), "Share of the budget for each evaluation.", default=0.2
-    )
+    evaluation_share: float = parameter(share(), "Share of the budget for each evaluation.", default=0.2)
     return_estimator: bool = parameter(flag(), "Whether to return the models.", default=True)
 
     _called = "cross_validate"
@@ -56,9 +54,7 @@ class CrossValidation(ComposedFit):
         super()._check_parameters()
         self._names = check_scoring(self.scoring, [self.estimator])
         if self.n_public is not None and self.n_public < self.cv:
-            raise ValueError(
-                f"n_public={self.n_public} is less than the number of folds, cv={self.cv}"
-            )
+            raise ValueError(f"n_public={self.n_public} is less than the number of folds, cv={self.cv}")
 
     def read(self, X: object, y: object = None, groups: object = None) -> Rows:
         problem = super().read(X, y, groups)

@@ -90,9 +90,7 @@ class InnerEstimator:
         for word, usual in (("adjacency", "replace-one"), ("unit", "record"), ("n_public", None)):
             wanted = getattr(terms, word)
             if word not in given and wanted != usual:
-                raise ValueError(
-                    f"{kind} in {self.name} has no parameter {word}, so it cannot take {wanted!r}"
-                )
+                raise ValueError(f"{kind} in {self.name} has no parameter {word}, so it cannot take {wanted!r}")
 
     @cached_property
     def parts(self) -> dict[str, Any]:
@@ -117,12 +115,8 @@ class InnerEstimator:
         if not isinstance(self.estimator, Pipeline):
             return []
         steps = _steps(self.estimator)
-        holds = [
-            i for i, step in enumerate(steps) if any(step is part for part in self.parts.values())
-        ]
-        before = [
-            step for step in steps[: max(holds, default=0)] if not isinstance(step, PrivateFit)
-        ]
+        holds = [i for i, step in enumerate(steps) if any(step is part for part in self.parts.values())]
+        before = [step for step in steps[: max(holds, default=0)] if not isinstance(step, PrivateFit)]
         lines = list(about_steps(before, sparse))
         for line in lines:
             warn_user(f"{line}; the report says so", PrivacyLeakWarning)
@@ -210,9 +204,7 @@ class InnerEstimator:
             found += math.inf if charge.terms.approximate else charge.terms.log_error
         return found
 
-    def look(
-        self, budget: tuple[float, float], terms: Terms, X: Any, y: Any, groups: Any
-    ) -> dict[str, object]:
+    def look(self, budget: tuple[float, float], terms: Terms, X: Any, y: Any, groups: Any) -> dict[str, object]:
         """Check all rows as the fits will, so that what is wrong with them is said before anything is spent.
 
         Returns

@@ -42,9 +42,7 @@ def _scored(count: int, test_size: float) -> int:
     return min(max(1, math.ceil(test_size * count)), count - 1)
 
 
-def part_sizes(
-    count: int | None, test_size: float, n_public: int | None, adjacency: str
-) -> PartSizes:
+def part_sizes(count: int | None, test_size: float, n_public: int | None, adjacency: str) -> PartSizes:
     """Public numbers about the parts.
 
     Parameters
@@ -60,9 +58,7 @@ def part_sizes(
     tossed = adjacency == "add-remove"
     spread = math.sqrt(n_public * test_size * (1.0 - test_size)) if tossed else 0.0
     fit, score = (1.0 - test_size) * n_public, test_size * n_public
-    found = [
-        max(1, round(n)) for n in (fit - _STDS_BELOW * spread, score, score - _STDS_BELOW * spread)
-    ]
+    found = [max(1, round(n)) for n in (fit - _STDS_BELOW * spread, score, score - _STDS_BELOW * spread)]
     return PartSizes(found[0], *found)
 
 

@@ -116,9 +116,7 @@ def default_score(classifies: bool) -> str:
     return "accuracy" if classifies else "neg_mean_squared_error"
 
 
-def released_score(
-    name: str, model: Any, X: Any, y: Any, groups: Any, terms: Terms
-) -> tuple[float, float]:
+def released_score(name: str, model: Any, X: Any, y: Any, groups: Any, terms: Terms) -> tuple[float, float]:
     """Score a model on private rows; larger is better.
 
     Returns

@@ -23,28 +23,9 @@ from skdp.metrics import ReleasedScore
 from skdp.model_selection.best import BestEstimatorMixin
 from skdp.model_selection.candidates import Candidate, Candidates
 from skdp.model_selection.rows import PartSizes, divided, part_sizes
-from skdp.model_selection.scores import (
-    CLASSIFIER_SCORES,
-    REGRESSOR_SCORES,
-    Terms,
-    default_score,
-    released_score,
-)
-from skdp.model_selection.trial import (
-    Parts,
-    SearchProblem,
-    Winner,
-    check_claim,
-    check_frame,
-    quiet,
-)
-from skdp.privacy import (
-    BudgetAccountant,
-    PrivacyReport,
-    PrivacySession,
-    PublicShape,
-    fit_to_first_release,
-)
+from skdp.model_selection.scores import CLASSIFIER_SCORES, REGRESSOR_SCORES, Terms, default_score, released_score
+from skdp.model_selection.trial import Parts, SearchProblem, Winner, check_claim, check_frame, quiet
+from skdp.privacy import BudgetAccountant, PrivacyReport, PrivacySession, PublicShape, fit_to_first_release
 from skdp.privacy.accounting import TrialCount
 
 __all__ = ["DPRandomizedSearch"]
@@ -179,11 +160,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         are compared less three standard deviations of their noise, which depends on these bounds.""",
         default=None,
     )
-    test_size: float = parameter(
-        share(),
-        "Part of the records (or groups) to score on.",
-        default=0.2,
-    )
+    test_size: float = parameter(share(), "Part of the records (or groups) to score on.", default=0.2)
     best_estimator_: Any = fitted()
     best_params_: dict[str, Any] = fitted()
     best_score_: ReleasedScore = fitted()
@@ -279,13 +256,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     ) -> Any:
         """An unfitted copy of a candidate that costs this, and charges no accountant."""
         model = candidate.model()
-        own = dict(
-            zip(
-                _OWN,
-                (epsilon, delta, self.adjacency, self.unit, n_public, False, seed),
-                strict=True,
-            )
-        )
+        own = dict(zip(_OWN, (epsilon, delta, self.adjacency, self.unit, n_public, False, seed), strict=True))
         known = model.get_params(deep=False)
         return model.set_params(**{name: own[name] for name in own if name in known})
 
@@ -304,9 +275,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=type(self).__name__,
-            context=b""
-            if self.random_state is None
-            else seed_context(self._noise_parameters(), type(self)),
+            context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
             best_of=True,
         )
 
@@ -336,9 +305,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         units = np.arange(count) if groups is None else encode_groups(groups, count)
         if self.adjacency != "add-remove" and (units.size == 0 or units.max() < 1):
             got = f", got n_samples = {count}" if self.unit == "record" else ""
-            raise ValueError(
-                f"a search needs at least 2 {self.unit}s, one to fit on and one to score on{got}"
-            )
+            raise ValueError(f"a search needs at least 2 {self.unit}s, one to fit on and one to score on{got}")
         kept = ("classes_", "n_features_in_", "feature_names_in_")
         fitted = {name: problem.fitted[name] for name in kept if name in problem.fitted}
         return SearchProblem(problem.records, fitted, tuple(leaks), X, y, units)
@@ -361,12 +328,8 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     def _decide(self, session: PrivacySession, problem: SearchProblem) -> Decision:
         counts = self.unit == "record" and self.adjacency != "add-remove"
-        parts = part_sizes(
-            problem.units.size if counts else None, self.test_size, self.n_public, self.adjacency
-        )
-        plan = session.plan_best_of(
-            self.mean_trials, shape=self.shape, gaussian=self._all_have_mu(parts)
-        )
+        parts = part_sizes(problem.units.size if counts else None, self.test_size, self.n_public, self.adjacency)
+        plan = session.plan_best_of(self.mean_trials, shape=self.shape, gaussian=self._all_have_mu(parts))
         return Decision(
             sizes={"mean_trials": self.mean_trials, "base_epsilon": plan.base_epsilon},
             steps=(Step("search", 1.0),),
@@ -392,14 +355,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
                 model.set_params(classes=classes)
             model.fit(data.fit_X, data.fit_y, **data.fit_groups)
             check_claim(model.privacy_, limits)
-            terms = Terms(
-                *limits[:2],
-                self.adjacency,
-                self.unit,
-                parts.score_public,
-                parts.score_least,
-                seed(),
-            )
+            terms = Terms(*limits[:2], self.adjacency, self.unit, parts.score_public, parts.score_least, seed())
             score, noise = released_score(
                 self._scoring, model, data.score_X, data.score_y, data.score_groups, terms
             )
@@ -443,14 +399,10 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
             "a prediction for a row does not depend on the other rows that are predicted with it",
         )
         if self.adjacency == "add-remove":
-            lines += (
-                f"each part holds at least one {self.unit}; each is in the part to score on by a coin",
-            )
+            lines += (f"each part holds at least one {self.unit}; each is in the part to score on by a coin",)
         return (*super()._assumptions(problem), *lines)
 
-    def _report(
-        self, session: PrivacySession, problem: SearchProblem, solution: Solution
-    ) -> PrivacyReport:
+    def _report(self, session: PrivacySession, problem: SearchProblem, solution: Solution) -> PrivacyReport:
         report = super()._report(session, problem, solution)
         # The winner's own claim is not what it cost: it was chosen. So its score has no intervals.
         attributes = cast("dict[str, Any]", solution.attributes)
@@ -462,12 +414,6 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     def __sklearn_tags__(self) -> Any:
         tags, own = super().__sklearn_tags__(), get_tags(self._first)
-        for name in (
-            "estimator_type",
-            "classifier_tags",
-            "regressor_tags",
-            "input_tags",
-            "target_tags",
-        ):
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags", "target_tags"):
             setattr(tags, name, getattr(own, name))
         return tags

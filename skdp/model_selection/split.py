@@ -133,9 +133,7 @@ def train_test_split(
     >>> sorted([*y_train, *y_test]) == list(range(10))
     True
     """
-    _check_parameters(
-        random_state, shuffle, stratify, groups is not None, adjacency, n_public, accountant
-    )
+    _check_parameters(random_state, shuffle, stratify, groups is not None, adjacency, n_public, accountant)
     n_rows = _count_rows(arrays)
     check_collected(groups=groups)
     codes = None if groups is None else encode_groups(groups, n_rows)
@@ -202,9 +200,7 @@ def _count_rows(arrays: tuple[Any, ...]) -> int:
     for i, array in enumerate(arrays):
         check_collected(**{f"arrays[{i}]": array})
         if not (getattr(array, "shape", None) or isinstance(array, list | tuple)):
-            raise TypeError(
-                f"arrays[{i}] must be a table or a column in memory, got {type(array).__name__}"
-            )
+            raise TypeError(f"arrays[{i}] must be a table or a column in memory, got {type(array).__name__}")
     counts = [a.shape[0] if hasattr(a, "shape") else len(a) for a in arrays]
     if len(set(counts)) > 1:
         raise ValueError("arrays must have the same number of rows")
@@ -219,9 +215,7 @@ def _sizes(n_units: int, test_size: float | None, train_size: float | None) -> t
     return len(train), len(test)
 
 
-def _by_sizes(
-    n_units: int, n_train: int, n_test: int, random_state: Any, shuffle: bool
-) -> NDArray[np.int8]:
+def _by_sizes(n_units: int, n_train: int, n_test: int, random_state: Any, shuffle: bool) -> NDArray[np.int8]:
     """The part of each unit: 0 for training, 1 for the test, -1 for none."""
     if shuffle:
         stream = KeyStream(random_state, info=b"train_test_split")
@@ -234,9 +228,7 @@ def _by_sizes(
     return parts
 
 
-def _shares(
-    test_size: float | None, train_size: float | None, n_public: int | None
-) -> tuple[float, float]:
+def _shares(test_size: float | None, train_size: float | None, n_public: int | None) -> tuple[float, float]:
     """Chances of the training and of the test part, from public numbers alone."""
     test = None if test_size is None else _share("test_size", test_size, n_public)
     train = None if train_size is None else _share("train_size", train_size, n_public)
@@ -245,9 +237,7 @@ def _shares(
     if train is None:
         train = 1.0 - test
     if train + test > 1.0 + 1e-12:  # the rounding of shares such as 0.7 and 0.3
-        raise ValueError(
-            f"train_size and test_size are {train + test:g} of all together; reduce one of them"
-        )
+        raise ValueError(f"train_size and test_size are {train + test:g} of all together; reduce one of them")
     return train, test
 
 
@@ -259,9 +249,7 @@ def _share(name: str, size: float, n_public: int | None) -> float:
                 f"whole table is private: give {name} as a share in (0, 1), or a public n_public"
             )
         if not 1 <= size < n_public:
-            raise ValueError(
-                f"{name} must be a share in (0, 1), or an int from 1 to n_public - 1, got {size!r}"
-            )
+            raise ValueError(f"{name} must be a share in (0, 1), or an int from 1 to n_public - 1, got {size!r}")
         return int(size) / n_public
     if isinstance(size, bool) or not isinstance(size, float | np.floating):
         raise TypeError(f"{name} must be a float, an int or None, got {type(size).__name__}")

@@ -28,9 +28,7 @@ def _has(method: str) -> Any:
     """Whether the fitted estimator has a method, or before a fit the one that is given."""
 
     def check(self: "DPTunedThresholdClassifier") -> bool:
-        getattr(
-            getattr(self, "estimator_", self.estimator), method
-        )  # its AttributeError is the one to show
+        getattr(getattr(self, "estimator_", self.estimator), method)  # its AttributeError is the one to show
         return True
 
     return check
@@ -183,9 +181,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         fitted = {
             "estimator_": model,
             "best_threshold_": best,
-            "best_score_": found["accuracy"].value
-            if self.costs is None
-            else self._mean_cost(found),
+            "best_score_": found["accuracy"].value if self.costs is None else self._mean_cost(found),
             "evaluation_": found,
             "classes_": model.classes_,
         }

@@ -76,8 +76,7 @@ def check_frame(estimator: Any) -> None:
             "and choose the threshold of the best one on records of their own"
         )
     same = all(
-        getattr(kind, name) is getattr(frame, name)
-        for name in ("_session_epsilon", "_session_unit", "_record_is")
+        getattr(kind, name) is getattr(frame, name) for name in ("_session_epsilon", "_session_unit", "_record_is")
     )
     if not same or hasattr(estimator, "param_distributions"):
         raise TypeError(

@@ -5,9 +5,5 @@ from skdp.registry import estimators_of
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
-    {
-        **estimators_of(__name__),
-        "OwnRecords": "skdp.multiparty.owners",
-        "Owners": "skdp.multiparty.owners",
-    },
+    {**estimators_of(__name__), "OwnRecords": "skdp.multiparty.owners", "Owners": "skdp.multiparty.owners"},
 )

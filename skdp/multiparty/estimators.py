@@ -19,18 +19,8 @@ from skdp.fitting.coordinates import from_theta
 from skdp.fitting.glm import Problem
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.utility import Facts
-from skdp.multiparty.frame import (
-    MultipartyClassifier,
-    MultipartyFit,
-    MultipartyRegressor,
-    OwnersDecision,
-)
-from skdp.multiparty.gradient import (
-    DescentSettings,
-    averaged_noise,
-    descent_settings,
-    gradient_descent,
-)
+from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
+from skdp.multiparty.gradient import DescentSettings, averaged_noise, descent_settings, gradient_descent
 from skdp.multiparty.intermediate import report_at
 from skdp.multiparty.release import Release, is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession
@@ -100,9 +90,7 @@ class _GradientFit(MultipartyFit):
             },
             steps=self._steps(session, rounds),
             signal=_signal(settings, self._n_values(problem)),
-            details=DescentDecision(
-                settings=settings, prediction_noise=self._prediction_noise(settings, owners)
-            ),
+            details=DescentDecision(settings=settings, prediction_noise=self._prediction_noise(settings, owners)),
         )
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
@@ -114,17 +102,12 @@ class _GradientFit(MultipartyFit):
                 session, owners, problem.loss, settings, engine=engine,
                 release=self._release(session, problem, settings), callback=self._told(owners),
             )  # fmt: skip
-        attributes = {
-            "learning_rate_": settings.learning_rate,
-            "clip_norm_": settings.clip_norm * self._reach,
-        }
+        attributes = {"learning_rate_": settings.learning_rate, "clip_norm_": settings.clip_norm * self._reach}
         if not is_classifier(self):
             attributes["prediction_noise_"] = made.prediction_noise
         return Solution(self._rescaled(theta, owners), settings.max_iter, attributes)
 
-    def _release(
-        self, session: PrivacySession, problem: Problem, settings: DescentSettings
-    ) -> Release | None:
+    def _release(self, session: PrivacySession, problem: Problem, settings: DescentSettings) -> Release | None:
         """Another way to release the owners' statistics, of a baseline."""
         return None
 

@@ -29,12 +29,7 @@ from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnersShape, OwnRe
 from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of
 from skdp.privacy import PrivacySession, PublicShape, accounting
 
-__all__ = [
-    "MultipartyClassifier",
-    "MultipartyFit",
-    "MultipartyRegressor",
-    "OwnersDecision",
-]
+__all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor", "OwnersDecision"]
 
 LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
 
@@ -280,18 +275,12 @@ class MultipartyFit(LinearFit):
         owners: Any = problem.records
         lines = [f"rows longer than {owners.row_norm:g} were scaled to it"]
         if self.unit == "owner":
-            lines.append(
-                "the unit is the owner: all records of one owner may change, and their number is private"
-            )
+            lines.append("the unit is the owner: all records of one owner may change, and their number is private")
         else:
-            lines.append(
-                f"every owner's number of {self.unit}s is public, and no {self.unit} changes its owner"
-            )
+            lines.append(f"every owner's number of {self.unit}s is public, and no {self.unit} changes its owner")
         lines.append(self._several_owners())
         if is_plain(self.engine):
-            lines.append(
-                "the owners' data and the noise are in one process, which everybody must trust"
-            )
+            lines.append("the owners' data and the noise are in one process, which everybody must trust")
         return tuple(lines)
 
     def _several_owners(self) -> str:
@@ -333,9 +322,7 @@ class MultipartyFit(LinearFit):
             shape.n_classes,
         )
 
-    def _owners(
-        self, X: Any, y: np.ndarray, owners: Any, groups: Any, n_classes: int | None
-    ) -> Owners:
+    def _owners(self, X: Any, y: np.ndarray, owners: Any, groups: Any, n_classes: int | None) -> Owners:
         return Owners(
             X,
             y,
@@ -399,9 +386,7 @@ def _check_y_bounds(name: str, given: Any) -> None:
         raise TypeError(f"{name} must be two numbers (low, high), public ones")
     low, high = map(float, given)
     if not -1e50 <= low < high <= 1e50:
-        raise ValueError(
-            f"{name} must be (low, high) with low < high, both between -1e50 and 1e50, got {given!r}"
-        )
+        raise ValueError(f"{name} must be (low, high) with low < high, both between -1e50 and 1e50, got {given!r}")
     if not 0.5 * high - 0.5 * low >= 2.0**-40 * max(abs(low), abs(high)):
         raise ValueError(f"{name} are too close to each other for float64, got {given!r}")
 
@@ -411,9 +396,7 @@ class MultipartyRegressor(BoundedPredictions, NumberModel, GLMModel, MultipartyF
 
     alpha = changed(more="It penalises coefficients for targets in [-1, 1].")
     loss: Literal["squared", "huber"] = parameter(
-        choice("squared", "huber"),
-        "Huber's loss is linear beyond ``huber_threshold``.",
-        default="squared",
+        choice("squared", "huber"), "Huber's loss is linear beyond ``huber_threshold``.", default="squared"
     )
     huber_threshold: float = parameters.HUBER_THRESHOLD
     y_bounds: tuple[float, float] | None = parameter(

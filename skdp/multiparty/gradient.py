@@ -106,9 +106,7 @@ def descent_settings(
 
     if max_iter is None:
         start = 0.5 if loss.start_value is None else loss.start_value  # targets in [-1, 1]
-        max_iter = automatic_rounds(
-            variance, alpha=alpha, smoothness=smoothness, start=start, size=size
-        )
+        max_iter = automatic_rounds(variance, alpha=alpha, smoothness=smoothness, start=start, size=size)
     step = 1.0 / smoothness if learning_rate is None else learning_rate
     return DescentSettings(alpha, clip, max_iter, step, noise, math.sqrt(variance(max_iter)))
 
@@ -173,9 +171,7 @@ def gradient_descent(
         The mean of the last quarter of the iterates: less noise than the last one has, for free.
     """
     if release is None:
-        release = make_release(
-            session, noise=settings.noise, releases=settings.max_iter, engine=engine
-        )
+        release = make_release(session, noise=settings.noise, releases=settings.max_iter, engine=engine)
     shape = (owners.n_parameters,) if loss.n_outputs == 1 else (owners.n_parameters, loss.n_outputs)
 
     def gradient_at(theta: NDArray[np.float64], t: int) -> tuple[NDArray[np.float64], float]:

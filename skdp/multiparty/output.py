@@ -33,13 +33,7 @@ __all__ = ["average_of_minimizers", "ridge_loss"]
 
 
 def average_of_minimizers(
-    session: PrivacySession,
-    owners: Owners,
-    loss: Loss,
-    *,
-    alpha: float,
-    noise: str,
-    engine: Any = None,
+    session: PrivacySession, owners: Owners, loss: Loss, *, alpha: float, noise: str, engine: Any = None
 ) -> NDArray[np.float64]:
     """Release the weighted average of the owners' own minimisers.
 

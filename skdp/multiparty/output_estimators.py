@@ -11,12 +11,7 @@ from skdp.base.plan import Decision
 from skdp.fitting.glm import Problem
 from skdp.losses import Loss
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier
-from skdp.multiparty.frame import (
-    MultipartyClassifier,
-    MultipartyFit,
-    MultipartyRegressor,
-    OwnersDecision,
-)
+from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
 from skdp.multiparty.release import is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacySession, factor
@@ -86,9 +81,7 @@ class _OutputFit(MultipartyFit):
         """Epsilon of the Laplace noise."""
         return laplace_epsilon(session, 1)
 
-    def _prediction_noise(
-        self, session: PrivacySession, problem: Problem, loss: Loss, alpha: float
-    ) -> float:
+    def _prediction_noise(self, session: PrivacySession, problem: Problem, loss: Loss, alpha: float) -> float:
         """For a row of the largest length, which the fit takes."""
         owners: Any = problem.records
         moved = loss.lipschitz * owners.radius / alpha / owners.divisor

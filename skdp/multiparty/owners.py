@@ -240,9 +240,7 @@ class Owners:
         return [
             self._present(
                 j,
-                records.ridge_minimizer(
-                    loss, alpha=alpha, row_norm=self.row_norm, adjacency=adjacency
-                )
+                records.ridge_minimizer(loss, alpha=alpha, row_norm=self.row_norm, adjacency=adjacency)
                 * (self.weight(j) * self.sizes[j] / self.divisor),
             )
             for j, records in enumerate(self._plain)
@@ -298,9 +296,7 @@ class Owners:
     def _plain(self) -> list[PrivateRecords]:
         return self._of_each(None)
 
-    def _of_each(
-        self, weights: Callable[["Table", int], NDArray[np.float64]] | None
-    ) -> list[PrivateRecords]:
+    def _of_each(self, weights: Callable[["Table", int], NDArray[np.float64]] | None) -> list[PrivateRecords]:
         """Records of every owner: its own, or their public shape where they are elsewhere."""
         if self.own is None:
             parts = dict(enumerate(self._table.split(self.n_owners)))

@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 
 from skdp.privacy import Bounded, PrivacySession, accounting, sum_of_owners
 
-__all__ = [
-    "NOISES",
-    "Release",
-    "check_engine",
-    "is_plain",
-    "make_release",
-    "opened_engine",
-    "surplus_of",
-]
+__all__ = ["NOISES", "Release", "check_engine", "is_plain", "make_release", "opened_engine", "surplus_of"]
 
 # What an engine has for each kind of noise.
 METHODS = {
@@ -64,9 +56,7 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
         if engine is not None and not session.exact:
             if plan is not None:
                 return session.gaussian_by_engine(statistics, plan, engine, releases=rest)
-            return session.laplace_by_engine(
-                statistics, epsilon, engine, purpose="steps", releases=rest
-            )
+            return session.laplace_by_engine(statistics, epsilon, engine, purpose="steps", releases=rest)
         total = sum_of_owners(statistics)
         if plan is not None:
             return session.gaussian(total, plan)

@@ -226,9 +226,7 @@ def default_cnn(image: tuple[int, int, int], n_outputs: int) -> Sequential:
     """
     if min(image[:2]) >= SMALLEST_IMAGE:
         return dp_cnn_small(n_outputs)
-    return Sequential(
-        [Conv2D(16, 3, padding="same"), ReLU(), Flatten(), Dense(32), ReLU(), Dense(n_outputs)]
-    )
+    return Sequential([Conv2D(16, 3, padding="same"), ReLU(), Flatten(), Dense(32), ReLU(), Dense(n_outputs)])
 
 
 def default_mlp(hidden_layer_sizes: tuple[int, ...], activation: str, n_outputs: int) -> Sequential:

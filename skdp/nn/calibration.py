@@ -58,9 +58,7 @@ def released_line(
     return slope, float(t - slope * f)
 
 
-def plan_scores(
-    session: PrivacySession, records: PrivateRecords, n_classes: int
-) -> Recalibration | None:
+def plan_scores(session: PrivacySession, records: PrivateRecords, n_classes: int) -> Recalibration | None:
     """Plan the recalibration of a classifier, before its steps; None where its noise would be too large."""
     loss = LogisticLoss() if n_classes == 2 else MultinomialLoss(n_classes)
     shape = records.shape.with_features(loss.n_outputs)
@@ -73,11 +71,7 @@ def scores_of(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def released_scores(
-    session: PrivacySession,
-    plan: Recalibration,
-    records: PrivateRecords,
-    task: NetTask,
-    parameters: Any,
+    session: PrivacySession, plan: Recalibration, records: PrivateRecords, task: NetTask, parameters: Any
 ) -> NDArray[np.float64]:
     """The linear map of scores that the recalibration found: (n_scores + 1, n_scores), intercepts last."""
     k = plan.n_outputs

@@ -21,13 +21,7 @@ from skdp.nn.layers.embedding import Embedding
 from skdp.nn.network import Sequential
 from skdp.privacy import LEAST_CLIP, check_projected
 
-__all__ = [
-    "check_clipping",
-    "check_gradient_estimator",
-    "check_table",
-    "check_validation",
-    "public_data",
-]
+__all__ = ["check_clipping", "check_gradient_estimator", "check_table", "check_validation", "public_data"]
 
 FORM = "must be None or a pair (X, y) of public data"
 
@@ -55,9 +49,7 @@ def check_clipping(model: Any) -> None:
 
 def _check_partition(model: Any) -> None:
     if isinstance(model.clipping, Projections):
-        raise ValueError(
-            "clipping=Projections() is proven for Poisson batches only: use sampling='poisson'"
-        )
+        raise ValueError("clipping=Projections() is proven for Poisson batches only: use sampling='poisson'")
     if not isinstance(model.gradient_estimator, (str, RandomSparsification)):
         raise ValueError(
             f"gradient_estimator={type(model.gradient_estimator).__name__}() is proven for Poisson batches: use "
@@ -96,9 +88,7 @@ def _check_recursive(recursive: RecursiveMomentum, model: Any) -> None:
         )
     clip_norm, clip_diff_norm = given(model.clip_norm), given(recursive.clip_diff_norm)
     if clip_diff_norm is not None and (clip_norm == math.inf) != (clip_diff_norm == math.inf):
-        raise ValueError(
-            "clip_norm and the clip_diff_norm of RecursiveMomentum must both be finite, or both inf"
-        )
+        raise ValueError("clip_norm and the clip_diff_norm of RecursiveMomentum must both be finite, or both inf")
     norm = RecursiveMean(Clipping(CLIP_NORM if clip_norm is None else clip_norm), recursive).norm
     if norm < LEAST_CLIP:
         raise ValueError(

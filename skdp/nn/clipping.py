@@ -21,9 +21,7 @@ class Microbatch(Declared, BaseEstimator):
     4
     """
 
-    size: int = positional(
-        integer(low=1), "Number of records whose mean gradient is clipped.", default=8
-    )
+    size: int = positional(integer(low=1), "Number of records whose mean gradient is clipped.", default=8)
 
 
 @document()

@@ -68,9 +68,7 @@ def _after_inputs(net: Any, made: Any, layers: Layers) -> Any:
     if net.inputs_.bounds == (-math.inf, math.inf):
         return name_features(made, net)
     n = len(layers[0][0])
-    center, scale = (
-        np.broadcast_to(part, (n,)) for part in (net.inputs_.center, net.inputs_.scale)
-    )
+    center, scale = (np.broadcast_to(part, (n,)) for part in (net.inputs_.center, net.inputs_.scale))
     scaler = name_features(shifted_and_divided(center, scale), net)
     scaler.set_output(transform="default")
     low, high = net.inputs_.bounds
@@ -85,9 +83,7 @@ def _settings(layers: Layers, activation: str) -> dict[str, Any]:
 def _dense(network: Network, parameters: NDArray[np.float32]) -> tuple[Layers, str]:
     """Weights and biases of the layers, and the activation between them; TypeError for any other net."""
     layers, views = list(network.sequential.layers), network.views(parameters)
-    if (
-        type(layers[0]) is Flatten
-    ):  # a row is an image already, in the order in which this layer reads it
+    if type(layers[0]) is Flatten:  # a row is an image already, in the order in which this layer reads it
         layers, views = layers[1:], views[1:]
     between = {type(layer) for layer in layers[1::2]}
     dense = all(type(layer) is Dense for layer in layers[::2]) and len(layers) % 2 == 1

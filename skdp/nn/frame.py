@@ -51,9 +51,7 @@ __all__ = ["CLIPPING", "NetFit"]
 
 CLIPPING = ("auto", "materialized", "ghost", "one-by-one")
 Clip = Literal["auto", "materialized", "ghost", "one-by-one"] | Microbatch | Projections
-GradientEstimator = (
-    Literal["mean"] | RecursiveMomentum | RandomSparsification | SparseSelection | AdaFEST
-)
+GradientEstimator = Literal["mean"] | RecursiveMomentum | RandomSparsification | SparseSelection | AdaFEST
 GRADIENT_ESTIMATORS = (RecursiveMomentum, RandomSparsification, SparseSelection, AdaFEST)
 INPUT_SHARE = 0.1  # least part of mu^2 for the windows of columns
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
@@ -179,9 +177,7 @@ class NetFit(MinibatchFit[Problem]):
         """Whether columns without a public range are brought to one scale; the pixels of an image have one."""
         return problem.fitted.get("image_shape_") is None
 
-    def _after(
-        self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any
-    ) -> dict[str, Any]:
+    def _after(self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any) -> dict[str, Any]:
         """Last releases, and what is kept of them."""
         return {}
 
@@ -300,9 +296,7 @@ class NetFit(MinibatchFit[Problem]):
         task = NetTask(plan.network, plan.loss, inputs, targets, start)
         gradients = task.gradients(plan.method.clipping)
         gradient = plan.method.begin(session, problem.records, gradients, *plan.batches)
-        steps = SinglePrecision(
-            task.trained(start), plan.rule, plan.rate, plan.n_iter, task.tensors
-        )
+        steps = SinglePrecision(task.trained(start), plan.rule, plan.rate, plan.n_iter, task.tensors)
         score = None if plan.validation is None else partial(self._score_of, task, *plan.validation)
         with Progress(
             type(self).__name__, plan.n_iter, session, self.verbose, self.callback, score=score
@@ -351,9 +345,7 @@ class NetFit(MinibatchFit[Problem]):
         if self.input_range is not None:
             found.append("input_range was not chosen by looking at these records")
         if self.validation is not None:
-            found.append(
-                "validation holds public data; a pickle of the model holds them too, as a parameter"
-            )
+            found.append("validation holds public data; a pickle of the model holds them too, as a parameter")
         return tuple(found)
 
     def _starts_from(self) -> tuple[str, ...]:
@@ -362,9 +354,7 @@ class NetFit(MinibatchFit[Problem]):
         return ("parameters_init is a released model; its own cost is not counted here",)
 
     @abstractmethod
-    def _score_of(
-        self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]
-    ) -> float:
+    def _score_of(self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]) -> float:
         """Score of released parameters on the public validation data."""
 
     # ---------------------------------------------------------------- the fitted net

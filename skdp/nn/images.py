@@ -59,9 +59,7 @@ class ImageModel(NetFit):
         if own is not None and self.image_shape is not None:
             given = image_of(self.image_shape, problem.records.n_features)
             if given != own:
-                raise ValueError(
-                    f"X holds images of shape {own}, but image_shape={tuple(self.image_shape)}"
-                )
+                raise ValueError(f"X holds images of shape {own}, but image_shape={tuple(self.image_shape)}")
         if image is not None:
             self._warn_of(image, getattr(X, "dtype", None))
             if own is None and self.image_shape is None:

@@ -14,15 +14,7 @@ from skdp.fitting.columns import check_bounds
 from skdp.nn.arrays import array_module
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = [
-    "Inputs",
-    "as_rows",
-    "check_image_shape",
-    "image_of",
-    "own_shape",
-    "public_inputs",
-    "released_inputs",
-]
+__all__ = ["Inputs", "as_rows", "check_image_shape", "image_of", "own_shape", "public_inputs", "released_inputs"]
 
 WINDOW_TAIL = 0.012  # part of a normal column outside of its window, as in `DPStandardScaler`
 
@@ -79,9 +71,7 @@ def public_inputs(input_range: object, shape: tuple[int, ...], n_features: int) 
     return Inputs(low, high - low, (0.0, 1.0), shape)
 
 
-def _each_column(
-    end: NDArray[np.float64], shape: tuple[int, ...], n_features: int
-) -> NDArray[np.float64]:
+def _each_column(end: NDArray[np.float64], shape: tuple[int, ...], n_features: int) -> NDArray[np.float64]:
     """A public number for each column, of one number, one for each column, or one for each channel."""
     if end.shape in ((), (n_features,)):
         return np.array(np.broadcast_to(end, (n_features,)))
@@ -93,9 +83,7 @@ def _each_column(
 
 def released_inputs(session: PrivacySession, records: PrivateRecords, share: float) -> Inputs:
     """Inputs in [-1, 1]: a window is released for each column, which is not centred for CSR rows."""
-    window = released_window(
-        session, records, share, tail=WINDOW_TAIL, centered=records.shape.container != "csr"
-    )
+    window = released_window(session, records, share, tail=WINDOW_TAIL, centered=records.shape.container != "csr")
     return Inputs(window.center, window.reach, (-1.0, 1.0), (records.n_features,))
 
 

@@ -52,9 +52,7 @@ class Layout:
 
     def outside(self, frozen: Sequence[int]) -> NDArray[np.bool_]:
         """Tell which entries belong to layers at other positions than ``frozen``."""
-        parts = [
-            np.full(prod(shape), position not in frozen) for position, _, shape in self.entries
-        ]
+        parts = [np.full(prod(shape), position not in frozen) for position, _, shape in self.entries]
         return np.concatenate([np.zeros(0, dtype=bool), *parts])
 
     def views(self, flat: Array) -> list[Parameters]:
@@ -85,15 +83,9 @@ class Layout:
         with np.load(npz_file(path), allow_pickle=False) as stored:
             found = {name for name in stored.files if not name.startswith(MORE)}
             if found != set(expected):
-                raise ValueError(
-                    f"the file holds {sorted(found)}, but this net has {sorted(expected)}"
-                )
+                raise ValueError(f"the file holds {sorted(found)}, but this net has {sorted(expected)}")
             values = {name: stored[name] for name in expected}
         for name, shape in expected.items():
             if values[name].shape != shape:
-                raise ValueError(
-                    f"{name} has shape {values[name].shape} in the file, but {shape} in this net"
-                )
-        return np.concatenate([np.zeros(0), *(v.ravel() for v in values.values())]).astype(
-            np.float32
-        )
+                raise ValueError(f"{name} has shape {values[name].shape} in the file, but {shape} in this net")
+        return np.concatenate([np.zeros(0), *(v.ravel() for v in values.values())]).astype(np.float32)

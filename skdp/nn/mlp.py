@@ -21,9 +21,7 @@ def layer_sizes(sizes: Any) -> tuple[Any, ...]:
     if isinstance(sizes, Integral) and not isinstance(sizes, bool):
         return (int(sizes),)
     if isinstance(sizes, (str, bytes, bool)) or not isinstance(sizes, Iterable):
-        raise TypeError(
-            f"hidden_layer_sizes must be an int or a tuple of them, got {type(sizes).__name__}"
-        )
+        raise TypeError(f"hidden_layer_sizes must be an int or a tuple of them, got {type(sizes).__name__}")
     return tuple(sizes)
 
 
@@ -41,16 +39,10 @@ class DenseNet(NetFit):
         "Number of units in each hidden layer. Fewer parameters have less noise.",
         default=(64,),
     )
-    activation: Literal["relu", "tanh"] = parameter(
-        choice(*ACTIVATIONS),
-        "Between the layers.",
-        default="relu",
-    )
+    activation: Literal["relu", "tanh"] = parameter(choice(*ACTIVATIONS), "Between the layers.", default="relu")
 
     def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
-        return default_mlp(layer_sizes(self.hidden_layer_sizes), self.activation, n_outputs).build(
-            shape
-        )
+        return default_mlp(layer_sizes(self.hidden_layer_sizes), self.activation, n_outputs).build(shape)
 
 
 @document()

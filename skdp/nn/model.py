@@ -26,14 +26,9 @@ from skdp.privacy import PrivacySession
 
 __all__ = ["NetClassifier", "NetRegressor"]
 
-SURE = (
-    200.0  # units times mu below which a classifier warns of its probabilities, as linear models do
-)
+SURE = 200.0  # units times mu below which a classifier warns of its probabilities, as linear models do
 LARGEST_RANGE = 0.3  # largest part of mu^2 for the range of the targets, if the units are few
-CALIBRATION, CALIBRATION_ANSWERS = (
-    0.1,
-    60,
-)  # least part of mu^2 for the calibration; `grown_share` of so many
+CALIBRATION, CALIBRATION_ANSWERS = (0.1, 60)  # least part of mu^2 for the calibration; `grown_share` of so many
 
 
 class NetClassifier(LabelModel, NetFit):
@@ -48,9 +43,7 @@ class NetClassifier(LabelModel, NetFit):
     def _recalibration(self, session: PrivacySession, problem: Problem) -> Recalibration | None:
         return plan_scores(session, problem.records, len(np.asarray(problem.fitted["classes_"])))
 
-    def _after(
-        self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any
-    ) -> dict[str, Any]:
+    def _after(self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any) -> dict[str, Any]:
         last = problem.decision.details.recalibration
         if last is None:
             return {"calibration_": None}
@@ -62,9 +55,7 @@ class NetClassifier(LabelModel, NetFit):
             scores = scores @ self.calibration_[:-1] + self.calibration_[-1]
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _score_of(
-        self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]
-    ) -> float:
+    def _score_of(self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]) -> float:
         """Accuracy on the public validation data."""
         found = outputs_of(task.network, task.whole(theta), task.inputs, X)
         return float(np.mean(found.argmax(axis=1) == y))
@@ -115,11 +106,7 @@ class NetRegressor(NumberModel, NetFit):
         shares, n_units = super()._shares(session, problem), problem.records.n_units
         if isinstance(self.y_bounds, str):
             shares["targets"] = grown_share(
-                session,
-                n_units,
-                TARGET_QUESTIONS,
-                SMALLEST_SHARE,
-                largest=LARGEST_RANGE,
+                session, n_units, TARGET_QUESTIONS, SMALLEST_SHARE, largest=LARGEST_RANGE
             )
         if not session.exact:
             shares["calibration"] = grown_share(session, n_units, CALIBRATION_ANSWERS, CALIBRATION)
@@ -133,17 +120,11 @@ class NetRegressor(NumberModel, NetFit):
         low, high = (float(end) for end in self.y_bounds)
         return Targets(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
 
-    def _after(
-        self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any
-    ) -> dict[str, Any]:
+    def _after(self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any) -> dict[str, Any]:
         line, share = (1.0, 0.0), problem.decision.details.shares.get("calibration")
         if share is not None:
             line = released_line(session, problem.records, task, parameters, share)
-        return {
-            "target_center_": task.targets.center,
-            "target_reach_": task.targets.reach,
-            "line_": line,
-        }
+        return {"target_center_": task.targets.center, "target_reach_": task.targets.reach, "line_": line}
 
     @property
     def prediction_bounds_(self) -> tuple[float, float]:
@@ -156,9 +137,7 @@ class NetRegressor(NumberModel, NetFit):
         targets = Targets(found["target_center_"], found["target_reach_"])
         return (*super()._post_processing(solution), cut_text(_ends(targets, found["line_"])))
 
-    def _predicted(
-        self, outputs: NDArray[np.float64], targets: Targets, line: tuple[float, float]
-    ) -> Any:
+    def _predicted(self, outputs: NDArray[np.float64], targets: Targets, line: tuple[float, float]) -> Any:
         slope, shift = line
         return targets.back(slope * np.clip(outputs[:, 0], -1.0, 1.0) + shift)
 
@@ -167,9 +146,7 @@ class NetRegressor(NumberModel, NetFit):
         targets = Targets(self.target_center_, self.target_reach_)
         return np.asarray(self._predicted(outputs, targets, self.line_))
 
-    def _score_of(
-        self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]
-    ) -> float:
+    def _score_of(self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]) -> float:
         """R^2 on the public validation data."""
         found = outputs_of(task.network, task.whole(theta), task.inputs, X)
         away, spread = y - self._predicted(found, task.targets, (1.0, 0.0)), np.var(y)

@@ -49,21 +49,15 @@ class Sequential:
 
     def __init__(self, layers: Sequence[Layer], *others: Layer, frozen: Sequence[int] = ()) -> None:
         if others or isinstance(layers, Layer):
-            raise TypeError(
-                "give the layers as one list: Sequential([Dense(16), ReLU(), Dense(3)])"
-            )
+            raise TypeError("give the layers as one list: Sequential([Dense(16), ReLU(), Dense(3)])")
         for position, layer in enumerate(layers):
             if not isinstance(layer, Layer):
-                raise TypeError(
-                    f"layers must be instances of skdp.nn.Layer, got {layer!r} at position {position}"
-                )
+                raise TypeError(f"layers must be instances of skdp.nn.Layer, got {layer!r} at position {position}")
         if not layers:
             raise ValueError("layers must not be empty")
         for position in frozen:
             if not isinstance(position, int | np.integer) or not 0 <= position < len(layers):
-                raise ValueError(
-                    f"frozen must hold positions from 0 to {len(layers) - 1}, got {position!r}"
-                )
+                raise ValueError(f"frozen must hold positions from 0 to {len(layers) - 1}, got {position!r}")
         object.__setattr__(self, "layers", tuple(layers))
         object.__setattr__(self, "frozen", tuple(sorted({int(position) for position in frozen})))
 
@@ -98,11 +92,7 @@ class Sequential:
             try:
                 after, own = layer.shapes(shapes[-1])
             except ValueError as error:
-                source = (
-                    f"layer {position - 1}, {self.layers[position - 1]!r},"
-                    if position
-                    else "the data"
-                )
+                source = f"layer {position - 1}, {self.layers[position - 1]!r}," if position else "the data"
                 raise ValueError(
                     f"layer {position}, {layer!r}, does not fit: it gets records of shape {shapes[-1]} from "
                     f"{source} but {error}"
@@ -216,11 +206,7 @@ class Network:
             raise ValueError(
                 f"method must be one of {METHODS}, or one for each of {len(layers)} layers, got {method!r}"
             )
-        learning = [
-            i
-            for i, own in enumerate(self.parameter_shapes)
-            if own and i not in self.sequential.frozen
-        ]
+        learning = [i for i, own in enumerate(self.parameter_shapes) if own and i not in self.sequential.frozen]
         states, pieces = [], []
         with np.errstate(all="ignore"):  # a warning would tell of a record's numbers
             y = self._records(x)
@@ -243,21 +229,12 @@ class Network:
         for position, layer in enumerate(self.sequential.layers):
             count = sum(prod(shape) for shape in self.parameter_shapes[position].values())
             note = " (frozen)" if count and position in self.sequential.frozen else ""
-            rows.append(
-                (str(position), repr(layer), str(self.shapes[position + 1]), f"{count:,}{note}")
-            )
+            rows.append((str(position), repr(layer), str(self.shapes[position + 1]), f"{count:,}{note}"))
         widths = [max(len(row[k]) for row in rows) for k in range(4)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
-            for row in rows
-        ]
-        return "\n".join(
-            [*lines, f"{self.n_parameters:,} parameters, {self.n_trainable:,} trainable"]
-        )
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+        return "\n".join([*lines, f"{self.n_parameters:,} parameters, {self.n_trainable:,} trainable"])
 
-    def save(
-        self, path: str | PathLike[str], flat: Array, more: Mapping[str, Array] | None = None
-    ) -> None:
+    def save(self, path: str | PathLike[str], flat: Array, more: Mapping[str, Array] | None = None) -> None:
         """Write parameters to an ``.npz`` file, an array for each, named such as ``0.weight``.
 
         Parameters
@@ -283,6 +260,4 @@ class Network:
     def _records(self, x: Array) -> Array:
         """Return ``x`` in the net's dtype, each record in the shape that the net was built for."""
         xp = array_module(x)
-        return xp.ascontiguousarray(x.astype(self.dtype, copy=False)).reshape(
-            len(x), *self.shapes[0]
-        )
+        return xp.ascontiguousarray(x.astype(self.dtype, copy=False)).reshape(len(x), *self.shapes[0])

@@ -39,9 +39,7 @@ class GivenNet(ImageModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self._takes_ids() and self.input_range is not None:
-            raise ValueError(
-                "input_range must be None for a net with an Embedding: ids of tokens are not scaled"
-            )
+            raise ValueError("input_range must be None for a net with an Embedding: ids of tokens are not scaled")
 
     def _takes_ids(self) -> bool:
         return isinstance(self.network, Sequential) and vocabulary_of(self.network) is not None
@@ -64,8 +62,7 @@ def _built(net: Sequential, shape: tuple[int, ...]) -> Network:
         if len(shape) > 1:
             raise
         raise ValueError(
-            f"{error}. If a row of X holds an image, give image_shape=(height, width) or (height, width, "
-            "channels)"
+            f"{error}. If a row of X holds an image, give image_shape=(height, width) or (height, width, channels)"
         ) from None
 
 
@@ -154,6 +151,4 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     True
     """
 
-    network = changed(
-        text="The net, whose last layer has one output. None is the default of `DPMLPRegressor`."
-    )
+    network = changed(text="The net, whose last layer has one output. None is the default of `DPMLPRegressor`.")

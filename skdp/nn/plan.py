@@ -33,11 +33,7 @@ from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 __all__ = ["INPUT_QUESTIONS", "SAMPLING", "TARGET_QUESTIONS", "NetPlan", "decided"]
 
 SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
-BATCHES = {
-    "Poisson": "Poisson batches",
-    PARTITION: "a partition into batches",
-    "full batch": "full batches",
-}
+BATCHES = {"Poisson": "Poisson batches", PARTITION: "a partition into batches", "full batch": "full batches"}
 # Noisy answers that find the windows of columns, and the range of the targets.
 INPUT_QUESTIONS, TARGET_QUESTIONS = 23, RANGE_SEARCHES * RANGE_QUESTIONS
 
@@ -117,9 +113,7 @@ def decided(model: Any, session: PrivacySession, problem: Problem) -> Decision:
         inputs = public_inputs(model.input_range, network.shapes[0], shape.n_features)
     rule = model._rule()
     rate = _rate(model, method, batches, rule)
-    plan = NetPlan(
-        network, size, loss, method, batches, rule, rate, shares, last, inputs, start, public
-    )
+    plan = NetPlan(network, size, loss, method, batches, rule, rate, shares, last, inputs, start, public)
     seen_signal = signal(model.epsilon, model.delta, shape.n_units, size)
     return Decision(
         method=BATCHES[batches[-1].sampling],
@@ -147,9 +141,7 @@ def _built(model: Any, problem: Problem, n_outputs: int) -> Network:
             f"({n_outputs},): end the net with Dense({n_outputs})"
         )
     if not network.n_trainable:
-        raise ValueError(
-            "the net has no parameters that are not frozen, so nothing would be trained"
-        )
+        raise ValueError("the net has no parameters that are not frozen, so nothing would be trained")
     return network
 
 
@@ -245,11 +237,7 @@ def _steps(session: PrivacySession, plan: NetPlan) -> tuple[Step, ...]:
     if last is not None:
         closing = (Step("recalibration", last.share, sum(each.releases for each in last.plans)),)
     return (
-        *(
-            Step(purpose, shares[name], count)
-            for purpose, (name, count) in searches.items()
-            if name in shares
-        ),
+        *(Step(purpose, shares[name], count) for purpose, (name, count) in searches.items() if name in shares),
         *made_step(plan.batches),
         *closing,
     )

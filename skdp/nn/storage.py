@@ -68,7 +68,5 @@ def _inputs(model: Any, stored: Mapping[str, np.ndarray]) -> Inputs:
     low, high = bounds.tolist()
     inputs = Inputs(center, scale, (low, high), tuple(shape.tolist()))
     if inputs.shape != model.inputs_.shape:
-        raise ValueError(
-            f"the file is of a net for inputs of shape {inputs.shape}, not {model.inputs_.shape}"
-        )
+        raise ValueError(f"the file is of a net for inputs of shape {inputs.shape}, not {model.inputs_.shape}")
     return inputs

@@ -222,9 +222,7 @@ def vocabulary_of(net: Sequential) -> int | None:
     return sizes[0] if sizes else None
 
 
-def require_places(
-    network: Network, method: str | tuple[str, ...], dtype: str, device: str = "cpu"
-) -> None:
+def require_places(network: Network, method: str | tuple[str, ...], dtype: str, device: str = "cpu") -> None:
     """Refuse a net or a machine for which a row's gradient, or its outputs, depend on more than this row.
 
     `PrivateRecords.gradient_sum` rests on the former, the last releases of `skdp.nn.calibration` on the latter. A
@@ -296,12 +294,7 @@ def _look_once(
 
 
 def outputs_of(
-    network: Network,
-    parameters: NDArray[np.float32],
-    inputs: Inputs,
-    X: Any,
-    *,
-    at_once: int | None = None,
+    network: Network, parameters: NDArray[np.float32], inputs: Inputs, X: Any, *, at_once: int | None = None
 ) -> Vector:
     """Outputs of shape (n_rows, n_outputs) for a table.
 
@@ -347,7 +340,6 @@ def start_of(parameters_init: Any, network: Network) -> NDArray[np.float32]:
     if flat.shape != (network.n_parameters,) or not np.isfinite(flat).all():
         raise ValueError(
             f"parameters_init must be {network.n_parameters} finite numbers, or a file of them, "
-            f"got shape {flat.shape}"
-            + (", and not all are finite" if not np.isfinite(flat).all() else "")
+            f"got shape {flat.shape}" + (", and not all are finite" if not np.isfinite(flat).all() else "")
         )
     return flat

@@ -113,9 +113,7 @@ class SequenceNet(NetClassifier):
         return super()._imagined(of_width(shape, int(cast("int", self.max_length)), "max_length"))
 
     def _table(self, X: Any, seen: Any) -> NDArray[np.float32]:
-        return token_rows(
-            X, int(cast("int", self.max_length)), int(cast("int", self.vocabulary_size))
-        )
+        return token_rows(X, int(cast("int", self.max_length)), int(cast("int", self.vocabulary_size)))
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         own = "vocabulary_size, max_length and the vocabulary itself were not chosen by looking at these records"

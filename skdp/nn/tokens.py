@@ -59,9 +59,7 @@ def token_rows(X: Any, max_length: int, vocabulary_size: int) -> NDArray[np.floa
         )
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
     if isinstance(X, (Mapping, Set)):
-        raise TypeError(
-            f"{FORM}; got {type(X).__name__}. Of a tokenizer's output give the ids alone"
-        )
+        raise TypeError(f"{FORM}; got {type(X).__name__}. Of a tokenizer's output give the ids alone")
     if isinstance(X, Iterator):
         raise TypeError(f"{FORM}; got an iterator, which can be read only once: use list(X)")
     if isinstance(X, (str, bytes)) or not isinstance(X, Iterable):

@@ -10,13 +10,7 @@ import numpy as np
 
 from skdp.nn.arrays import Array, array_module, compiled, contiguous
 
-__all__ = [
-    "Windows",
-    "columns_of",
-    "images_of",
-    "max_pool",
-    "unpool",
-]
+__all__ = ["Windows", "columns_of", "images_of", "max_pool", "unpool"]
 
 
 @dataclass(frozen=True)
@@ -45,25 +39,19 @@ class Windows:
     def counts(self, height: int, width: int) -> tuple[int, int]:
         """Return how many windows stand below and beside each other; 0 or less where none fits."""
         high, wide = self.padded(height, width)
-        return (high - self.size[0]) // self.stride[0] + 1, (wide - self.size[1]) // self.stride[
-            1
-        ] + 1
+        return (high - self.size[0]) // self.stride[0] + 1, (wide - self.size[1]) // self.stride[1] + 1
 
     def cells(self, x: Array, counts: tuple[int, int], u: int, v: int) -> Array:
         """View the pixels at row ``u`` and column ``v`` of every window of padded images."""
         (down, right), (n_high, n_wide) = self.stride, counts
-        return x[
-            :, u : u + down * (n_high - 1) + 1 : down, v : v + right * (n_wide - 1) + 1 : right
-        ]
+        return x[:, u : u + down * (n_high - 1) + 1 : down, v : v + right * (n_wide - 1) + 1 : right]
 
 
 def _pad(x: Array, windows: Windows) -> Array:
     if not any(windows.padding):
         return contiguous(x)
     n_rows, height, width, n_channels = x.shape
-    padded = array_module(x).zeros(
-        (n_rows, *windows.padded(height, width), n_channels), dtype=x.dtype
-    )
+    padded = array_module(x).zeros((n_rows, *windows.padded(height, width), n_channels), dtype=x.dtype)
     above, _, left, _ = windows.padding
     padded[:, above : above + height, left : left + width] = x
     return padded

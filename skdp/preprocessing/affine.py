@@ -122,9 +122,7 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
 def refuse_device(X: Any) -> None:
     """Refuse a table on a device."""
     if is_cupy(X):
-        raise TypeError(
-            "the scalers work in the host's memory: pass X as a NumPy array or CSR matrix"
-        )
+        raise TypeError("the scalers work in the host's memory: pass X as a NumPy array or CSR matrix")
 
 
 def _each_value(X: Any, change: Any) -> Any:

@@ -37,20 +37,13 @@ def check_categories(categories: Any, label: str) -> list[Any]:
     values = list(categories)
     texts = all(isinstance(value, str) for value in values)
     if not texts and not all(isinstance(value, Real) for value in values):
-        raise TypeError(
-            f"The categories of {label} must be all strings or all numbers, got {values!r}."
-        )
+        raise TypeError(f"The categories of {label} must be all strings or all numbers, got {values!r}.")
     # Numbers are looked up as float64, so they must differ as such.
     different = set(values) if texts else {number(value) for value in values}
     if not values or len(different) < len(values):
-        raise ValueError(
-            f"The categories of {label} must be a non-empty list without repetition, "
-            f"got {values!r}."
-        )
+        raise ValueError(f"The categories of {label} must be a non-empty list without repetition, got {values!r}.")
     if not texts and not all(np.isfinite(number(value)) for value in values):
-        raise ValueError(
-            f"The categories of {label} must be finite, got {values!r}; missing values have a bin."
-        )
+        raise ValueError(f"The categories of {label} must be finite, got {values!r}; missing values have a bin.")
     return values
 
 

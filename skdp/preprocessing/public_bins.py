@@ -223,8 +223,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
             offset += prod(widths)
         indptr = np.arange(0, indices.size + 1, len(parts), dtype=index_type)
         encoded = csr_matrix(
-            (np.ones(indices.size), indices.ravel(), indptr),
-            shape=(n_rows, self.n_features_out_),
+            (np.ones(indices.size), indices.ravel(), indptr), shape=(n_rows, self.n_features_out_)
         )
         return encoded if self.sparse_output else encoded.toarray()
 
@@ -286,9 +285,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         """Return the number of rows, and the function that gives a column by its position."""
         check_collected(X=X)
         if is_cupy(X):
-            raise TypeError(
-                "PublicBinsEncoder works in the host's memory: pass X as a NumPy array or a DataFrame"
-            )
+            raise TypeError("PublicBinsEncoder works in the host's memory: pass X as a NumPy array or a DataFrame")
         if not _is_frame(X):
             table = self._validated(as_table(X), reset)
             return table.shape[0], lambda j: table[:, j]
@@ -296,9 +293,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         validate_data(self, X=X, skip_check_array=True, reset=reset)
         if min(X.shape) < 1:
             what = "sample(s)" if X.shape[0] < 1 else "feature(s)"
-            raise ValueError(
-                f"Found a dataframe with 0 {what} (shape={X.shape}) while 1 is required."
-            )
+            raise ValueError(f"Found a dataframe with 0 {what} (shape={X.shape}) while 1 is required.")
         return X.shape[0], lambda j: _frame_column(X, j)
 
     def _validated(self, X: Any, reset: bool) -> Any:
@@ -335,9 +330,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
             raise TypeError(f"`{parameter}` must name columns by str or int, got {key!r}.")
         if not 0 <= key < self.n_features_in_:
-            raise ValueError(
-                f"`{parameter}` names the column {key}, but X has {self.n_features_in_} features."
-            )
+            raise ValueError(f"`{parameter}` names the column {key}, but X has {self.n_features_in_} features.")
         return int(key)
 
     def _new_column(self, key: Any, blocks: Mapping[int, Any], parameter: str) -> int:
@@ -345,8 +338,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         column = self._position(key, parameter)
         if column in blocks:
             raise ValueError(
-                f"Column {key!r} is given twice: by name and position, or in `bins` and "
-                "`categories`."
+                f"Column {key!r} is given twice: by name and position, or in `bins` and `categories`."
             )
         return column
 
@@ -360,8 +352,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
             columns = [self._position(key, "crosses") for key in cross]
             if len(set(columns)) < len(columns) or not by_column.keys() >= set(columns):
                 raise ValueError(
-                    f"The cross {cross!r} must name different columns that `bins` or `categories` "
-                    "encode."
+                    f"The cross {cross!r} must name different columns that `bins` or `categories` encode."
                 )
             crosses.append(tuple(by_column[column] for column in columns))
         if not blocks:

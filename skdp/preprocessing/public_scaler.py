@@ -16,10 +16,7 @@ from skdp.preprocessing.affine import AffineTransformer, refuse_centering, refus
 
 __all__ = ["PublicScaler"]
 
-SMALLEST, LARGEST = (
-    1e-150,
-    1e150,
-)  # of scales and centres, so that no finite cell becomes infinite by rounding
+SMALLEST, LARGEST = (1e-150, 1e150)  # of scales and centres, so that no finite cell becomes infinite by rounding
 
 
 def _check_center(name: str, given: object) -> None:
@@ -147,9 +144,7 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
         for name, given, default in (("center", self.center, 0.0), ("scale", self.scale, 1.0)):
             values = column_numbers(name, default if given is None else given)
             if values.shape not in ((), (n_features,)):
-                raise ValueError(
-                    f"{name} has {values.size} numbers, but X has {n_features} columns"
-                )
+                raise ValueError(f"{name} has {values.size} numbers, but X has {n_features} columns")
             made.append(np.array(np.broadcast_to(values, (n_features,))))
         return made[0], made[1]
 

@@ -34,9 +34,7 @@ LEAST_VARIANCE = 1e-6  # in units of the squared reach of the window
 # Shares of a quantile scaler: magnitudes, and twice medians and distances; magnitudes and distances.
 SHARES = (0.25, 0.2, 0.15, 0.2, 0.2)
 SHARES_FROM_0 = (0.5, 0.5)
-LEAST_MAGNITUDE = (
-    2.0**-26
-)  # a column whose released magnitude is not above it is empty, or nearly so
+LEAST_MAGNITUDE = 2.0**-26  # a column whose released magnitude is not above it is empty, or nearly so
 
 
 class ColumnScaler(AffineTransformer, ColumnFit):
@@ -165,14 +163,10 @@ class DPStandardScaler(ColumnScaler):
         grid, which takes 60 % of the budget (of mu^2)."""
     )
     with_mean: bool = parameter(
-        flag(),
-        "Whether to centre dense columns. CSR matrices are never centred.",
-        default=True,
+        flag(), "Whether to centre dense columns. CSR matrices are never centred.", default=True
     )
     with_std: bool = parameter(
-        flag(),
-        "Whether to scale. A column that is not centred is divided by its root mean square.",
-        default=True,
+        flag(), "Whether to scale. A column that is not centred is divided by its root mean square.", default=True
     )
     clip: bool = parameter(
         flag(),
@@ -213,9 +207,7 @@ class DPStandardScaler(ColumnScaler):
         records, made = problem.records, cast("StandardDecision", problem.decision.details)
         window = made.window
         if window is None:
-            window = released_window(
-                session, records, WINDOW_SHARE, tail=WINDOW_TAIL, centered=made.centered
-            )
+            window = released_window(session, records, WINDOW_SHARE, tail=WINDOW_TAIL, centered=made.centered)
         middle, spread = np.zeros(records.n_features), 0.0
         if made.means:
             plan = session.plan_gaussian(1, made.means, purpose="means")
@@ -224,9 +216,7 @@ class DPStandardScaler(ColumnScaler):
             spread = session.noise_std(sums, plan) / records.n_units
         scale = np.ones(records.n_features)
         if made.variances:
-            scale = window.reach * _deviation(
-                session, records, window, middle, spread, made.variances
-            )
+            scale = window.reach * _deviation(session, records, window, middle, spread, made.variances)
         mean = window.center + window.reach * middle
         attributes = {"mean_": mean, "scale_": scale, "bounds_": window.bounds}
         return Solution(np.stack([mean, scale]), 1, attributes)

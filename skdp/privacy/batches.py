@@ -165,11 +165,7 @@ class BatchPlan:
             if self.norm_ratio < math.inf:
                 line["norm_ratio"] = self.norm_ratio
         if self.choices:
-            line |= {
-                "name": SelectedGaussian.name,
-                "choices": self.choices,
-                "choice_epsilon": self.choice_epsilon,
-            }
+            line |= {"name": SelectedGaussian.name, "choices": self.choices, "choice_epsilon": self.choice_epsilon}
         if self.sampling == FULL_BATCH:
             return line
         line["sampling_rate"] = self.rate
@@ -292,9 +288,7 @@ class Partition:
     _family: object
 
     def __init__(self) -> None:
-        raise TypeError(
-            "a partition is made by a session only: session.partition(records, n_blocks)"
-        )
+        raise TypeError("a partition is made by a session only: session.partition(records, n_blocks)")
 
     @classmethod
     def _make(cls, blocks: NDArray[np.int64], family: object) -> "Partition":
@@ -388,11 +382,7 @@ def empty_bits(count: int) -> NDArray[np.uint64]:
 
 
 def _subset(
-    n: int,
-    size: int,
-    words: NDArray[np.uint64],
-    stream: noise.KeyStream,
-    bits: NDArray[np.uint64],
+    n: int, size: int, words: NDArray[np.uint64], stream: noise.KeyStream, bits: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
     """A uniformly random subset of 0 .. n-1; of the smaller of it and its complement, numbers are drawn."""
     if n > _LARGEST:
@@ -410,9 +400,7 @@ def _large_subset(n: int, size: int, stream: noise.KeyStream) -> NDArray[np.int6
     """The same for numbers of more than 32 bits, slowly: the real number of units may be private."""
     chosen = min(size, n - size)
     numbers = np.empty(0, dtype=np.int64)
-    while (
-        numbers.size < chosen
-    ):  # one at a time would do; the last of too many new ones are dropped
+    while numbers.size < chosen:  # one at a time would do; the last of too many new ones are dropped
         drawn = np.append(numbers, stream.integers(n, chosen - numbers.size))
         numbers = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
     numbers = np.sort(numbers)

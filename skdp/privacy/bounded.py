@@ -13,13 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.adjacency import check_adjacency
-from skdp.privacy.entries import (
-    checked_positions,
-    clipped,
-    clipped_bound,
-    clipped_floats,
-    values_at,
-)
+from skdp.privacy.entries import checked_positions, clipped, clipped_bound, clipped_floats, values_at
 
 if TYPE_CHECKING:
     from skdp.privacy.batches import Batch
@@ -125,12 +119,7 @@ class Bounded:
     adjacency: str | None
 
     def __init__(
-        self,
-        value: ArrayLike,
-        *,
-        l1: float | None = None,
-        l2: float | None = None,
-        linf: float | None = None,
+        self, value: ArrayLike, *, l1: float | None = None, l2: float | None = None, linf: float | None = None
     ) -> None:
         self._fill(_source_of(value), np.shape(value), l1, l2, linf, None)
 
@@ -159,9 +148,7 @@ class Bounded:
         Bounded
         """
         check_adjacency(adjacency)
-        return cls.from_source(
-            _source_of(value), np.shape(value), l1=l1, l2=l2, linf=linf, adjacency=adjacency
-        )
+        return cls.from_source(_source_of(value), np.shape(value), l1=l1, l2=l2, linf=linf, adjacency=adjacency)
 
     @classmethod
     def from_source(
@@ -228,9 +215,7 @@ class Bounded:
 
     def __truediv__(self, other: float) -> "Bounded":
         if type(other) not in (int, float) or not math.isfinite(other) or other == 0:
-            raise TypeError(
-                "a Bounded can be divided by a finite non-zero Python int or float only"
-            )
+            raise TypeError("a Bounded can be divided by a finite non-zero Python int or float only")
         return self * (1.0 / other)
 
     def __neg__(self) -> "Bounded":
@@ -328,16 +313,11 @@ class Bounded:
 
     def _with(self, source: Source, scale: float) -> "Bounded":
         l1, l2, linf = self.l1 * scale, self.l2 * scale, self.linf * scale
-        return Bounded.from_source(
-            source, self.shape, l1=l1, l2=l2, linf=linf, adjacency=self.adjacency
-        )
+        return Bounded.from_source(source, self.shape, l1=l1, l2=l2, linf=linf, adjacency=self.adjacency)
 
     def __repr__(self) -> str:
         proven = f", adjacency={self.adjacency!r}" if self.adjacency else ""
-        return (
-            f"Bounded(shape={self.shape}, l1={self.l1:.6g}, l2={self.l2:.6g}, "
-            f"linf={self.linf:.6g}{proven})"
-        )
+        return f"Bounded(shape={self.shape}, l1={self.l1:.6g}, l2={self.l2:.6g}, linf={self.linf:.6g}{proven})"
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError("this statistic is not released; release it through a session")
@@ -348,9 +328,7 @@ class Bounded:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _complete(
-    size: int, l1: float | None, l2: float | None, linf: float | None
-) -> tuple[float, float, float]:
+def _complete(size: int, l1: float | None, l2: float | None, linf: float | None) -> tuple[float, float, float]:
     """Complete the three bounds by linf <= l2 <= l1 <= sqrt(d) l2 <= d linf, rounded upward."""
     if l1 is l2 is linf is None:
         raise ValueError("give at least one of l1, l2, linf: what one record can add")
@@ -388,9 +366,7 @@ def rounded_source(
         with np.errstate(over="ignore"):
             return np.rint(np.clip(value() / step, -_CLAMP, _CLAMP)).astype(np.int64)
 
-    return Source(
-        on_grid, lambda: value().copy(), _ROUNDINGS, magnitude, owner, unit, needs_public_n
-    )
+    return Source(on_grid, lambda: value().copy(), _ROUNDINGS, magnitude, owner, unit, needs_public_n)
 
 
 def _source_of(value: ArrayLike) -> Source:

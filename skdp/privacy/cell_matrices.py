@@ -26,9 +26,7 @@ def columns_moved(matrix: NDArray[np.int64], adjacency: str) -> float:
     float
         Under "replace-one" the largest distance of two columns, or of a column and 0; else the longest column.
     """
-    if np.abs(matrix).max(initial=0) > LARGEST_ENTRY or (
-        matrix.ndim > 1 and max(matrix.shape) > _MOST_CELLS
-    ):
+    if np.abs(matrix).max(initial=0) > LARGEST_ENTRY or (matrix.ndim > 1 and max(matrix.shape) > _MOST_CELLS):
         raise ValueError(
             f"a matrix of cell sums has at most {_MOST_CELLS} rows and columns, of entries up to {LARGEST_ENTRY}"
         )

@@ -162,9 +162,7 @@ class Expansion:
     @cached_property
     def order(self) -> NDArray[np.int64]:
         """Which function each is, from 0."""
-        return np.arange(self.owner.size) - np.repeat(
-            np.cumsum(self.counts) - self.counts, self.counts
-        )
+        return np.arange(self.owner.size) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
 
     def of(self, table: StandardizedTable) -> ExpandedTable:
         """The table of expanded rows, which are made while they are read.

@@ -34,14 +34,7 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
-from skdp.privacy.accounting.releases import (
-    AboveThreshold,
-    Gaussian,
-    Laplace,
-    LedgerRow,
-    SampledPure,
-    TopK,
-)
+from skdp.privacy.accounting.releases import AboveThreshold, Gaussian, Laplace, LedgerRow, SampledPure, TopK
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan, run_epsilon
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded
@@ -64,9 +57,7 @@ __all__ = [
 # Bound on a sum, in units: with 14 sigma of noise it stays below 2^62, so int64 holds it.
 _HEADROOM = 2.0**61
 _LAPLACE_SCALE = 2.0**30  # units of the grid; a choice, not tuned
-_ROUNDING_SHARE = (
-    100  # least sensitivity over rounding where bits make the noise; a choice, not tuned
-)
+_ROUNDING_SHARE = 100  # least sensitivity over rounding where bits make the noise; a choice, not tuned
 _ROUNDED_SHARE = 10  # least scale of such noise over all roundings of a sum; a choice, not tuned
 _SPARSE_VECTOR_GRID = 2.0**28  # integer sensitivity over epsilon of a query; a choice, not tuned
 
@@ -202,12 +193,7 @@ def gaussian_above(
 @lru_cache(maxsize=64)
 def _gaussian_row(drawn_with: Noise) -> LedgerRow:
     unit, sigma, total = drawn_with
-    made = Gaussian(
-        noise_multiplier=sigma * unit / total,
-        sensitivity=total,
-        noise_std=sigma * unit,
-        grid=unit,
-    )
+    made = Gaussian(noise_multiplier=sigma * unit / total, sensitivity=total, noise_std=sigma * unit, grid=unit)
     return made.describe()
 
 
@@ -234,11 +220,7 @@ def laplace(
 
 
 def laplace_grid(
-    total: Bounded,
-    statistics: Sequence[Bounded],
-    epsilon: float,
-    adjacency: str,
-    scales: tuple[float, float],
+    total: Bounded, statistics: Sequence[Bounded], epsilon: float, adjacency: str, scales: tuple[float, float]
 ) -> tuple[float, float, int]:
     """Return (unit, scale in units, integer l1 sensitivity) of Laplace noise that somebody else draws.
 
@@ -332,9 +314,7 @@ def numeric_sparse_grid(
     """
     s = sensitivity_factor(bounded, adjacency) * bounded.linf
     if not 0 < s < math.inf:
-        raise ValueError(
-            f"a sparse vector release needs a finite linf bound > 0, got {bounded.linf!r}"
-        )
+        raise ValueError(f"a sparse vector release needs a finite linf bound > 0, got {bounded.linf!r}")
     total = math.floor(plan.epsilon_query * _SPARSE_VECTOR_GRID)
     free = total - 1 - bounded._value.roundings
     if free <= total / 2:
@@ -362,11 +342,7 @@ def numeric_sparse_grid(
 
 
 def numeric_sparse(
-    bounded: Bounded,
-    plan: NumericSparsePlan,
-    threshold: float,
-    adjacency: str,
-    stream: noise.KeyStream,
+    bounded: Bounded, plan: NumericSparsePlan, threshold: float, adjacency: str, stream: noise.KeyStream
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[LedgerRow]]:
     """Release up to ``plan.n_hits`` entries of large absolute value, with noise.
 

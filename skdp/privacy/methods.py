@@ -46,8 +46,4 @@ class Delegated(Generic[Part, P, R]):
     def __get__(self, owner: object, kind: type) -> Callable[P, R]: ...
 
     def __get__(self, owner: object, kind: type) -> object:
-        return (
-            self._of_class
-            if owner is None
-            else MethodType(self._function, getattr(owner, self._part))
-        )
+        return self._of_class if owner is None else MethodType(self._function, getattr(owner, self._part))

@@ -219,9 +219,7 @@ class SparseRows:
         rows = np.where(is_row, self.rows, np.zeros_like(self.rows))
         values = np.where(is_row[:, :, None], self.values, np.zeros_like(self.values))
         records = np.cumsum(np.ones_like(self.rows, shape=(self.n_rows,))) - 1
-        for t in range(
-            self.rows.shape[1]
-        ):  # a record's rows may be equal, so they are added one by one
+        for t in range(self.rows.shape[1]):  # a record's rows may be equal, so they are added one by one
             found[records, rows[:, t]] += values[:, t]
         return found.reshape(self.n_rows, self.n_entries)
 
@@ -238,9 +236,7 @@ def _check(
     # A subclass may multiply in its own way: then what is added would not be what was clipped.
     plain = type(array) is np.ndarray or is_cupy(array)
     if not plain:
-        raise TypeError(
-            f"{name} must be a NumPy or CuPy array and no subclass; got {type(array).__name__}"
-        )
+        raise TypeError(f"{name} must be a NumPy or CuPy array and no subclass; got {type(array).__name__}")
     if array.ndim != dimensions:
         raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
     if array.dtype not in dtypes:

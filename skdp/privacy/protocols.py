@@ -24,9 +24,7 @@ class GradientKernel(Protocol):
     ) -> NDArray[np.int64]:  # fmt: skip
         """Sum of gradients clipped in l2 norm, in multiples of ``unit``."""
 
-    def plain_sum(
-        self, theta: Array, mask: NDArray[np.bool_] | None = None, rows: Indices | None = None
-    ) -> Array:
+    def plain_sum(self, theta: Array, mask: NDArray[np.bool_] | None = None, rows: Indices | None = None) -> Array:
         """Sum of gradients as they are."""
 
     def norms(self, theta: Array) -> Array:

@@ -40,11 +40,7 @@ from skdp.privacy.statistics.norm_counts import (
 )
 from skdp.privacy.statistics.perturbed import perturbed_minimizer
 from skdp.privacy.statistics.recursive_gradient import recursive_gradient
-from skdp.privacy.statistics.residual_moments import (
-    binned_residuals,
-    residual_moments,
-    residual_squares,
-)
+from skdp.privacy.statistics.residual_moments import binned_residuals, residual_moments, residual_squares
 from skdp.privacy.statistics.step_scores import step_scores
 from skdp.privacy.statistics.sup_gradient import gradient_scores, mean_sup_gradient
 from skdp.privacy.statistics.votes import support_votes
@@ -332,11 +328,7 @@ class PrivateRecords:
         return PrivateRecords._of(self._rows.scored(at, np.array(less, dtype=np.float64)))
 
     def mapped(
-        self,
-        function: Callable[[Matrix], NDArray[np.float64]],
-        n_features: int,
-        *,
-        fit_intercept: bool = False,
+        self, function: Callable[[Matrix], NDArray[np.float64]], n_features: int, *, fit_intercept: bool = False
     ) -> "PrivateRecords":
         """Return records whose features are what a function makes of each row.
 

@@ -6,16 +6,7 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import (
-    TYPE_CHECKING,
-    Literal,
-    NoReturn,
-    ParamSpec,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    cast,
-)
+from typing import TYPE_CHECKING, Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -429,9 +420,7 @@ class Rows:
         return f"Rows(unit={self.shape.unit!r}, n_features={self.shape.n_features})"
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError(
-            "Rows hold private values; they cannot be copied, indexed or read as an array"
-        )
+        raise TypeError("Rows hold private values; they cannot be copied, indexed or read as an array")
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
     __replace__ = _refuse  # type: ignore[assignment]

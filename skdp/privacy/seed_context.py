@@ -130,24 +130,27 @@ def _part(tag: str, *parts: bytes) -> bytes:
     return len(counted).to_bytes(8, "big") + b"".join(counted)
 
 
-# Modules that moved, and their former names, by which seeded fits of the golden test were recorded. The table goes
-# when that test does.
-_DESCENT = "skdp.linear_model.descent.estimators"
+# Modules that moved inside the package, and their former names, by which golden fits were recorded.
+# The table goes when that test does.
+_DESCENT = "linear_model.descent.estimators"
 _FORMER = {
-    **{f"skdp.fitting.{x}": f"skdp.nn.{x}" for x in ("recursive", "selection", "sparsification")},
+    **{f"fitting.{x}": f"nn.{x}" for x in ("recursive", "selection", "sparsification")},
     **{
-        f"skdp.reproductions.{x}": f"skdp.multiparty.baselines.{x}"
+        f"reproductions.{x}": f"multiparty.baselines.{x}"
         for x in ("local_gradient", "local_objective", "local_output", "pathak", "rajkumar_agarwal")
     },
-    "skdp.linear_model.auto.estimators": "skdp.linear_model.front.estimators",
-    "skdp.linear_model.gradient_descent": _DESCENT,
-    "skdp.reproductions.adaptive_descent": _DESCENT,
-    "skdp.reproductions.random_round": _DESCENT,
+    "linear_model.auto.estimators": "linear_model.front.estimators",
+    "linear_model.gradient_descent": _DESCENT,
+    "reproductions.adaptive_descent": _DESCENT,
+    "reproductions.random_round": _DESCENT,
 }
 
 
 def _name(kind: type) -> bytes:
-    return f"{_FORMER.get(kind.__module__, kind.__module__)}.{kind.__qualname__}".encode()
+    package, _, module = kind.__module__.partition(".")
+    if package == "skdp":
+        module = _FORMER.get(module, module)
+    return ".".join(filter(None, (package, module, kind.__qualname__))).encode()
 
 
 def _serial(value: object) -> bytes:
@@ -171,18 +174,12 @@ def _serial(value: object) -> bytes:
         return _table(cast("pd.DataFrame", value))
     if _is_frozen(value):
         law = value.dist
-        return _part(
-            "distribution", _name(type(law)), *map(_serial, (law.name, value.args, value.kwds))
-        )
+        return _part("distribution", _name(type(law)), *map(_serial, (law.name, value.args, value.kwds)))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return _part(
-            "dataclass", _name(kind), _serial({**fields, **getattr(value, "__dict__", {})})
-        )
+        return _part("dataclass", _name(kind), _serial({**fields, **getattr(value, "__dict__", {})}))
     if isinstance(value, BaseEstimator):
-        return _part(
-            "estimator", _name(kind), _serial(dict(sorted(in_old_words(vars(value), kind).items())))
-        )
+        return _part("estimator", _name(kind), _serial(dict(sorted(in_old_words(vars(value), kind).items()))))
     if isinstance(value, FunctionType) and kind is FunctionType:
         return _function(value)
     if is_cupy(value):

@@ -56,9 +56,7 @@ class Choice(NamedTuple):
     threshold: float | None = None
 
 
-def selection_grid(
-    bounded: Bounded, choice: Choice, multiplier: float, adjacency: str
-) -> tuple[Noise, int]:
+def selection_grid(bounded: Bounded, choice: Choice, multiplier: float, adjacency: str) -> tuple[Noise, int]:
     """The noise of the chosen entries, with its grid, and the integer sensitivity of a score.
 
     Raises
@@ -89,11 +87,7 @@ def selection_grid(
 
 
 def selected_gaussian(
-    bounded: Bounded,
-    choice: Choice,
-    drawn_with: Noise,
-    sensitivity: int,
-    stream: noise.KeyStream,
+    bounded: Bounded, choice: Choice, drawn_with: Noise, sensitivity: int, stream: noise.KeyStream
 ) -> tuple[Integers, Floats, LedgerRow]:
     """Choose coordinates by large absolute values and release these entries with Gaussian noise.
 

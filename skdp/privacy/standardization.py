@@ -39,11 +39,7 @@ class Standardization:
 
     @classmethod
     def make(
-        cls,
-        center: ArrayLike,
-        scale: ArrayLike,
-        low: ArrayLike = -np.inf,
-        high: ArrayLike = np.inf,
+        cls, center: ArrayLike, scale: ArrayLike, low: ArrayLike = -np.inf, high: ArrayLike = np.inf
     ) -> "Standardization":
         """Make the map of one number, or one a feature, each.
 
@@ -76,9 +72,7 @@ class Standardization:
         if np.any(self.center):
             raise ValueError("a CSR matrix can be scaled, not centred: its zeros would be lost")
         if np.any(self.low > 0.0) or np.any(self.high < 0.0):
-            raise ValueError(
-                "a CSR matrix keeps its zeros: low must be at most 0, and high at least 0"
-            )
+            raise ValueError("a CSR matrix keeps its zeros: low must be at most 0, and high at least 0")
         data = self._cells(X.data, X.indices)
         made: SparseMatrix = sp.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
         return made

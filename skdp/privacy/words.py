@@ -58,9 +58,7 @@ class PrivateWords:
 
     def __repr__(self) -> str:
         shape = self.shape
-        name, count = (
-            ("n_groups", shape.n_groups) if shape.n_public is None else ("n_public", shape.n_public)
-        )
+        name, count = ("n_groups", shape.n_groups) if shape.n_public is None else ("n_public", shape.n_public)
         return f"PrivateWords({name}={count})"
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:

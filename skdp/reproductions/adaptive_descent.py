@@ -279,6 +279,4 @@ class DPAGDClassifier(LabelModel, GLMModel, FullBatchFit):
     _algorithm = staticmethod(adaptive_descent)
 
     def _settings(self) -> AdaptiveSettings:
-        return AdaptiveSettings(
-            **self._numbers("max_iter", "learning_rate", "clip_norm", "loss_bound")
-        )
+        return AdaptiveSettings(**self._numbers("max_iter", "learning_rate", "clip_norm", "loss_bound"))

@@ -10,11 +10,7 @@ from typing import Any, Literal
 from skdp._docs import document
 from skdp.base.declare import fitted, fixed
 from skdp.fitting.glm import Problem
-from skdp.multiparty.estimators import (
-    CLIP_NORM_OF_TARGETS,
-    MPCGradientPerturbationClassifier,
-    _GradientFit,
-)
+from skdp.multiparty.estimators import CLIP_NORM_OF_TARGETS, MPCGradientPerturbationClassifier, _GradientFit
 from skdp.multiparty.frame import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings
 from skdp.multiparty.release import Release
@@ -24,8 +20,7 @@ from skdp.reproductions.own_noise import release_with_own_noise
 __all__ = ["DPLocalGradientPerturbationClassifier", "DPLocalGradientPerturbationRegressor"]
 
 OWN_NOISE = (
-    "every owner makes its own messages noisy before they leave it: the claim covers whoever sees "
-    "all of them"
+    "every owner makes its own messages noisy before they leave it: the claim covers whoever sees all of them"
 )
 
 
@@ -41,9 +36,7 @@ class _LocalGradientFit(_GradientFit):
         "to the exact Gaussian formula"
     )
 
-    def _release(
-        self, session: PrivacySession, problem: Problem, settings: DescentSettings
-    ) -> Release:
+    def _release(self, session: PrivacySession, problem: Problem, settings: DescentSettings) -> Release:
         ratios = self._ratios(problem, settings.clip_norm)
         return release_with_own_noise(session, ratios, noise=self.noise, releases=settings.max_iter)
 

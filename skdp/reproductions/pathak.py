@@ -44,9 +44,7 @@ __all__ = ["MPCPathakClassifier", "MPCPathakRegressor"]
 class _PathakFit(_OutputFit):
     """An average with the noise of one owner."""
 
-    epsilon = changed(
-        more="`privacy_` states what the noise costs, which is much less with many owners."
-    )
+    epsilon = changed(more="`privacy_` states what the noise costs, which is much less with many owners.")
     version: Literal["corrected", "published"] = parameter(
         choice("corrected", "published"),
         """"corrected" has noise for the l1 norm, and costs epsilon / m. "published" has noise for the l2 norm,
@@ -76,9 +74,7 @@ class _PathakFit(_OutputFit):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
         made = cast("OutputDecision", problem.decision.details)
-        total = sum_of_owners(
-            owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency)
-        )
+        total = sum_of_owners(owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency))
         epsilon = cast("float", made.epsilon)
         theta = session.laplace(total, epsilon, purpose="minimiser")
         return Solution(self._rescaled(theta, owners))

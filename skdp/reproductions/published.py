@@ -168,9 +168,7 @@ def valid_std(method: str, setting: Setting, *, n_features: int, noise: str = "g
     owners = {"Pathak": 1.0, "Local Out P": math.sqrt(m), "Local Grad P": math.sqrt(m)}
     moved /= owners.get(method, float(m))
     if METHODS[method] == "gaussian":
-        return moved * accounting.noise_multiplier(
-            setting.epsilon, setting.delta, releases=setting.max_iter
-        )
+        return moved * accounting.noise_multiplier(setting.epsilon, setting.delta, releases=setting.max_iter)
     moved /= setting.alpha
     if noise == "laplace" or method == "Pathak":
         return moved * math.sqrt(2.0 * n_features) / setting.epsilon

@@ -27,11 +27,7 @@ from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.kinds import choice
 from skdp.fitting.glm import Problem
-from skdp.multiparty.estimators import (
-    CLIP_NORM_OF_TARGETS,
-    MPCGradientPerturbationClassifier,
-    _GradientFit,
-)
+from skdp.multiparty.estimators import CLIP_NORM_OF_TARGETS, MPCGradientPerturbationClassifier, _GradientFit
 from skdp.multiparty.frame import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings
 from skdp.multiparty.release import Release, make_release
@@ -74,8 +70,7 @@ class _RajkumarAgarwalFit(_GradientFit):
     noise: Literal["gaussian"] = fixed(default="gaussian")
     engine: Any = fixed(default="plain")
     _erratum = (
-        "the published budget is epsilon in every round; with epsilon_of='iteration' this report states "
-        "the total"
+        "the published budget is epsilon in every round; with epsilon_of='iteration' this report states the total"
     )
 
     def _check_parameters(self) -> None:
@@ -91,9 +86,7 @@ class _RajkumarAgarwalFit(_GradientFit):
             return self.epsilon
         return total_epsilon(self.epsilon, self.delta, int(self.max_iter)) * (1 + SPARE)
 
-    def _release(
-        self, session: PrivacySession, problem: Problem, settings: DescentSettings
-    ) -> Release:
+    def _release(self, session: PrivacySession, problem: Problem, settings: DescentSettings) -> Release:
         release = make_release(session, noise="gaussian", releases=settings.max_iter, engine=None)
         if session.exact:
             return release
@@ -103,9 +96,7 @@ class _RajkumarAgarwalFit(_GradientFit):
             one /= math.sqrt(settings.max_iter)
 
         def noisier(statistics: list[Bounded]) -> NDArray[np.float64]:
-            rho = rng.laplace(
-                scale=moved(session, statistics, "l2") / one, size=statistics[0].shape
-            )
+            rho = rng.laplace(scale=moved(session, statistics, "l2") / one, size=statistics[0].shape)
             return release(statistics) + rho
 
         return noisier
@@ -115,11 +106,7 @@ class _RajkumarAgarwalFit(_GradientFit):
         return f"a person with records at h owners is protected as h {unit}s: h times mu"
 
     def _public(self, problem: Problem) -> dict[str, Any]:
-        return {
-            **super()._public(problem),
-            "epsilon_of": self.epsilon_of,
-            "epsilon_given": float(self.epsilon),
-        }
+        return {**super()._public(problem), "epsilon_of": self.epsilon_of, "epsilon_given": float(self.epsilon)}
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return (

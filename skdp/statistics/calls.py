@@ -18,9 +18,7 @@ def released(fit: Any, X: Any, groups: Any) -> Released:
     value, noise = done.value_, done.noise_std_
     names = ("bounds_", "bin_edges_", "count_", "count_noise_std_")
     more = [getattr(done, name, None) for name in names]
-    if np.ndim(
-        getattr(done, "q", 0.5)
-    ):  # several levels: first of each column, in the end of each level
+    if np.ndim(getattr(done, "q", 0.5)):  # several levels: first of each column, in the end of each level
         value = value[0] if column else value.T
     elif column:
         value, noise = _first(value), _first(noise)
@@ -31,11 +29,7 @@ def released(fit: Any, X: Any, groups: Any) -> Released:
 
 def _as_table(X: Any) -> Any:
     """A column as a table of one column, without a copy of an array."""
-    return (
-        np.asarray(X).reshape(-1, 1)
-        if hasattr(X, "__array__")
-        else [[x] for x in X] or np.empty((0, 1))
-    )
+    return np.asarray(X).reshape(-1, 1) if hasattr(X, "__array__") else [[x] for x in X] or np.empty((0, 1))
 
 
 def _first(part: Any) -> Any:

@@ -15,14 +15,7 @@ from skdp.base.tables import encode_groups, validate_table
 from skdp.fitting.columns import ColumnProblem, check_bounds, per_column
 from skdp.fitting.utility import Released, released_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
-from skdp.statistics.fits import (
-    CAUTION,
-    MEAN_TAIL,
-    Statistic,
-    points_of_levels,
-    quantiles_in,
-    questions_of_levels,
-)
+from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, points_of_levels, quantiles_in, questions_of_levels
 from skdp.statistics.frames import Columns, category_codes, check_categories, labels_of
 from skdp.statistics.moments import Counted, Moments, released_counts
 
@@ -51,10 +44,7 @@ class FrameProblem(ColumnProblem):
 def _labels_by_column(name: str, given: Any) -> dict[Any, tuple[Any, ...]]:
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"{name} must be a dict of lists, by column, got {type(given).__name__}")
-    return {
-        column: check_categories(f"{name}[{column!r}]", labels)
-        for column, labels in (given or {}).items()
-    }
+    return {column: check_categories(f"{name}[{column!r}]", labels) for column, labels in (given or {}).items()}
 
 
 def _check_bounds_by_column(name: str, given: Any) -> None:
@@ -91,15 +81,9 @@ class DescribeDecision:
 class Describe(Statistic):
     """Numbers of values, means, deviations and quartiles of numbers, counts of categories; also by group."""
 
-    categories: Any = parameter(
-        described("dict", _labels_by_column),
-        "Public labels, by column.",
-        default=None,
-    )
+    categories: Any = parameter(described("dict", _labels_by_column), "Public labels, by column.", default=None)
     by: Any = parameter(
-        described("column name"),
-        "Column of ``categories`` whose labels are the groups.",
-        default=None,
+        described("column name"), "Column of ``categories`` whose labels are the groups.", default=None
     )
     bounds = changed(kind=described("dict or tuple of (low, high)", _check_bounds_by_column))
     skipna: bool = changed(default=True)
@@ -114,9 +98,7 @@ class Describe(Statistic):
         if not columns.names:
             raise ValueError("the frame has no columns: give at least one")
         if hasattr(X, "indptr") and columns.categories:
-            raise ValueError(
-                "a CSR matrix has columns of numbers only: give a data frame or an array"
-            )
+            raise ValueError("a CSR matrix has columns of numbers only: give a data frame or an array")
         if self.by is not None and self.by not in columns.categories:
             raise ValueError(
                 f"by must name a column with public categories, got {self.by!r}: declare them by "
@@ -146,8 +128,7 @@ class Describe(Statistic):
         """Sizes of the table of each column of categories: its labels, and with ``by`` those of the groups."""
         size = {name: len(labels) for name, labels in columns.categories.items()}
         return {
-            name: (k,) if self.by is None or name == self.by else (k, size[self.by])
-            for name, k in size.items()
+            name: (k,) if self.by is None or name == self.by else (k, size[self.by]) for name, k in size.items()
         }
 
     def _read_bounds(self, columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -180,10 +161,7 @@ class Describe(Statistic):
 
     def _public_facts(self, problem: ColumnProblem) -> dict[str, object]:
         columns = cast("FrameProblem", problem).columns
-        return {
-            "columns of numbers": len(columns.numbers),
-            "columns of categories": len(columns.categories),
-        }
+        return {"columns of numbers": len(columns.numbers), "columns of categories": len(columns.categories)}
 
     def _assumptions(self, problem: ColumnProblem) -> tuple[str, ...]:
         chosen = ("categories were not chosen by looking at these records",)
@@ -196,9 +174,7 @@ class Describe(Statistic):
     # ---------------------------------------------------------------- releases
 
     def _imagined(self, shape: PublicShape) -> FrameProblem:
-        raise TypeError(
-            "describe has no plan without a frame: names and types of columns decide what is released"
-        )
+        raise TypeError("describe has no plan without a frame: names and types of columns decide what is released")
 
     def _decide(self, session: PrivacySession, problem: ColumnProblem) -> Decision:
         read = cast("FrameProblem", problem)
@@ -251,9 +227,7 @@ class Describe(Statistic):
                 present = Present(counted.share(records.n_units, less=CAUTION)[searched])
             some = records if searched.size == given.size else records.restricted(searched)
             least = least_tails(session, some, made.windows, MEAN_TAIL)
-            found = released_window(
-                session, some, made.windows, tail=MEAN_TAIL, least=least, present=present
-            )
+            found = released_window(session, some, made.windows, tail=MEAN_TAIL, least=least, present=present)
             window.center[searched], window.reach[searched] = found.center, found.reach
             # Of whole numbers a narrower window may hold one value alone: of a rare 0 or 1 the 0, with no noise.
             # Types are public, so this looks at nothing.
@@ -288,9 +262,7 @@ class Describe(Statistic):
             return ()
         clipped = cast("Counted", solution.attributes["clipped_"])
         columns = cast("Columns", solution.attributes["columns_"])
-        parts, noise = (
-            np.nan_to_num(found).tolist() for found in (clipped.value, clipped.noise_std)
-        )
+        parts, noise = (np.nan_to_num(found).tolist() for found in (clipped.value, clipped.noise_std))
         return released_warnings(Released(clipped=tuple(zip(columns.numbers, parts, noise))))
 
     @property
@@ -304,16 +276,12 @@ class Describe(Statistic):
             parts["windows"], parts["inside"] = WINDOWS, INSIDE
             if not all(columns.whole) or self._n_is_private:
                 parts["counts"] = COUNTS
-        left = (
-            (1.0 - GROUPS) / sum(parts.values()) if self.by is not None else 1 / sum(parts.values())
-        )
+        left = (1.0 - GROUPS) / sum(parts.values()) if self.by is not None else 1 / sum(parts.values())
         shares = {name: part * left for name, part in parts.items()}
         groups = GROUPS if self.by is not None else 0.0
         return {"counts": 0.0, "windows": 0.0, "inside": 0.0, "groups": groups, **shares}
 
-    def _present(
-        self, session: PrivacySession, problem: FrameProblem, share: float
-    ) -> Counted | None:
+    def _present(self, session: PrivacySession, problem: FrameProblem, share: float) -> Counted | None:
         """How many values each column has: released, or public where its type holds no NaN."""
         records, whole = problem.records, np.array(problem.columns.whole)
         if self._n_is_private:
@@ -324,9 +292,7 @@ class Describe(Statistic):
         if not share:
             return None
         found = released_counts(session, records, share)
-        return Counted(
-            np.where(whole, known.value, found.value), np.where(whole, 0.0, found.noise_std)
-        )
+        return Counted(np.where(whole, known.value, found.value), np.where(whole, 0.0, found.noise_std))
 
 
 def _clipped(inside: Counted | None, counted: Counted, given: np.ndarray) -> Counted:
@@ -341,10 +307,7 @@ def _clipped(inside: Counted | None, counted: Counted, given: np.ndarray) -> Cou
 
 
 def _counts(
-    session: PrivacySession,
-    codes: PrivateRecords,
-    joint: Mapping[Any, tuple[int, ...]],
-    share: float,
+    session: PrivacySession, codes: PrivateRecords, joint: Mapping[Any, tuple[int, ...]], share: float
 ) -> dict[Any, Counted]:
     """Release the tables of counts, by column, all as one vector; shorter ones have cells that stay empty."""
     cells = [int(np.prod(sizes)) for sizes in joint.values()]
@@ -378,9 +341,7 @@ class Crosstab(Statistic):
     """Counts of pairs of categories of two columns."""
 
     categories: Any = parameter(
-        described("pair of sequences", _label_pair),
-        "Public labels of both columns.",
-        default=None,
+        described("pair of sequences", _label_pair), "Public labels of both columns.", default=None
     )
 
     _purpose = "counts of categories"
@@ -399,9 +360,7 @@ class Crosstab(Statistic):
         codes = category_codes(_column(X), first) * len(labels_of(second))
         codes += category_codes(_column(y), second)
         of = None if groups is None else encode_groups(groups, codes.size)  # type: ignore[arg-type]
-        return ColumnProblem(
-            PrivateRecords(codes[:, None], groups=of, n_public=self.n_public), {}, ()
-        )
+        return ColumnProblem(PrivateRecords(codes[:, None], groups=of, n_public=self.n_public), {}, ())
 
     def _released_values(self, problem: ColumnProblem) -> int:
         first, second = (len(labels_of(labels)) for labels in self._pair())

@@ -133,9 +133,7 @@ def describe(
     over_groups = None if by is None else _by_group(done)
     return Description(
         _table(done, _of_columns(done, n_units), OF_COLUMNS, ("column", "category")),
-        None
-        if over_groups is None
-        else _table(done, over_groups, OF_GROUPS, ("column", "category", str(by))),
+        None if over_groups is None else _table(done, over_groups, OF_GROUPS, ("column", "category", str(by))),
         _bounds(done),
         getattr(done, "level_noise_std_", np.full(3, np.nan)),
         by,
@@ -216,9 +214,7 @@ def crosstab(
     rows, columns = (labels_of(check_categories("categories", labels)) for labels in categories)
     noise = np.full(done.value_.shape, done.noise_std_)
     name = getattr(a, "name", None)  # of a Series: public, as that of a frame's column
-    return ReleasedTable(
-        done.value_, noise, rows, columns, ("a" if name is None else str(name),), done.privacy_
-    )
+    return ReleasedTable(done.value_, noise, rows, columns, ("a" if name is None else str(name),), done.privacy_)
 
 
 # ---------------------------------------------------------------- tables from releases
@@ -227,17 +223,13 @@ def crosstab(
 def _units(done: Any) -> int:
     """The public number of units, from the report."""
     public = done.privacy_.public
-    return int(
-        next(public[name] for name in ("n_public", "n_groups", "n_records") if name in public)
-    )
+    return int(next(public[name] for name in ("n_public", "n_groups", "n_records") if name in public))
 
 
 Row = tuple[tuple[Any, ...], dict[str, tuple[float, float]]]
 
 
-def _table(
-    done: Any, rows: list[Row], columns: tuple[str, ...], names: tuple[str, ...]
-) -> ReleasedTable:
+def _table(done: Any, rows: list[Row], columns: tuple[str, ...], names: tuple[str, ...]) -> ReleasedTable:
     empty = (np.nan, np.nan)
     cells = np.array([[row.get(name, empty) for name in columns] for _, row in rows])
     index = tuple(label for label, _ in rows)
@@ -263,11 +255,7 @@ def _of_columns(done: Any, n_units: int) -> list[Row]:
 def _parts(found: Moments) -> dict[str, tuple[Any, Any]]:
     """Of each statistic the values and their noise."""
     counted = found.counted
-    return {
-        "count": (counted.value, counted.noise_std),
-        "mean": found.mean(),
-        "std": found.std(),
-    }
+    return {"count": (counted.value, counted.noise_std), "mean": found.mean(), "std": found.std()}
 
 
 def _over_groups(table: Counted) -> tuple[Any, float]:
@@ -318,9 +306,7 @@ def _by_group(done: Any) -> list[Row]:
     return rows
 
 
-def _in_group(
-    count: tuple[float, float], size: tuple[float, float]
-) -> dict[str, tuple[float, float]]:
+def _in_group(count: tuple[float, float], size: tuple[float, float]) -> dict[str, tuple[float, float]]:
     """A count, and its share of the group where the noise does not hide the group."""
     if not size[0] > max(1.0, SEEN * size[1]):
         return {"count": count}

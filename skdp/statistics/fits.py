@@ -35,21 +35,14 @@ __all__ = ["Count", "Histogram", "Mean", "Quantile", "Statistic", "Std", "Var", 
 # Choices, not tuned: shares of mu^2 for what is searched first, where no bounds are given.
 WINDOW_SHARE = 0.4  # of a mean and a histogram
 SHARES = (0.25, 0.2, 0.15, 0.4)  # of a quantile: magnitudes, a coarse line, distances, a fine line
-MEAN_TAIL = (
-    0.005  # part of the values that a mean's window may clip, if the noise allows to count so few
-)
-LINE_POINTS, FINE_POINTS = (
-    8193,
-    1025,
-)  # most points of the line between given bounds, and of the fine line
+MEAN_TAIL = 0.005  # part of the values that a mean's window may clip, if the noise allows to count so few
+LINE_POINTS, FINE_POINTS = (8193, 1025)  # most points of the line between given bounds, and of the fine line
 LINE_CELLS = 2**20  # most points of all columns
 BEND = 5.0  # of a line that is finer in its middle: by 15 there, and as fine as an even one at 1/5 of its length
 SPARE = 16  # points of a line for each level that its noise can tell apart
 EXTRA_QUESTIONS = 2  # of a search for several levels, beyond a bisection of its line
 CAUTION = 2.0  # standard deviations by which a window's search takes fewer values than were counted
-COUNT_SHARE = (
-    0.05  # of mu^2, for the number of values that are there, with ``skipna`` or under add-remove
-)
+COUNT_SHARE = 0.05  # of mu^2, for the number of values that are there, with ``skipna`` or under add-remove
 
 
 @dataclass(frozen=True)
@@ -90,9 +83,7 @@ class Statistic(ColumnFit):
             "statistic": type(self).__name__,
         }
 
-    def _solution(
-        self, value: Any, noise: Any, counted: Counted | None = None, **more: Any
-    ) -> Solution:
+    def _solution(self, value: Any, noise: Any, counted: Counted | None = None, **more: Any) -> Solution:
         value = np.asarray(value, dtype=np.float64)
         if counted is not None:
             more.update(count_=counted.value, count_noise_std_=counted.noise_std)
@@ -122,9 +113,7 @@ class Statistic(ColumnFit):
         """Whether a window of all columns is searched for first."""
         return self._searches()
 
-    def _value_steps(
-        self, session: PrivacySession, problem: ColumnProblem, share: float
-    ) -> tuple[Step, ...]:
+    def _value_steps(self, session: PrivacySession, problem: ColumnProblem, share: float) -> tuple[Step, ...]:
         """The releases of the value."""
         return gaussian_steps(session, (self._purpose, share, 1))
 
@@ -179,9 +168,7 @@ class Mean(Statistic):
         """Release sums and numbers of the values that are there, and divide them."""
         counted, share = self._counted(session, problem), _shares(problem).value
         window = self._window(session, problem, counted)
-        found = Moments.released(
-            session, problem.records, window, share, counted=counted, squares=False
-        )
+        found = Moments.released(session, problem.records, window, share, counted=counted, squares=False)
         return self._solution(*found.mean(), found.counted, bounds_=window.bounds)
 
 
@@ -225,9 +212,7 @@ def _check_levels(name: str, given: Any) -> None:
 class Quantile(Statistic):
     """A quantile of each column, or several of them."""
 
-    q: Any = parameter(
-        described("float in (0, 1), or several", _check_levels), "The levels.", default=0.5
-    )
+    q: Any = parameter(described("float in (0, 1), or several", _check_levels), "The levels.", default=0.5)
 
     def _values_per_column(self) -> int:
         return super()._values_per_column() + 32 * (np.size(self.q) + 1)
@@ -243,9 +228,7 @@ class Quantile(Statistic):
         most = FINE_POINTS if self.bounds is None else LINE_POINTS
         return min(most, max(97, LINE_CELLS // d)) | 1
 
-    def _value_steps(
-        self, session: PrivacySession, problem: ColumnProblem, share: float
-    ) -> tuple[Step, ...]:
+    def _value_steps(self, session: PrivacySession, problem: ColumnProblem, share: float) -> tuple[Step, ...]:
         shape = problem.records.shape
         points = self._points(shape.n_features)
         if np.ndim(self.q):
@@ -288,16 +271,12 @@ class Quantile(Statistic):
         noise = noise_of_a_count(session, records, plan)
         return self._solution(value, noise, counted, bounds_=window.bounds)
 
-    def _several(
-        self, session: PrivacySession, problem: ColumnProblem, counted: Counted | None
-    ) -> Solution:
+    def _several(self, session: PrivacySession, problem: ColumnProblem, counted: Counted | None) -> Solution:
         """Search for all levels at once in the bounds, or in a released window that holds the outer ones."""
         levels, of = np.unique(column_numbers("q", self.q), return_inverse=True)
         tail = min(MEAN_TAIL, levels[0] / 2, (1.0 - levels[-1]) / 2)
         window, records = self._window(session, problem, counted, tail), problem.records
-        found, noise = quantiles_in(
-            session, records, window, levels, _shares(problem).value, self._searches()
-        )
+        found, noise = quantiles_in(session, records, window, levels, _shares(problem).value, self._searches())
         return self._solution(found[of].T, noise[of], counted, bounds_=window.bounds)
 
 
@@ -310,16 +289,12 @@ def questions_of_levels(points: int) -> int:
     return (points - 1).bit_length() + EXTRA_QUESTIONS
 
 
-def points_of_levels(
-    session: PrivacySession, shape: PublicShape, share: float, n_levels: int
-) -> int:
+def points_of_levels(session: PrivacySession, shape: PublicShape, share: float, n_levels: int) -> int:
     """Points of the line of a search for several levels."""
     d = shape.n_features
     # More points than the noise can tell apart in an even column, since values may stand close together.
     told = SPARE * shape.n_units * session.mu * math.sqrt(share / d)
-    most = min(
-        LINE_POINTS, max(FINE_POINTS, 2 ** math.ceil(math.log2(max(1.0, min(told, 1e6)))) + 1)
-    )
+    most = min(LINE_POINTS, max(FINE_POINTS, 2 ** math.ceil(math.log2(max(1.0, min(told, 1e6)))) + 1))
     return max(min(most, max(97, LINE_CELLS // (d * n_levels))), 2 * n_levels) | 1
 
 
@@ -358,10 +333,7 @@ class Count(Statistic):
     """The number of units whose value lies between the bounds, both included."""
 
     bounds = changed(
-        kind=described(
-            "tuple of (low, high)",
-            lambda name, given: check_bounds(given, finite=False, name=name),
-        )
+        kind=described("tuple of (low, high)", lambda name, given: check_bounds(given, finite=False, name=name))
     )
     _finite_bounds = False
     _purpose = "counts"
@@ -394,9 +366,7 @@ class Histogram(Statistic):
     """The number of units in public bins, or in even bins between bounds."""
 
     bins: Any = parameter(
-        described("int or array-like of float", _check_bins),
-        "Number of even bins, or public edges.",
-        default=10,
+        described("int or array-like of float", _check_bins), "Number of even bins, or public edges.", default=10
     )
 
     _purpose = "histogram"

@@ -60,11 +60,7 @@ def _found(column: Any, categories: tuple[Any, ...]) -> Codes:
     dtype = getattr(column, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         cells = np.asarray(column)
-        found = (
-            np.where(np.isnan(cells), np.nan, -1.0)
-            if dtype.kind == "f"
-            else np.full(len(cells), -1.0)
-        )
+        found = np.where(np.isnan(cells), np.nan, -1.0) if dtype.kind == "f" else np.full(len(cells), -1.0)
         for place, label in enumerate(categories):
             if isinstance(label, bool | int | float):
                 found[cells == label] = place
@@ -73,9 +69,7 @@ def _found(column: Any, categories: tuple[Any, ...]) -> Codes:
     # Text is looked up at once: it is neither missing nor equal to a label of another type.
     texts = {label: float(i) for i, label in enumerate(categories) if type(label) is str}
     found = np.fromiter(
-        (texts.get(cell, -1.0) if type(cell) is str else -2.0 for cell in cells),
-        np.float64,
-        len(cells),
+        (texts.get(cell, -1.0) if type(cell) is str else -2.0 for cell in cells), np.float64, len(cells)
     )
     others = found == -2.0
     found[others] = label_codes(cells[others], categories)
@@ -120,9 +114,7 @@ class Columns:
                 categories[name] = labels_of((False, True))
             elif _NUMBER.fullmatch(dtype):
                 numbers.append(name)
-                whole.append(
-                    re.fullmatch(r"u?int\d+", dtype) is not None and _is_numpy(frame, name)
-                )
+                whole.append(re.fullmatch(r"u?int\d+", dtype) is not None and _is_numpy(frame, name))
             else:
                 wrong.append(name)
         if wrong:

@@ -19,10 +19,7 @@ Array = NDArray[np.float64]
 OF_ONE_CLASS = (1.5, 1.5)
 OF_CLASSES = (0.86, 1.0)
 OF_ABSENT = (0.75, 0.75)
-ALONE = (
-    1.7,
-    1.0,
-)  # the numbers without squares, and the squares without numbers, where a unit is absent
+ALONE = (1.7, 1.0)  # the numbers without squares, and the squares without numbers, where a unit is absent
 SEEN = 3.0  # least number of values, in standard deviations of its noise, that a mean is divided by
 
 
@@ -174,9 +171,7 @@ class Moments:
         return found, noise / number
 
 
-def _weights(
-    adjacency: str, n_classes: int | None, *, counts: bool, squares: bool
-) -> tuple[float, float]:
+def _weights(adjacency: str, n_classes: int | None, *, counts: bool, squares: bool) -> tuple[float, float]:
     if adjacency != "replace-one":
         present, bend = OF_ABSENT if counts else (0.0, ALONE[1])
         return (present, bend) if squares else (present, 0.0)

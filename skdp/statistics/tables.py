@@ -105,19 +105,11 @@ class ReleasedTable:
         """The table, with a caption below it."""
         head, *rows = [[html.escape(cell) for cell in row] for row in self._cells()]
         k = len(self.index_names)
-        parts = [
-            "<table><thead><tr>",
-            *(f"<th>{cell}</th>" for cell in head),
-            "</tr></thead><tbody>",
-        ]
+        parts = ["<table><thead><tr>", *(f"<th>{cell}</th>" for cell in head), "</tr></thead><tbody>"]
         for row in rows:
             parts += ["<tr>", *(f"<th>{cell}</th>" for cell in row[:k])]
             parts += [*(f"<td>{cell}</td>" for cell in row[k:]), "</tr>"]
-        end = (
-            f"<caption style='caption-side:bottom'>{html.escape(caption)}</caption>"
-            if caption
-            else ""
-        )
+        end = f"<caption style='caption-side:bottom'>{html.escape(caption)}</caption>" if caption else ""
         return "".join([*parts, f"</tbody>{end}</table>"])
 
     def _cells(self) -> list[list[str]]:

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 __all__ = ["save_word2vec"]
 
 
-def save_word2vec(
-    path: str | PathLike[str], vocabulary: Mapping[str, int], vectors: NDArray[np.float32]
-) -> None:
+def save_word2vec(path: str | PathLike[str], vocabulary: Mapping[str, int], vectors: NDArray[np.float32]) -> None:
     """Write words and vectors as text, a line each, with the digits that float32 needs."""
     for word in vocabulary:  # public or released, so it may be named
         if word.split() != [word]:
@@ -28,8 +26,5 @@ def save_word2vec(
                 "that were decoded in full"
             ) from None
     lines = [f"{len(vocabulary)} {vectors.shape[1]}"]
-    lines += [
-        " ".join([word, *(f"{x:.9g}" for x in vectors[row].tolist())])
-        for word, row in vocabulary.items()
-    ]
+    lines += [" ".join([word, *(f"{x:.9g}" for x in vectors[row].tolist())]) for word, row in vocabulary.items()]
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")

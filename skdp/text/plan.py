@@ -10,13 +10,7 @@ from skdp.exceptions import UtilityWarning
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.decision import made_step, planned_step
 from skdp.fitting.optimizers import Rule, rate_factor
-from skdp.fitting.selection import (
-    AdaFEST,
-    SelectedMean,
-    SparseSelection,
-    advice_on_choice,
-    advice_on_counts,
-)
+from skdp.fitting.selection import AdaFEST, SelectedMean, SparseSelection, advice_on_choice, advice_on_counts
 from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
 from skdp.fitting.task import given
 from skdp.fitting.utility import Facts, WordFacts, utility_warnings
@@ -70,9 +64,7 @@ class WordPlan:
         return float(self.words.threshold / self.words.grid)
 
 
-def decided(
-    model: Any, session: PrivacySession, shape: PublicShape, known: dict[str, int] | None
-) -> Decision:
+def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict[str, int] | None) -> Decision:
     """Decide everything that public numbers tell, and refuse what cannot be done; see `WordPlan`."""
     n_units, rule, method = shape.n_units, model._rule(), _method(model)
     share = 0.0 if known is not None else float(model.vocabulary_share)
@@ -122,9 +114,7 @@ def _n_numbers(model: Any, n_words: int) -> int:
 def _method(model: Any) -> ClippedMean:
     norm, estimator = given(model.clip_norm), model.gradient_estimator
     clipping = Clipping(CLIP_NORM if norm is None else float(norm))
-    return (
-        ClippedMean(clipping) if isinstance(estimator, str) else SelectedMean(clipping, estimator)
-    )
+    return ClippedMean(clipping) if isinstance(estimator, str) else SelectedMean(clipping, estimator)
 
 
 def first_rate(model: Any, plan: WordPlan, n_words: int) -> float:
@@ -155,9 +145,7 @@ def advice(model: Any, shape: PublicShape, plan: WordPlan) -> tuple[Advice, ...]
     return (*first, *_on_choice(model, plan), *_on_threshold(model, plan, shape.n_units))
 
 
-def advice_on_words(
-    model: Any, shape: PublicShape, n_words: int, *, least: bool = False
-) -> tuple[Advice, ...]:
+def advice_on_words(model: Any, shape: PublicShape, n_words: int, *, least: bool = False) -> tuple[Advice, ...]:
     """Warnings of a table of so many words, a public number or a released one."""
     size = _n_numbers(model, n_words)
     seen = signal(model.epsilon, model.delta, shape.n_units, size)

@@ -11,19 +11,10 @@ from numpy.typing import NDArray
 from skdp.base.tables import encode_groups
 from skdp.privacy import PrivateRecords, PrivateWords, PublicShape
 
-__all__ = [
-    "MOST_WORDS",
-    "Sentences",
-    "check_form",
-    "check_vocabulary",
-    "read_sentences",
-    "windows_of",
-]
+__all__ = ["MOST_WORDS", "Sentences", "check_form", "check_vocabulary", "read_sentences", "windows_of"]
 
 MOST_WORDS = 2**24 - 1  # float32 holds all integers up to here
-FORM = (
-    "sentences must be a list of lists of words, such as [['a', 'short', 'sentence'], ['another']]"
-)
+FORM = "sentences must be a list of lists of words, such as [['a', 'short', 'sentence'], ['another']]"
 
 
 def read_sentences(X: Any) -> list[Sequence[str]]:
@@ -37,9 +28,7 @@ def read_sentences(X: Any) -> list[Sequence[str]]:
     """
     # A Series has an attribute for each label of its index.
     if hasattr(X, "columns") and len(getattr(X, "shape", (0, 0))) == 2:
-        raise TypeError(
-            f"{FORM}; got a table: give the column that holds the lists, as in X['words']"
-        )
+        raise TypeError(f"{FORM}; got a table: give the column that holds the lists, as in X['words']")
     X = X.tolist() if hasattr(X, "tolist") else X
     check_form(X)
     if not isinstance(X, Iterable):
@@ -59,9 +48,7 @@ def check_form(X: object) -> None:
     >>> check_form([["a", "b"], []])
     """
     if isinstance(X, Iterator):
-        raise TypeError(
-            f"{FORM}; got an iterator, which can be read only once: use list(sentences)"
-        )
+        raise TypeError(f"{FORM}; got an iterator, which can be read only once: use list(sentences)")
     if isinstance(X, (str, bytes, Mapping, Set)):
         raise TypeError(f"{FORM}; got {type(X).__name__}")
 
@@ -88,9 +75,7 @@ def check_vocabulary(vocabulary: Any) -> dict[str, int]:
     """
     vocabulary = vocabulary.tolist() if hasattr(vocabulary, "tolist") else vocabulary
     if not isinstance(vocabulary, (list, tuple)) or not all(isinstance(w, str) for w in vocabulary):
-        raise TypeError(
-            "vocabulary must be a list of words, or 'private'; its order gives the order of rows"
-        )
+        raise TypeError("vocabulary must be a list of words, or 'private'; its order gives the order of rows")
     found = {word: row for row, word in enumerate(vocabulary)}
     if len(found) != len(vocabulary):
         raise ValueError("vocabulary has a word twice: each word has one row of vectors_")
@@ -129,9 +114,7 @@ def windows_of(
            [3., 2., 0.]], dtype=float32)
     """
     known = vocabulary.get
-    words = np.fromiter(
-        (known(word, -1) for word in chain.from_iterable(sentences)), dtype=np.int64
-    )
+    words = np.fromiter((known(word, -1) for word in chain.from_iterable(sentences)), dtype=np.int64)
     owners = np.repeat(np.arange(len(sentences)), [len(sentence) for sentence in sentences])
     words, owners = words[words >= 0] + 1, owners[words >= 0]
     found = np.zeros((words.size, 2 * window + 1), dtype=np.float32)
@@ -167,9 +150,7 @@ class Sentences:
     shape: PublicShape
 
     @classmethod
-    def read(
-        cls, X: Any, groups: Any, window: int, n_public: int | None, known: Any
-    ) -> "Sentences":
+    def read(cls, X: Any, groups: Any, window: int, n_public: int | None, known: Any) -> "Sentences":
         """Check sentences and groups; ``known`` is the public vocabulary, needed where the unit is a window."""
         sentences = read_sentences(X)
         width = 2 * window + 1
@@ -213,10 +194,7 @@ def _windows(
 
 
 def _records(
-    windows: NDArray[np.float32],
-    codes: NDArray[np.int64] | None,
-    n_groups: int | None,
-    n_public: int | None,
+    windows: NDArray[np.float32], codes: NDArray[np.int64] | None, n_groups: int | None, n_public: int | None
 ) -> PrivateRecords:
     if codes is not None and n_groups is not None:
         # A group without a window has a row without words, which adds nothing: the number of groups is public.

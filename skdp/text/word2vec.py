@@ -18,33 +18,14 @@ from skdp.base.kinds import described, flag, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit, of_width
-from skdp.fitting.optimizers import (
-    FewEntries,
-    SinglePrecision,
-    check_unsmoothed,
-)
+from skdp.fitting.optimizers import FewEntries, SinglePrecision, check_unsmoothed
 from skdp.fitting.progress import Progress
-from skdp.fitting.selection import (
-    AdaFEST,
-    SparseSelection,
-)
-from skdp.privacy import (
-    Negatives,
-    PrivacySession,
-    PrivateRecords,
-    PublicShape,
-)
+from skdp.fitting.selection import AdaFEST, SparseSelection
+from skdp.privacy import Negatives, PrivacySession, PrivateRecords, PublicShape
 from skdp.text.counted_words import touched_words
 from skdp.text.export import save_word2vec
 from skdp.text.plan import WordPlan, advice, advice_on_words, decided, first_rate
-from skdp.text.sentences import (
-    MOST_WORDS,
-    Sentences,
-    check_form,
-    check_vocabulary,
-    read_sentences,
-    windows_of,
-)
+from skdp.text.sentences import MOST_WORDS, Sentences, check_form, check_vocabulary, read_sentences, windows_of
 
 __all__ = ["DPWord2Vec"]
 
@@ -146,9 +127,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         default=4,
     )
     negative: int = parameter(
-        SIZE,
-        "Words that are drawn for each window and step. A word that is the target is left out.",
-        default=8,
+        SIZE, "Words that are drawn for each window and step. A word that is the target is left out.", default=8
     )
     negative_weights: Any = parameter(
         described('array-like of float or "released"'),
@@ -236,9 +215,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
             )
         if isinstance(weights, str):
             if weights != RELEASED:
-                raise ValueError(
-                    f"negative_weights must be None, numbers or {RELEASED!r}, got {weights!r}"
-                )
+                raise ValueError(f"negative_weights must be None, numbers or {RELEASED!r}, got {weights!r}")
             if known is not None:
                 raise ValueError(
                     "negative_weights='released' needs vocabulary='private', whose noisy counts it takes; give "
@@ -246,13 +223,9 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
                 )
         elif weights is not None:
             if known is None:
-                raise ValueError(
-                    "negative_weights as numbers need a public vocabulary: one for each of its words"
-                )
+                raise ValueError("negative_weights as numbers need a public vocabulary: one for each of its words")
             if np.shape(weights) != (len(known),):
-                raise ValueError(
-                    f"negative_weights must be {len(known)} numbers, one for each word"
-                )
+                raise ValueError(f"negative_weights must be {len(known)} numbers, one for each word")
             try:
                 Negatives.by_weights(1, weights)
             except ValueError as error:
@@ -374,9 +347,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         touched = touched_words(n_words, dim, bool(self.tied)) if counts_words else None
         release = plan.method.release(session, records, batches, touched)
 
-        def gradient(
-            theta: NDArray[np.float32], t: int
-        ) -> tuple[NDArray[np.float64] | FewEntries, float]:
+        def gradient(theta: NDArray[np.float32], t: int) -> tuple[NDArray[np.float64] | FewEntries, float]:
             batch = session.draw(batches, records, places=counts_words)
             total = records.cbow_gradient(
                 theta.reshape(-1, dim), clip, negatives=negatives,
@@ -458,9 +429,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         if not isinstance(word, str):
             raise TypeError(f"word must be a str, got {type(word).__name__}")
         if word not in self.vocabulary_:
-            raise KeyError(
-                f"{word!r} is not among the {len(self.vocabulary_)} words of vocabulary_"
-            )
+            raise KeyError(f"{word!r} is not among the {len(self.vocabulary_)} words of vocabulary_")
         row, words = self.vocabulary_[word], list(self.vocabulary_)
         norms = np.linalg.norm(self.vectors_, axis=1)
         cosines = self.vectors_ @ self.vectors_[row] / np.maximum(norms * norms[row], 1e-30)

@@ -20,19 +20,9 @@ from sklearn.ensemble import (
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import RANSACRegressor
-from sklearn.model_selection import (
-    FixedThresholdClassifier,
-    GridSearchCV,
-    KFold,
-    TunedThresholdClassifierCV,
-)
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, KFold, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
-from sklearn.multioutput import (
-    ClassifierChain,
-    MultiOutputClassifier,
-    MultiOutputRegressor,
-    RegressorChain,
-)
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
@@ -160,10 +150,7 @@ def test_a_caller_that_is_not_safe_is_named_once_and_in_every_report(name, repor
 @pytest.mark.parametrize("name", NAMED)
 def test_a_warning_that_is_an_error_spends_nothing(name):
     model, y, _ = NAMED[name]
-    with (
-        BudgetAccountant(100.0, 1e-3, allow_seeded=True) as accountant,
-        warnings.catch_warnings(),
-    ):
+    with BudgetAccountant(100.0, 1e-3, allow_seeded=True) as accountant, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.filterwarnings("error", category=PrivacyLeakWarning, message=".* around this fit")
         with pytest.raises(PrivacyLeakWarning):
@@ -184,11 +171,7 @@ def test_each_outer_call_is_warned_of():
 def test_a_search_by_its_properties(reports):
     (first, second) = leaks(lambda: Searching(classifier()).fit(X, Y))
     assert str(first.message).startswith("Searching, a search, chooses hyper-parameters")
-    for tool in (
-        "model_selection.DPRandomizedSearch",
-        "model_selection.train_test_split",
-        "metrics.evaluate",
-    ):
+    for tool in ("model_selection.DPRandomizedSearch", "model_selection.train_test_split", "metrics.evaluate"):
         assert f"skdp.{tool}" in str(first.message)
     assert str(second.message).startswith("StratifiedKFold, the default")
     assert any("no epsilon covers the choice" in line for line in reports[0].assumptions)
@@ -282,9 +265,7 @@ SAFE = {
     "FeatureUnion": (lambda spy: FeatureUnion([("a", spy), ("b", Normalizer())]), Y),
     "ColumnTransformer": (lambda spy: ColumnTransformer([("a", spy, [0, 2])]), Y),
     "TransformedTargetRegressor": (
-        lambda spy: TransformedTargetRegressor(
-            spy, func=unchanged, inverse_func=unchanged, check_inverse=False
-        ),
+        lambda spy: TransformedTargetRegressor(spy, func=unchanged, inverse_func=unchanged, check_inverse=False),
         X[:, 1],
     ),
     "FixedThresholdClassifier": (lambda spy: FixedThresholdClassifier(spy, threshold=0.3), Y),
@@ -467,11 +448,7 @@ Named.fit_ = Named.train
 
 @pytest.mark.parametrize(
     "way",
-    [
-        lambda model: model.train(X, Y),
-        lambda model: model.variable(X, Y),
-        lambda model: Named.fit_(model, X, Y),
-    ],
+    [lambda model: model.train(X, Y), lambda model: model.variable(X, Y), lambda model: Named.fit_(model, X, Y)],
     ids=["train", "variable", "alias"],
 )
 def test_methods_of_other_names_are_callers_of_a_fit(way):

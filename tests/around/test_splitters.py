@@ -48,9 +48,7 @@ def members(splitter, groups_too, *worlds):
     for labels, groups in worlds:
         rows = np.zeros((len(labels), 1))
         state = np.random.get_state()
-        np.random.seed(
-            7
-        )  # the same global stream for both: `random_state=None` is not what differs
+        np.random.seed(7)  # the same global stream for both: `random_state=None` is not what differs
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The groups parameter is ignored")
             folds = [train for train, _ in splitter.split(rows, labels, groups)]
@@ -114,9 +112,7 @@ def test_sizes_of_groups_move_others():
     assert one != two
     (line,) = named(GroupKFold(3), unit="group")
     assert line.startswith("GroupKFold reads sizes of groups")
-    assert (
-        "use GroupShuffleSplit(random_state=None), or skdp.model_selection.cross_validate" in line
-    )
+    assert "use GroupShuffleSplit(random_state=None), or skdp.model_selection.cross_validate" in line
 
 
 def test_groups_whose_labels_stay():
@@ -156,11 +152,7 @@ def test_numbers_lists_and_splitters_of_ones_own():
     assert named(5, classifies=False) == named(None, classifies=False) == []
     assert "StratifiedKFold, the default for classifiers, reads labels" in named(5)[0]
     assert "StratifiedKFold, the default for classifiers, reads labels" in named(None)[0]
-    for unknown in (
-        [(np.arange(30), np.arange(30, 60))],
-        PredefinedSplit(GROUPS % 2),
-        GroupShuffleSplit(2),
-    ):
+    for unknown in ([(np.arange(30), np.arange(30, 60))], PredefinedSplit(GROUPS % 2), GroupShuffleSplit(2)):
         assert "is not known to split by positions" in named(unknown)[0]
 
     class Mine(KFold):
@@ -177,18 +169,14 @@ FUNCTIONS = {
     "validation_curve": lambda model, cv: validation_curve(
         model, X, Y, cv=cv, param_name="alpha", param_range=[0.0, 0.1]
     ),
-    "permutation_test_score": lambda model, cv: permutation_test_score(
-        model, X, Y, cv=cv, n_permutations=1
-    ),
+    "permutation_test_score": lambda model, cv: permutation_test_score(model, X, Y, cv=cv, n_permutations=1),
 }
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_cross_validation_name_their_splitter_once(name):
     moved = ["permutation_test_score"] if name == "permutation_test_score" else []
-    assert [
-        text.split()[0] for text in leaks(lambda: FUNCTIONS[name](classifier(), KFold(2)))
-    ] == moved
+    assert [text.split()[0] for text in leaks(lambda: FUNCTIONS[name](classifier(), KFold(2)))] == moved
     *rest, text = leaks(lambda: FUNCTIONS[name](classifier(), 2))
     assert len(rest) == len(moved)
     assert text.startswith("StratifiedKFold, the default for classifiers, reads labels")
@@ -199,9 +187,7 @@ def test_the_models_of_a_cross_validation_have_the_line():
         warnings.simplefilter("ignore")
         found = cross_validate(classifier(), X, Y, cv=2, return_estimator=True)["estimator"]
         safe = cross_validate(classifier(), X, Y, cv=KFold(2), return_estimator=True)["estimator"]
-        numbers = cross_validate(
-            DPIGHTRegressor(**SETTINGS), X, X[:, 0], cv=2, return_estimator=True
-        )["estimator"]
+        numbers = cross_validate(DPIGHTRegressor(**SETTINGS), X, X[:, 0], cv=2, return_estimator=True)["estimator"]
     for model in found:
         assert any("StratifiedKFold" in line for line in model.privacy_.assumptions)
     for model in safe + numbers:
@@ -228,16 +214,11 @@ def test_lists_of_splits_are_named_once():
     splits = [(np.arange(30), np.arange(30, 60))]
     for cv in (splits, iter(splits)):
         (text,) = leaks(lambda cv=cv: cross_val_score(classifier(), X, Y, cv=cv))
-        assert text.startswith(
-            "a list of splits, cv=, is not known to split by positions, so one record may move"
-        )
+        assert text.startswith("a list of splits, cv=, is not known to split by positions, so one record may move")
 
 
 def test_whole_numbers_of_other_types():
-    assert (
-        leaks(lambda: cross_val_score(DPIGHTRegressor(**SETTINGS), X, X[:, 0], cv=np.int64(2)))
-        == []
-    )
+    assert leaks(lambda: cross_val_score(DPIGHTRegressor(**SETTINGS), X, X[:, 0], cv=np.int64(2))) == []
 
 
 def test_subclasses_and_instances_may_split_otherwise():

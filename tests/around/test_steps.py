@@ -10,12 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction import FeatureHasher
-from sklearn.feature_extraction.text import (
-    CountVectorizer,
-    HashingVectorizer,
-    TfidfTransformer,
-    TfidfVectorizer,
-)
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import KNNImputer, SimpleImputer
@@ -138,9 +133,7 @@ SAFE = {
     "FrozenEstimator": (FrozenEstimator(StandardScaler().fit(RNG.normal(size=(9, 4)))), X, 1e6),
     "OneHotEncoder": (OneHotEncoder(categories=[[0, 1]] * 4, handle_unknown="ignore"), CODES, 7),
     "OrdinalEncoder": (
-        OrdinalEncoder(
-            categories=[[0, 1]] * 4, handle_unknown="use_encoded_value", unknown_value=-1
-        ),
+        OrdinalEncoder(categories=[[0, 1]] * 4, handle_unknown="use_encoded_value", unknown_value=-1),
         CODES,
         7,
     ),
@@ -175,9 +168,7 @@ def table_and_warnings(step, data):
 
 def moves_others(step, data, value):
     """Whether another fourth record shows in the other rows, the shape, the type, the container or a warning."""
-    (one, said), (two, said_two) = (
-        table_and_warnings(step, rows) for rows in (data, replaced(data, value))
-    )
+    (one, said), (two, said_two) = (table_and_warnings(step, rows) for rows in (data, replaced(data, value)))
     if (type(one), one.shape, one.dtype, said) != (type(two), two.shape, two.dtype, said_two):
         return True
     rest = np.arange(one.shape[0]) != 3
@@ -263,10 +254,7 @@ def test_what_shows_a_record_otherwise_is_named_with_its_repair(start):
 
 LEARN = {
     "StandardScaler": (StandardScaler(), X),
-    "StandardScaler that counts missing values": (
-        StandardScaler(with_mean=False, with_std=False),
-        X,
-    ),
+    "StandardScaler that counts missing values": (StandardScaler(with_mean=False, with_std=False), X),
     "MinMaxScaler": (MinMaxScaler(), X),
     "PCA": (PCA(2), X),
     "SimpleImputer": (SimpleImputer(), np.where(np.isnan(MISSING), 0.0, MISSING)),
@@ -296,9 +284,7 @@ def test_an_earlier_step_that_learns_is_named(name):
     (text,) = leaks(lambda: pipe.fit(data, Y))
     word = name.split()[0].rstrip(",")
     if type(step).__module__.startswith("sklearn"):
-        assert text.startswith(
-            f"{word} learnt from these records before this fit: no epsilon covers that"
-        )
+        assert text.startswith(f"{word} learnt from these records before this fit: no epsilon covers that")
         assert "skdp.preprocessing" in text
     else:
         assert text.startswith(f"{word} before this fit may have learnt from these records")
@@ -392,9 +378,7 @@ def test_a_private_scaler_is_named_with_a_reference_to_its_report():
 def test_a_target_that_is_transformed(how, starts):
     model = TransformedTargetRegressor(DPIGHTRegressor(**SETTINGS), **how)
     texts = leaks(lambda: model.fit(X, 0.5 * np.tanh(X[:, 1])))
-    assert [text.startswith(start) for text, start in zip(texts, starts, strict=True)] == [
-        True
-    ] * len(starts)
+    assert [text.startswith(start) for text, start in zip(texts, starts, strict=True)] == [True] * len(starts)
 
 
 class Centred(PublicScaler):
@@ -467,6 +451,4 @@ def test_the_guide_lists_the_steps_of_the_code():
     page = Path(__file__).parents[2] / "docs" / "guide" / "safe_steps.inc"
     lines = [f"* {how}" for _, how in SAFE_STEPS.table.values()]
     found = page.read_text().splitlines()
-    assert [line for line in found if line.startswith("*")] == lines, (
-        "run: python tools/make_safe_steps.py"
-    )
+    assert [line for line in found if line.startswith("*")] == lines, "run: python tools/make_safe_steps.py"

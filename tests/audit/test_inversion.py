@@ -13,9 +13,7 @@ def one_gradient(seed=0):
     x = rng.random(20)
     net = Sequential([Dense(12), Tanh(), Dense(3)]).build((20,), dtype="float64")
     pieces = net.record_gradients(
-        net.initialize(rng),
-        x[None],
-        lambda outputs: CrossEntropy(3).derivative(outputs, np.array([1])),
+        net.initialize(rng), x[None], lambda outputs: CrossEntropy(3).derivative(outputs, np.array([1]))
     )
     weight, bias = pieces[0].dense().reshape(20, 12), pieces[1].dense()[0]
     scale = min(1.0, 1.0 / np.sqrt(sum(np.sum(piece.dense() ** 2) for piece in pieces)))

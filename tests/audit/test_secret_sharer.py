@@ -11,19 +11,11 @@ from scipy.special import logsumexp
 from scipy.stats import chi2
 
 from skdp.audit import SecretSharerDisplay, cbow_log_perplexity, secret_sharer
-from skdp.audit.canaries import (
-    draw_phrases,
-    draw_phrases_outside,
-    draw_rivals,
-    insert_phrases,
-    phrase_codes,
-)
+from skdp.audit.canaries import draw_phrases, draw_phrases_outside, draw_rivals, insert_phrases, phrase_codes
 from skdp.audit.ranks import chi_squared, exposures, lowest_epsilon, rank_phrases
 
 WORDS = [f"w{k}" for k in range(60)]
-TEXT = [
-    [WORDS[k] for k in row] for row in np.random.default_rng(0).integers(0, 60, (300, 7)).tolist()
-]
+TEXT = [[WORDS[k] for k in row] for row in np.random.default_rng(0).integers(0, 60, (300, 7)).tolist()]
 FALSE_ALARM = 1e-6
 SMALL = dict(vocabulary=WORDS, n_canaries=100, n_references=499, random_state=0)
 
@@ -55,9 +47,7 @@ class Memory:
     def score(self, phrases):
         table = np.zeros(60**3)
         table[list(self.counts)] = list(self.counts.values())
-        return (
-            hash_noise(phrases) - table[(phrases[:, 0] * 60 + phrases[:, 1]) * 60 + phrases[:, 2]]
-        )
+        return hash_noise(phrases) - table[(phrases[:, 0] * 60 + phrases[:, 1]) * 60 + phrases[:, 2]]
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +83,7 @@ def test_a_model_that_knows_nothing_has_uniform_ranks():
         distance, p_value = display.chi_squared(15, outside=outside)
         assert p_value > FALSE_ALARM
         assert distance < chi2.isf(FALSE_ALARM, 9) / 2000
-    assert display.exposures(15).mean() == pytest.approx(
-        1 / math.log(2), abs=0.2
-    )  # 1.44 / sqrt(2000) = .03
+    assert display.exposures(15).mean() == pytest.approx(1 / math.log(2), abs=0.2)  # 1.44 / sqrt(2000) = .03
     assert display.epsilon_lower_bound(15, confidence=1 - FALSE_ALARM) == 0.0
 
 
@@ -124,9 +112,7 @@ def test_ties_count_at_random():
 def test_few_values_are_ranked_without_bias():
     """Scores of two values only, and infinite ones: half the phrases tie."""
     phrases = draw_phrases(60, 3000, rng(2))
-    ranks = rank_phrases(
-        lambda rows: np.where(hash_noise(rows) < 0.3, np.inf, 1.0), phrases, 60, 99, rng(3)
-    )
+    ranks = rank_phrases(lambda rows: np.where(hash_noise(rows) < 0.3, np.inf, 1.0), phrases, 60, 99, rng(3))
     assert chi_squared(ranks, 99, 10)[1] > FALSE_ALARM
 
 
@@ -154,27 +140,17 @@ def test_ranks_by_hand(monkeypatch):
 
 def test_phrases_are_uniform_and_their_last_words_differ():
     """All 4 * 4 * 3 phrases are equally likely; false alarm of the chi-squared test: 1e-6."""
-    for drawn in (
-        draw_phrases(4, 48_000, rng()),
-        draw_rivals(np.zeros((1, 3), int), 4, 48_000, rng())[0, 1:],
-    ):
-        codes, counts = np.unique(
-            (drawn[:, 0] * 4 + drawn[:, 1]) * 4 + drawn[:, 2], return_counts=True
-        )
+    for drawn in (draw_phrases(4, 48_000, rng()), draw_rivals(np.zeros((1, 3), int), 4, 48_000, rng())[0, 1:]):
+        codes, counts = np.unique((drawn[:, 0] * 4 + drawn[:, 1]) * 4 + drawn[:, 2], return_counts=True)
         cells = len(set(drawn[:, 0])) * 12
         assert len(codes) == cells
-        assert (
-            chi2.sf(np.sum((counts - 48_000 / cells) ** 2) * cells / 48_000, cells - 1)
-            > FALSE_ALARM
-        )
+        assert chi2.sf(np.sum((counts - 48_000 / cells) ** 2) * cells / 48_000, cells - 1) > FALSE_ALARM
         assert (drawn[:, 1] != drawn[:, 2]).all()
 
 
 def occurrences(sentences, phrase):
     return sum(
-        list(window) == phrase
-        for sentence in sentences
-        for window in zip(sentence, sentence[1:], sentence[2:])
+        list(window) == phrase for sentence in sentences for window in zip(sentence, sentence[1:], sentence[2:])
     )
 
 
@@ -253,15 +229,7 @@ def test_figures_by_hand():
 
 def test_published_p_values_are_those_of_ten_bins_and_a_thousand_canaries():
     """Table 2: distances are rounded to .001, so a statistic is known to half a unit."""
-    for distance, p_value in (
-        (7, 0.63),
-        (4, 0.88),
-        (11, 0.31),
-        (5, 0.85),
-        (7, 0.68),
-        (10, 0.33),
-        (2, 0.98),
-    ):
+    for distance, p_value in ((7, 0.63), (4, 0.88), (11, 0.31), (5, 0.85), (7, 0.68), (10, 0.33), (2, 0.98)):
         assert chi2.sf(distance + 0.5, 9) - 0.005 <= p_value <= chi2.sf(distance - 0.5, 9) + 0.005
 
 
@@ -344,9 +312,7 @@ class Vectors:
         sign = np.r_[1.0, np.zeros(n_negative)].astype(np.float32)
         for _ in range(n_epochs):
             for part in np.array_split(source.permutation(len(records)), len(records) // 50):
-                words = np.hstack(
-                    [targets[part, None], source.integers(0, 60, (len(part), n_negative))]
-                )
+                words = np.hstack([targets[part, None], source.integers(0, 60, (len(part), n_negative))])
                 mean = context[part] @ table
                 slopes = 1 / (1 + np.exp(-np.einsum("ijk,ik->ij", table[words], mean))) - sign
                 step = context[part].T @ np.einsum("ij,ijk->ik", slopes, table[words])
@@ -386,9 +352,7 @@ def test_the_default_score_reads_the_models_words():
             other = model(vectors_=vectors[order], vocabulary_=known, **moved)
             found = secret_sharer(other, TEXT, n_insertions=3, **SMALL).ranks[3]
             assert np.array_equal(found, first)
-    with pytest.raises(
-        ValueError, match=r"does not know 1 of the 60 words .* such as 'w0'; give vocabulary="
-    ):
+    with pytest.raises(ValueError, match=r"does not know 1 of the 60 words .* such as 'w0'; give vocabulary="):
         secret_sharer(model(vectors_=vectors, vocabulary_=words[1:]), TEXT, n_insertions=3, **SMALL)
     with pytest.raises(TypeError, match="Model, which has no vectors_"):
         secret_sharer(model(), TEXT, **SMALL)
@@ -436,13 +400,9 @@ def test_the_seed_repeats_all():
     def score(model, phrases):
         return hash_noise(phrases)
 
-    first, second = (
-        secret_sharer(len, TEXT, score=score, n_insertions=[2], **SMALL) for _ in range(2)
-    )
+    first, second = (secret_sharer(len, TEXT, score=score, n_insertions=[2], **SMALL) for _ in range(2))
     assert np.array_equal(first.ranks[2], second.ranks[2])
-    other = secret_sharer(
-        len, TEXT, score=score, n_insertions=2, **{**SMALL, "random_state": rng(9)}
-    )
+    other = secret_sharer(len, TEXT, score=score, n_insertions=2, **{**SMALL, "random_state": rng(9)})
     assert not np.array_equal(first.ranks[2], other.ranks[2])
 
 
@@ -480,10 +440,7 @@ def test_bad_input_stops_before_a_training(given, error, message):
     ("score", "message"),
     [
         (lambda model, phrases: np.full(len(phrases), np.nan), "got NaN"),
-        (
-            lambda model, phrases: np.zeros((len(phrases), 2)),
-            "one log-perplexity for each of the 50000 phrases",
-        ),
+        (lambda model, phrases: np.zeros((len(phrases), 2)), "one log-perplexity for each of the 50000 phrases"),
     ],
 )
 def test_bad_scores_are_refused(score, message):

@@ -27,9 +27,7 @@ from skdp.base.kinds import Required, callback, choice, described, flag, integer
 
 class Frame(Declared, BaseEstimator):
     alpha: float = parameter(real(low=0), "Weight of the penalty.", default=1.0)
-    seed: int | None = parameter(
-        integer(none=True), "Seed.", default=None, releases=False, place="last"
-    )
+    seed: int | None = parameter(integer(none=True), "Seed.", default=None, releases=False, place="last")
     epsilon: float = parameter(real(low=0, strict=True), "Budget.", default=1.0, place="first")
     coef_: np.ndarray = fitted()
     constant: ClassVar[int] = 3
@@ -70,13 +68,7 @@ def names(cls):
 def test_a_constructor_takes_all_fields_by_keyword_and_stores_them():
     assert names(Model) == ["epsilon", "gamma", "beta", "alpha", "seed"]
     model = Model(alpha=3, seed=7)
-    assert model.get_params() == {
-        "epsilon": 1.0,
-        "gamma": True,
-        "beta": "auto",
-        "alpha": 3,
-        "seed": 7,
-    }
+    assert model.get_params() == {"epsilon": 1.0, "gamma": True, "beta": "auto", "alpha": 3, "seed": 7}
     assert vars(model) == model.get_params()
     with pytest.raises(TypeError, match="positional"):
         Model(3.0)
@@ -111,9 +103,7 @@ def test_a_parameter_that_is_gone_names_the_new_one():
     class Renamed(Model):
         _gone = {"penalty": "alpha=..."}
 
-    with pytest.raises(
-        TypeError, match=r"unexpected keyword argument 'penalty': give alpha=\.\.\."
-    ):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'penalty': give alpha=\.\.\."):
         Renamed(penalty=1.0)
 
 
@@ -163,12 +153,7 @@ def test_the_docstring_is_made_of_the_fields():
     doc = inspect.getdoc(made)
     assert "alpha : float, default=0.5\n    Weight of the penalty.\n    0 is none.\n" in doc
     assert 'beta : float or "auto", default="auto"\n    Beta.\n' in doc
-    assert (
-        doc.index("Parameters")
-        < doc.index("epsilon :")
-        < doc.index("seed :")
-        < doc.index("Attributes")
-    )
+    assert doc.index("Parameters") < doc.index("epsilon :") < doc.index("seed :") < doc.index("Attributes")
 
 
 KINDS = [
@@ -238,10 +223,7 @@ def test_positional_parameters_come_first_and_without_a_default_must_be_given():
 
 
 def test_the_open_end_of_a_range_is_refused():
-    for kind, words in (
-        (share(), "strictly between 0 and 1"),
-        (real(low=0, below=1), r"in \[0, 1\)"),
-    ):
+    for kind, words in ((share(), "strictly between 0 and 1"), (real(low=0, below=1), r"in \[0, 1\)")):
         kind.check("test_size", 0.5)
         with pytest.raises(ValueError, match=f"test_size must be {words}, got 1"):
             kind.check("test_size", 1)

@@ -77,8 +77,7 @@ def test_missing_values_stay():
 
 
 @pytest.mark.parametrize(
-    ("target", "dtype"),
-    [("any_visit", np.int64), ("n_visits", np.int64), ("log_medical_cost", np.float64)],
+    ("target", "dtype"), [("any_visit", np.int64), ("n_visits", np.int64), ("log_medical_cost", np.float64)]
 )
 def test_targets(columns, target, dtype):
     expected = {
@@ -142,9 +141,7 @@ def test_auc_on_new_people():
     splitter = GroupShuffleSplit(n_splits=1, test_size=0.25, random_state=0)
     train, test = next(splitter.split(hie.data, hie.target, groups=hie.person))
     assert not set(hie.person[train]) & set(hie.person[test])
-    model = make_pipeline(
-        PublicBinsEncoder(**rand_hie_bins()), LogisticRegression(C=0.02, max_iter=500)
-    )
+    model = make_pipeline(PublicBinsEncoder(**rand_hie_bins()), LogisticRegression(C=0.02, max_iter=500))
     model.fit(hie.data[train], hie.target[train])
     scores = model.predict_proba(hie.data[test])[:, 1]
     assert 0.715 < roc_auc_score(hie.target[test], scores) < 0.75

@@ -99,9 +99,7 @@ def test_adult_frame(adult):
 
 
 def test_adult_rows_are_counted(adult, monkeypatch):
-    monkeypatch.setitem(
-        DATASETS, "adult", replace(DATASETS["adult"], n_rows={"train": 3, "test": 1})
-    )
+    monkeypatch.setitem(DATASETS, "adult", replace(DATASETS["adult"], n_rows={"train": 3, "test": 1}))
     with pytest.raises(ValueError, match="has 2 rows, expected 3"):
         fetch_adult(data_home=adult)
 
@@ -243,11 +241,7 @@ def test_svhn(place):
     assert data.target.tolist() == [1, 0, 9, 2]
     assert data.target.dtype == np.int64
     assert data.data.dtype == np.uint8
-    for name, row, column, colour in (
-        ("red_0_0", 0, 0, 0),
-        ("green_3_31", 3, 31, 1),
-        ("blue_31_2", 31, 2, 2),
-    ):
+    for name, row, column, colour in (("red_0_0", 0, 0, 0), ("green_3_31", 3, 31, 1), ("blue_31_2", 31, 2, 2)):
         at = data.feature_names.index(name)
         assert data.data[:, at].tolist() == images[row, column, colour].tolist()
     assert fetch_svhn(data_home=home, subset="all").target.tolist() == [1, 0, 9, 2, 0]

@@ -146,8 +146,5 @@ def test_imdb():
     data = fetch_imdb(**need("imdb"))
     assert len(data.data) == 25000
     assert np.bincount(data.target).tolist() == [12500, 12500]
-    assert np.bincount(data.rating).tolist()[1:] == [5100, 2284, 2420, 2696, 0, 0, 2496, 3009] + [
-        2263,
-        4732,
-    ]
+    assert np.bincount(data.rating).tolist()[1:] == [5100, 2284, 2420, 2696, 0, 0, 2496, 3009] + [2263, 4732]
     assert ((data.rating > 5) == data.target).all()

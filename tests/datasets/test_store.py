@@ -232,9 +232,7 @@ def library(monkeypatch):
     found = Bunch(
         data=sparse.csr_matrix(np.arange(1.0, 7.0)[:, None]),
         target=sparse.csr_matrix(
-            np.array(
-                [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0]] + [[0] * 4]
-            )
+            np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0]] + [[0] * 4])
         ),
         target_names=np.array(["CCAT", "GCAT", "ECAT", "MCAT"], dtype=object),
     )
@@ -263,11 +261,7 @@ def test_rcv1_comes_from_scikit_learn(library, home):
 
 
 def test_rcv1_files_come_first_and_rows_are_counted(library, home, monkeypatch):
-    monkeypatch.setitem(
-        DATASETS,
-        "rcv1_binary",
-        replace(DATASETS["rcv1_binary"], n_rows={"train": 3, "test": 3}),
-    )
+    monkeypatch.setitem(DATASETS, "rcv1_binary", replace(DATASETS["rcv1_binary"], n_rows={"train": 3, "test": 3}))
     with pytest.raises(ValueError, match="has 4 rows, expected 3"):
         fetch_rcv1_binary(data_home=home)
     (home / "rcv1").mkdir(parents=True)
@@ -375,10 +369,7 @@ def test_second_form_and_second_checksum_are_accepted(home, monkeypatch):
     """MNIST of two rows in files that were packed anew, as those of a mirror."""
     images = bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 28, 0, 0, 0, 28]) + bytes(range(256)) * 6
     images += bytes(1568 - 1536)
-    contents = {
-        "i.gz": gzip.compress(images),
-        "l.gz": gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 3])),
-    }
+    contents = {"i.gz": gzip.compress(images), "l.gz": gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 3]))}
     forms = tuple(
         (
             DataFile(f"mnist/absent-{name}", ("0" * 64,)),
@@ -389,9 +380,7 @@ def test_second_form_and_second_checksum_are_accepted(home, monkeypatch):
     (home / "mnist").mkdir(parents=True)
     for name, content in contents.items():
         (home / "mnist" / name).write_bytes(content)
-    tiny = replace(
-        DATASETS["mnist"], n_rows={"train": 2, "test": 2}, files={"train": forms, "test": forms}
-    )
+    tiny = replace(DATASETS["mnist"], n_rows={"train": 2, "test": 2}, files={"train": forms, "test": forms})
     monkeypatch.setitem(DATASETS, "mnist", tiny)
     X, y = fetch_mnist(data_home=home, return_X_y=True)
     assert X.dtype == np.uint8
@@ -399,9 +388,7 @@ def test_second_form_and_second_checksum_are_accepted(home, monkeypatch):
     assert y.tolist() == [7, 3]
     wrong = replace(tiny, n_rows={"train": 3, "test": 2})
     monkeypatch.setitem(DATASETS, "mnist", wrong)
-    with pytest.raises(
-        ValueError, match=r"not an idx file of unsigned bytes of shape \(3, 28, 28\)"
-    ):
+    with pytest.raises(ValueError, match=r"not an idx file of unsigned bytes of shape \(3, 28, 28\)"):
         fetch_mnist(data_home=home)
 
 

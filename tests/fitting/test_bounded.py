@@ -23,17 +23,14 @@ ALL = dict(skdp.all_estimators())
 # Front doors also cut their columns: tests/linear_model/auto/test_harm.py has `DPLinearRegression`, and
 # tests/linear_model/additive/test_estimators.py the additive one.
 BOUNDED = [
-    name
-    for name, cls in ALL.items()
-    if issubclass(cls, BoundedPredictions) and not issubclass(cls, FrontDoor)
+    name for name, cls in ALL.items() if issubclass(cls, BoundedPredictions) and not issubclass(cls, FrontDoor)
 ]
 OF_OWNERS = [name for name in BOUNDED if issubclass(ALL[name], MultipartyRegressor)]
 # Those that are given a range, and release one where it is not given.
 OF_RANGES = [
     name
     for name in BOUNDED
-    if inspect.signature(ALL[name]).parameters.get("y_bounds", None)
-    and ALL[name]().y_bounds == "auto"
+    if inspect.signature(ALL[name]).parameters.get("y_bounds", None) and ALL[name]().y_bounds == "auto"
 ]
 FREE = (-np.inf, np.inf)
 FAR = 1e6

@@ -43,10 +43,7 @@ def test_the_share_of_the_scales_grows_where_units_are_few_by_public_numbers():
     [
         "DPIGHT",
         "DPFrankWolfe",
-        *(
-            pytest.param(kind, marks=pytest.mark.slow)
-            for kind in ("DPSLKT", "DPAdaSSP", "DPTwoStage", "DPAMP")
-        ),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("DPSLKT", "DPAdaSSP", "DPTwoStage", "DPAMP")),
     ],
 )
 def test_few_records_make_no_nonsense(kind):
@@ -100,9 +97,7 @@ def test_the_warning_names_parameters_that_would_help():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [n for n in MODELS if not issubclass(PRIVATE[n], (FrontDoor, MultipartyFit))]
-)
+@pytest.mark.parametrize("name", [n for n in MODELS if not issubclass(PRIVATE[n], (FrontDoor, MultipartyFit))])
 def test_rows_that_are_mostly_empty_are_named(name):
     """The front door takes such rows as they are."""
     cls = PRIVATE[name]
@@ -161,16 +156,12 @@ def test_the_advice_against_too_many_coefficients():
     assert too_many("DPIGHTRegressor", 20, 8, n_nonzero_coefs=2) is None
     assert "n_nonzero_coefs" not in too_many("DPSGDRegressor", 20, 8)
     X, y = np.random.default_rng(0).normal(size=(60, 8)), np.arange(60) % 3
-    messages = told(
-        skdp.DPIGHTClassifier(classes=(0, 1, 2), unit="group"), X, y, groups=np.arange(60) // 3
-    )
+    messages = told(skdp.DPIGHTClassifier(classes=(0, 1, 2), unit="group"), X, y, groups=np.arange(60) // 3)
     assert any("27 coefficients are too many for 20 groups" in m for m in messages)
 
 
 def test_a_fit_with_delta_0_is_told_nothing_about_gaussian_noise():
-    model = skdp.DPFrankWolfeRegressor(
-        delta=0.0, clip_norm=1.0, radius=1.0, huber_threshold=1.0, loss="huber"
-    )
+    model = skdp.DPFrankWolfeRegressor(delta=0.0, clip_norm=1.0, radius=1.0, huber_threshold=1.0, loss="huber")
     assert not told(model, X[:20], Y[:20])
 
 
@@ -197,9 +188,7 @@ def test_what_amp_sets_aside_follows_from_public_numbers():
 
     assert [round(searched(n), 9) for n in (50, N, 10**4)] == [0.2, 0.2, 0.05]
     assert searched(50, row_norm=1.0) == pytest.approx(0.0)
-    fits = [
-        skdp.DPAMPRegressor(adjacency="add-remove", n_public=50).fit(X[:n], Y[:n]) for n in (60, N)
-    ]
+    fits = [skdp.DPAMPRegressor(adjacency="add-remove", n_public=50).fit(X[:n], Y[:n]) for n in (60, N)]
     assert fits[0].privacy_.epsilon == fits[1].privacy_.epsilon == 1.0
     of_search = [{r["purpose"]: r for r in f.privacy_.mechanisms}["scale"] for f in fits]
     assert of_search[0]["noise_multiplier"] == of_search[1]["noise_multiplier"]  # n_public, not n

@@ -5,14 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from skdp import (
-    BudgetAccountant,
-    DPLSSGDClassifier,
-    DPMLPClassifier,
-    DPSGDClassifier,
-    DPSGDRegressor,
-    DPWord2Vec,
-)
+from skdp import BudgetAccountant, DPLSSGDClassifier, DPMLPClassifier, DPSGDClassifier, DPSGDRegressor, DPWord2Vec
 from skdp.fitting.optimizers import Rule, rule_of
 from skdp.nn import SGD, Adam, Microbatch, Projections
 
@@ -68,11 +61,7 @@ BAD = [
     ({"optimizer": SGD(average=-1.0)}, ValueError, "optimizer__average must be >= 0"),
     ({"clipping": "microbatch"}, ValueError, r"or an object Microbatch\(...\)"),
     ({"clipping": Microbatch(size=0)}, ValueError, "clipping__size must be >= 1"),
-    (
-        {"clipping": Projections(n_projections=1.5)},
-        TypeError,
-        "clipping__n_projections must be an int",
-    ),
+    ({"clipping": Projections(n_projections=1.5)}, TypeError, "clipping__n_projections must be an int"),
     ({"gradient_estimator": None}, TypeError, "gradient_estimator must be one of"),
     ({"gradient_estimator": "median"}, ValueError, "gradient_estimator must be one of"),
 ]

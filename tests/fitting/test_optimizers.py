@@ -67,9 +67,7 @@ def test_smoothing_is_of_each_tensor_by_itself():
     from skdp.kernels import laplacian_smooth
 
     g = np.random.default_rng(0).normal(size=9)
-    steps = Optimizer(
-        Rule(momentum=0.0, schedule="constant", smoothing=2.0), 1.0, 1, (slice(0, 5), slice(5, 9))
-    )
+    steps = Optimizer(Rule(momentum=0.0, schedule="constant", smoothing=2.0), 1.0, 1, (slice(0, 5), slice(5, 9)))
     found = steps.of(g)
     assert np.allclose(found[:5], laplacian_smooth(g[:5], 2.0))
     assert np.allclose(found[5:], laplacian_smooth(g[5:], 2.0))
@@ -118,10 +116,7 @@ RULES = [
 def test_gradients_of_few_entries_make_the_steps_of_whole_vectors(rule):
     n, steps = 30, 6
     rng = np.random.default_rng(3)
-    few = [
-        FewEntries(np.sort(rng.choice(n, k, replace=False)), rng.normal(size=k))
-        for k in (4, 0, n, 1, 7, 2)
-    ]
+    few = [FewEntries(np.sort(rng.choice(n, k, replace=False)), rng.normal(size=k)) for k in (4, 0, n, 1, 7, 2)]
     seen = {}
     for whole in (False, True):
         seen[whole] = []
@@ -133,9 +128,7 @@ def test_gradients_of_few_entries_make_the_steps_of_whole_vectors(rule):
             return few[t].dense(n) if whole else few[t], 0.0
 
         start = np.random.default_rng(4).normal(size=n)
-        seen[whole].append(
-            train(gradient, start, steps, rule, 0.1, tensors=(slice(0, 20), slice(20, 30)))
-        )
+        seen[whole].append(train(gradient, start, steps, rule, 0.1, tensors=(slice(0, 20), slice(20, 30))))
     for found, wanted in zip(seen[False], seen[True], strict=True):
         np.testing.assert_array_equal(found, wanted)
     assert rule.local == (rule in RULES[:2])

@@ -72,9 +72,7 @@ def by_definition(model, X):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("storage", STORED)
-@pytest.mark.parametrize(
-    ("kind", "n_classes"), [("regressor", 0), ("classifier", 2), ("classifier", 3)]
-)
+@pytest.mark.parametrize(("kind", "n_classes"), [("regressor", 0), ("classifier", 2), ("classifier", 3)])
 def test_scores_are_those_of_the_definition(monkeypatch, kind, n_classes, storage, dtype, compiled):
     monkeypatch.setattr(any_cells, "COMPILED", 0 if compiled else np.inf)
     with np.errstate(over="ignore"):
@@ -219,9 +217,9 @@ def test_probabilities_of_two_classes():
 
 @pytest.mark.parametrize("k", [2, 3, 16, 17, 9000])
 def test_softmax(k):
-    scores = np.random.default_rng(2).normal(size=(30, k)) * np.array([1, 30, 900])[:, None].repeat(
-        10, 0
-    ).reshape(30, 1)
+    scores = np.random.default_rng(2).normal(size=(30, k)) * np.array([1, 30, 900])[:, None].repeat(10, 0).reshape(
+        30, 1
+    )
     scores[0] += 1e308
     with np.errstate(all="raise"):
         found = softmax(scores)

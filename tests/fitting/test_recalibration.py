@@ -19,9 +19,7 @@ from skdp.privacy import accounting
 PRIVATE = {
     name: cls
     for name, cls in skdp.all_estimators()
-    if name.startswith("DP")
-    and name.endswith("Classifier")
-    and not issubclass(cls, (MultipartyFit, NetFit))
+    if name.startswith("DP") and name.endswith("Classifier") and not issubclass(cls, (MultipartyFit, NetFit))
 }
 LEFT_OUT = {"DPAMPClassifier", "DPSRMClassifier"}  # of two classes
 RECALIBRATED = sorted(set(PRIVATE) - LEFT_OUT)
@@ -93,9 +91,7 @@ def test_probabilities_are_those_of_the_coefficients():
 def test_the_slope_alone_without_an_intercept():
     X, y = data(2)
     y = (X[:, 0] > 0).astype(int)
-    model = skdp.DPIGHTClassifier(
-        epsilon=2.0, classes=(0, 1), fit_intercept=False, random_state=0
-    ).fit(X, y)
+    model = skdp.DPIGHTClassifier(epsilon=2.0, classes=(0, 1), fit_intercept=False, random_state=0).fit(X, y)
     assert model.intercept_ == 0
     assert rows(model)
 
@@ -108,12 +104,7 @@ def test_units_and_adjacencies(unit, adjacency):
     own = {"groups": groups} if unit == "group" else {}
     n_public = {"record": 8000, "group": 2500}[unit] if adjacency == "add-remove" else None
     model = skdp.DPIGHTClassifier(
-        epsilon=4.0,
-        classes=(0, 1),
-        unit=unit,
-        adjacency=adjacency,
-        n_public=n_public,
-        random_state=0,
+        epsilon=4.0, classes=(0, 1), unit=unit, adjacency=adjacency, n_public=n_public, random_state=0
     ).fit(X, y, **own)
     assert rows(model)
     weight = 1 / np.bincount(groups)[groups] if own else np.ones(len(X))
@@ -187,8 +178,7 @@ def test_the_share_follows_from_public_numbers(k, epsilon, n):
 def test_a_penalty_that_was_asked_for_stays():
     X, y = data(2)
     fits = [
-        skdp.DPIGHTClassifier(epsilon=8.0, alpha=a, classes=(0, 1), random_state=0).fit(X, y)
-        for a in (0.0, 1.0)
+        skdp.DPIGHTClassifier(epsilon=8.0, alpha=a, classes=(0, 1), random_state=0).fit(X, y) for a in (0.0, 1.0)
     ]
     assert np.linalg.norm(fits[1].coef_) < 0.5 * np.linalg.norm(fits[0].coef_)
 
@@ -255,11 +245,7 @@ def test_weights_change_no_bound_and_no_divisor():
     X, y = data(2, 3000)
     options = {"classes": (0, 1), "clip_norm": 1.0, "learning_rate": 0.1, "max_iter": 5}
     plain = skdp.DPGDClassifier(random_state=0, **options).fit(X, y).privacy_
-    weighted = (
-        skdp.DPGDClassifier(class_weight={1: 1.5, 0: 0.75}, random_state=0, **options)
-        .fit(X, y)
-        .privacy_
-    )
+    weighted = skdp.DPGDClassifier(class_weight={1: 1.5, 0: 0.75}, random_state=0, **options).fit(X, y).privacy_
     first, second = (report.mechanisms[0] for report in (plain, weighted))
     assert first["sensitivity"] == second["sensitivity"]
     assert plain.epsilon == weighted.epsilon

@@ -149,11 +149,7 @@ def test_a_mean_residual_is_found_within_its_noise(adjacency):
     records = PrivateRecords(X, y, fit_intercept=True, groups=groups, n_public=n_public)
     found = [
         released_shift(
-            session_for(seed, adjacency=adjacency, unit="group"),
-            records,
-            np.array([1.0, -1.0, 0.0]),
-            reach,
-            0.2,
+            session_for(seed, adjacency=adjacency, unit="group"), records, np.array([1.0, -1.0, 0.0]), reach, 0.2
         )
         for seed in range(10)
     ]
@@ -268,11 +264,7 @@ def test_sensitivity_of_the_moments_of_scores(unit, adjacency):
     def moments(X, y, keep=slice(None)):
         codes = None if groups is None else np.unique(groups[keep], return_inverse=True)[1]
         records = PrivateRecords(
-            X[keep],
-            y[keep],
-            groups=codes,
-            fit_intercept=True,
-            n_public=20 if groups is not None else 60,
+            X[keep], y[keep], groups=codes, fit_intercept=True, n_public=20 if groups is not None else 60
         )
         scored = records.residual(theta).predicted(theta).with_intercept(2.0)
         return scored.second_moment(2.0, 3.0, adjacency=adjacency)
@@ -303,9 +295,7 @@ def test_the_calibration_is_paid_for():
     assert {row["purpose"] for row in report.mechanisms} == {"calibration"}
 
 
-@pytest.mark.parametrize(
-    ("scale", "least", "most"), [(1.0, 0.9, 1.1), (0.0, 0.0, 0.3), (1e9, 0.0, 0.0)]
-)
+@pytest.mark.parametrize(("scale", "least", "most"), [(1.0, 0.9, 1.1), (0.0, 0.0, 0.3), (1e9, 0.0, 0.0)])
 def test_the_factor_follows_what_predictions_are_worth(scale, least, most):
     X, y = table(20_000)
     theta = np.array([1.0, -0.7, 0.5, 0.0, 0.0, 0.0, 0.0])

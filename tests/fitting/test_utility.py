@@ -29,9 +29,7 @@ SHAPE = PublicShape("record", 1000, 4)
 TABLE = Path(__file__).parents[2] / "docs" / "tables" / "utility_warnings.csv"
 CLASSIFIER = Facts("Model", SHAPE, 1.0, task="classes", searched=("clip_norm",))
 REGRESSOR = replace(CLASSIFIER, task="numbers", calibrated=True)
-GRADIENT = replace(
-    CLASSIFIER, searched=(), task="", release="gradient", n_coefs=25
-)  # noise of 2 * 5
+GRADIENT = replace(CLASSIFIER, searched=(), task="", release="gradient", n_coefs=25)  # noise of 2 * 5
 OWNERS = OwnerFacts("record", 1.0, 90, True, 0.0, 2.0, 0.1)
 OF_OWNERS = replace(CLASSIFIER, owners=OWNERS)
 NET = NetFacts(500, math.inf)
@@ -65,27 +63,15 @@ ZERO_OUT = replace(GRADIENT, adjacency="zero-out")  # half of the noise
 MOMENTS = replace(GRADIENT, release="second moments")
 HALF = replace(CLASSIFIER, weight=0.5)
 BEFORE = [  # facts that warn, facts just at the threshold, and words of the warning
-    (
-        with_mass(CLASSIFIER, 69.0),
-        with_mass(CLASSIFIER, 70.0),
-        "mostly noise; give clip_norm= as a public",
-    ),
+    (with_mass(CLASSIFIER, 69.0), with_mass(CLASSIFIER, 70.0), "mostly noise; give clip_norm= as a public"),
     (of("statistics", 59.0), of("statistics", 60.0), "few for 4 columns"),
     (of("evaluate", 59.0), of("evaluate", 60.0), "released windows of targets"),
     (replace(CLASSIFIER, constant=True), CLASSIFIER, "only a constant is released"),
     (with_mass(OF_OWNERS, 69.0), with_mass(OF_OWNERS, 70.0), "sums that are opened"),
-    (
-        with_mass(GRADIENT, 9.9),
-        with_mass(GRADIENT, 10.0),
-        "25 coefficients are too many for 1000 records",
-    ),
+    (with_mass(GRADIENT, 9.9), with_mass(GRADIENT, 10.0), "25 coefficients are too many for 1000 records"),
     (with_mass(ZERO_OUT, 4.9), with_mass(ZERO_OUT, 5.0), "longer than any mean gradient"),
     (with_mass(MOMENTS, 11.1), with_mass(MOMENTS, 5**1.5), "larger than most eigenvalues"),
-    (
-        with_mass(CLASSIFIER, 182.0),
-        with_mass(CLASSIFIER, 200.0),
-        "of the classes.* About 1100 records",
-    ),
+    (with_mass(CLASSIFIER, 182.0), with_mass(CLASSIFIER, 200.0), "of the classes.* About 1100 records"),
     (of("DPIGHT", 349.0), of("DPIGHT", 350.0), "frequencies of the classes"),
     (with_mass(HALF, 399.0), with_mass(HALF, 400.0), "frequencies of the classes"),
     (with_mass(REGRESSOR, 249.0), with_mass(REGRESSOR, 250.0), "worse than the mean of y"),
@@ -95,11 +81,7 @@ BEFORE = [  # facts that warn, facts just at the threshold, and words of the war
     (noisy(0.041, "numbers"), noisy(0.04, "numbers"), "narrower y_bounds"),
     (with_owners(penalty=2.1), with_owners(penalty=2.0), "penalty 2.1 times that of alpha=0.1"),
     (with_owners(default_range=True), OF_OWNERS, "y_bounds was not given"),
-    (
-        with_owners(huber_threshold=0.1),
-        with_owners(huber_threshold=0.2),
-        "a larger huber_threshold",
-    ),
+    (with_owners(huber_threshold=0.1), with_owners(huber_threshold=0.2), "a larger huber_threshold"),
     (with_net(signal=5.9), with_net(signal=6.0), "a net of 500 parameters"),
     (with_net(other_inputs=True), with_net(), "give both fits one public input_range"),
     (with_net(second_momentum=0.9), with_net(), r"give optimizer=SGD\(momentum=0\)"),
@@ -163,9 +145,7 @@ def test_few_units_are_named_once():
 def test_the_documented_table_is_the_one_of_the_code():
     with TABLE.open(newline="") as file:
         found = list(csv.reader(file))
-    wanted = [
-        [r.warning, r.method, f"{r.side} {r.number:.3g}", r.unit, r.origin] for r in THRESHOLDS
-    ]
+    wanted = [[r.warning, r.method, f"{r.side} {r.number:.3g}", r.unit, r.origin] for r in THRESHOLDS]
     assert found[1:] == wanted, "run: python tools/make_thresholds.py"
     assert len(KEYS) == len(THRESHOLDS)
     assert threshold("few units", "DPIGHT") == threshold("few units")

@@ -49,11 +49,7 @@ CASES: dict[str, dict[str, Any]] = {
     "three labels missing": {"data": "three missing", "classes": (0, 1, 2)},
     "labels of words": {"data": "words", "classes": ("yes", "no")},
     "weights of classes": {"class_weight": {0: 1.0, 1: 4.0}},
-    "weights of three classes": {
-        "data": "three",
-        "classes": (0, 1, 2),
-        "class_weight": {0: 1.0, 1: 2.0, 2: 3.0},
-    },
+    "weights of three classes": {"data": "three", "classes": (0, 1, 2), "class_weight": {0: 1.0, 1: 2.0, 2: 3.0}},
     "weights balanced": {"class_weight": "balanced"},
     "persons": {"unit": "group"},
     "persons add-remove": {"unit": "group", "adjacency": "add-remove", "n_public": 1000},
@@ -84,11 +80,7 @@ for solver, more in SOLVERS.items():
         f"solver {solver} three": {"solver": solver, "data": "three", "classes": (0, 1, 2)},
         f"solver {solver} persons": {"solver": solver, "unit": "group"},
         f"solver {solver} zero-out": {"solver": solver, "adjacency": "zero-out"},
-        f"solver {solver} add-remove": {
-            "solver": solver,
-            "adjacency": "add-remove",
-            "n_public": 2900,
-        },
+        f"solver {solver} add-remove": {"solver": solver, "adjacency": "add-remove", "n_public": 2900},
         f"solver {solver} infinite epsilon": {"solver": solver, "epsilon": float("inf"), **more},
     }
 

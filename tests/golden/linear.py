@@ -60,12 +60,7 @@ CASES: dict[str, dict[str, Any]] = {
     "batches three": {"batch_size": 40, "data": "three", "classes": (0, 1, 2)},
     "adam": {"batch_size": 40, "solver": "adam", "learning_rate": 0.05},
     "momentum": {"batch_size": 40, "solver": "sgd", "momentum": 0.5, "learning_rate": 0.05},
-    "schedule": {
-        "batch_size": 40,
-        "schedule": "inverse-sqrt",
-        "learning_rate": 0.05,
-        "average": None,
-    },
+    "schedule": {"batch_size": 40, "schedule": "inverse-sqrt", "learning_rate": 0.05, "average": None},
     "no smoothing": {"smoothing": 0.0},
     "penalty l2": {"penalty": "l2", "alpha": 0.01},
     "penalty nonconvex": {"penalty": "nonconvex", "alpha": 0.01},

@@ -25,9 +25,7 @@ OWN: dict[str, dict[str, Any]] = {
     "DPCNNClassifier": {"image_shape": (6, 6, 1)},
     "DPLSTMClassifier": SEQUENCES,
     "DPNetworkClassifier": {"network": nn.Sequential([nn.Dense(5), nn.Tanh(), nn.Dense(2)])},
-    "DPNetworkRegressor": {
-        "network": nn.Sequential([nn.Dense(5), nn.LayerNorm(), nn.ReLU(), nn.Dense(1)])
-    },
+    "DPNetworkRegressor": {"network": nn.Sequential([nn.Dense(5), nn.LayerNorm(), nn.ReLU(), nn.Dense(1)])},
 }
 STEPS = {"max_iter": 4, "batch_size": 30}
 # Parameters beside STEPS, which None takes out. "data" is what is done to the rows.
@@ -77,10 +75,7 @@ CASES: dict[str, dict[str, Any]] = {
     "sparsified ranked": {"sparsification": nn.RandomSparsification(0.6, ranked=True)},
     "sparsified constant": {"sparsification": nn.RandomSparsification(0.5, cooling=False)},
     "sparsified adam": {"sparsification": nn.RandomSparsification(0.5), "solver": "adam"},
-    "sparsified microbatch": {
-        "sparsification": nn.RandomSparsification(0.5),
-        "clipping": "microbatch",
-    },
+    "sparsified microbatch": {"sparsification": nn.RandomSparsification(0.5), "clipping": "microbatch"},
     "selected": {"select": nn.SparseSelection(0.2)},
     "selected uniform": {"select": nn.SparseSelection(0.2, "uniform")},
     "selected clips": {
@@ -99,12 +94,7 @@ CASES: dict[str, dict[str, Any]] = {
     "groups ghost": {"unit": "group", "batch_size": 10, "clipping": "ghost"},
     "groups recursive": {"unit": "group", "batch_size": 10, "recursive": nn.RecursiveMomentum()},
     "groups partition": {"unit": "group", "batch_size": 10, "sampling": "partition"},
-    "groups add-remove": {
-        "unit": "group",
-        "batch_size": 10,
-        "adjacency": "add-remove",
-        "n_public": 30,
-    },
+    "groups add-remove": {"unit": "group", "batch_size": 10, "adjacency": "add-remove", "n_public": 30},
     "replace-one": {"adjacency": "replace-one"},
     "replace-one full batch": {"adjacency": "replace-one", "batch_size": N},
     "add-remove": {"adjacency": "add-remove", "n_public": 110},
@@ -142,13 +132,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 LAYERS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "layers of images": (
-        [
-            nn.Conv2D(3, 3, padding="same"),
-            nn.GroupNorm(3),
-            nn.ReLU(),
-            nn.AvgPool2D(2),
-            nn.Flatten(),
-        ],
+        [nn.Conv2D(3, 3, padding="same"), nn.GroupNorm(3), nn.ReLU(), nn.AvgPool2D(2), nn.Flatten()],
         {"image_shape": (6, 6, 1)},
     ),
     "layers of pools": (
@@ -159,10 +143,7 @@ LAYERS: dict[str, tuple[list[Any], dict[str, Any]]] = {
         [nn.Rescaling(2.0, 0.5), nn.Reshape((6, 6, 1)), nn.Flatten(), nn.Dense(4), nn.Tanh()],
         {},
     ),
-    "layers of words": (
-        [nn.Embedding(IDS + 1, 3), nn.MaskedMeanPool()],
-        {"data": "words"},
-    ),
+    "layers of words": ([nn.Embedding(IDS + 1, 3), nn.MaskedMeanPool()], {"data": "words"}),
     "layers of words selected": (
         [nn.Embedding(IDS + 1, 3), nn.MaskedMeanPool()],
         {"data": "words", "select": nn.AdaFEST(), "momentum": 0.0},
@@ -211,9 +192,7 @@ def fit(cls: type, case: str) -> Seen:
         settings = dict(CASES[case])
     settings = {**OWN[name], **STEPS, **settings}
     kind = settings.pop("data", "")
-    params = {
-        key: value for key, value in settings.items() if value is not None or key == "classes"
-    }
+    params = {key: value for key, value in settings.items() if value is not None or key == "classes"}
     classes = params.setdefault("classes", (0, 1)) if classifier else None
     if len(classes or ()) == 3 and name == "DPNetworkClassifier":
         params["network"] = nn.Sequential([nn.Dense(5), nn.Tanh(), nn.Dense(3)])

@@ -101,12 +101,8 @@ def of_transformers() -> dict[str, Case]:
                 found[key] = functools.partial(transformer, name, number, "", kind)
         if name.startswith("DP"):
             for unit in UNITS:
-                found[f"{name} | {unit} by default"] = functools.partial(
-                    transformer, name, 0, unit, ""
-                )
-                found[f"{name} | {unit} with bounds"] = functools.partial(
-                    transformer, name, 1, unit, ""
-                )
+                found[f"{name} | {unit} by default"] = functools.partial(transformer, name, 0, unit, "")
+                found[f"{name} | {unit} with bounds"] = functools.partial(transformer, name, 1, unit, "")
     for case, params in {
         "default": {},
         "first order": {"J": 1, "L": 4, "normalize": "l2"},
@@ -225,9 +221,7 @@ def described(case: str, unit: str) -> Seen:
 
 def crossed(unit: str) -> Seen:
     options, _ = protected(unit)
-    table = statistics.crosstab(
-        FRAME["sex"], FRAME["kind"], categories=(["f", "m"], ["a", "b"]), **options
-    )
+    table = statistics.crosstab(FRAME["sex"], FRAME["kind"], categories=(["f", "m"], ["a", "b"]), **options)
     return of_result(table)
 
 
@@ -310,8 +304,7 @@ def compared(case: str) -> Seen:
     models = {"one": base(name), "two": base(name, max_iter=8)}
     found = model_selection.compare(models, SCALED, y, **options)
     numbers = {
-        key: {name: public(score) for name, score in evaluation.items()}
-        for key, evaluation in found.items()
+        key: {name: public(score) for name, score in evaluation.items()} for key, evaluation in found.items()
     }
     fits = {key: attributes(model) for key, model in found.estimators_.items()}
     return Seen(numbers, fits, found.privacy_)
@@ -322,9 +315,7 @@ def validated(case: str) -> Seen:
     found = model_selection.cross_validate(base(), SCALED, LABELS, cv=3, **options)
     report = found.pop("privacy")
     fits = {"fits": [attributes(model) for model in found.pop("estimator")]}
-    return Seen(
-        {k: public(v) if hasattr(v, "value") else v for k, v in found.items()}, fits, report
-    )
+    return Seen({k: public(v) if hasattr(v, "value") else v for k, v in found.items()}, fits, report)
 
 
 def divided(case: str) -> Seen:
@@ -340,9 +331,7 @@ def accounted() -> Seen:
     numbers: dict[str, Any] = {}
     with BudgetAccountant(4.0, 1e-4, allow_seeded=True) as accountant:
         first = base(epsilon=1.0, **SEED).fit(SCALED, LABELS)
-        make_pipeline(skdp.DPStandardScaler(epsilon=1.0, **SEED), base(epsilon=1.0, **SEED)).fit(
-            SCALED, LABELS
-        )
+        make_pipeline(skdp.DPStandardScaler(epsilon=1.0, **SEED), base(epsilon=1.0, **SEED)).fit(SCALED, LABELS)
         statistics.mean(X, epsilon=0.5, **SEED)
         try:
             base(epsilon=10.0, **SEED).fit(SCALED, LABELS)
@@ -528,6 +517,4 @@ def cases() -> dict[str, Case]:
     found["DPRandomizedSearch | search of regressors"] = run(search, "search of regressors")
     found["BudgetAccountant | ambient"] = accounted
     found |= {f"PrivacySession | {key}": case for key, case in of_sessions().items()}
-    return {
-        re.sub(" *$", "", re.sub(r"\| $", "| default", key)): case for key, case in found.items()
-    }
+    return {re.sub(" *$", "", re.sub(r"\| $", "| default", key)): case for key, case in found.items()}

@@ -122,9 +122,7 @@ def attributes(model: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(model).items()
-        if name.endswith("_")
-        and not name.startswith("_")
-        and not isinstance(value, skdp.PrivacyReport)
+        if name.endswith("_") and not name.startswith("_") and not isinstance(value, skdp.PrivacyReport)
     }
 
 
@@ -201,10 +199,7 @@ def _leaves(item: Any, met: set[int]) -> Iterator[str]:
 
 def _ledger(report: Any) -> str:
     """The numbers of a report and the names of its mechanisms; prose may change."""
-    rows = [
-        {k: v for k, v in row.items() if k == "name" or not isinstance(v, str)}
-        for row in report.mechanisms
-    ]
+    rows = [{k: v for k, v in row.items() if k == "name" or not isinstance(v, str)} for row in report.mechanisms]
     return digest([rows, report.epsilon, report.delta, report.slack])
 
 

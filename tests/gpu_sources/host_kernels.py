@@ -16,11 +16,7 @@ from tests import strict_arrays
 from tools.nvrtc_check import argument_type
 
 HERE = Path(__file__).parent
-SCALARS = {
-    "int": ctypes.c_int,
-    "long long": ctypes.c_longlong,
-    "double": ctypes.c_double,
-}
+SCALARS = {"int": ctypes.c_int, "long long": ctypes.c_longlong, "double": ctypes.c_double}
 
 # What CUDA has and C++ has not, for one thread that is a warp and a block of its own.
 ONE_LANE = """
@@ -94,9 +90,7 @@ class OneLane(Raw):
 
     def run(self, code, name, _shape, arguments, kinds):
         given = [
-            ctypes.c_void_p(values(argument).ctypes.data)
-            if kind.endswith("*")
-            else SCALARS[kind](argument)
+            ctypes.c_void_p(values(argument).ctypes.data) if kind.endswith("*") else SCALARS[kind](argument)
             for argument, kind in zip(arguments, kinds, strict=True)
         ]
         self.libraries[code][name](*given)

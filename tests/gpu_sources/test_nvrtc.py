@@ -40,8 +40,7 @@ def compiler():
     missing = [
         name
         for name in ("cuda.bindings", "nvidia.cuda_nvrtc")
-        if importlib.util.find_spec(name.partition(".")[0]) is None
-        or importlib.util.find_spec(name) is None
+        if importlib.util.find_spec(name.partition(".")[0]) is None or importlib.util.find_spec(name) is None
     ]
     if missing and os.environ.get("SKDP_REQUIRE_NVRTC") != "1":
         pytest.skip(f'{missing} not installed: pip install "skdp[gpu-sources]"')
@@ -65,9 +64,7 @@ def test_every_source_file_is_compiled():
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_compiles_and_takes_its_arguments(compiler, recorded, name, target):
     launched = recorded[PROGRAMS[name]]
-    checks = [
-        nvrtc_check.launch_check(kernel, kinds) for kernel in launched for kinds in launched[kernel]
-    ]
+    checks = [nvrtc_check.launch_check(kernel, kinds) for kernel in launched for kinds in launched[kernel]]
     code = PROGRAMS[name] + nvrtc_check.PARAMETERS + "".join(checks)
     assert nvrtc_check.kernels_of(compiler(code, target)) == sorted(launched)
 
@@ -90,9 +87,7 @@ KERNEL = 'extern "C" __global__ void f(const float* x, long long n, double a) {}
 )
 def test_other_arguments_do_not_compile(compiler, wrong):
     right = nvrtc_check.launch_check("f", ("float*", "long long", "double"))
-    assert nvrtc_check.kernels_of(
-        compiler(KERNEL + nvrtc_check.PARAMETERS + right, "compute_90")
-    ) == ["f"]
+    assert nvrtc_check.kernels_of(compiler(KERNEL + nvrtc_check.PARAMETERS + right, "compute_90")) == ["f"]
     check = nvrtc_check.launch_check("f", wrong)
     with pytest.raises(ValueError, match="f is launched with"):
         compiler(KERNEL + nvrtc_check.PARAMETERS + check, "compute_90")

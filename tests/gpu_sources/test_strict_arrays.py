@@ -11,12 +11,7 @@ from sklearn.base import clone
 
 from skdp import IGHTClassifier
 from skdp.kernels import hard_threshold, is_cupy, laplacian_smooth
-from skdp.linear_model import (
-    DPIGHTClassifier,
-    DPLinearRegression,
-    DPLogisticRegression,
-    DPSGDClassifier,
-)
+from skdp.linear_model import DPIGHTClassifier, DPLinearRegression, DPLogisticRegression, DPSGDClassifier
 from tests import strict_arrays
 from tests.gpu_sources.host_kernels import OneLane, compiler
 from tests.gpu_sources.launches import stored
@@ -104,9 +99,7 @@ def test_names_are_those_of_cupy():
         pytest.skip("needs CuPy, but no device")
     import cupy
 
-    ours = {
-        name for name in dir(np) if not name.startswith("_") and hasattr(strict_arrays.MODULE, name)
-    }
+    ours = {name for name in dir(np) if not name.startswith("_") and hasattr(strict_arrays.MODULE, name)}
     assert [name for name in ours if not hasattr(cupy, name)] == []
     methods = (strict_arrays.METHODS.split(), cupy.ndarray), (["get", "flags"], cupy.ndarray)
     for names, kind in methods:

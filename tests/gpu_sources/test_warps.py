@@ -33,9 +33,7 @@ def warps(tmp_path_factory):
         pytest.skip("no C++ compiler")
     (folder / "race.cpp").write_text(f"#include <barrier>\n#include <thread>\n{RACE}")
     command = [compiler(), "-std=c++20", "-fsanitize=thread", "-pthread", str(folder / "race.cpp")]
-    built = subprocess.run(
-        [*command, "-o", str(folder / "race")], capture_output=True, text=True, check=False
-    )
+    built = subprocess.run([*command, "-o", str(folder / "race")], capture_output=True, text=True, check=False)
     if built.returncode:
         pytest.skip(f"this compiler has no ThreadSanitizer or no C++20: {built.stderr[-300:]}")
     ran = subprocess.run([str(folder / "race")], capture_output=True, text=True, check=False)
@@ -52,9 +50,7 @@ def cupy(warps):
         yield module
 
 
-@pytest.mark.parametrize(
-    ("dtype", "storage"), [(np.float32, "dense"), (np.float64, "csr int32")], ids=str
-)
+@pytest.mark.parametrize(("dtype", "storage"), [(np.float32, "dense"), (np.float64, "csr int32")], ids=str)
 def test_lanes_do_not_race_and_give_the_sums_of_the_cpu(warps, cupy, dtype, storage):
     for loss, grouped in itertools.product((LogisticLoss(), MultinomialLoss(3)), (False, True)):
         device, host, theta = launches.kernels(loss, dtype, storage, cupy, grouped, True)

@@ -35,9 +35,7 @@ def refuse_to_be_called(X, y):
 @pytest.mark.skipif(sys.platform == "win32", reason="processes end there without a signal")
 def test_a_library_that_dies_is_named_and_no_product_is_started_here(child):
     child(CRASH)
-    assert (
-        blas_that_dies() == "openblas 0.3.34 with kernels for Haswell (OPENBLAS_CORETYPE=Haswell)"
-    )
+    assert blas_that_dies() == "openblas 0.3.34 with kernels for Haswell (OPENBLAS_CORETYPE=Haswell)"
     with pytest.raises(UnsupportedAccounting, match=r"0\.3\.34 .*Unset OPENBLAS_CORETYPE"):
         check_places(refuse_to_be_called, 3)
 

@@ -196,9 +196,7 @@ def test_sums_and_counts_are_those_of_numpy(layout, sizes):
             bound = 1.0 if around is None else 0.5
             limit = float(math.floor(bound / unit))
             limit = limit if limit <= math.floor(bound / unit) else math.nextafter(limit, 0.0)
-            window = windows.Windows(
-                center, reach, np.zeros(5) if around is None else around, around is not None
-            )
+            window = windows.Windows(center, reach, np.zeros(5) if around is None else around, around is not None)
             found = windows.window_sums(X, members, window, limit / bound, limit)
             wanted = sums_in_numpy(X, groups, center, reach, around, limit / bound, limit)
             assert found.tolist() == wanted.tolist()
@@ -257,9 +255,7 @@ EDGES = {
     "the largest": np.array([-np.finfo(float).max, 0.0, np.finfo(float).max]),
     "powers": np.r_[0.0, 2.0 ** np.arange(-60, 60, 3), np.inf],
     "close": 1.0 + np.arange(40) * 2.0**-52,
-    "two heaps": np.r_[
-        -1e300 - np.arange(9, 0, -1) * 2.0**950, 1.0 + np.arange(9) * 2.0**-52, 1e300
-    ],
+    "two heaps": np.r_[-1e300 - np.arange(9, 0, -1) * 2.0**950, 1.0 + np.arange(9) * 2.0**-52, 1e300],
     "subnormal": np.array([-5e-324, 0.0, 5e-324, 1e-323, 1e-310]),
     "many": np.sort(np.random.default_rng(0).standard_cauchy(500)),
 }
@@ -404,9 +400,7 @@ def test_twins_of_the_loops_over_groups_are_caught(monkeypatch, loop, twin):
     def sound():
         both = places.octave_counts(X, sorted_groups(groups), -3, 8, 1000)
         parts = [
-            places.octave_counts(
-                X[groups == g], sorted_groups(groups[groups == g] * 0), -3, 8, 1000
-            )
+            places.octave_counts(X[groups == g], sorted_groups(groups[groups == g] * 0), -3, 8, 1000)
             for g in (0, 1)
         ]
         small = all(part.sum() <= 1000 for part in parts)
@@ -475,9 +469,7 @@ def test_indices_out_of_range_are_refused(grouped):
     for call in (
         lambda: places.octave_counts(X, members, -3, 8, 1),
         lambda: thresholds.threshold_counts(X, members, zeros, zeros, False, 1),
-        lambda: windows.window_sums(
-            X, members, windows.Windows(zeros, zeros + 1, zeros, False), 1.0, 1.0
-        ),
+        lambda: windows.window_sums(X, members, windows.Windows(zeros, zeros + 1, zeros, False), 1.0, 1.0),
     ):
         with pytest.raises(ValueError, match="index is out of range"):
             call()

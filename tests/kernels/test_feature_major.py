@@ -66,10 +66,7 @@ def test_sums_that_float64_might_not_hold_go_row_by_row(masked):
     rng = np.random.default_rng(0)
     X = sp.random(N, D, 0.2, format="csr", random_state=1)
     kernel = gradient_kernel(X, rng.integers(0, 8, N).astype(float), MultinomialLoss(8))
-    theta, mask = (
-        rng.normal(size=kernel.shape),
-        rng.random(kernel.shape[0]) < 0.5 if masked else None,
-    )
+    theta, mask = (rng.normal(size=kernel.shape), rng.random(kernel.shape[0]) < 0.5 if masked else None)
     found = []
     for turned in (True, False):
         kernel._may_turn = turned

@@ -153,9 +153,7 @@ def test_targets_that_lie_on_a_device_are_checked_too(on_host):
     there = on_host(np.eye(3), strict_arrays.MODULE.asarray(y), MultinomialLoss(3),
                     **{name: strict_arrays.MODULE.asarray(part) for name, part in parts.items()})  # fmt: skip
     here = gradient_kernel(np.eye(3), y, MultinomialLoss(3), **parts)
-    np.testing.assert_allclose(
-        there.clipped_sum(theta, 1.0, UNIT), here.clipped_sum(theta, 1.0, UNIT), atol=300
-    )
+    np.testing.assert_allclose(there.clipped_sum(theta, 1.0, UNIT), here.clipped_sum(theta, 1.0, UNIT), atol=300)
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,7 @@ def test_storages_agree_to_the_bit_where_predictors_are_exact(loss, intercept, d
     y = rng.integers(0, max(2, loss.n_outputs), 230)
     theta = np.round(4 * coefficients(rng, 21 + intercept, loss)) / 4
     results = [
-        gradient_kernel(store(X.astype(dtype)), y, loss, fit_intercept=intercept).clipped_sum(
-            theta, 0.9, 2.0**-24
-        )
+        gradient_kernel(store(X.astype(dtype)), y, loss, fit_intercept=intercept).clipped_sum(theta, 0.9, 2.0**-24)
         for store in STORAGES.values()
         for dtype in dtypes
     ]
@@ -116,13 +114,7 @@ def test_results_do_not_depend_on_the_number_of_threads(loss, storage, grouped, 
     results = []
     for threads in (1, 2, 8):
         monkeypatch.setenv("SKDP_NUM_THREADS", str(threads))
-        results.append(
-            (
-                kernel.clipped_sum(theta, 1.0, UNIT),
-                kernel.plain_sum(theta),
-                kernel.norms(theta),
-            )
-        )
+        results.append((kernel.clipped_sum(theta, 1.0, UNIT), kernel.plain_sum(theta), kernel.norms(theta)))
     for other in results[1:]:
         for first, second in zip(results[0], other):
             np.testing.assert_array_equal(first, second)
@@ -212,9 +204,7 @@ class TestSparseTraps:
     @pytest.mark.parametrize(
         "change",
         [
-            {
-                "indptr": np.array([0, 2**30, 2, 3], dtype=np.int32)
-            },  # would be read before the fall is seen
+            {"indptr": np.array([0, 2**30, 2, 3], dtype=np.int32)},  # would be read before the fall is seen
             {"indptr": np.array([0, 1, 3], dtype=np.int32)},
             {"indptr": np.array([], dtype=np.int32)},
             {"indptr": np.array([0, 1, 2, 4], dtype=np.int32)},
@@ -245,9 +235,7 @@ class TestSparseTraps:
             assert state(ascending, bad, ascending) == -1
 
     def test_csr_array_and_no_rows(self):
-        np.testing.assert_array_equal(
-            self.total(sp.csr_array(np.eye(3))), self.total(sp.csr_matrix(np.eye(3)))
-        )
+        np.testing.assert_array_equal(self.total(sp.csr_array(np.eye(3))), self.total(sp.csr_matrix(np.eye(3))))
         assert self.total(sp.csr_matrix((0, 3)), ()).tolist() == [0, 0, 0, 0]
 
 
@@ -288,9 +276,7 @@ def test_memory_stays_within_a_few_arrays(storage, monkeypatch):
 
 def test_a_row_of_zeros_and_a_weight_of_zero_add_nothing():
     X = np.array([[0.0, 0.0], [1.0, 2.0]])
-    kernel = gradient_kernel(
-        X, [1, 1], LogisticLoss(), fit_intercept=False, sample_weight=[1.0, 0.0]
-    )
+    kernel = gradient_kernel(X, [1, 1], LogisticLoss(), fit_intercept=False, sample_weight=[1.0, 0.0])
     assert kernel.clipped_sum(np.ones(2), 1.0, UNIT).tolist() == [0, 0]
     assert kernel.plain_sum(np.ones(2)).tolist() == [0.0, 0.0]
 

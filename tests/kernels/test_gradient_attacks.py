@@ -109,9 +109,7 @@ def test_squares_that_underflow_do_not_hide_a_row(storage):
     assert np.sum(x * x) == 0.0
     assert 1e300 * np.linalg.norm(x * 1e170) * 1e-170 > 1e100
     for options in ({}, {"groups": [0]}):
-        q = one_row(
-            x, 1e300, SquaredLoss(), np.zeros(50), 1.0, storage, fit_intercept=False, **options
-        )
+        q = one_row(x, 1e300, SquaredLoss(), np.zeros(50), 1.0, storage, fit_intercept=False, **options)
         assert within(q, 1.0, UNIT)
 
 
@@ -189,10 +187,7 @@ def test_replacing_a_unit_moves_the_sum_by_two_clips_at_most(storage, loss, grou
             gone, size = groups[rows[0]], int(rng.choice([1, 2, 70, 300]))
             kept, new = groups != gone, np.resize(rows, size)
             other = np.vstack([other[new], other[kept]])
-            labels, codes = (
-                np.append(labels[new], labels[kept]),
-                np.append(groups[new], groups[kept]),
-            )
+            labels, codes = (np.append(labels[new], labels[kept]), np.append(groups[new], groups[kept]))
         after = gradient_kernel(STORAGES[storage](other), labels, loss, groups=codes)
         moved = after.clipped_sum(theta, clip_norm, UNIT) - first
         assert within(moved, clip_norm, UNIT, times=2)

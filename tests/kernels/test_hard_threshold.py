@@ -30,10 +30,7 @@ def floats(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_equals_a_stable_sort(dtype):
     @settings(deadline=None, derandomize=True, max_examples=300)
-    @given(
-        hnp.arrays(dtype, st.integers(1, 60), elements=floats(dtype)),
-        st.integers(0, 70),
-    )
+    @given(hnp.arrays(dtype, st.integers(1, 60), elements=floats(dtype)), st.integers(0, 70))
     def check(x, s):
         before = x.copy()
         result = hard_threshold(x, s)

@@ -94,10 +94,7 @@ def test_impulse_response_is_the_inverse(d):
         0.3,
         1.1e3,
         1.7e308,
-        *(
-            pytest.param(s, marks=pytest.mark.slow)
-            for s in (1e-20, 3.0, 300.0, 1e3, 1e6, 1e12, 1e300)
-        ),
+        *(pytest.param(s, marks=pytest.mark.slow) for s in (1e-20, 3.0, 300.0, 1e3, 1e6, 1e12, 1e300)),
     ],
 )
 def test_every_length_and_smoothing(dtype, s):
@@ -151,18 +148,7 @@ def test_any_values(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("s", [3.0, 200.0, 2e4])
 @pytest.mark.parametrize(
-    "shape",
-    [
-        (40,),
-        (700, 1),
-        (700, 3),
-        (700, 6),
-        (700, 17),
-        (2300, 70),
-        (3, 700, 2),
-        (30, 9, 5),
-        (30_000, 5),
-    ],
+    "shape", [(40,), (700, 1), (700, 3), (700, 6), (700, 17), (2300, 70), (3, 700, 2), (30, 9, 5), (30_000, 5)]
 )
 def test_every_axis_of_every_shape(dtype, s, shape):
     x = np.random.default_rng(3).standard_normal(shape).astype(dtype)
@@ -187,9 +173,7 @@ def test_strided_fortran_and_other_types(s):
     for dtype in (np.int64, np.int8, np.uint8, bool, np.float16):
         result = laplacian_smooth(whole.astype(dtype), s)
         assert result.dtype == np.float64
-        np.testing.assert_array_equal(
-            result, laplacian_smooth(whole.astype(dtype).astype(float), s)
-        )
+        np.testing.assert_array_equal(result, laplacian_smooth(whole.astype(dtype).astype(float), s))
 
 
 def test_published_constants():
@@ -213,9 +197,7 @@ def test_linear_map_with_eigenvalues_in_0_1(s, d):
     smooth_x, smooth_y = laplacian_smooth(x, s), laplacian_smooth(y, s)
     scale = max(np.abs(x).max(), np.abs(y).max())
     near = {"rtol": 0, "atol": 4e-14 * scale}
-    np.testing.assert_allclose(
-        laplacian_smooth(2 * x - 3 * y, s), 2 * smooth_x - 3 * smooth_y, **near
-    )
+    np.testing.assert_allclose(laplacian_smooth(2 * x - 3 * y, s), 2 * smooth_x - 3 * smooth_y, **near)
     np.testing.assert_allclose(laplacian_smooth(np.roll(x, 5), s), np.roll(smooth_x, 5), **near)
     np.testing.assert_allclose(laplacian_smooth(x[::-1], s), smooth_x[::-1], **near)
     assert abs(smooth_x @ y - x @ smooth_y) <= 1e-13 * d * scale**2

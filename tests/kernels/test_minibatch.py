@@ -14,20 +14,7 @@ STORAGES = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sp.csr_mat
 UNIT = 2.0**-30
 
 # Values that are empty, tie in rounding, underflow or overflow when squared, or differ by a last place.
-VALUES = [
-    0.0,
-    0.0,
-    0.0,
-    0.5 * UNIT,
-    1.5 * UNIT,
-    5e-324,
-    1e-170,
-    1e154,
-    1e300,
-    1.0,
-    1 + 2**-52,
-    -3.0,
-]
+VALUES = [0.0, 0.0, 0.0, 0.5 * UNIT, 1.5 * UNIT, 5e-324, 1e-170, 1e154, 1e300, 1.0, 1 + 2**-52, -3.0]
 
 
 def parts_of(rng, n, parts):
@@ -158,8 +145,7 @@ def test_where_the_recursive_sum_is_a_clipped_sum(storage, grouped):
     groups = rng.integers(0, 40, len(y)) if grouped else None
     kernel = gradient_kernel(STORAGES[storage](X), y, LogisticLoss(), groups=groups)
     np.testing.assert_array_equal(
-        kernel.recursive_sum(theta, -theta, 1.0, 0.4, 0.1, UNIT),
-        kernel.clipped_sum(theta, 0.4, UNIT),
+        kernel.recursive_sum(theta, -theta, 1.0, 0.4, 0.1, UNIT), kernel.clipped_sum(theta, 0.4, UNIT)
     )
     # At the same point nothing is left of the difference; g times the clip is that of a finer grid.
     half = kernel.recursive_sum(theta, theta, 0.5, 0.4, 0.4, UNIT)

@@ -101,14 +101,10 @@ def half_unit_sum(momentum=0.5, width=10**4):
     return q, bound_units(momentum, clip_norm, clip_norm)
 
 
-def test_rounding_up_every_entry_stays_within_the_bound_and_without_the_margin_does_not(
-    monkeypatch,
-):
+def test_rounding_up_every_entry_stays_within_the_bound_and_without_the_margin_does_not(monkeypatch):
     q, bound = half_unit_sum()
     assert square_norm(q) <= bound**2
-    monkeypatch.setattr(
-        GradientKernel, "_limit", lambda self, clip, unit, mask: (clip / unit, clip / unit)
-    )
+    monkeypatch.setattr(GradientKernel, "_limit", lambda self, clip, unit, mask: (clip / unit, clip / unit))
     q, bound = half_unit_sum()
     assert square_norm(q) > bound**2
 
@@ -141,10 +137,7 @@ def test_replacing_a_unit_moves_the_sum_by_two_bounds_at_most(storage, loss, gro
             gone, size = groups[rows[0]], int(rng.choice([1, 2, 70, 300]))
             kept, new = groups != gone, np.resize(rows, size)
             other = np.vstack([other[new], other[kept]])
-            labels, codes = (
-                np.append(labels[new], labels[kept]),
-                np.append(groups[new], groups[kept]),
-            )
+            labels, codes = (np.append(labels[new], labels[kept]), np.append(groups[new], groups[kept]))
         after = kernel_of(other, labels, loss, storage, groups=codes).recursive_sum(*rest)
         moved = square_norm(after - first)
         assert moved <= (2 * bound_units(*arguments)) ** 2
@@ -183,9 +176,7 @@ def test_no_unit_adds_more_than_half_the_bound_of_the_losses(storage, grouped):
         with np.errstate(invalid="ignore"):
             theta = scale * np.resize([1.0, -1.0, 0.5], len(x) + 1)
         for loss in (SquaredLoss(), HuberLoss(1e100), LogisticLoss()):
-            kernel = kernel_of(
-                x, [y], loss, storage, sample_weight=[weight], groups=[0] if grouped else None
-            )
+            kernel = kernel_of(x, [y], loss, storage, sample_weight=[weight], groups=[0] if grouped else None)
             for q in kernel.loss_sums([theta, -theta], bound, UNIT):
                 assert abs(int(q)) <= Fraction(bound) / Fraction(UNIT) / 2
 
@@ -195,9 +186,7 @@ def test_no_unit_adds_more_than_half_the_bound_of_the_losses(storage, grouped):
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("grouped", [False, True])
 def test_a_loss_that_is_not_finite_counts_as_the_bound(storage, grouped):
-    kernel = kernel_of(
-        [[1e308, 1e308]], [0.0], SquaredLoss(), storage, groups=[0] if grouped else None
-    )
+    kernel = kernel_of([[1e308, 1e308]], [0.0], SquaredLoss(), storage, groups=[0] if grouped else None)
     top = [2**19, 2**19]
     assert kernel.loss_sums([[1e200, 1e200, 0.0], [1.0, 1.0, 0.0]], 1.0, UNIT).tolist() == top
     logistic = kernel_of([[1e308, -1e308]], [1.0], LogisticLoss(), storage)

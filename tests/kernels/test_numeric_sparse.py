@@ -58,9 +58,7 @@ def test_equality_is_above_and_sums_are_exact_near_the_limits():
     top = 2**61
     for value in (top, -top):
         for noise, found in ((0, True), (-1, False)):
-            hits, _ = numeric_sparse(
-                np.array([value]), one, np.array([noise]), np.array([top]), one
-            )
+            hits, _ = numeric_sparse(np.array([value]), one, np.array([noise]), np.array([top]), one)
             assert (hits.size == 1) == found
     _, released = numeric_sparse(np.array([-top]), one, one, one, np.array([-(2**47)]))
     assert int(released[0]) == -top - 2**47
@@ -78,12 +76,7 @@ def test_equality_is_above_and_sums_are_exact_near_the_limits():
     ],
 )
 def test_bad_arrays(change, error, words):
-    arrays = [
-        np.zeros(3, np.int64),
-        np.arange(3),
-        np.zeros(3, np.int64),
-        *[np.zeros(1, np.int64)] * 2,
-    ]
+    arrays = [np.zeros(3, np.int64), np.arange(3), np.zeros(3, np.int64), *[np.zeros(1, np.int64)] * 2]
     for place, array in change.items():
         arrays[place] = array
     with pytest.raises(error, match=words):

@@ -53,9 +53,7 @@ def test_a_block_is_rounded_in_float64(dtype, kind, large):
 
 
 def threads():
-    return {
-        lib["num_threads"] for lib in ThreadpoolController().info() if lib["user_api"] == "blas"
-    }
+    return {lib["num_threads"] for lib in ThreadpoolController().info() if lib["user_api"] == "blas"}
 
 
 @pytest.fixture

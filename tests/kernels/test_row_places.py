@@ -24,17 +24,10 @@ LAYOUTS = {
 }
 LOSSES = [SquaredLoss(), HuberLoss(0.7), LogisticLoss(), MultinomialLoss(3)]
 # The kernels of float32 are the same source, compiled for each layout, which takes most of the time.
-MARKS = {
-    "float32 C": pytest.mark.thorough,
-    "float32 F": pytest.mark.slow,
-    "float32 csr": pytest.mark.slow,
-}
+MARKS = {"float32 C": pytest.mark.thorough, "float32 F": pytest.mark.slow, "float32 csr": pytest.mark.slow}
 each_layout = pytest.mark.parametrize(
     "layout",
-    [
-        pytest.param(layout, marks=MARKS[layout]) if layout in MARKS else layout
-        for layout in sorted(LAYOUTS)
-    ],
+    [pytest.param(layout, marks=MARKS[layout]) if layout in MARKS else layout for layout in sorted(LAYOUTS)],
 )
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 # Rows in front: every remainder of a few rows at a time, and more than a block. (One row alone would be in C and
@@ -88,11 +81,7 @@ def test_groups_beside_groups_of_any_size(layout, loss):
     for front in FRONT:
         theta, parts = both(loss, layout, front)
         groups = np.arange(203) // 7
-        codes = [
-            np.zeros(front, dtype=int),
-            groups,
-            np.append(np.zeros(front, dtype=int), groups + 1),
-        ]
+        codes = [np.zeros(front, dtype=int), groups, np.append(np.zeros(front, dtype=int), groups + 1)]
         kernels = [gradient_kernel(X, y, loss, groups=g) for (X, y), g in zip(parts, codes)]
         first, second, whole = (k.clipped_sum(theta, 1.0, UNIT) for k in kernels)
         assert np.array_equal(first + second, whole), front
@@ -162,9 +151,7 @@ def test_statistics_of_records_behind_a_group_of_another_size(layout):
     (X0, y0), (X, y), (both_X, both_y) = parts
     for front, codes in ((5, np.zeros(5, dtype=int)),):
         groups = np.arange(len(y)) // 4
-        whole = PrivateRecords(
-            both_X, both_y, groups=np.append(codes, groups + 1), fit_intercept=True
-        )
+        whole = PrivateRecords(both_X, both_y, groups=np.append(codes, groups + 1), fit_intercept=True)
         one = PrivateRecords(X, y, groups=groups, fit_intercept=True, n_public=whole.n_units)
         two = PrivateRecords(X0, y0, groups=codes, fit_intercept=True, n_public=whole.n_units)
         for statistic in (
@@ -200,9 +187,7 @@ def test_a_row_that_is_left_alone_adds_what_it_added(layout, grouped):
         tables = [LAYOUTS[layout](np.stack([row] * n)) for n in (2, 1)]
         codes = [np.arange(n) if grouped else None for n in (2, 1)]
         targets = [np.array([0.3, 0.3])[:n] for n in (2, 1)]
-        both_rows, alone = (
-            PrivateRecords(X, y, groups=g, n_public=2) for X, y, g in zip(tables, targets, codes)
-        )
+        both_rows, alone = (PrivateRecords(X, y, groups=g, n_public=2) for X, y, g in zip(tables, targets, codes))
         theta = np.ones(d)
         few = np.arange(0, d, 2)
         for statistic in (

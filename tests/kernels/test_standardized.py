@@ -111,16 +111,12 @@ def test_sums_are_those_of_the_copy(name, kind, threads, monkeypatch):
         calls = {
             "clipped": lambda k, rows=rows: k.clipped_sum(theta, 0.5, 2.0**-20, None, rows),
             "masked": lambda k, rows=rows: k.clipped_sum(theta, 0.5, 2.0**-20, mask, rows),
-            "recursive": lambda k, rows=rows: k.recursive_sum(
-                theta, 0.5 * theta, 0.1, 1.0, 0.1, 2.0**-20, rows
-            ),
+            "recursive": lambda k, rows=rows: k.recursive_sum(theta, 0.5 * theta, 0.1, 1.0, 0.1, 2.0**-20, rows),
         }
         for call in calls.values():
             np.testing.assert_array_equal(call(lazy), call(copied))
     thetas = np.stack([theta, 2 * theta])
-    np.testing.assert_array_equal(
-        lazy.loss_sums(thetas, 3.0, 2.0**-20), copied.loss_sums(thetas, 3.0, 2.0**-20)
-    )
+    np.testing.assert_array_equal(lazy.loss_sums(thetas, 3.0, 2.0**-20), copied.loss_sums(thetas, 3.0, 2.0**-20))
 
 
 @pytest.mark.parametrize("kind", sorted(GROUPS))
@@ -150,10 +146,7 @@ def test_scores_are_those_of_the_copy_on_every_number_of_threads(form, outputs, 
 @pytest.mark.parametrize("size", [*range(1, 27), 63, 64, 100, 127, 128])
 def test_up_to_128_terms_are_added_in_numpy_s_order(size):
     rng = np.random.default_rng(size)
-    X, w = (
-        rng.normal(size=(20, size)) * np.exp(4 * rng.normal(size=(20, size))),
-        rng.normal(size=size),
-    )
+    X, w = (rng.normal(size=(20, size)) * np.exp(4 * rng.normal(size=(20, size))), rng.normal(size=size))
     squares = [sum_of_products(X, i, X, i, size) for i in range(20)]
     np.testing.assert_array_equal(squares, np.add.reduce(X * X, axis=1))
     products = [sum_of_products(X, i, w[None], 0, size) for i in range(20)]

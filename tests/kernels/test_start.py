@@ -90,12 +90,7 @@ def test_python_code_names_no_inner_function():
     def decorators(node):
         return {d.id for d in getattr(node, "decorator_list", ()) if isinstance(d, ast.Name)}
 
-    inner = {
-        (path, node.name)
-        for path, tree in trees.items()
-        for node in tree.body
-        if decorators(node) & INNER
-    }
+    inner = {(path, node.name) for path, tree in trees.items() for node in tree.body if decorators(node) & INNER}
     assert len(inner) > 40
     wrong = []
     for path, tree in trees.items():

@@ -103,18 +103,12 @@ ENTRIES = st.one_of(
     loss=st.sampled_from([SquaredLoss(), HuberLoss(2.0)]),
     clip_units=st.sampled_from([0.4, 1.0, 1.5, 1000.3, 2.0**40 + 0.7]),
 )
-def test_one_row_and_one_balanced_group_stay_within_the_clip(
-    row, target, unit, size, storage, loss, clip_units
-):
+def test_one_row_and_one_balanced_group_stay_within_the_clip(row, target, unit, size, storage, loss, clip_units):
     clip_norm = clip_units * unit
     X = np.tile(np.array([row]), (size, 1))
     balance = np.full(size, 1 / size)
     kernel = sup_gradient_kernel(
-        STORAGES[storage](X),
-        np.full(size, target),
-        loss,
-        fit_intercept=False,
-        row_weight=balance,
+        STORAGES[storage](X), np.full(size, target), loss, fit_intercept=False, row_weight=balance
     )
     theta = np.zeros(len(row))
     bound = Fraction(clip_norm) / Fraction(unit)
@@ -137,11 +131,7 @@ def test_rounding_to_nearest_would_break_the_group_bound():
     """Why entries are cut: 1000 rows of weight 1/1000 and value 0.6 units each would round up."""
     n = 1000
     kernel = sup_gradient_kernel(
-        np.ones((n, 1)),
-        np.full(n, -600.0),
-        SquaredLoss(),
-        fit_intercept=False,
-        row_weight=np.full(n, 1 / n),
+        np.ones((n, 1)), np.full(n, -600.0), SquaredLoss(), fit_intercept=False, row_weight=np.full(n, 1 / n)
     )
     assert int(kernel.clipped_sum(np.zeros(1), 600.0, 1.0)[0]) == 0
     assert n * round(600.0 / n) > 600
@@ -242,6 +232,4 @@ def test_cupy_input():
         pytest.skip("no CUDA device")
     host = sup_gradient_kernel(X, y, LogisticLoss())
     device = sup_gradient_kernel(on_device, cupy.asarray(y), LogisticLoss())
-    assert np.array_equal(
-        device.clipped_sum(theta, 0.5, 2.0**-20), host.clipped_sum(theta, 0.5, 2.0**-20)
-    )
+    assert np.array_equal(device.clipped_sum(theta, 0.5, 2.0**-20), host.clipped_sum(theta, 0.5, 2.0**-20))

@@ -42,12 +42,7 @@ def test_without_noise_and_with_alpha_it_is_closed_form_ridge():
     model = DPAdaSSPRegressor(alpha=0.5, **options).fit(X, y)
     assert np.allclose(model.coef_, Ridge(0.5 * 2000, fit_intercept=False).fit(X, y).coef_)
     equal_rows = DPAdaSSPRegressor(
-        alpha=0.5,
-        epsilon=np.inf,
-        row_norm=1e3,
-        y_bounds=(-1e3, 1e3),
-        fit_intercept=False,
-        unit="group",
+        alpha=0.5, epsilon=np.inf, row_norm=1e3, y_bounds=(-1e3, 1e3), fit_intercept=False, unit="group"
     ).fit(X, y, groups=np.arange(2000) // 2)
     assert np.allclose(equal_rows.coef_, model.coef_)  # groups of one size weigh all rows alike
 
@@ -104,9 +99,7 @@ def test_search_finds_a_quantile():
         session, share = session_for(4000, seed=seed)
         found = noisy_search(session, share, records.target_count, doubt=AVERAGED)
         assert 0.8 < found < 1.25
-        found = noisy_search(
-            session, share, records.target_count, doubt=AVERAGED, offset=0.4 * 4000
-        )
+        found = noisy_search(session, share, records.target_count, doubt=AVERAGED, offset=0.4 * 4000)
         assert 2.3 < found < 6.0  # the 90 % quantile is 3.6
 
 
@@ -143,9 +136,7 @@ def test_scales_are_asked_for_only_if_adaptive():
 
 def test_it_learns_with_defaults():
     X, y = problem(n=20_000)
-    scores = [
-        DPAdaSSPRegressor(epsilon=1.0, random_state=k).fit(X, y).score(X, y) for k in range(3)
-    ]
+    scores = [DPAdaSSPRegressor(epsilon=1.0, random_state=k).fit(X, y).score(X, y) for k in range(3)]
     assert min(scores) > 0.9
     sparse = DPAdaSSPRegressor(epsilon=1.0, random_state=0).fit(sp.csr_matrix(X), y)
     assert sparse.score(X, y) > 0.9
@@ -192,13 +183,7 @@ def attack(runs=300, calibrated=False, **params):
     """
     X = np.ones((8, 1))
     settings = dict(
-        epsilon=EPSILON,
-        delta=DELTA,
-        row_norm=1.0,
-        y_bounds=(-1, 1),
-        fit_intercept=False,
-        alpha=1e3,
-        n_rounds=1,
+        epsilon=EPSILON, delta=DELTA, row_norm=1.0, y_bounds=(-1, 1), fit_intercept=False, alpha=1e3, n_rounds=1
     )
 
     def one(target, seed):
@@ -255,9 +240,7 @@ def test_a_whole_fit_with_half_the_noise_is_caught(monkeypatch):
 
 
 def test_a_whole_fit_whose_bound_is_a_quarter_of_the_truth_is_caught(monkeypatch):
-    monkeypatch.setattr(
-        PrivateRecords, "second_moment", _with_bound(PrivateRecords.second_moment, 0.25)
-    )
+    monkeypatch.setattr(PrivateRecords, "second_moment", _with_bound(PrivateRecords.second_moment, 0.25))
     assert attack() > accounting.gaussian_mu(EPSILON, DELTA)
 
 

@@ -59,9 +59,7 @@ def test_accuracy_of_the_defaults():
     best = LogisticRegression().fit(X, LABELS).score(X, LABELS)
     for epsilon, least in ((0.5, best - 0.02), (2.0, best - 0.006)):
         scores = [
-            model(DPAMPClassifier, epsilon=epsilon, random_state=seed)
-            .fit(X, LABELS)
-            .score(X, LABELS)
+            model(DPAMPClassifier, epsilon=epsilon, random_state=seed).fit(X, LABELS).score(X, LABELS)
             for seed in range(5)
         ]
         assert np.mean(scores) > least
@@ -102,9 +100,9 @@ def test_sparse_and_dense_are_the_same_fit(cls):
 def test_noise_follows_from_the_theorem(cls, adjacency):
     params = {"huber_threshold": 3.0} if cls is DPAMPRegressor else {}
     n_public = N + 10 if adjacency == "add-remove" else None
-    fitted = model(
-        cls, epsilon=0.5, row_norm=2.0, adjacency=adjacency, n_public=n_public, **params
-    ).fit(X, target(cls))
+    fitted = model(cls, epsilon=0.5, row_norm=2.0, adjacency=adjacency, n_public=n_public, **params).fit(
+        X, target(cls)
+    )
     found, R = row(fitted), math.hypot(2.0, 0.5)
     steepness = 3.0 if cls is DPAMPRegressor else 1.0
     factor = 2 if adjacency == "replace-one" else 1

@@ -73,9 +73,7 @@ def test_dense_and_sparse_input_give_the_same_model(labels):
 def test_regression_on_the_published_setting():
     """Relative error at epsilon = 10 (measured 0.2 to 0.3 over seeds); zero coefficients have 1."""
     X, y, truth = make_sparse_regression(1000, 1000, n_informative=10, coef=True, random_state=5)
-    model = DPFrankWolfeRegressor(
-        epsilon=10.0, delta=9e-4, fit_intercept=False, random_state=0
-    ).fit(X, y)
+    model = DPFrankWolfeRegressor(epsilon=10.0, delta=9e-4, fit_intercept=False, random_state=0).fit(X, y)
     assert np.linalg.norm(model.coef_ - truth) < 0.45 * np.linalg.norm(truth)
 
 
@@ -86,9 +84,7 @@ def test_callback_sees_the_released_iterates():
         max_iter=6, random_state=0, callback=lambda i, coef: seen.append((i, coef.copy()))
     ).fit(X, y)
     assert [i for i, _ in seen] == list(range(6))
-    np.testing.assert_allclose(
-        seen[-1][1] * model.shrinkage_, model.coef_
-    )  # calibrated after the steps
+    np.testing.assert_allclose(seen[-1][1] * model.shrinkage_, model.coef_)  # calibrated after the steps
     assert model.coef_.any()
     silent = DPFrankWolfeRegressor(max_iter=6, random_state=0).fit(X, y)
     assert np.array_equal(silent.coef_, model.coef_)
@@ -249,15 +245,10 @@ def test_closed_form_range_of_a_choice_over_many_neighbours():
         X[0], y[0] = rng.choice([-1.0, 1.0], 3), 1e6
         X2[0], y2[0] = rng.choice([-1.0, 1.0], 3), 1e6
         for factor in (2.0, 1.0):
-            p, q = (
-                choice_probabilities(A, b, SquaredLoss(), 1.0, epsilon, factor)
-                for A, b in ((X, y), (X2, y2))
-            )
+            p, q = (choice_probabilities(A, b, SquaredLoss(), 1.0, epsilon, factor) for A, b in ((X, y), (X2, y2)))
             spread = np.ptp(np.log(p / q))
             assert factor == 1.0 or np.max(np.abs(np.log(p / q))) <= epsilon * (1 + 1e-9)
-            widest, twin = (
-                (max(widest, spread), twin) if factor == 2 else (widest, max(twin, spread))
-            )
+            widest, twin = (max(widest, spread), twin) if factor == 2 else (widest, max(twin, spread))
     assert 0.99 * epsilon <= widest <= epsilon * (1 + 1e-6)
     assert twin > 1.9 * epsilon
 
@@ -285,12 +276,7 @@ def run_algorithm(target, run, rows=1, n_public=None, **params):
     iterates = []
     settings = dict(epsilon=EPSILON, delta=DELTA, unit=records.unit, random_state=run)
     with PrivacySession(records, **{**settings, **params}) as session:
-        task = Task(
-            session,
-            records,
-            SquaredLoss(),
-            monitor=lambda i, theta: iterates.append(float(theta[0])),
-        )
+        task = Task(session, records, SquaredLoss(), monitor=lambda i, theta: iterates.append(float(theta[0])))
         frank_wolfe(task, radius=1.0, max_iter=STEPS, clip_norm=1.0)
     return positive(iterates)
 
@@ -347,9 +333,7 @@ def test_other_units_and_adjacencies_stay_below_their_claim(params):
 def test_twin_with_gumbel_scale_delta_over_epsilon_is_caught(monkeypatch):
     honest = VertexScores._choose
     monkeypatch.setattr(
-        VertexScores,
-        "_choose",
-        lambda self, unit, scale, stream: honest(self, unit, scale / 2, stream),
+        VertexScores, "_choose", lambda self, unit, scale, stream: honest(self, unit, scale / 2, stream)
     )
     assert attack() > CLAIM
 
@@ -364,7 +348,5 @@ def test_twin_without_the_clip_is_caught(monkeypatch):
 
     honest = VertexKernel.start
 
-    monkeypatch.setattr(
-        VertexKernel, "start", lambda self, clip_norm, unit: honest(self, 20 * clip_norm, unit)
-    )
+    monkeypatch.setattr(VertexKernel, "start", lambda self, clip_norm, unit: honest(self, 20 * clip_norm, unit))
     assert attack() > CLAIM

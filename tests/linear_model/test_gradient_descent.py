@@ -24,10 +24,7 @@ def logistic_descent(X, y, steps, rate, alpha):
     w, b = np.zeros(X.shape[1]), 0.0
     for _ in range(steps):
         r = 1 / (1 + np.exp(-(X @ w + b))) - y
-        w, b = (
-            w - rate * (X.T @ r / len(y) + 2 * alpha * w / (1 + w * w) ** 2),
-            b - rate * r.mean(),
-        )
+        w, b = (w - rate * (X.T @ r / len(y) + 2 * alpha * w / (1 + w * w) ** 2), b - rate * r.mean())
     return w, b
 
 

@@ -14,14 +14,7 @@ from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegresso
 from skdp.datasets import make_sparse_classification, make_sparse_regression
 from skdp.fitting.scales import released_scales
 from skdp.fitting.search import GRID, noisy_search
-from skdp.fitting.steps import (
-    LEAST,
-    AcceleratedStep,
-    ConstantStep,
-    DistanceOverGradients,
-    keep_largest,
-    shrinkage,
-)
+from skdp.fitting.steps import LEAST, AcceleratedStep, ConstantStep, DistanceOverGradients, keep_largest, shrinkage
 from skdp.fitting.task import Task
 from skdp.linear_model.ight import solver as ight_module
 from skdp.linear_model.ight.pursuit import (
@@ -66,12 +59,7 @@ def test_intercept_is_never_thresholded_and_ties_go_to_the_first():
 def test_given_numbers_are_the_paper_recursion(fit_intercept, alpha):
     X, y = make_sparse_regression(200, 12, n_informative=3, random_state=0)
     model = IGHTRegressor(
-        n_nonzero_coefs=4,
-        max_iter=7,
-        learning_rate=0.05,
-        alpha=alpha,
-        fit_intercept=fit_intercept,
-        tol=0,
+        n_nonzero_coefs=4, max_iter=7, learning_rate=0.05, alpha=alpha, fit_intercept=fit_intercept, tol=0
     ).fit(X, y)
     w, b = np.zeros(12), 0.0
     for _ in range(7):
@@ -123,9 +111,7 @@ def test_exact_regressor_is_least_squares_on_its_support():
     assert np.allclose(model.coef_[model.support_], reference.coef_, atol=1e-5)
     penalised = IGHTRegressor(alpha=5.0, tol=1e-10, max_iter=3000).fit(X, y)
     centred = X - X.mean(axis=0)
-    ridge = np.linalg.solve(
-        centred.T @ centred / 400 + 5.0 * np.eye(50), centred.T @ (y - y.mean()) / 400
-    )
+    ridge = np.linalg.solve(centred.T @ centred / 400 + 5.0 * np.eye(50), centred.T @ (y - y.mean()) / 400)
     assert np.allclose(penalised.coef_, ridge, atol=1e-5)  # the intercept is not penalised
 
 
@@ -166,21 +152,14 @@ def test_noise_alone_hardly_moves_the_distance():
 
 def test_rules_agree_on_their_interface():
     start = np.zeros(3)
-    for rule in (
-        ConstantStep(0.5),
-        DistanceOverGradients(start, 1.0, 5, 3, 3),
-        AcceleratedStep(0.5, start),
-    ):
+    for rule in (ConstantStep(0.5), DistanceOverGradients(start, 1.0, 5, 3, 3), AcceleratedStep(0.5, start)):
         point = rule.moved(rule.move(start, np.array([1.0, 0.0, 0.0]), 0.0))
         assert point[0] < 0
         assert rule.learning_rate > 0
         assert rule.output(point).shape == (3,)
 
 
-AUTO = {
-    "dual averaging": DistanceOverGradients,
-    "Nesterov's momentum": AcceleratedStep,
-}
+AUTO = {"dual averaging": DistanceOverGradients, "Nesterov's momentum": AcceleratedStep}
 
 
 @pytest.mark.parametrize("cls", [DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor])
@@ -318,9 +297,7 @@ def test_refit_is_a_row_and_stays_on_the_support(cls, selection):
     X, y = make_sparse_regression(3000, 30, n_informative=3, random_state=0)
     y = y if cls is DPIGHTRegressor else (y > 0).astype(int)
     params = {} if cls is DPIGHTRegressor else {"classes": (0, 1)}
-    model = cls(
-        refit=0.4, n_nonzero_coefs=5, selection=selection, max_iter=10, random_state=0, **params
-    ).fit(X, y)
+    model = cls(refit=0.4, n_nonzero_coefs=5, selection=selection, max_iter=10, random_state=0, **params).fit(X, y)
     assert model.n_iter_ == 10
     assert len(model.support_) == 5
     rows = {row["purpose"]: row for row in model.privacy_.mechanisms}
@@ -335,9 +312,9 @@ def test_refit_is_a_row_and_stays_on_the_support(cls, selection):
 @pytest.mark.parametrize("selection", ["gaussian", "peeling"])
 def test_support_is_found_where_the_budget_allows(selection):
     X, y, truth = make_sparse_regression(4000, 60, n_informative=4, coef=True, random_state=4)
-    model = DPIGHTRegressor(
-        epsilon=20.0, n_nonzero_coefs=4, selection=selection, max_iter=20, random_state=0
-    ).fit(X, y)
+    model = DPIGHTRegressor(epsilon=20.0, n_nonzero_coefs=4, selection=selection, max_iter=20, random_state=0).fit(
+        X, y
+    )
     strong = np.flatnonzero(np.abs(truth) > 0.3)
     assert set(strong) <= set(model.support_)
     assert np.linalg.norm(model.coef_ - truth) < 0.5 * np.linalg.norm(truth)
@@ -378,9 +355,7 @@ def test_small_data_give_small_models_not_wild_ones(n):
 
 def rounds_and_steps(cls, X, y, **params):
     """The default, which takes rounds here, and many steps on all features with the same budget."""
-    return [
-        cls(random_state=0, **params, **extra).fit(X, y) for extra in ({}, {"max_iter": MAX_ITER})
-    ]
+    return [cls(random_state=0, **params, **extra).fit(X, y) for extra in ({}, {"max_iter": MAX_ITER})]
 
 
 def test_rounds_are_taken_where_they_pay_by_public_numbers():
@@ -451,9 +426,7 @@ def test_rounds_spend_the_budget_and_no_more(spread, adjacency):
 
 def test_shares_of_the_rounds_add_up_to_one():
     for rounds in (RANKED, CHOSEN, CHOSEN_BY_CLASSIFIERS):
-        shares = (
-            rounds.finding + sum(rounds.fits) + SUP_SHARE + CLIP_SHARE + SCALE_SHARE + PRIOR_SHARE
-        )
+        shares = rounds.finding + sum(rounds.fits) + SUP_SHARE + CLIP_SHARE + SCALE_SHARE + PRIOR_SHARE
         assert shares == pytest.approx(1.0, abs=1e-12)
         assert len(rounds.steps) == len(rounds.fits)
 
@@ -484,9 +457,9 @@ def test_rounds_find_coefficients_and_intercept(sparse, unit, loss):
     X *= np.abs(X) > 0.5
     y = 2 * X[:, 0] - X[:, 5] + 1 + 0.1 * RNG.normal(size=3000)
     groups = None if unit == "record" else np.arange(3000) // 3
-    model = DPIGHTRegressor(
-        loss=loss, epsilon=3.0, n_nonzero_coefs=3, unit=unit, random_state=0
-    ).fit(sp.csr_matrix(X) if sparse else X, y, groups=groups)
+    model = DPIGHTRegressor(loss=loss, epsilon=3.0, n_nonzero_coefs=3, unit=unit, random_state=0).fit(
+        sp.csr_matrix(X) if sparse else X, y, groups=groups
+    )
     assert {0, 5} <= set(model.support_)
     assert model.score(X, y) > 0.9
     assert abs(model.intercept_ - 1) < 0.3
@@ -518,9 +491,7 @@ def test_targets_that_are_noise_give_a_model_near_zero():
     y = np.random.default_rng(1).integers(0, 2, 500)
     sizes = [
         np.linalg.norm(
-            DPIGHTClassifier(epsilon=0.5, n_nonzero_coefs=5, classes=(0, 1), random_state=seed)
-            .fit(X, y)
-            .coef_
+            DPIGHTClassifier(epsilon=0.5, n_nonzero_coefs=5, classes=(0, 1), random_state=seed).fit(X, y).coef_
         )
         for seed in range(5)
     ]

@@ -169,13 +169,7 @@ def test_noise_is_smoothed_by_beta_and_the_intercept_is_not(s):
     """Steps on empty rows are noise alone; its variance falls by beta in the features only."""
     n, runs = 50, 60
     X, y = np.zeros((n, 64)), np.zeros(n)
-    settings = dict(
-        clip_norm=1.0,
-        max_iter=1,
-        learning_rate=1.0,
-        optimizer=SGD(momentum=0.0),
-        huber_threshold=1.0,
-    )
+    settings = dict(clip_norm=1.0, max_iter=1, learning_rate=1.0, optimizer=SGD(momentum=0.0), huber_threshold=1.0)
     draws = []
     for seed in range(runs):
         model = DPLSSGDRegressor(smoothing=s, random_state=seed, **settings).fit(X, y)
@@ -191,9 +185,7 @@ def test_noise_is_smoothed_by_beta_and_the_intercept_is_not(s):
     assert noise_left(64, s) < 0.6
 
 
-@pytest.mark.parametrize(
-    ("s", "beta"), [(1, 0.268), (2, 0.185), (3, 0.149), (4, 0.128), (5, 0.114)]
-)
+@pytest.mark.parametrize(("s", "beta"), [(1, 0.268), (2, 0.185), (3, 0.149), (4, 0.128), (5, 0.114)])
 def test_beta_is_the_published_one(s, beta):
     assert round(noise_left(1000, s), 3) == beta
     assert noise_left(1000, 0) == 1.0
@@ -202,17 +194,8 @@ def test_beta_is_the_published_one(s, beta):
 @pytest.mark.parametrize("cls", ALL)
 def test_literal_numbers_are_one_noisy_step(cls):
     X, y = np.zeros((50, 4)), np.zeros(50)
-    settings = dict(
-        clip_norm=1.0,
-        max_iter=1,
-        learning_rate=2.0,
-        optimizer=SGD(momentum=0.5),
-        fit_intercept=False,
-    )
-    draws = [
-        make(cls, **settings).set_params(random_state=seed).fit(X, y).coef_.ravel()
-        for seed in range(60)
-    ]
+    settings = dict(clip_norm=1.0, max_iter=1, learning_rate=2.0, optimizer=SGD(momentum=0.5), fit_intercept=False)
+    draws = [make(cls, **settings).set_params(random_state=seed).fit(X, y).coef_.ravel() for seed in range(60)]
     std = 2.0 * 3.730632 * 2 * 1.0 / 50
     left = noise_left(4, 1.0) if "LS" in cls.__name__ else 1.0
     mean = np.mean(np.square(draws)) / std**2
@@ -268,9 +251,7 @@ def test_the_method_without_clipping_and_noise_learns(name, n_classes, momentum)
     """By default steps, which are in proportion to 1 / clip_norm while that is finite."""
     cls = {m.__name__: m for m in ALL}[name + ("Classifier" if n_classes else "Regressor")]
     X, y = table(n_classes, n=400)
-    model = make(
-        cls, n_classes, epsilon=math.inf, clip_norm=math.inf, optimizer=SGD(momentum=momentum)
-    )
+    model = make(cls, n_classes, epsilon=math.inf, clip_norm=math.inf, optimizer=SGD(momentum=momentum))
     assert model.fit(X, y).score(X, y) > 0.9
     assert model.learning_rate_ > 0
 
@@ -281,9 +262,9 @@ def test_steps_of_regression_do_not_diverge_without_noise(momentum, least):
     X, y = table(0, n=500)
     model = make(DPSGDRegressor, epsilon=math.inf, optimizer=SGD(momentum=momentum), max_iter=200)
     scores = []
-    model.set_params(
-        callback=lambda i, coef: scores.append(np.std(coef @ X.T)), optimizer=SGD(average=None)
-    ).fit(X + 3, y)
+    model.set_params(callback=lambda i, coef: scores.append(np.std(coef @ X.T)), optimizer=SGD(average=None)).fit(
+        X + 3, y
+    )
     assert model.score(X + 3, y) > least
     assert max(scores) < 2 * np.std(y)
 
@@ -313,9 +294,7 @@ def test_the_centre_is_paid_for():
     assert math.isclose(steps / claim, 0.98 * 0.8, rel_tol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "params", [dict(fit_intercept=False), dict(clip_norm=1.0, learning_rate=0.1)], ids=str
-)
+@pytest.mark.parametrize("params", [dict(fit_intercept=False), dict(clip_norm=1.0, learning_rate=0.1)], ids=str)
 def test_no_centre_is_asked_for(params):
     X, y = table(0, n=200)
     model = make(DPSGDRegressor, **params).fit(X, y)
@@ -331,11 +310,7 @@ def test_coef_init_of_an_uncentred_regression_is_in_the_units_of_y():
     seen = []
     start = np.r_[np.arange(1.0, D + 1), 51.0]
     make(
-        DPSGDRegressor,
-        coef_init=start,
-        epsilon=math.inf,
-        max_iter=1,
-        callback=lambda i, coef: seen.append(coef),
+        DPSGDRegressor, coef_init=start, epsilon=math.inf, max_iter=1, callback=lambda i, coef: seen.append(coef)
     ).fit(X, y + 50)
     assert np.allclose(seen[0].ravel()[:D], start[:D], atol=0.05)
     model = make(DPSGDRegressor, coef_init=start, max_iter=3).fit(X, y + 50)
@@ -362,8 +337,7 @@ def test_smoothing_helps_where_neighbours_are_alike():
 
     def score(s):
         models = [
-            DPLSSGDClassifier(epsilon=0.3, smoothing=s, classes=(0, 1), random_state=seed)
-            for seed in range(4)
+            DPLSSGDClassifier(epsilon=0.3, smoothing=s, classes=(0, 1), random_state=seed) for seed in range(4)
         ]
         return np.mean([m.fit(X[:4000], y[:4000]).score(X[4000:], y[4000:]) for m in models])
 
@@ -383,11 +357,7 @@ def test_callback_and_bar_see_released_iterates(cls, capsys):
     X, y = table(2 if is_classifier(cls()) else 0)
     seen = []
     model = make(
-        cls,
-        max_iter=3,
-        learning_rate=0.1,
-        verbose=True,
-        callback=lambda i, coef: seen.append((i, coef.copy())),
+        cls, max_iter=3, learning_rate=0.1, verbose=True, callback=lambda i, coef: seen.append((i, coef.copy()))
     ).fit(X, y)
     assert [i for i, _ in seen] == [0, 1, 2]
     assert np.array_equal(seen[-1][1], model.coef_)

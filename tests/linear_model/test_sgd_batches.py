@@ -102,7 +102,7 @@ def test_batches_cost_little_accuracy(table, all_long, adjacency, epsilon, monke
 
 def test_few_steps_take_all_records(table, all_long):
     """One step on a batch would have too little noise for the amplification to work."""
-    model = DPSGDClassifier(
-        epsilon=8.0, classes=(0, 1), adjacency="zero-out", max_iter=4, random_state=0
-    ).fit(*table)
+    model = DPSGDClassifier(epsilon=8.0, classes=(0, 1), adjacency="zero-out", max_iter=4, random_state=0).fit(
+        *table
+    )
     assert (model.n_iter_, steps_row(model)["sampling"]) == (4, "full batch")

@@ -64,11 +64,7 @@ def test_the_default_teacher_is_the_better_one():
         errors = {
             teacher: np.mean(
                 [
-                    error(
-                        regressor(epsilon=epsilon, teacher=teacher, random_state=i).fit(
-                            X_REG, Y_REG
-                        )
-                    )
+                    error(regressor(epsilon=epsilon, teacher=teacher, random_state=i).fit(X_REG, Y_REG))
                     for i in range(3)
                 ]
             )
@@ -93,9 +89,7 @@ def test_classifier_beats_chance_with_two_and_three_classes(teacher):
 
 def test_without_noise_the_basis_returns_the_teacher_and_the_student_learns_it():
     exact = [
-        regressor(epsilon=math.inf, teacher="ridge", n_nonzero_coefs=None, **inputs)
-        .fit(X_REG, Y_REG)
-        .coef_
+        regressor(epsilon=math.inf, teacher="ridge", n_nonzero_coefs=None, **inputs).fit(X_REG, Y_REG).coef_
         for inputs in ({}, {"transfer_distribution": "gaussian"})
     ]
     assert np.allclose(*exact, atol=1e-6)
@@ -165,9 +159,7 @@ def test_groups_are_balanced_in_the_teacher():
     assert model.label_noise_ == pytest.approx(expected, rel=1e-3)
     # The solver's rounding bound holds for any number of rows: nothing is assumed of them.
     assert not any("at most" in text for text in model.privacy_.assumptions)
-    with_public = regressor(unit="group", teacher="ridge", n_public=1000).fit(
-        X_REG, Y_REG, groups=groups
-    )
+    with_public = regressor(unit="group", teacher="ridge", n_public=1000).fit(X_REG, Y_REG, groups=groups)
     assert any("16 times n_public groups" in text for text in with_public.privacy_.assumptions)
 
 
@@ -191,9 +183,9 @@ def test_student_recovers_a_sparse_map_and_thresholds_the_basis():
 
 def test_published_teacher_warns_and_claims_nothing():
     with pytest.warns(UnprovenPrivacyWarning, match="epsilon = inf"):
-        model = regressor(
-            teacher="published", transfer_distribution="uniform", alpha=0.01, epsilon=200.0
-        ).fit(X_REG, Y_REG)
+        model = regressor(teacher="published", transfer_distribution="uniform", alpha=0.01, epsilon=200.0).fit(
+            X_REG, Y_REG
+        )
     report = model.privacy_
     assert (report.epsilon, report.guarantee) == (math.inf, "unproven")
     assert "Theorem 3.3.3" in report.erratum
@@ -207,11 +199,7 @@ def test_published_noise_is_that_of_the_theorem():
     X = np.clip(X_REG, -1, 1)
     with pytest.warns(UnprovenPrivacyWarning):
         model = classifier(
-            teacher="published",
-            alpha=0.5,
-            epsilon=2.0,
-            public_X=2.0 * np.eye(D),
-            fit_intercept=False,
+            teacher="published", alpha=0.5, epsilon=2.0, public_X=2.0 * np.eye(D), fit_intercept=False
         ).fit(X, Y_CLF)
     gamma = 2.0**0.25  # entries of a logistic gradient are below 1: the next grid points
     norm, n, s = 2.0, 3000, S

@@ -57,9 +57,7 @@ def test_without_noise_it_is_clipped_gradient_descent(loss):
     theta = np.zeros((7,) if loss.n_outputs == 1 else (7, 3))
     for _ in range(15):
         theta = theta - 0.3 * plain_gradient(loss, X1, y, theta, 0.8, np.arange(200))
-    model = DPSparseERM(
-        loss=loss, epsilon=math.inf, clip_norm=0.8, learning_rate=0.3, max_iter=15
-    ).fit(X, y)
+    model = DPSparseERM(loss=loss, epsilon=math.inf, clip_norm=0.8, learning_rate=0.3, max_iter=15).fit(X, y)
     assert np.allclose(model.coef_, theta[:-1].T, atol=1e-6)
     assert np.allclose(model.intercept_, theta[-1], atol=1e-6)
     assert (model.n_iter_, model.n_hits_) == (15, theta.size)
@@ -73,15 +71,12 @@ def test_without_noise_a_step_uses_one_batch_group(schedule):
     X, y = problem(loss)
     codes = np.repeat([0, 1, 2], [20, 60, 120])
     settings = dict(epsilon=math.inf, clip_norm=0.8, learning_rate=1.0, max_iter=1)
-    steps = [
-        -plain_gradient(loss, X, y, np.zeros(6), 0.8, np.flatnonzero(codes == part))
-        for part in range(3)
-    ]
+    steps = [-plain_gradient(loss, X, y, np.zeros(6), 0.8, np.flatnonzero(codes == part)) for part in range(3)]
     seen = set()
     for seed in range(25):
-        model = DPSparseERMRegressor(
-            fit_intercept=False, schedule=schedule, random_state=seed, **settings
-        ).fit(X, y, batch_groups=codes)
+        model = DPSparseERMRegressor(fit_intercept=False, schedule=schedule, random_state=seed, **settings).fit(
+            X, y, batch_groups=codes
+        )
         match = [np.allclose(model.coef_, step, atol=1e-6) for step in steps]
         assert sum(match) == 1
         seen.add(match.index(True))
@@ -93,18 +88,16 @@ def test_threshold_and_n_hits_without_noise():
     X, y = problem(loss)
     gradient = plain_gradient(loss, X, y, np.zeros(6), 5.0, np.arange(200))
     level = float(np.sort(np.abs(gradient))[2])
-    settings = dict(
-        epsilon=math.inf, clip_norm=5.0, learning_rate=1.0, max_iter=1, fit_intercept=False
-    )
+    settings = dict(epsilon=math.inf, clip_norm=5.0, learning_rate=1.0, max_iter=1, fit_intercept=False)
     model = DPSparseERMRegressor(threshold=level * (1 - 1e-6), n_hits=6, **settings).fit(X, y)
     assert np.allclose(-model.coef_, np.where(np.abs(gradient) >= level, gradient, 0), atol=1e-6)
     assert model.n_released_ == 4
     # A run that may release two of the four takes two of them, not always the same.
     seen = set()
     for seed in range(20):
-        model = DPSparseERMRegressor(
-            threshold=level * (1 - 1e-6), n_hits=2, random_state=seed, **settings
-        ).fit(X, y)
+        model = DPSparseERMRegressor(threshold=level * (1 - 1e-6), n_hits=2, random_state=seed, **settings).fit(
+            X, y
+        )
         assert len(model.support_) == 2
         assert set(model.support_) <= set(np.flatnonzero(np.abs(gradient) >= level * (1 - 1e-6)))
         seen.add(tuple(model.support_))
@@ -116,24 +109,16 @@ def test_groups_count_alike_whatever_their_size():
     X, y = problem(loss, n=60)
     groups = np.repeat([0, 1, 2], [1, 9, 50])
     mean = np.mean(
-        [
-            plain_gradient(loss, X, y, np.zeros(6), 0.8, np.flatnonzero(groups == g))
-            for g in range(3)
-        ],
-        axis=0,
+        [plain_gradient(loss, X, y, np.zeros(6), 0.8, np.flatnonzero(groups == g)) for g in range(3)], axis=0
     )
-    settings = dict(
-        epsilon=math.inf, clip_norm=0.8, learning_rate=1.0, max_iter=1, fit_intercept=False
-    )
+    settings = dict(epsilon=math.inf, clip_norm=0.8, learning_rate=1.0, max_iter=1, fit_intercept=False)
     model = DPSparseERMRegressor(unit="group", **settings).fit(X, y, groups=groups)
     assert np.allclose(-model.coef_, mean, atol=1e-6)
     one = DPSparseERMRegressor(unit="group", batch_size=1, random_state=0, **settings)
     one = one.fit(X, y, groups=groups)
     assert any(
         np.allclose(
-            -one.coef_,
-            plain_gradient(loss, X, y, np.zeros(6), 0.8, np.flatnonzero(groups == g)),
-            atol=1e-6,
+            -one.coef_, plain_gradient(loss, X, y, np.zeros(6), 0.8, np.flatnonzero(groups == g)), atol=1e-6
         )
         for g in range(3)
     )
@@ -158,10 +143,7 @@ def test_literal_steps_end_in_the_last_iterate():
     X, y = problem(SquaredLoss())
     seen = []
     model = DPSparseERMRegressor(
-        clip_norm=1.0,
-        learning_rate=0.5,
-        max_iter=4,
-        callback=lambda i, coef: seen.append(coef.copy()),
+        clip_norm=1.0, learning_rate=0.5, max_iter=4, callback=lambda i, coef: seen.append(coef.copy())
     ).fit(X, y)
     assert np.array_equal(seen[-1], model.coef_)
     assert (model.clip_norm_, model.learning_rate_) == (1.0, 0.5)
@@ -308,9 +290,7 @@ def test_predict_gives_the_mean(loss):
 
 
 def test_names_and_objects_give_the_same_model():
-    for name, loss in zip(
-        ("squared", "huber", "logistic"), (SquaredLoss(), HuberLoss(1.0), LogisticLoss())
-    ):
+    for name, loss in zip(("squared", "huber", "logistic"), (SquaredLoss(), HuberLoss(1.0), LogisticLoss())):
         X, y = problem(loss)
         settings = dict(epsilon=math.inf, max_iter=3)
         a, b = (DPSparseERM(loss=which, **settings).fit(X, y) for which in (name, loss))
@@ -352,11 +332,7 @@ def test_classifier_and_regressor_are_the_same_fit():
         ({"learning_rate": 0.0}, ValueError, "learning_rate"),
         ({"clip_norm": math.inf}, ValueError, "clip_norm"),
         ({"refit": 1.0}, ValueError, "refit"),
-        (
-            {"refit": 0.5, "delta": 0.0, "clip_norm": 1.0, "learning_rate": 1.0},
-            ValueError,
-            "refit=0",
-        ),
+        ({"refit": 0.5, "delta": 0.0, "clip_norm": 1.0, "learning_rate": 1.0}, ValueError, "refit=0"),
         ({"split": "half"}, ValueError, "split"),
         ({"schedule": "random"}, ValueError, "schedule"),
         ({"batch_size": 0}, ValueError, "batch_size"),

@@ -80,9 +80,7 @@ def drawn(monkeypatch):
 
     def draw(session, plan, records):
         batch = honest(session, plan, records)
-        rows = (
-            np.arange(records._rows.n_real_units) if batch._units is None else batch._units.copy()
-        )
+        rows = np.arange(records._rows.n_real_units) if batch._units is None else batch._units.copy()
         found.append((rows, plan.batch_size))
         return batch
 
@@ -102,9 +100,7 @@ def test_steps_without_noise_are_the_reference(sampling, drawn):
     assert len(drawn) == 6
     assert {size for _, size in drawn} == {90, 40}
     assert (len({len(rows) for rows, _ in drawn[1:]}) > 1) == (sampling == "poisson")
-    path = reference(
-        X, y, drawn, np.zeros(5), g=0.3, C1=math.inf, C2=math.inf, rate=0.5, penalty=nonconvex(0.01)
-    )
+    path = reference(X, y, drawn, np.zeros(5), g=0.3, C1=math.inf, C2=math.inf, rate=0.5, penalty=nonconvex(0.01))
     np.testing.assert_allclose(theta_of(model), path[-1], rtol=1e-9, atol=1e-12)
 
 
@@ -149,8 +145,7 @@ def test_momentum_one_is_plain_sgd(drawn):
 def test_full_batches_without_clipping_are_gradient_descent_whatever_the_momentum():
     X, y = data()
     models = [
-        STORMClassifier(max_iter=5, momentum=g, learning_rate=0.5, batch_size=300).fit(X, y)
-        for g in (0.1, 1.0)
+        STORMClassifier(max_iter=5, momentum=g, learning_rate=0.5, batch_size=300).fit(X, y) for g in (0.1, 1.0)
     ]
     np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-9)
 
@@ -207,10 +202,7 @@ def test_the_random_output_is_an_earlier_iterate_of_the_same_plan():
     for seed in range(60):
         path = []
         model = DPSRMClassifier(
-            **settings,
-            output="random",
-            random_state=seed,
-            callback=lambda i, c, path=path: path.append(c),
+            **settings, output="random", random_state=seed, callback=lambda i, c, path=path: path.append(c)
         ).fit(X, y)
         assert model.n_iter_ == len(path)
         assert np.array_equal(model.coef_, path[-1] if path else np.zeros((1, 4)))
@@ -333,10 +325,7 @@ def test_more_budget_is_a_better_fit():
     X, y = data(n=3000)
     scores = [
         np.mean(
-            [
-                DPSRMClassifier(epsilon=e, classes=(0, 1), random_state=s).fit(X, y).score(X, y)
-                for s in range(3)
-            ]
+            [DPSRMClassifier(epsilon=e, classes=(0, 1), random_state=s).fit(X, y).score(X, y) for s in range(3)]
         )
         for e in (0.02, 1.0)
     ]
@@ -405,11 +394,7 @@ def test_bad_parameters_of_both(params, error, message):
         ({"clip_diff_norm": math.inf}, ValueError, "clip_diff_norm"),
         ({"clip_norm": math.inf}, ValueError, "clip_norm"),
         ({"epsilon": math.inf, "clip_diff_norm": math.inf}, ValueError, "clip_norm=inf"),
-        (
-            {"epsilon": math.inf, "clip_norm": math.inf, "clip_diff_norm": 1.0},
-            ValueError,
-            "clip_diff_norm=inf",
-        ),
+        ({"epsilon": math.inf, "clip_norm": math.inf, "clip_diff_norm": 1.0}, ValueError, "clip_diff_norm=inf"),
         ({"delta": 0.0}, ValueError, "delta"),
         (
             {"sampling": "without_replacement", "adjacency": "zero-out"},

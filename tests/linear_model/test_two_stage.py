@@ -68,9 +68,9 @@ def test_regression_learns_with_defaults(loss):
 def test_classification_learns_with_defaults(n_classes):
     X, z, rng = sparse_problem()
     y = np.digitize(z + 0.5 * rng.normal(size=3000), [-1.5, 1.5][3 - n_classes :])
-    model = DPTwoStageClassifier(
-        epsilon=4.0, n_nonzero_coefs=3, classes=range(n_classes), random_state=0
-    ).fit(X, y)
+    model = DPTwoStageClassifier(epsilon=4.0, n_nonzero_coefs=3, classes=range(n_classes), random_state=0).fit(
+        X, y
+    )
     assert set(model.support_) >= {3, 17}
     assert model.score(X, y) > np.bincount(y).max() / 3000 + 0.1
 
@@ -124,11 +124,7 @@ def test_default_support_follows_from_public_numbers():
 def test_no_first_stage_where_all_features_are_kept():
     X, z, _ = sparse_problem(d=31)
     model = DPTwoStageRegressor(n_nonzero_coefs=31, random_state=0).fit(X, z)
-    assert {row["purpose"] for row in model.privacy_.mechanisms} == {
-        "scale",
-        "second moment",
-        "calibration",
-    }
+    assert {row["purpose"] for row in model.privacy_.mechanisms} == {"scale", "second moment", "calibration"}
     assert model.n_iter_ == 1
 
 
@@ -201,12 +197,7 @@ def attack_fit(runs=200):
     """All features kept: the whole budget goes to the minimiser, which one target pulls up or down."""
     X = np.ones((6, 1))
     settings = dict(
-        epsilon=EPSILON,
-        delta=DELTA,
-        row_norm=1.0,
-        y_bounds=(-1, 1),
-        fit_intercept=False,
-        loss="huber",
+        epsilon=EPSILON, delta=DELTA, row_norm=1.0, y_bounds=(-1, 1), fit_intercept=False, loss="huber"
     )
 
     def one(target, seed):

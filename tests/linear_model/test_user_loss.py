@@ -44,13 +44,7 @@ def table(kind="dense", n=60, d=7, seed=0):
     X, y = rng.normal(size=(n, d)), rng.normal(size=n)
     if kind == "csr":
         X = sp.csr_matrix(np.where(abs(X) > 0.5, X, 0.0))
-    return (
-        X.astype(np.float32)
-        if kind == "float32"
-        else np.asfortranarray(X)
-        if kind == "fortran"
-        else X
-    ), y
+    return (X.astype(np.float32) if kind == "float32" else np.asfortranarray(X) if kind == "fortran" else X), y
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr", "float32", "fortran"])
@@ -62,10 +56,7 @@ def test_sums_are_those_of_the_same_loss_of_the_package(kind, grouped):
     groups = np.arange(60) // 3 if grouped else None
     options = {"sample_weight": weight, "intercept_value": 0.3}
     mask, rows = np.arange(8) % 2 == 0, np.arange(0, 20, 2)
-    mine, own = (
-        gradient_kernel(X, y, loss, groups=groups, **options)
-        for loss in (Declared(), HuberLoss(0.7))
-    )
+    mine, own = (gradient_kernel(X, y, loss, groups=groups, **options) for loss in (Declared(), HuberLoss(0.7)))
     for more in ((), (mask,), (None, rows)):
         a, b = (k.clipped_sum(theta, 0.5, unit, *more) for k in (mine, own))
         assert np.abs(a - b).max() <= 60  # last bits of the predictors
@@ -100,9 +91,7 @@ def test_a_row_adds_the_same_whatever_rows_are_beside_it():
         X, y = table(kind, n=64)
         theta = np.random.default_rng(3).normal(size=8)
         alone = [
-            gradient_kernel(X[i : i + 1], y[i : i + 1], Declared()).clipped_sum(
-                theta, 0.5, 2.0**-30
-            )
+            gradient_kernel(X[i : i + 1], y[i : i + 1], Declared()).clipped_sum(theta, 0.5, 2.0**-30)
             for i in range(64)
         ]
         whole = gradient_kernel(X, y, Declared()).clipped_sum(theta, 0.5, 2.0**-30)
@@ -114,8 +103,7 @@ def test_a_fit_is_near_that_of_the_package_and_says_what_it_rests_on():
     X = rng.normal(size=(3000, 8))
     y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=3000)
     mine, own = (
-        DPSparseERM(loss=loss, epsilon=math.inf, max_iter=50).fit(X, y)
-        for loss in (Declared(), HuberLoss(0.7))
+        DPSparseERM(loss=loss, epsilon=math.inf, max_iter=50).fit(X, y) for loss in (Declared(), HuberLoss(0.7))
     )
     assert np.allclose(mine.coef_, own.coef_, atol=1e-8)
     private = DPSparseERM(loss=Declared(), epsilon=8.0, random_state=0).fit(X, y)

@@ -39,13 +39,7 @@ from skdp.metrics import (
     roc_auc_score,
 )
 from skdp.metrics.fits import TwoClassTable
-from skdp.metrics.label_fits import (
-    BalancedAccuracy,
-    ConfusionCounts,
-    GivenScores,
-    LossMean,
-    RightShare,
-)
+from skdp.metrics.label_fits import BalancedAccuracy, ConfusionCounts, GivenScores, LossMean, RightShare
 from skdp.metrics.many_classes import ManyClassTables
 from skdp.metrics.models import class_codes, row_scores
 from skdp.metrics.two_classes import ScoreGrid
@@ -191,9 +185,7 @@ def test_models_without_probabilities_need_public_edges():
         found.prob_true  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    ("threshold", "edges"), [(None, [0.1, 0.4, 0.5, 0.8]), (0.3, [0.1, 0.3, 0.4, 0.8])]
-)
+@pytest.mark.parametrize(("threshold", "edges"), [(None, [0.1, 0.4, 0.5, 0.8]), (0.3, [0.1, 0.3, 0.4, 0.8])])
 def test_the_threshold_is_one_of_the_edges_that_were_given(threshold, edges):
     found = evaluate(MODEL, X, Y, bins=[0.1, 0.4, 0.8], threshold=threshold, **EXACT)
     assert found.bin_edges.tolist() == edges
@@ -210,9 +202,7 @@ def test_a_tuned_model_is_evaluated_at_its_own_threshold(wrap):
     for model in (wrap(fixed), wrap(tuned)):
         found = evaluate(model, X, Y, **EXACT)
         assert found["accuracy"].value == pytest.approx(model.score(X, Y), abs=1e-6)
-        assert found["recall"].value == pytest.approx(
-            theirs.recall_score(Y, model.predict(X)), abs=1e-6
-        )
+        assert found["recall"].value == pytest.approx(theirs.recall_score(Y, model.predict(X)), abs=1e-6)
         assert evaluate(model, X, Y, threshold=0.5).threshold == 0.5
     fixed.set_params(response_method="decision_function")
     with pytest.raises(ValueError, match="give threshold= as a probability"):
@@ -285,13 +275,9 @@ def test_three_classes_without_noise():
     matrix = theirs.confusion_matrix(THREE, called)
     assert found.confusion_matrix == pytest.approx(matrix, abs=1e-3)
     recall = theirs.recall_score(THREE, called, average=None)
-    assert [score.value for score in found.recall_by_class.values()] == pytest.approx(
-        recall, abs=1e-5
-    )
+    assert [score.value for score in found.recall_by_class.values()] == pytest.approx(recall, abs=1e-5)
     precision = theirs.precision_score(THREE, called, average=None)
-    assert [s.value for s in found.precision_by_class.values()] == pytest.approx(
-        precision, abs=1e-5
-    )
+    assert [s.value for s in found.precision_by_class.values()] == pytest.approx(precision, abs=1e-5)
     right, sure = called == THREE, p.max(axis=1)
     assert found.prob_true.mean() == pytest.approx(right.mean(), abs=0.05)
     assert found.prob_pred.mean() == pytest.approx(sure.mean(), abs=0.05)
@@ -300,9 +286,7 @@ def test_three_classes_without_noise():
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_three_classes_with_noise(adjacency):
     exact = evaluate(OF_THREE, X, THREE, **EXACT)
-    found = evaluate(
-        OF_THREE, X, THREE, epsilon=2.0, adjacency=adjacency, n_public=n_public[adjacency]
-    )
+    found = evaluate(OF_THREE, X, THREE, epsilon=2.0, adjacency=adjacency, n_public=n_public[adjacency])
     for name in found:
         assert abs(found[name].value - exact[name].value) < 5 * found[name].noise_std + 1e-9, name
     changed = np.abs(found.confusion_matrix - exact.confusion_matrix)
@@ -382,9 +366,7 @@ def test_pictures():
 def test_containers():
     frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "up", "down")})
     model = make_pipeline(
-        make_column_transformer(
-            (OneHotEncoder(handle_unknown="ignore"), ["b"]), remainder="passthrough"
-        ),
+        make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["b"]), remainder="passthrough"),
         LogisticRegression(),
     ).fit(frame[:500], np.where(Y[:500], "yes", "no"))
     labels = pd.Series(np.where(Y, "yes", "no"))
@@ -398,14 +380,10 @@ def test_containers():
     for table in (X.tolist(), sp.csr_matrix(X), np.asfortranarray(X)):
         assert evaluate(MODEL, table, list(Y), **EXACT)["roc_auc"].value == pytest.approx(exact)
         private = dict(adjacency="add-remove", n_public=N)
-        assert evaluate(MODEL, table, Y, **private, **EXACT)["roc_auc"].value == pytest.approx(
-            exact
-        )
+        assert evaluate(MODEL, table, Y, **private, **EXACT)["roc_auc"].value == pytest.approx(exact)
 
 
-@pytest.mark.parametrize(
-    "model", [MODEL, RandomForestClassifier(5, random_state=0).fit(X[:500], Y[:500])]
-)
+@pytest.mark.parametrize("model", [MODEL, RandomForestClassifier(5, random_state=0).fit(X[:500], Y[:500])])
 def test_scores_of_private_rows_do_not_depend_on_places(model):
     rows = X[:150]
     asked = functools.partial(row_scores, model, "predict_proba", n_outputs=2, fixed=False)
@@ -445,9 +423,7 @@ def wide_models():
     return Z, {
         "front door": DPLogisticRegression(classes=(0, 1), **options).fit(Z, labels),
         "curves": DPAdditiveClassifier(classes=(0, 1), **options).fit(Z, labels),
-        "three classes": DPLogisticRegression(classes=(0, 1, 2), **options).fit(
-            Z, labels + (score > 3)
-        ),
+        "three classes": DPLogisticRegression(classes=(0, 1, 2), **options).fit(Z, labels + (score > 3)),
         "numbers": DPAdditiveRegressor(**options).fit(Z, score),
         "no windows": DPIGHTClassifier(classes=(0, 1), **options).fit(Z, labels),
     }
@@ -461,11 +437,7 @@ def test_a_row_of_a_wide_table_is_scored_alone():
     moved_without = 0
     for name, model in models.items():
         method, k = ("predict", 1) if name == "numbers" else ("predict_proba", len(model.classes_))
-        tables = {
-            "C": Z[:130],
-            "F": np.asfortranarray(Z[:130]),
-            "float32": Z[:130].astype(np.float32),
-        }
+        tables = {"C": Z[:130], "F": np.asfortranarray(Z[:130]), "float32": Z[:130].astype(np.float32)}
         if name != "no windows":
             tables["missing"] = np.where(rng.random((130, WIDE)) < 0.02, math.nan, Z[:130])
         if name in ("front door", "no windows"):
@@ -475,12 +447,7 @@ def test_a_row_of_a_wide_table_is_scored_alone():
             whole = asked(rows)
             plain = np.asarray(getattr(model, method)(rows)).reshape(-1, k)
             assert whole == pytest.approx(plain, rel=1e-5 if form == "float32" else 1e-9)
-            for first, last in (
-                (1, 130),
-                (0, 129),
-                (2, 67),
-                *((i, i + 1) for i in range(0, 130, 9)),
-            ):
+            for first, last in ((1, 130), (0, 129), (2, 67), *((i, i + 1) for i in range(0, 130, 9))):
                 assert (asked(rows[first:last]) == whole[first:last]).all(), (name, form)
             if form in ("C", "missing"):
                 part = getattr(model, method)(rows[1:])
@@ -562,9 +529,7 @@ def test_refusals():
 
 
 @pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize(
-    ("dtype", "classes"), [("str", [0, 1]), ("string", [0, 1]), ("Int64", ["0", "1"])]
-)
+@pytest.mark.parametrize(("dtype", "classes"), [("str", [0, 1]), ("string", [0, 1]), ("Int64", ["0", "1"])])
 def test_typed_columns_of_another_type_are_refused_whatever_they_hold(dtype, classes, missing):
     """Their type is public. Whether a label is missing is not, so it must not decide."""
     given = pd.Series([None if missing else 1, 0, 1, 0]).astype("Int64").astype(dtype)
@@ -580,18 +545,7 @@ def test_typed_columns_of_another_type_are_refused_whatever_they_hold(dtype, cla
 def test_no_cell_of_a_list_of_scores_raises(name):
     """The report says that no value of a score raises. In a list one cell must not make a type of all others."""
     fit = {"roc_auc": GivenScores(), "log_loss": LossMean(loss="log_loss", labels=[0, 1])}[name]
-    for cell in (
-        None,
-        math.nan,
-        "text",
-        "0.5",
-        10**400,
-        1j,
-        [1, 2],
-        pd.NA,
-        np.datetime64("2020-01-01"),
-        object(),
-    ):
+    for cell in (None, math.nan, "text", "0.5", 10**400, 1j, [1, 2], pd.NA, np.datetime64("2020-01-01"), object()):
         fit.fit([*([0.5] * 39), cell], [0, 1] * 20)
         fit.fit(pd.Series([*([0.5] * 39), cell], dtype=object), [0, 1] * 20)
         RightShare().fit([*([0] * 39), cell], [0, 1] * 20)

@@ -38,12 +38,7 @@ def test_the_noise_is_not_what_the_range_leaves_of_it():
 
 def test_an_interval_beyond_the_range_is_no_point():
     """(a - m)^2 <= .01: numbers within .1 of m."""
-    for m, wanted in (
-        (0.5, (0.4, 0.6)),
-        (1.04, (0.94, 1.0)),
-        (1.3, (0.95, 1.0)),
-        (-9.0, (0.0, 0.05)),
-    ):
+    for m, wanted in ((0.5, (0.4, 0.6)), (1.04, (0.94, 1.0)), (1.3, (0.95, 1.0)), (-9.0, (0.0, 0.05))):
         assert accepted(1.0, -2 * m, m * m - 0.01, 0.0, 1.0) == pytest.approx(wanted)
 
 
@@ -140,9 +135,7 @@ def test_macro_f1_covers_with_many_classes():
     exact = np.full((k, k), 8.0) + np.diag(np.full(k, 840.0))
     truth, hits = 848.0 / 1000.0, np.zeros(2)
     for _ in range(400):
-        noisy = NoisyCounts.of(
-            (exact + noise * rng.normal(size=(k, k))).ravel(), noise, float(exact.sum())
-        )
+        noisy = NoisyCounts.of((exact + noise * rng.normal(size=(k, k))).ravel(), noise, float(exact.sum()))
         for i, one in enumerate((noisy, replace(noisy, counts=noisy.nonnegative))):
             found = ManyClassEvaluation(one, None, None, [], np.arange(k), None, "", "")
             low, high = found._mean_of_classes("f1").noise_interval

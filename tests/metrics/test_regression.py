@@ -37,18 +37,8 @@ RNG = np.random.default_rng(0)
 MODEL = LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])  # 1 + 2 x
 X = RNG.normal(size=(N, 1))
 Y = MODEL.predict(X) + RNG.normal(0.2, 1.0, N)
-FUNCTIONS = {
-    "r2": r2_score,
-    "mean_squared_error": mean_squared_error,
-    "mean_absolute_error": mean_absolute_error,
-}
-SCORES = (
-    "r2",
-    "mean_squared_error",
-    "root_mean_squared_error",
-    "mean_absolute_error",
-    "mean_error",
-)
+FUNCTIONS = {"r2": r2_score, "mean_squared_error": mean_squared_error, "mean_absolute_error": mean_absolute_error}
+SCORES = ("r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "mean_error")
 each_function = pytest.mark.parametrize("name", sorted(FUNCTIONS))
 exact = dict(epsilon=math.inf)
 
@@ -80,9 +70,7 @@ def test_without_noise_scores_are_those_of_clipped_numbers(bounds):
     wanted = by_hand(*clipped(found))
     assert {name: score.value for name, score in found.items()} == pytest.approx(wanted, abs=1e-6)
     if bounds is None:  # few values are beyond a released window
-        assert wanted["r2"] == pytest.approx(
-            sklearn.metrics.r2_score(Y, MODEL.predict(X)), abs=0.01
-        )
+        assert wanted["r2"] == pytest.approx(sklearn.metrics.r2_score(Y, MODEL.predict(X)), abs=0.01)
     else:
         assert found.y_window == bounds
     for score in found.values():
@@ -186,9 +174,7 @@ def test_an_accountant_pays_once_and_for_no_fault():
 
 
 TRIALS = 2000
-ALARM = 5.2 * math.sqrt(
-    0.05 * 0.95 / TRIALS
-)  # a coverage of 95 % is further away with a chance below 1e-6
+ALARM = 5.2 * math.sqrt(0.05 * 0.95 / TRIALS)  # a coverage of 95 % is further away with a chance below 1e-6
 
 
 @functools.cache
@@ -202,9 +188,7 @@ def covered(n, half):
     cell = cell_of_law()
     if half:
         honest = coverage_regression.noisy
-        coverage_regression.noisy = lambda value, noise, rng: honest(value, noise, rng)._replace(
-            noise=noise / 2
-        )
+        coverage_regression.noisy = lambda value, noise, rng: honest(value, noise, rng)._replace(noise=noise / 2)
     try:
         mu = accounting.gaussian_mu(1.0, 1e-6)
         rows = coverage_regression.run(cell, n, [mu], TRIALS, seed=1)[0]["r2"]
@@ -278,9 +262,7 @@ FITS = {
 @pytest.mark.parametrize("name", sorted(FITS))
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
 @pytest.mark.parametrize("unit", ["record", "group"])
-def test_a_neighbour_takes_the_same_path_within_the_sensitivities(
-    name, adjacency, unit, monkeypatch
-):
+def test_a_neighbour_takes_the_same_path_within_the_sensitivities(name, adjacency, unit, monkeypatch):
     """Searches included: targets of every size, and groups of every size, change no plan and no noise."""
     tape, fit = Tape(monkeypatch), FITS[name]
     settings = dict(adjacency=adjacency, unit=unit, random_state=0, epsilon=3.0)
@@ -295,15 +277,10 @@ def test_a_neighbour_takes_the_same_path_within_the_sensitivities(
     largest = 0.0
     for value in (1e-300, -9.0, -1e200, 1e200):
         for size in (1, 300) if unit == "group" else (1,):
-            own = np.column_stack(
-                (np.full(size, max(min(value, 1e10), -1e10)), np.full(size, -value))
-            )
+            own = np.column_stack((np.full(size, max(min(value, 1e10), -1e10)), np.full(size, -value)))
             more = np.vstack([others, own])
             first = np.vstack([others, np.full((2 if unit == "group" else 1, 2), 60.0)])
-            ids = [
-                np.r_[codes, np.full(len(t) - 90, 30)] if unit == "group" else None
-                for t in (first, more)
-            ]
+            ids = [np.r_[codes, np.full(len(t) - 90, 30)] if unit == "group" else None for t in (first, more)]
             if adjacency == "replace-one":
                 pair = ((first, ids[0]), (more, ids[1]))
             else:
@@ -363,14 +340,10 @@ def test_containers_give_the_same(kind):
         "object": lambda: (x, y.astype(object)),
     }[kind]()  # fmt: skip
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # scikit-learn: names of columns, where the fit had none
+        warnings.simplefilter("ignore", UserWarning)  # scikit-learn: names of columns, where the fit had none
         found = evaluate(MODEL, *given, **exact)
     wanted = evaluate(MODEL, x, y, **exact)
-    assert [s.value for s in found.values()] == pytest.approx(
-        [s.value for s in wanted.values()], rel=1e-5
-    )
+    assert [s.value for s in found.values()] == pytest.approx([s.value for s in wanted.values()], rel=1e-5)
 
 
 def test_a_prediction_that_is_none_counts_as_the_largest_error():

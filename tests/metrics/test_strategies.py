@@ -44,9 +44,7 @@ def test_it_beats_counts_and_trees_by_far():
     tree = [np.kron(np.eye(n_bins // size), np.ones((1, size))) for size in 2 ** np.arange(7)]
     for other, worse in ((np.eye(128), 4.0), (np.kron(np.eye(2), np.vstack(tree)), 1.5)):
         integers = (1024 * other).astype(np.int64)
-        solver, covariance = least_squares(
-            integers / columns_moved(integers, "replace-one"), known=True
-        )
+        solver, covariance = least_squares(integers / columns_moved(integers, "replace-one"), known=True)
         edges = workloads.logit_edges(n_bins)
         q = workloads._area_gradient(edges, 0.5, 1.19)
         assert np.sqrt(q @ covariance @ q) > worse * found["AUC 0.5"]

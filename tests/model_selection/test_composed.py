@@ -16,11 +16,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdp import BudgetAccountant, DPIGHTClassifier, DPSGDClassifier, DPStandardScaler
-from skdp.exceptions import (
-    PrivacyAccountingError,
-    PrivacyBudgetExceeded,
-    PrivacyLeakWarning,
-)
+from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, PrivacyLeakWarning
 from skdp.model_selection import DPTunedThresholdClassifier, compare, cross_validate
 from skdp.privacy import ComposedSession, InnerFits, PrivacySession, accounting
 
@@ -72,14 +68,7 @@ def spent_square(report):
 def test_a_record_of_each_fold_pays_for_its_fits_and_its_evaluation(k, share):
     accountant = BudgetAccountant(EPSILON, DELTA)
     found = cross_validate(
-        BASE,
-        X,
-        Y,
-        cv=k,
-        evaluation_share=share,
-        epsilon=EPSILON,
-        delta=DELTA,
-        accountant=accountant,
+        BASE, X, Y, cv=k, evaluation_share=share, epsilon=EPSILON, delta=DELTA, accountant=accountant
     )
     fits = [spent_square(model.privacy_) for model in found["estimator"]]
     tables = [spent_square(evaluation.privacy_) for evaluation in found["evaluation"]]
@@ -94,11 +83,7 @@ def test_a_record_of_each_fold_pays_for_its_fits_and_its_evaluation(k, share):
         assert tables[j] == pytest.approx(share * total, rel=1e-4)
     assert accounting.recheck_epsilon(found["privacy"].mechanisms, DELTA) <= EPSILON
     (line,) = accountant.ledger()
-    assert (line["estimator"], line["epsilon"], line["state"]) == (
-        "cross_validate",
-        EPSILON,
-        "spent",
-    )
+    assert (line["estimator"], line["epsilon"], line["state"]) == ("cross_validate", EPSILON, "spent")
 
 
 def test_the_parts_of_a_hold_out_do_not_add_up():
@@ -242,16 +227,13 @@ def test_errors_of_noise_that_do_not_fit_are_refused_before_anything_is_spent():
 
 
 @pytest.mark.parametrize(
-    "step",
-    [SelectFromModel(BASE), RFE(BASE), ColumnTransformer([("a", DPStandardScaler(), [0, 1])])],
+    "step", [SelectFromModel(BASE), RFE(BASE), ColumnTransformer([("a", DPStandardScaler(), [0, 1])])]
 )
 def test_private_parts_whose_copies_are_fitted_are_refused_before_anything_is_spent(step):
     accountant = BudgetAccountant(EPSILON, DELTA)
     for run in WAYS.values():
         with pytest.raises(TypeError, match=f"inside {type(step).__name__}, which fits copies"):
-            run(
-                make_pipeline(step, BASE), X, Y, epsilon=EPSILON, delta=DELTA, accountant=accountant
-            )
+            run(make_pipeline(step, BASE), X, Y, epsilon=EPSILON, delta=DELTA, accountant=accountant)
     assert accountant.ledger() == []
     union = FeatureUnion([("a", DPStandardScaler()), ("b", "passthrough")])
     for run in WAYS.values():
@@ -321,14 +303,7 @@ def unspent(match, error=(ValueError, TypeError), way=None, **more):
     """Each way refuses before anything is spent."""
     for name, run in WAYS.items() if way is None else [(way, WAYS[way])]:
         accountant = BudgetAccountant(EPSILON, DELTA)
-        given = {
-            "estimator": BASE,
-            "X": X,
-            "y": Y,
-            "epsilon": EPSILON,
-            "accountant": accountant,
-            **more,
-        }
+        given = {"estimator": BASE, "X": X, "y": Y, "epsilon": EPSILON, "accountant": accountant, **more}
         with pytest.raises(error, match=match):
             run(given.pop("estimator"), given.pop("X"), given.pop("y"), **given)
         assert accountant.spent() == (0.0, 0.0), name
@@ -337,21 +312,13 @@ def unspent(match, error=(ValueError, TypeError), way=None, **more):
 
 def test_public_faults_are_raised_before_anything_is_spent():
     unspent("must be a private estimator", estimator=LogisticRegression())
-    unspent(
-        "must be a private estimator", estimator=make_pipeline(Normalizer(), LogisticRegression())
-    )
+    unspent("must be a private estimator", estimator=make_pipeline(Normalizer(), LogisticRegression()))
     unspent("ends in one", estimator=make_pipeline(DPStandardScaler(), LogisticRegression()))
     unspent("ends in one", estimator=FrozenEstimator(clone(BASE).set_params(random_state=None)))
     unspent("got the class", estimator=DPIGHTClassifier)
-    unspent(
-        "accountant of its own",
-        estimator=clone(BASE).set_params(accountant=BudgetAccountant(1.0, 1e-5)),
-    )
+    unspent("accountant of its own", estimator=clone(BASE).set_params(accountant=BudgetAccountant(1.0, 1e-5)))
     unspent("n_nonzero_coefs", estimator=clone(BASE).set_params(n_nonzero_coefs=-1))
-    unspent(
-        "n_nonzero_coefs",
-        estimator=make_pipeline(Normalizer(), clone(BASE).set_params(n_nonzero_coefs=-1)),
-    )
+    unspent("n_nonzero_coefs", estimator=make_pipeline(Normalizer(), clone(BASE).set_params(n_nonzero_coefs=-1)))
     unspent("n_public", adjacency="add-remove")
     unspent("needs groups", unit="group")
     unspent("different lengths", y=Y[:-1])
@@ -379,9 +346,7 @@ def test_public_faults_are_raised_before_anything_is_spent():
 
 def test_steps_that_learn_are_named_before_and_in_the_report():
     pipe = make_pipeline(StandardScaler(), clone(BASE))
-    with pytest.warns(
-        PrivacyLeakWarning, match="StandardScaler learnt from these records"
-    ) as caught:
+    with pytest.warns(PrivacyLeakWarning, match="StandardScaler learnt from these records") as caught:
         found = cross_validate(pipe, X, Y, cv=2, epsilon=EPSILON)
     assert len([w for w in caught if "StandardScaler" in str(w.message)]) == 1
     assert any("StandardScaler" in line for line in found["privacy"].assumptions)
@@ -454,9 +419,7 @@ def test_seeds_containers_and_the_users_own_objects(way):
         if isinstance(found, dict):
             models = found["estimator"]
         else:
-            models = list(
-                getattr(found, "estimators_", {"": getattr(found, "estimator_", None)}).values()
-            )
+            models = list(getattr(found, "estimators_", {"": getattr(found, "estimator_", None)}).values())
         coefs[kind] = np.vstack([model.coef_ for model in models])
         assert all(model.accountant is None and model.random_state is None for model in models)
         assert hasattr(models[0], "feature_names_in_") == (kind == "frame")

@@ -148,9 +148,7 @@ CASES = [
         for case in CASES
     ],
 )  # fmt: skip
-def test_nothing_leaves_beside_the_releases_and_they_cost_less_than_the_claim(
-    way, unit, adjacency, monkeypatch
-):
+def test_nothing_leaves_beside_the_releases_and_they_cost_less_than_the_claim(way, unit, adjacency, monkeypatch):
     n_public = None if adjacency == "replace-one" else {"record": N, "group": 30}[unit]
     run = Left(way, monkeypatch, unit=unit, adjacency=adjacency, n_public=n_public)
     largest, cost = zip(*(run.cost(*pair) for pair in pairs(unit, adjacency)))
@@ -170,11 +168,7 @@ def twin(purposes, share, places):
 
 
 def test_a_twin_that_charges_one_fit_only_is_caught(monkeypatch):
-    claims = twin(
-        lambda k: ("fit",) * k + ("evaluation",) * k,
-        0.8,
-        lambda k: tuple((j, k + j) for j in range(k)),
-    )
+    claims = twin(lambda k: ("fit",) * k + ("evaluation",) * k, 0.8, lambda k: tuple((j, k + j) for j in range(k)))
     monkeypatch.setattr(CrossValidation, "_inner", claims)
     monkeypatch.setitem(WAYS, "cross_validate", lambda X, y, **terms: cross_of(6, X, y, **terms))
     run = Left("cross_validate", monkeypatch)

@@ -28,12 +28,7 @@ from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
 from skdp.model_selection import DPRandomizedSearch
 from skdp.model_selection.candidates import Candidates
 from skdp.model_selection.rows import divided, part_sizes
-from skdp.model_selection.scores import (
-    CLASSIFIER_SCORES,
-    REGRESSOR_SCORES,
-    Terms,
-    released_score,
-)
+from skdp.model_selection.scores import CLASSIFIER_SCORES, REGRESSOR_SCORES, Terms, released_score
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.accounting.best_of_base import approximate_base, gaussian_base
@@ -166,9 +161,7 @@ def test_data_that_cannot_be_fitted_are_refused_before_anything_is_spent():
 
 def test_only_the_best_trial_leaves_and_the_claim_is_the_searchs():
     accountant = BudgetAccountant(4.0, 1e-4)
-    made = search(
-        DPLogisticRegression(classes=(0, 1), accountant=accountant), {"C": loguniform(1e-3, 1.0)}
-    )
+    made = search(DPLogisticRegression(classes=(0, 1), accountant=accountant), {"C": loguniform(1e-3, 1.0)})
     with accountant:
         made.fit(X, Y)
     assert {name for name in vars(made) if name.endswith("_")} == ATTRIBUTES
@@ -213,11 +206,7 @@ def test_trials_cost_the_base_charge_nothing_and_keep_fit_and_score_apart():
             assert len(scored) == N // 5
             for fitted in seen["fit"]:
                 assert fitted.epsilon == made.base_epsilon_
-                assert (fitted.accountant, fitted.random_state, fitted.n_public) == (
-                    False,
-                    None,
-                    None,
-                )
+                assert (fitted.accountant, fitted.random_state, fitted.n_public) == (False, None, None)
             assert len(seen["fit"]) == len(seen["predict"])
             assert scored < everything
             seen["fit"].clear()
@@ -297,8 +286,7 @@ def traces(made, table, labels, groups, caplog, capsys):
         except RuntimeError as raised:
             error = str(raised)
     rows = [
-        {key: value for key, value in row.items() if key not in ("time", "pid")}
-        for row in accountant.ledger()
+        {key: value for key, value in row.items() if key not in ("time", "pid")} for row in accountant.ledger()
     ]
     report = made.privacy_.to_dict() if error is None else None
     names = sorted(vars(made)) if error is None else None
@@ -379,12 +367,7 @@ def test_sizes_of_parts_are_public():
     assert part_sizes(2, 0.9, None, "replace-one").n_units == 1
     assert part_sizes(None, 0.2, None, "replace-one").n_units is None
     sizes = part_sizes(None, 0.2, 1000, "add-remove")
-    assert (sizes.n_units, sizes.fit_public, sizes.score_public, sizes.score_least) == (
-        762,
-        762,
-        200,
-        162,
-    )
+    assert (sizes.n_units, sizes.fit_public, sizes.score_public, sizes.score_least) == (762, 762, 200, 162)
     sizes = part_sizes(1000, 0.2, 1000, "zero-out")
     assert (sizes.fit_public, sizes.score_public, sizes.score_least) == (800, 200, 200)
 
@@ -412,14 +395,7 @@ def test_a_row_changes_its_own_number_and_no_other_also_if_it_cannot_be_predicte
     targets = np.arange(50) % 2 * 1.0
     before = score.values(Model(), table, targets)
     low, high = score.bounds or (0.0, 1e150)
-    for worst in (
-        [0.3, -1.0],
-        [np.nan, 0.5],
-        [np.inf, 0.5],
-        [-np.inf, 0.5],
-        [1e300, 0.5],
-        [0.0, 0.5],
-    ):
+    for worst in ([0.3, -1.0], [np.nan, 0.5], [np.inf, 0.5], [-np.inf, 0.5], [1e300, 0.5], [0.0, 0.5]):
         moved = table.copy()
         moved[7, :2] = worst
         after = score.values(Model(), moved, targets)
@@ -466,9 +442,7 @@ def test_a_regression_is_searched(scoring):
     assert not hasattr(made, "predict_proba")
     assert made.score(X, TARGETS) > 0.8
     errors = np.abs(made.predict(X) - TARGETS) ** (2 if "squared" in scoring else 1)
-    assert -made.best_score_.value == pytest.approx(
-        errors.mean(), abs=0.1 + 5 * made.best_score_.noise_std
-    )
+    assert -made.best_score_.value == pytest.approx(errors.mean(), abs=0.1 + 5 * made.best_score_.noise_std)
 
 
 # ---------------------------------------------------------------------- candidates
@@ -530,9 +504,7 @@ def test_containers(kind):
     else:
         table, labels = X.tolist(), ["yes" if label else "no" for label in Y]
     classes = ("no", "yes") if kind == "list" else (0, 1)
-    made = search(DPLogisticRegression(classes=classes), {"C": [1.0, 0.1]}, mean_trials=1.5).fit(
-        table, labels
-    )
+    made = search(DPLogisticRegression(classes=classes), {"C": [1.0, 0.1]}, mean_trials=1.5).fit(table, labels)
     assert made.score(table, labels) > 0.6
     assert made.classes_.tolist() == list(classes)
     if kind in ("frame", "polars"):

@@ -176,10 +176,7 @@ def test_parameters_that_do_not_fit_the_data_are_refused_before_anything_is_spen
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     searched = DPRandomizedSearch(
-        DPIGHTClassifier(classes=(0, 1)),
-        {"n_nonzero_coefs": [1, 2, 1000]},
-        epsilon=2.0,
-        accountant=accountant,
+        DPIGHTClassifier(classes=(0, 1)), {"n_nonzero_coefs": [1, 2, 1000]}, epsilon=2.0, accountant=accountant
     )
     with pytest.raises(ValueError, match="n_nonzero_coefs"):
         searched.fit(X, (X[:, 0] > 0).astype(int))

@@ -37,9 +37,7 @@ def equal_coins(monkeypatch):
 
 
 @pytest.mark.parametrize("changed", [0, 17, 59])
-@pytest.mark.parametrize(
-    "options", [{}, {"random_state": 5}, {"shuffle": False}, {"train_size": 0.4}]
-)
+@pytest.mark.parametrize("options", [{}, {"random_state": 5}, {"shuffle": False}, {"train_size": 0.4}])
 def test_a_replaced_record_changes_one_row_of_one_part(changed, options, equal_coins):
     other, labels = X.copy(), Y.copy()
     other[changed], labels[changed] = [np.inf, -1e300, np.nan], 7
@@ -66,9 +64,7 @@ def other_groups_that_differ(rows, adjacency):
     assert (5 in one[3]) == (5 in two[3])
     found = set()
     for part in (0, 1):
-        before, after = (
-            (s[part][s[2 + part] != 5], s[2 + part][s[2 + part] != 5]) for s in (one, two)
-        )
+        before, after = ((s[part][s[2 + part] != 5], s[2 + part][s[2 + part] != 5]) for s in (one, two))
         for label in set(before[1]) | set(after[1]):
             if not np.array_equal(before[0][before[1] == label], after[0][after[1] == label]):
                 found.add(int(label))
@@ -112,9 +108,7 @@ def test_the_test_part_of_groups_is_a_uniform_choice_whatever_their_labels():
 def test_coins_of_units_are_independent_with_the_shares_asked_for():
     """4,000 coins of one draw, in 3 parts: 5.5 standard deviations, false alarm below 2e-7 of 3 cells."""
     n = 4000
-    train, test = train_test_split(
-        np.arange(n), adjacency="add-remove", test_size=0.2, train_size=0.5
-    )
+    train, test = train_test_split(np.arange(n), adjacency="add-remove", test_size=0.2, train_size=0.5)
     assert not set(train) & set(test)
     for part, share in ((train, 0.5), (test, 0.2)):
         assert abs(len(part) - share * n) < 5.5 * math.sqrt(n * share * (1 - share))
@@ -176,9 +170,7 @@ def test_sizes_are_those_of_scikit_learn(n, options):
     assert all(np.array_equal(a, b) for a, b in zip(first, theirs(table, shuffle=False, **options)))
 
 
-@pytest.mark.parametrize(
-    "options", [{"test_size": 1.5}, {"test_size": 60}, {"test_size": 0.9, "train_size": 0.2}]
-)
+@pytest.mark.parametrize("options", [{"test_size": 1.5}, {"test_size": 60}, {"test_size": 0.9, "train_size": 0.2}])
 def test_wrong_sizes_have_the_messages_of_scikit_learn(options):
     with pytest.raises(ValueError, match=r"test_size|sum") as wanted:
         theirs(X, **options)
@@ -217,9 +209,7 @@ def test_seeds_and_fresh_randomness():
     assert not np.array_equal(one, two)  # equal with probability 1e-13
 
 
-@pytest.mark.parametrize(
-    "labels", [list("abc") * 20, [("p", i % 3) for i in range(60)], GROUPS + 0.0]
-)
+@pytest.mark.parametrize("labels", [list("abc") * 20, [("p", i % 3) for i in range(60)], GROUPS + 0.0])
 def test_labels_of_groups_of_any_kind(labels):
     a, b = train_test_split(np.arange(60), groups=labels, test_size=1)
     assert len(a) + len(b) == 60
@@ -233,35 +223,15 @@ def test_labels_of_groups_of_any_kind(labels):
     ("options", "error", "message"),
     [
         ({"stratify": Y}, ValueError, "stratify= reads labels"),
-        (
-            {"random_state": 0, "adjacency": "add-remove"},
-            ValueError,
-            "a seed, random_state=, splits by",
-        ),
-        (
-            {"shuffle": False, "adjacency": "add-remove"},
-            ValueError,
-            "shuffle=False splits by positions",
-        ),
+        ({"random_state": 0, "adjacency": "add-remove"}, ValueError, "a seed, random_state=, splits by"),
+        ({"shuffle": False, "adjacency": "add-remove"}, ValueError, "shuffle=False splits by positions"),
         ({"random_state": 0, "groups": GROUPS}, ValueError, "moves other groups"),
         ({"shuffle": False, "groups": GROUPS}, ValueError, "moves other groups"),
-        (
-            {"test_size": 9, "adjacency": "add-remove"},
-            ValueError,
-            "private: give test_size as a share",
-        ),
-        (
-            {"test_size": 60, "adjacency": "add-remove", "n_public": 60},
-            ValueError,
-            "from 1 to n_public - 1",
-        ),
+        ({"test_size": 9, "adjacency": "add-remove"}, ValueError, "private: give test_size as a share"),
+        ({"test_size": 60, "adjacency": "add-remove", "n_public": 60}, ValueError, "from 1 to n_public - 1"),
         ({"test_size": 1.0, "adjacency": "add-remove"}, ValueError, "share in"),
         ({"train_size": True, "adjacency": "add-remove"}, TypeError, "train_size must be a float"),
-        (
-            {"test_size": 0.7, "train_size": 0.4, "adjacency": "add-remove"},
-            ValueError,
-            "1.1 of all together",
-        ),
+        ({"test_size": 0.7, "train_size": 0.4, "adjacency": "add-remove"}, ValueError, "1.1 of all together"),
         ({"n_public": 60}, ValueError, "n_public= is for adjacency='add-remove'"),
         ({"adjacency": "both"}, ValueError, "adjacency must be"),
         ({"shuffle": 1}, TypeError, "shuffle must be True or False"),
@@ -321,16 +291,12 @@ def test_each_part_has_the_whole_budget():
 def test_a_split_of_records_refuses_fits_of_groups():
     accountant = BudgetAccountant(2.0, 1e-5)
     a, _, c, _, g, _, train, _ = train_test_split(X, Y, GROUPS, accountant=accountant)
-    with pytest.raises(
-        PrivacyBudgetExceeded, match="without groups=, where the unit is the record"
-    ):
+    with pytest.raises(PrivacyBudgetExceeded, match="without groups=, where the unit is the record"):
         model(train, unit="group").fit(a, c, groups=g)
     with pytest.raises(PrivacyBudgetExceeded, match="split for adjacency='replace-one'"):
         model(train, adjacency="zero-out").fit(a, c)
     assert accountant.ledger() == []
-    a, _, c, _, g, _, train, _ = train_test_split(
-        X, Y, GROUPS, groups=GROUPS, accountant=accountant
-    )
+    a, _, c, _, g, _, train, _ = train_test_split(X, Y, GROUPS, groups=GROUPS, accountant=accountant)
     model(train, unit="group").fit(a, c, groups=g)
     assert accountant.ledger()[0]["part"] == "train"
 

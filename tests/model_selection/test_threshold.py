@@ -106,19 +106,10 @@ def test_a_comparison_shows_all_scores_and_names_the_best():
     poor = clone(BASE).set_params(n_nonzero_coefs=1, learning_rate=1e-6)
     found = compare([("a", poor), ("b", base)], X, Y, epsilon=8.0, scoring=("accuracy", "log_loss"))
     assert isinstance(found, Comparison)
-    assert (list(found), len(found), found.best("roc_auc"), found.best("log_loss")) == (
-        ["a", "b"],
-        2,
-        "b",
-        "b",
-    )
+    assert (list(found), len(found), found.best("roc_auc"), found.best("log_loss")) == (["a", "b"], 2, "b", "b")
     assert found["b"]["accuracy"].interval is not None
     best = found.best_score("log_loss")
-    assert (best.value, best.interval, best.noise_interval) == (
-        found["b"]["log_loss"].value,
-        None,
-        None,
-    )
+    assert (best.value, best.interval, best.noise_interval) == (found["b"]["log_loss"].value, None, None)
     frame = found.to_frame()
     assert isinstance(frame, pd.DataFrame)
     assert frame.index.names == ["model", "metric"]
@@ -191,10 +182,7 @@ def test_other_kinds_of_models_have_their_scores():
     assert found["accuracy"].value > 0.4
     assert set(found) <= set(CLASSIFICATION)
     assert set(compare([BASE], X, Y, epsilon=8.0)["dpightclassifier"]) <= set(CLASSIFICATION)
-    regressors = [
-        DPIGHTRegressor(n_nonzero_coefs=2),
-        DPIGHTRegressor(n_nonzero_coefs=2, alpha=100.0),
-    ]
+    regressors = [DPIGHTRegressor(n_nonzero_coefs=2), DPIGHTRegressor(n_nonzero_coefs=2, alpha=100.0)]
     found = compare(regressors, X, X[:, 0] + RNG.normal(size=N), epsilon=20.0, scoring="r2")
     assert set(found["dpightregressor-1"]) == set(REGRESSION)
     assert found.best("r2") == found.best("mean_squared_error") == "dpightregressor-1"
@@ -212,8 +200,4 @@ def test_the_best_has_the_least_loss_and_the_smallest_bias():
         },
         {}, None, None,
     )  # fmt: skip
-    assert [found.best(name) for name in ("r2", "mean_squared_error", "mean_error")] == [
-        "b",
-        "b",
-        "a",
-    ]
+    assert [found.best(name) for name in ("r2", "mean_squared_error", "mean_error")] == ["b", "b", "a"]

@@ -231,8 +231,7 @@ def in_processes(study, prepare):
     queue = context.Queue()
     indices = range(len(study.plan.parties))
     processes = [
-        context.Process(target=run_in_process, args=(study.options(i), prepare.get(i), queue))
-        for i in indices
+        context.Process(target=run_in_process, args=(study.options(i), prepare.get(i), queue)) for i in indices
     ]
     for process in processes:
         process.start()

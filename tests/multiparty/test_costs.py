@@ -16,9 +16,7 @@ def sent_in_a_fit(engine, n_records, n_features, size):
     X = size * rng.normal(size=(N_OWNERS * n_records, n_features))
     y = (rng.random(len(X)) < 0.5) * 1
     y[:2] = 0, 1
-    model = MPCGradientPerturbationClassifier(
-        classes=(0, 1), max_iter=ROUNDS, engine=engine, random_state=0
-    )
+    model = MPCGradientPerturbationClassifier(classes=(0, 1), max_iter=ROUNDS, engine=engine, random_state=0)
     before = engine.traffic()
     model.fit(X, y, owners=np.repeat(np.arange(N_OWNERS), n_records))
     after = engine.traffic()

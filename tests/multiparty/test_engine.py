@@ -47,9 +47,7 @@ class Room:
         self.links = memory_links(m + k, deadline=deadline, names=names)
 
     def servers_of(self, position):
-        return {
-            i: self.links[self.m + position][self.m + i] for i in range(self.k) if i != position
-        }
+        return {i: self.links[self.m + position][self.m + i] for i in range(self.k) if i != position}
 
     def owners_of(self, position):
         return [self.links[self.m + position][i] for i in range(self.m)]
@@ -125,19 +123,12 @@ def test_the_noise_is_the_sum_of_what_all_servers_drew(k, monkeypatch):
     room = Room(1, k)
 
     async def lay():
-        parties = [
-            lay_gaussian_noise(Seat(i, k), room.servers_of(i), 4, 3, sigma, KeyStream(i))
-            for i in range(k)
-        ]
+        parties = [lay_gaussian_noise(Seat(i, k), room.servers_of(i), 4, 3, sigma, KeyStream(i)) for i in range(k)]
         return await asyncio.gather(*parties)
 
     held = asyncio.run(lay())
-    assert [std for std, _ in seen] == pytest.approx(
-        [sigma / np.sqrt(k - THRESHOLDS[k])] * len(seen)
-    )
-    total = np.concatenate(
-        [sum(made for _, made in seen[b : b + k]) for b in range(0, len(seen), k)]
-    )
+    assert [std for std, _ in seen] == pytest.approx([sigma / np.sqrt(k - THRESHOLDS[k])] * len(seen))
+    total = np.concatenate([sum(made for _, made in seen[b : b + k]) for b in range(0, len(seen), k)])
     for number in range(4):
         results = play(Room(1, k), [np.zeros(3, dtype=np.int64)], [h[number] for h in held])
         assert results[0].tolist() == total[3 * number : 3 * number + 3].tolist()
@@ -151,9 +142,7 @@ def test_an_owner_that_lies_is_named_to_all_and_nobody_gets_an_output(wrong):
     results = play(room, X, no_noise(3))
     everybody(results, "owner 1", Reason.CONTENT)
     assert results[3].told_by == ""
-    assert {error.told_by for error in (results[0], results[1])} <= {
-        f"server {i}" for i in range(3)
-    }
+    assert {error.told_by for error in (results[0], results[1])} <= {f"server {i}" for i in range(3)}
 
 
 def test_shares_that_contradict_each_other_blame_nobody():
@@ -174,8 +163,7 @@ def test_shares_that_contradict_each_other_blame_nobody():
 def test_a_server_that_sends_another_result_is_refused():
     room = Room(2, 3)
     room.links[3][0] = Tap(
-        room.links[3][0],
-        change=lambda tag, payload: (tag, payload if len(payload) != 24 else b"\1" * 24),
+        room.links[3][0], change=lambda tag, payload: (tag, payload if len(payload) != 24 else b"\1" * 24)
     )
     results = play(room, X, no_noise(3))
     assert (results[0].peer, results[0].reason) == ("", Reason.DIFFERENT)
@@ -184,8 +172,7 @@ def test_a_server_that_sends_another_result_is_refused():
 def test_a_server_that_sends_a_result_of_another_length_is_named():
     room = Room(1, 3)
     room.links[2][0] = Tap(
-        room.links[2][0],
-        change=lambda tag, payload: (tag, payload if len(payload) != 24 else b"\1" * 16),
+        room.links[2][0], change=lambda tag, payload: (tag, payload if len(payload) != 24 else b"\1" * 16)
     )
     error = play(room, X[:1], no_noise(3))[0]
     assert (error.peer, error.reason) == ("server 1", Reason.CONTENT)
@@ -221,9 +208,7 @@ def test_what_is_sent_depends_on_the_number_of_values_only():
     for scale in (1, 2**35):
         room = Room(2, 3)
         play(room, [x // 7 * scale for x in X], no_noise(3))
-        counts.append(
-            [(link.sent_bytes, link.sent_frames) for row in room.links for link in row.values()]
-        )
+        counts.append([(link.sent_bytes, link.sent_frames) for row in room.links for link in row.values()])
     assert counts[0] == counts[1]
 
 
@@ -280,9 +265,7 @@ def test_the_law_of_a_servers_view_does_not_depend_on_the_input(honest, monkeypa
         counts.append(np.bincount(cells.astype(int), minlength=64))
     first, second = counts
     statistic = ((first - second) ** 2 / np.maximum(first + second, 1)).sum()
-    assert (
-        statistic < 140
-    ) == honest  # chi-square with 63 degrees of freedom: 140 has probability 1e-7
+    assert (statistic < 140) == honest  # chi-square with 63 degrees of freedom: 140 has probability 1e-7
 
 
 def test_the_protocol_shares_with_the_owners_stream():

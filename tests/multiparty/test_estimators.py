@@ -193,17 +193,7 @@ def test_wrong_owners_cost_nothing(cls, owners):
 
 @pytest.mark.parametrize("cls", REGRESSORS)
 @pytest.mark.parametrize(
-    "bounds",
-    [
-        (1.0, 1.0),
-        (2.0, -2.0),
-        (0.0, math.inf),
-        (0.0,),
-        "ab",
-        3.0,
-        (1e308, 1.7e308),
-        (1e9, 1e9 + 1e-6),
-    ],
+    "bounds", [(1.0, 1.0), (2.0, -2.0), (0.0, math.inf), (0.0,), "ab", 3.0, (1e308, 1.7e308), (1e9, 1e9 + 1e-6)]
 )
 def test_wrong_bounds(cls, bounds):
     with pytest.raises((ValueError, TypeError), match="y_bounds"):
@@ -271,8 +261,7 @@ def test_output_perturbation_knows_the_noise_of_its_scores(noise, alpha):
     Z *= 2.0 / np.linalg.norm(Z, axis=1, keepdims=True)  # of the largest length
     y, holders = Z[:, 0] / 4, np.arange(900) % 3
     fits = [
-        make(MPCOutputPerturbationRegressor, alpha=alpha, noise=noise, random_state=seed)
-        for seed in range(60)
+        make(MPCOutputPerturbationRegressor, alpha=alpha, noise=noise, random_state=seed) for seed in range(60)
     ]
     said = {("predictions by about" in warned(model, Z, y, owners=holders)) for model in fits}
     spread = np.sqrt(np.mean(np.var([model.predict(Z) for model in fits], axis=0)))

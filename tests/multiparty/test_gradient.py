@@ -50,9 +50,7 @@ def test_without_noise_it_is_gradient_descent():
     assert found == pytest.approx(np.mean(iterates[-20 // KEPT :], axis=0), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("noise", "delta"), [("gaussian", 1e-5), ("laplace", 0.0), ("laplace", 1e-5)]
-)
+@pytest.mark.parametrize(("noise", "delta"), [("gaussian", 1e-5), ("laplace", 0.0), ("laplace", 1e-5)])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_noise_and_ledger_are_those_of_the_theorem(noise, delta, adjacency):
     X, y = table()
@@ -61,9 +59,7 @@ def test_noise_and_ledger_are_those_of_the_theorem(noise, delta, adjacency):
     rounds, clip = 500, 1.0
     thetas = [np.zeros(4)]
     run = settings(max_iter=rounds, clip_norm=clip, noise=noise, learning_rate=1e-9)
-    gradient_descent(
-        session, owners, LogisticLoss(), run, callback=lambda t, theta: thetas.append(theta)
-    )
+    gradient_descent(session, owners, LogisticLoss(), run, callback=lambda t, theta: thetas.append(theta))
     (row,) = session.report().mechanisms
     assert row["count"] == rounds
     sides = 2.0 if adjacency == "replace-one" else 1.0
@@ -226,9 +222,7 @@ def test_a_record_of_the_smallest_owner_is_the_worst_and_keeps_its_claim():
     found = attack()
     assert found <= CLAIM
     assert accounting.gaussian_epsilon(found, DELTA) >= 0.6 * EPSILON
-    assert (
-        attack(victim=23) < 0.6 * CLAIM
-    )  # a record of the largest owner has a third of the weight
+    assert attack(victim=23) < 0.6 * CLAIM  # a record of the largest owner has a third of the weight
     assert 0.6 * CLAIM < attack(weighting="record", victim=23) <= CLAIM
 
 
@@ -248,8 +242,7 @@ def test_the_twin_with_the_noise_of_the_pooled_data_is_caught(monkeypatch):
     def twin(self, loss, theta, clip_norm):
         share = self.divisor / sum(self.sizes)
         return [
-            type(b).from_source(b._value, b.shape, l2=b.l2 * share)
-            for b in honest(self, loss, theta, clip_norm)
+            type(b).from_source(b._value, b.shape, l2=b.l2 * share) for b in honest(self, loss, theta, clip_norm)
         ]
 
     monkeypatch.setattr(Owners, "mean_gradient", twin)

@@ -16,13 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from skdp.cli import main
-from skdp.multiparty.party.keys import (
-    CertificateError,
-    check_dates,
-    check_key,
-    fingerprint_of,
-    make_keys,
-)
+from skdp.multiparty.party.keys import CertificateError, check_dates, check_key, fingerprint_of, make_keys
 
 # Where others' permissions exist, and the test does not run where they mean nothing.
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
@@ -69,9 +63,7 @@ def test_a_key_must_belong_to_the_certificate(tmp_path, made):
     with pytest.raises(CertificateError, match="does not belong to the certificate of hospital_a"):
         check_key(other, made[1].read_text(), "hospital_a")
     secret = load_pem_private_key(made[0].read_bytes(), None)
-    locked = secret.private_bytes(
-        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"password")
-    )
+    locked = secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"password"))
     for wrong in (b"nothing", made[1].read_bytes(), locked):
         other.write_bytes(wrong)
         with pytest.raises(CertificateError, match="not a private key in PEM form"):

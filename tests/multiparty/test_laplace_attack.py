@@ -93,22 +93,14 @@ def test_one_altered_message_shows_the_exact_sum_and_nobody_notices(tmp_path):
     opening = planned_opening(study.plan)
     assert (opening.n_values, opening.releases) == (N_VALUES, 1)
     assert 128 * opening.scale * 2**64 < 2**88
-    prepare = {
-        i: partial(remove_the_noise if i == 1 else tell_integers, tmp_path, i) for i in range(3)
-    }
+    prepare = {i: partial(remove_the_noise if i == 1 else tell_integers, tmp_path, i) for i in range(3)}
     codes, results = in_processes(study, prepare)
     assert codes == [0] * 3
     assert all(result.endswith(".model.json") for result in results.values()), results
-    exact = sum(
-        np.array(json.loads((tmp_path / f"integers{i}.json").read_text()), dtype=object)
-        for i in range(3)
-    )
+    exact = sum(np.array(json.loads((tmp_path / f"integers{i}.json").read_text()), dtype=object) for i in range(3))
     assert json.loads((tmp_path / "read.json").read_text()) == exact.tolist()
     # The released model has noise, as far as anybody else can see.
-    models = [
-        json.loads((tmp_path / "out" / f"study-1.hospital_{x}.model.json").read_text())
-        for x in "abc"
-    ]
+    models = [json.loads((tmp_path / "out" / f"study-1.hospital_{x}.model.json").read_text()) for x in "abc"]
     assert models[0] == models[1] == models[2]
     released = np.array([*models[0]["coef"][0], models[0]["intercept"][0] / 2.0])
     off = np.abs(released / opening.grid - exact.astype(float)) / opening.scale

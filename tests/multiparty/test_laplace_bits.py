@@ -82,15 +82,11 @@ def test_size_and_sign_give_laplace_noise_around_minus_one_half(scale):
 def test_exact_digits_make_a_geometric_variable_and_rounded_ones_the_stated_error():
     """All values of the digits of a small scale: P(G = g) ~ exp(-g / s), up to what `log_error` says."""
     scale, n = SCALE, len(digits_of(SCALE))
-    values = np.unique(
-        np.concatenate([np.arange(300), 2 ** np.arange(n), 2**n - 1 - np.arange(300)])
-    )
+    values = np.unique(np.concatenate([np.arange(300), 2 ** np.arange(n), 2**n - 1 - np.arange(300)]))
     mpmath.mp.prec = 200
     for exact in (True, False):
         one = [
-            1 / (1 + mpmath.exp(mpmath.mpf(2**i) / scale))
-            if exact
-            else mpmath.mpf(c) / mpmath.mpf(2) ** k
+            1 / (1 + mpmath.exp(mpmath.mpf(2**i) / scale)) if exact else mpmath.mpf(c) / mpmath.mpf(2) ** k
             for i, (k, c) in enumerate(digits_of(scale))
         ]
         normal = 1 - mpmath.exp(-mpmath.mpf(2**n) / scale)
@@ -182,9 +178,7 @@ def test_the_noise_has_the_laplace_law():
 
 def test_no_scale_takes_more_bits_than_the_plan_checks():
     low, high = LAPLACE_SCALES
-    scales = np.concatenate(
-        [np.geomspace(low, high, 60), high / 2 * np.array([1, 1 + 1e-12, 1.01])]
-    )
+    scales = np.concatenate([np.geomspace(low, high, 60), high / 2 * np.array([1, 1 + 1e-12, 1.01])])
     taken = [bits_of(float(min(scale, high))) for scale in scales]
     assert max(taken) == most_bits()
     assert bits_of(high) < most_bits()  # the largest scale does not take most
@@ -198,9 +192,7 @@ def test_elements_travel_without_pickle():
     assert codec is mpyc_runtime.ElementCodec
     numbers = np.array([0, 1, 2**64 - 1, 2**64, PRIME - 1], dtype=object)
     assert codec.loads(codec.dumps(numbers)).tolist() == numbers.tolist()
-    assert codec.dumps(np.array([3, -5 % PRIME], dtype=object)) == to_bytes(
-        from_int64(np.array([3, -5]))
-    )
+    assert codec.dumps(np.array([3, -5 % PRIME], dtype=object)) == to_bytes(from_int64(np.array([3, -5])))
 
 
 def test_nothing_is_unpickled_in_a_server(tmp_path, monkeypatch):
@@ -260,12 +252,7 @@ def test_without_mpyc_nothing_is_spent(monkeypatch):
 
 def test_protocols_that_hide_statistically_fail():
     parameter = mpyc_runtime._NoSecurityParameter()
-    for act in (
-        lambda: 1 << parameter,
-        lambda: 2**parameter,
-        lambda: 5 < parameter,
-        lambda: parameter + 1,
-    ):
+    for act in (lambda: 1 << parameter, lambda: 2**parameter, lambda: 5 < parameter, lambda: parameter + 1):
         with pytest.raises(TypeError, match="statistically"):
             act()
 

@@ -37,10 +37,7 @@ def session(**options):
 
 def owners(sizes=(40, 25), **options):
     rng = np.random.default_rng(1)
-    return [
-        PrivateRecords(rng.normal(size=(n, 4)), (rng.random(n) < 0.5) * 1.0, **options)
-        for n in sizes
-    ]
+    return [PrivateRecords(rng.normal(size=(n, 4)), (rng.random(n) < 0.5) * 1.0, **options) for n in sizes]
 
 
 def gradients(records, clip=0.5):

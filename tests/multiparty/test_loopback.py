@@ -140,9 +140,7 @@ def test_an_estimator_with_an_engine_is_cloned_searched_and_pickled():
     y, owners = (A[:, 0] > 0) * 1, np.arange(90) % 2
     with LoopbackEngine(2) as running, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = MPCGradientPerturbationClassifier(
-            classes=(0, 1), engine=running, max_iter=2, accountant=False
-        )
+        model = MPCGradientPerturbationClassifier(classes=(0, 1), engine=running, max_iter=2, accountant=False)
         assert clone(model).engine is running
         search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=2).fit(A, y, owners=owners)
         assert not np.isnan(search.cv_results_["mean_test_score"]).any()
@@ -155,9 +153,7 @@ def test_an_estimator_with_an_engine_is_cloned_searched_and_pickled():
 
 
 def opening(n_owners, n_values, noise, scale):
-    return Opening(
-        n_owners=n_owners, n_values=n_values, noise=noise, scale=scale, grid=1.0, sensitivity=1.0
-    )
+    return Opening(n_owners=n_owners, n_values=n_values, noise=noise, scale=scale, grid=1.0, sensitivity=1.0)
 
 
 def test_it_gets_ready_once_for_an_opening(engine):

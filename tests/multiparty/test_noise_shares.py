@@ -5,12 +5,7 @@ from math import comb, erf, erfc, factorial, log, pi, sqrt
 import numpy as np
 import pytest
 
-from skdp.multiparty.engine.noise_shares import (
-    LEAST_SHARE,
-    convolution_error,
-    gaussian_shares_slack,
-    share_std,
-)
+from skdp.multiparty.engine.noise_shares import LEAST_SHARE, convolution_error, gaussian_shares_slack, share_std
 from skdp.privacy import noise
 from skdp.privacy.noise.slack import NOISE_LOG_ERROR
 

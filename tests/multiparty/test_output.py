@@ -91,9 +91,7 @@ def test_the_huber_loss_has_the_minimizer_of_ridge_regression(alpha, hurting):
         y[0] = -1.0
     owners = Owners(X, y, fit_intercept=True)
     loss = ridge_loss(alpha, math.sqrt(2.0))
-    found = average_of_minimizers(
-        PrivacySession.without_privacy(), owners, loss, alpha=alpha, noise="gaussian"
-    )
+    found = average_of_minimizers(PrivacySession.without_privacy(), owners, loss, alpha=alpha, noise="gaussian")
     Z = np.hstack([X, np.ones((40, 1))])
     wanted = ridge(Z, y, alpha)
     assert found == pytest.approx(wanted, abs=4e-6 / alpha * loss.threshold / 40)
@@ -115,9 +113,7 @@ def test_a_threshold_without_the_norm_of_the_rows_would_be_another_model():
     X[0], y[0] = 1.0, -1.0
     owners = Owners(X, y)
     models = [
-        average_of_minimizers(
-            PrivacySession.without_privacy(), owners, loss, alpha=1e-5, noise="gaussian"
-        )
+        average_of_minimizers(PrivacySession.without_privacy(), owners, loss, alpha=1e-5, noise="gaussian")
         for loss in (ridge_loss(1e-5, 1.0), HuberLoss(2.0))
     ]
     assert models[0] == pytest.approx(ridge(X, y, 1e-5), rel=1e-4)
@@ -164,10 +160,7 @@ def attack(victim=0, bound=1.0):
         X[victim, 0], y[victim] = 1.0, target
         owners = Owners(X, y, owners=LABELS)
         statistics = owners.minimizer(HuberLoss(0.1), alpha=1.0, adjacency="replace-one")
-        told = [
-            Bounded.from_source(b._value, b.shape, l2=b.l2 * bound, adjacency=b.adjacency)
-            for b in statistics
-        ]
+        told = [Bounded.from_source(b._value, b.shape, l2=b.l2 * bound, adjacency=b.adjacency) for b in statistics]
         owners = Fixed(told)
         found.append([opened(owners, 2 * run + side) for run in range(RUNS)])
     return shown(*map(np.array, found))

@@ -69,9 +69,7 @@ def test_one_statistic_of_all_is_the_sum_of_the_owners(unit, weighting, form):
     """To the last integer, also where gradients are cut: research on one machine sees what an engine opens."""
     X, y = table(scale=3.0)
     theta = np.random.default_rng(1).normal(size=5)
-    pooled, apart = (
-        made(form(X), y, unit, weighting, row_norm=2.0, pooled=pooled) for pooled in (True, False)
-    )
+    pooled, apart = (made(form(X), y, unit, weighting, row_norm=2.0, pooled=pooled) for pooled in (True, False))
     (one,), many = (owners.mean_gradient(LogisticLoss(), theta, 0.3) for owners in (pooled, apart))
     assert len(many) == 3
     assert one.l2 == pytest.approx(max(b.l2 for b in many), rel=1e-12)
@@ -199,11 +197,7 @@ def test_other_records_add_the_same_integers_whatever_one_record_is(form, dtype)
         A, alone = X.copy(), np.zeros_like(X)  # rows of zeros add nothing
         A[7] = alone[7] = row
         whole, one = (
-            integers(
-                Owners(form(part.astype(dtype)), y, row_norm=5.0).mean_gradient(
-                    LogisticLoss(), theta, 1.0
-                )
-            )
+            integers(Owners(form(part.astype(dtype)), y, row_norm=5.0).mean_gradient(LogisticLoss(), theta, 1.0))
             for part in (A, alone)
         )
         rests.append(whole - one)
@@ -258,9 +252,7 @@ class Adding:
         self.asked.append(sigma)
         stream = noise.KeyStream(0)  # the same noise in both runs, to compare them
         with np.errstate(over="ignore"):
-            return np.add.reduce(self.inputs) + noise.rounded_gaussian(
-                sigma, self.inputs[0].shape, stream
-            )
+            return np.add.reduce(self.inputs) + noise.rounded_gaussian(sigma, self.inputs[0].shape, stream)
 
 
 def own_process(X, y, index, **options):
@@ -271,9 +263,7 @@ def own_process(X, y, index, **options):
 
 STATISTICS = {
     "gradient": lambda owners: owners.mean_gradient(LogisticLoss(), np.ones(6), 0.4),
-    "minimizer": lambda owners: owners.minimizer(
-        LogisticLoss(), alpha=0.1, adjacency="replace-one"
-    ),
+    "minimizer": lambda owners: owners.minimizer(LogisticLoss(), alpha=0.1, adjacency="replace-one"),
 }
 
 
@@ -284,9 +274,7 @@ def test_processes_of_one_owner_each_agree_with_one_process_of_all(kind, weighti
     options = dict(weighting=weighting, fit_intercept=True, row_norm=1.0)
     together = Owners(X, y, owners=LABELS, **options)
     apart = [own_process(X, y, index, **options) for index in range(3)]
-    assert {(o.sizes, o.divisor, o.shape) for o in apart} == {
-        (together.sizes, together.divisor, together.shape)
-    }
+    assert {(o.sizes, o.divisor, o.shape) for o in apart} == {(together.sizes, together.divisor, together.shape)}
     engine, rows, opened = Adding(), [], []
     for owners in apart:
         session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=0)

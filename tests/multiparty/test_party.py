@@ -32,16 +32,7 @@ from skdp.multiparty.transport.frames import StreamLink
 from skdp.multiparty.transport.network import READY_TAG, Network
 from skdp.privacy import BudgetAccountant, PrivacyReport, accounting, read_ledger
 from skdp.privacy.budget import Reservation
-from tests.multiparty.study import (
-    SIZES,
-    Impostor,
-    Study,
-    announce,
-    be_ready,
-    document,
-    in_processes,
-    write_plan,
-)
+from tests.multiparty.study import SIZES, Impostor, Study, announce, be_ready, document, in_processes, write_plan
 
 # The parties' threads warn of small data, and so may their fits.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -79,9 +70,7 @@ def no_output(study):
 
 def draw_nothing():
     """Servers whose part of the noise is zero, so that the opened sum is exact."""
-    skdp.multiparty.engine.server.noise.rounded_gaussian = lambda std, size, stream: np.zeros(
-        size, np.int64
-    )
+    skdp.multiparty.engine.server.noise.rounded_gaussian = lambda std, size, stream: np.zeros(size, np.int64)
 
 
 def test_without_noise_four_processes_get_the_model_of_all_records_in_one(tmp_path):
@@ -149,9 +138,7 @@ def test_what_is_opened_has_the_noise_that_the_report_tells(tmp_path, monkeypatc
     monkeypatch.setattr(NetworkEngine, "_open", watched)
     if twin:
         honest = skdp.multiparty.engine.server.share_std
-        monkeypatch.setattr(
-            skdp.multiparty.engine.server, "share_std", lambda *given: honest(*given) / 2
-        )
+        monkeypatch.setattr(skdp.multiparty.engine.server, "share_std", lambda *given: honest(*given) / 2)
     results = study.together()
     report = json.loads(Path(str(results[0]).replace("model.json", "report.json")).read_text())
     (row,) = report["mechanisms"]
@@ -273,11 +260,7 @@ def test_a_killed_party_is_named_and_its_ledger_tells_the_truth(tmp_path, how, c
         assert states(study, 1) == ["reserved"]
         # The ledger's ceiling is one plan: so this succeeds only if the killed run is not charged.
         again = open_ledger(study.ledger(1), study.plan, None).reserve(
-            estimator="again",
-            epsilon=whole[0],
-            delta=whole[1],
-            adjacency="replace-one",
-            unit="record",
+            estimator="again", epsilon=whole[0], delta=whole[1], adjacency="replace-one", unit="record"
         )
         assert states(study, 1) == ["returned", "reserved"]
         again.release()
@@ -370,43 +353,30 @@ def test_a_ledger_that_is_full_is_found_before_anybody_is_connected(tmp_path, mo
     words = ["--config", tmp_path / "plan.toml", "--index", 0, "--data", study.options(0).data]
     assert main(["party", *map(str, words)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(
-        f"skdp party: failed: the ledger {study.ledger(0)} does not hold the plan"
-    )
+    assert said.startswith(f"skdp party: failed: the ledger {study.ledger(0)} does not hold the plan")
 
 
 def test_a_ledger_of_another_unit_is_found_before_anybody_is_connected(tmp_path):
     study = Study(tmp_path)
     spend(study, 0, 0.1, (100.0, 1e-4), unit="group")
-    with pytest.raises(
-        LedgerFull, match=r"holds fits with .* unit='group'; this one has .* unit='record'"
-    ):
+    with pytest.raises(LedgerFull, match=r"holds fits with .* unit='group'; this one has .* unit='record'"):
         runs.run(study.options(0))
 
 
 def test_a_new_ledger_whose_ceiling_is_below_the_plan_is_not_made(tmp_path):
     study = Study(tmp_path)
     with pytest.raises(
-        LedgerFull,
-        match=r"--ceiling 0\.5 1e-06 does not hold the plan study-1, which costs epsilon 10",
+        LedgerFull, match=r"--ceiling 0\.5 1e-06 does not hold the plan study-1, which costs epsilon 10"
     ):
         runs.run(study.options(0, ceiling=(0.5, 1e-6)))
     assert not study.ledger(0).exists()
 
 
-@pytest.mark.parametrize(
-    "estimator", ["MPCGradientPerturbationClassifier", "MPCOutputPerturbationClassifier"]
-)
+@pytest.mark.parametrize("estimator", ["MPCGradientPerturbationClassifier", "MPCOutputPerturbationClassifier"])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_the_check_before_connecting_says_what_the_reservation_will(tmp_path, estimator, noise):
     """From the same ledger, filled more and more; the charge of the check is that of the fit."""
-    parameters = {
-        "epsilon": 2.0,
-        "delta": 1e-6,
-        "adjacency": "replace-one",
-        "unit": "record",
-        "noise": noise,
-    }
+    parameters = {"epsilon": 2.0, "delta": 1e-6, "adjacency": "replace-one", "unit": "record", "noise": noise}
     study, answers = Study(tmp_path, estimator=estimator, parameters=parameters), []
     for spent_before in (0.0, 9.0, 9.6, 9.79, 9.81, 9.9):
         study.ledger(0).unlink(missing_ok=True)
@@ -427,9 +397,7 @@ def test_the_check_before_connecting_says_what_the_reservation_will(tmp_path, es
     assert {*answers} == {True, False}
 
 
-def test_a_ledger_that_is_filled_after_the_check_stops_everybody_before_anything_is_spent(
-    tmp_path, monkeypatch
-):
+def test_a_ledger_that_is_filled_after_the_check_stops_everybody_before_anything_is_spent(tmp_path, monkeypatch):
     study, usual = Study(tmp_path), runs.read_own_records
 
     def read(path, plan, index):
@@ -474,10 +442,7 @@ def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch, c
 def test_a_port_in_use_is_said_with_its_address(tmp_path):
     study = Study(tmp_path)
     party = study.plan.parties[0]
-    with (
-        socket.create_server((party.host, party.port)),
-        pytest.raises(OSError, match=str(party.port)),
-    ):
+    with socket.create_server((party.host, party.port)), pytest.raises(OSError, match=str(party.port)):
         runs.run(study.options(0))
 
 
@@ -550,9 +515,7 @@ async def leave(network):
 def test_a_party_that_misbehaves_is_named_to_every_other(tmp_path, act, reasons, charged):
     late = {stall: "data", stall_before_the_charge: "round", stall_in_a_round: "round"}.get(act)
     for seconds in (1.0, 6.0, 36.0) if late else (60.0,):  # a busy machine needs a longer deadline
-        deadlines = {"connect": 60.0, "data": 60.0, "round": 60.0} | (
-            {late: seconds} if late else {}
-        )
+        deadlines = {"connect": 60.0, "data": 60.0, "round": 60.0} | ({late: seconds} if late else {})
         folder = tmp_path / f"{seconds:g}"
         folder.mkdir()
         study = Study(folder, 4, deadlines=deadlines)
@@ -593,11 +556,7 @@ def test_a_regressor_by_output_perturbation_with_persons_as_units(tmp_path):
         "row_norm": 2.0, "y_bounds": [-5.0, 5.0],
     }  # fmt: skip
     study = Study(tmp_path, 3)
-    data = {
-        "target": "cost",
-        "group": "person",
-        "features": study.document["data"]["features"],
-    }
+    data = {"target": "cost", "group": "person", "features": study.document["data"]["features"]}
     changed = {
         **study.document, "estimator": "MPCOutputPerturbationRegressor", "parameters": parameters,
         "data": data,
@@ -703,8 +662,7 @@ def test_the_simulation_and_the_deployment_have_names_of_their_own_everywhere():
     root = Path(__file__).parents[2]
     readme = " ".join((root / "README.md").read_text().split())
     titles = [
-        (root / "docs" / "guide" / name).read_text().splitlines()[0]
-        for name in ("multiparty.rst", "party.rst")
+        (root / "docs" / "guide" / name).read_text().splitlines()[0] for name in ("multiparty.rst", "party.rst")
     ]
     assert "simulated in one process" in titles[0]
     assert titles[1].startswith("Deployment: ")

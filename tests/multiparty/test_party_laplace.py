@@ -88,9 +88,7 @@ def noiseless(study, make):
     X = np.vstack([public_rows(X, study.plan.features) for X, _ in study.tables])
     y = np.concatenate([y for _, y in study.tables])
     model = make(**{**study.plan.parameters, "epsilon": np.inf}, classes=[0, 1], accountant=False)
-    return model.fit(
-        X, y, owners=np.repeat(np.arange(len(study.tables)), SIZES[: len(study.tables)])
-    )
+    return model.fit(X, y, owners=np.repeat(np.arange(len(study.tables)), SIZES[: len(study.tables)]))
 
 
 @pytest.mark.thorough
@@ -123,9 +121,7 @@ def test_parties_lay_laplace_noise_with_mpyc_over_their_links(tmp_path, make, pa
     assert codes == [0] * n_parties, said
     assert not marker.exists()
     twin = [sys.executable, "-c", "import pickle; pickle.loads(pickle.dumps(1))"]
-    assert subprocess.run(
-        twin, env={**os.environ, "PYTHONPATH": path}, capture_output=True
-    ).returncode
+    assert subprocess.run(twin, env={**os.environ, "PYTHONPATH": path}, capture_output=True).returncode
     assert marker.exists()
     # mpyc is in the servers only, whatever their command line says.
     loaded = [line.split()[-1] for line in sorted(seen.read_text().splitlines())]
@@ -149,16 +145,12 @@ def test_parties_lay_laplace_noise_with_mpyc_over_their_links(tmp_path, make, pa
     # There is noise, of the scale that the report tells. Round 2 goes on from the noisy model of round 1.
     exact = noiseless(study, make)
     scale = mechanism["sensitivity"] / mechanism["epsilon"]
-    off = np.abs(
-        np.append(read[0]["coef"], read[0]["intercept"]) - np.append(exact.coef_, exact.intercept_)
-    )
+    off = np.abs(np.append(read[0]["coef"], read[0]["intercept"]) - np.append(exact.coef_, exact.intercept_))
     assert off.max() < 40 * scale * rounds
     assert off.max() > 1e-3 * scale  # fails with probability 1e-12
 
 
-def test_without_mpyc_a_server_says_so_before_anything_and_an_owner_needs_none(
-    tmp_path, monkeypatch, capsys
-):
+def test_without_mpyc_a_server_says_so_before_anything_and_an_owner_needs_none(tmp_path, monkeypatch, capsys):
     study = Study(tmp_path, 4, parameters=LAPLACE)
     monkeypatch.setitem(sys.modules, "mpyc", None)  # importing it fails
     monkeypatch.setattr(mpyc_runtime.importlib.util, "find_spec", lambda name: None)
@@ -213,8 +205,7 @@ def test_a_server_that_dies_while_it_lays_noise_is_named(tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("how", "index"),
-    [(signal.SIGTERM, 1), pytest.param(signal.SIGINT, 3, marks=pytest.mark.slow)],
+    ("how", "index"), [(signal.SIGTERM, 1), pytest.param(signal.SIGINT, 3, marks=pytest.mark.slow)]
 )
 def test_a_party_that_is_ended_in_a_round_is_named_and_has_spent(tmp_path, how, index):
     """A server, and an owner who is none."""

@@ -48,9 +48,7 @@ def last_note(error):
 
 
 @DAMAGES
-def test_after_the_charge_a_ledger_that_cannot_be_read_is_never_called_unspent(
-    tmp_path, monkeypatch, damage
-):
+def test_after_the_charge_a_ledger_that_cannot_be_read_is_never_called_unspent(tmp_path, monkeypatch, damage):
     """hospital_b loses its ledger when its first share is about to go, and fails."""
     study, usual = Study(tmp_path), NetworkEngine._open_as_owner
 
@@ -70,9 +68,7 @@ def test_after_the_charge_a_ledger_that_cannot_be_read_is_never_called_unspent(
     )
     assert "look at the ledger before anything runs again (`skdp ledger FILE`)" in said
     for index in (0, 2):
-        assert last_note(found[index]).endswith(
-            f"the plan is charged to the ledger {study.ledger(index)}"
-        )
+        assert last_note(found[index]).endswith(f"the plan is charged to the ledger {study.ledger(index)}")
 
 
 @DAMAGES

@@ -7,11 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import Pipeline
 
-from skdp import (
-    MPCGradientPerturbationClassifier,
-    MPCOutputPerturbationClassifier,
-    MPCOutputPerturbationRegressor,
-)
+from skdp import MPCGradientPerturbationClassifier, MPCOutputPerturbationClassifier, MPCOutputPerturbationRegressor
 from skdp.multiparty.party import load_model
 from skdp.multiparty.party.plan import parse_plan
 from skdp.multiparty.party.run import _write
@@ -20,11 +16,7 @@ from tests.multiparty.study import SIZES, Study, document
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-FEATURES = [
-    {"name": "age", "bounds": [0.0, 100.0]},
-    {"name": "dose"},
-    {"name": "pulse", "bounds": [40, 200]},
-]
+FEATURES = [{"name": "age", "bounds": [0.0, 100.0]}, {"name": "dose"}, {"name": "pulse", "bounds": [40, 200]}]
 OWNERS = np.repeat(np.arange(3), SIZES[:3])
 COMMON = {
     "epsilon": 50.0,
@@ -56,17 +48,11 @@ def released(folder, certificates, make, classes, **parameters):
     if classes is not None:
         data["classes"] = classes
     plan = parse_plan(
-        document(
-            certificates, estimator=make.__name__, parameters={**COMMON, **parameters}, data=data
-        )
+        document(certificates, estimator=make.__name__, parameters={**COMMON, **parameters}, data=data)
     )
     X = public_rows(raw_rows(len(OWNERS), seed=1), plan.features)
     score = 2 * X[:, 0] - X[:, 2]
-    y = (
-        score
-        if classes is None
-        else np.sort(classes)[np.digitize(score, np.arange(len(classes) - 1))]
-    )
+    y = score if classes is None else np.sort(classes)[np.digitize(score, np.arange(len(classes) - 1))]
     model = plan.make_estimator(accountant=False, random_state=0).fit(X, y, owners=OWNERS)
     return plan, model, _write(folder, plan, 0, model, "")
 
@@ -80,9 +66,7 @@ def released(folder, certificates, make, classes, **parameters):
         (MPCOutputPerturbationRegressor, None, {"y_bounds": [-3.0, 5.0]}),
     ],
 )
-def test_predictions_are_those_of_the_estimator_that_was_fitted(
-    tmp_path, certificates, make, classes, parameters
-):
+def test_predictions_are_those_of_the_estimator_that_was_fitted(tmp_path, certificates, make, classes, parameters):
     """To the last bit: JSON holds the shortest digits that give back a float. Rows are longer than row_norm."""
     plan, fitted, path = released(tmp_path, certificates, make, classes, **parameters)
     read, raw = load_model(path), raw_rows(40)

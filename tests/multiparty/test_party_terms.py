@@ -21,19 +21,11 @@ from skdp.multiparty.party.terms import TOLERANCE, BadTerms, Terms, software
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.network import Network
 from skdp.privacy import Opening, read_ledger
-from tests.multiparty.study import (
-    Impostor,
-    Study,
-    announce,
-    document,
-    write_plan,
-)
+from tests.multiparty.study import Impostor, Study, announce, document, write_plan
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-GOOD = Opening(
-    n_owners=3, n_values=4, noise="gaussian", scale=2.0**30, grid=1e-9, sensitivity=0.1, releases=3
-)
+GOOD = Opening(n_owners=3, n_values=4, noise="gaussian", scale=2.0**30, grid=1e-9, sensitivity=0.1, releases=3)
 
 
 # ---------------------------------------------------------------- terms
@@ -100,18 +92,9 @@ def states(study, index):
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        {"row_norm": 1.0},
-        {"max_iter": 4},
-        {"epsilon": 9.0},
-        {"noise": "laplace"},
-        {"fit_intercept": False},
-    ],
+    "other", [{"row_norm": 1.0}, {"max_iter": 4}, {"epsilon": 9.0}, {"noise": "laplace"}, {"fit_intercept": False}]
 )
-def test_a_party_that_computes_other_noise_is_named_before_anything_is_charged(
-    tmp_path, monkeypatch, other
-):
+def test_a_party_that_computes_other_noise_is_named_before_anything_is_charged(tmp_path, monkeypatch, other):
     """Its plan has the same hash, and it runs the same files: it makes something else of what it reads."""
     study, usual = Study(tmp_path), runs.read_plan
     odd = tmp_path / "odd.toml"
@@ -133,15 +116,12 @@ def test_a_party_that_computes_other_noise_is_named_before_anything_is_charged(
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"scale": 2.0**29}, {"grid": 1e-9}, {"sensitivity": 1.0}, {"releases": 4}, {"n_values": 5}],
+    "changes", [{"scale": 2.0**29}, {"grid": 1e-9}, {"sensitivity": 1.0}, {"releases": 4}, {"n_values": 5}]
 )
 def test_every_term_is_compared(tmp_path, changes, monkeypatch):
     study, sent = Study(tmp_path, 4), []
     usual = NetworkEngine._open_as_owner
-    monkeypatch.setattr(
-        NetworkEngine, "_open_as_owner", lambda self, mine: (sent.append(1), usual(self, mine))[1]
-    )
+    monkeypatch.setattr(NetworkEngine, "_open_as_owner", lambda self, mine: (sent.append(1), usual(self, mine))[1])
 
     async def act(network):
         await announce(network, **changes)
@@ -172,9 +152,7 @@ def test_another_build_of_the_same_version_is_refused_before_data_are_read(tmp_p
         assert states(study, index) == []
 
 
-def test_the_noise_is_that_of_the_largest_scale_and_openings_are_those_that_were_announced(
-    tmp_path,
-):
+def test_the_noise_is_that_of_the_largest_scale_and_openings_are_those_that_were_announced(tmp_path):
     """Last digits may differ between machines: then each party's claim, of its own scale, holds."""
     plan = Study(tmp_path).plan
     opening = planned_opening(plan)
@@ -289,10 +267,7 @@ def test_the_check_prints_what_people_must_read_and_the_report_has_the_same_nois
     assert row["noise_std"] == pytest.approx(1.5**0.5 * counted, rel=1e-12)
     assert found["noise"]["noise_std"] == pytest.approx(row["noise_std"], rel=1e-12)
     assert found["noise"]["grid"] == row["grid"]
-    assert (
-        f"standard deviation {row['noise_std']:.6g}, grid {row['grid']:.6g}; {counted:.6g} of it"
-        in said
-    )
+    assert f"standard deviation {row['noise_std']:.6g}, grid {row['grid']:.6g}; {counted:.6g} of it" in said
     (line,) = [one for one in report["assumptions"] if "announced the same noise" in one]
     assert found["noise"]["text"] in line
     assert software() in line

@@ -166,9 +166,7 @@ def test_two_parties_cannot_share_a_certificate_and_a_server_needs_an_address(go
 
 
 def test_servers_listen_at_addresses_of_their_own(good):
-    good["parties"][3]["address"] = good["parties"][0][
-        "address"
-    ]  # no server: nobody connects to it
+    good["parties"][3]["address"] = good["parties"][0]["address"]  # no server: nobody connects to it
     parse_plan(good)
     host, port = good["parties"][0]["address"].split(":")
     good["parties"][0]["address"] = f"Host:{port}"
@@ -226,13 +224,9 @@ def test_hints_are_of_short_deadlines_and_of_rows_whose_length_nobody_gave(good,
     assert hints(parse_plan(good)) == []  # row_norm is given
     del good["parameters"]["row_norm"]
     (said,) = hints(parse_plan(good))
-    assert said.startswith(
-        "no bounds for 'x1', and no row_norm: such columns must be standardized by public"
-    )
+    assert said.startswith("no bounds for 'x1', and no row_norm: such columns must be standardized by public")
     assert "sqrt(n_features) = 1.73" in said
-    assert hints(
-        parse_plan({**good, "parameters": {**good["parameters"], "row_norm": "auto"}})
-    ) == [said]
+    assert hints(parse_plan({**good, "parameters": {**good["parameters"], "row_norm": "auto"}})) == [said]
     write_plan(tmp_path / "plan.toml", good)
     assert main(["party", "check", str(tmp_path / "plan.toml")]) == 0
     assert f"hint: {said}\n" in capsys.readouterr().out
@@ -244,12 +238,7 @@ def test_the_hash_is_that_of_the_content(good):
     shuffled = dict(reversed(good.items()))
     assert parse_plan(shuffled).hash == parse_plan(good).hash
     changed_all = {parse_plan(good).hash}
-    for path in (
-        ("id",),
-        ("parameters", "alpha"),
-        ("parties", 3, "n_units"),
-        ("deadlines", "data"),
-    ):
+    for path in (("id",), ("parameters", "alpha"), ("parties", 3, "n_units"), ("deadlines", "data")):
         changed = copy.deepcopy(good)
         value = at(changed, path)
         at(changed, path[:-1])[path[-1]] = value + ("x" if isinstance(value, str) else 1)
@@ -285,9 +274,7 @@ def test_the_guides_plan_is_one_and_has_every_key_with_its_meaning(monkeypatch):
 
     lines = (GUIDE / "plan.toml").read_text().splitlines()
     for key in [key for _, key in asked] + [*plan.parameters]:
-        first = next(
-            i for i, line in enumerate(lines) if re.search(rf"(^|[ [{{]){key}( = |\])", line)
-        )
+        first = next(i for i, line in enumerate(lines) if re.search(rf"(^|[ [{{]){key}( = |\])", line))
         assert "#" in lines[first] or lines[first - 1].startswith("#"), key
     assert ".. literalinclude:: plan.toml" in (GUIDE / "party.rst").read_text()
 
@@ -354,9 +341,7 @@ def test_columns_are_found_by_name_in_csv_npz_and_parquet(good, tmp_path):
         (["2,1,0,1,\udcff"], "a.csv is not a table in UTF-8"),
     ],
 )  # fmt: skip
-def test_a_table_that_does_not_fit_is_named_by_column_and_row_never_by_cell(
-    good, tmp_path, rows, said
-):
+def test_a_table_that_does_not_fit_is_named_by_column_and_row_never_by_cell(good, tmp_path, rows, said):
     good["parties"][0]["n_units"] = 2
     with pytest.raises(DataError, match=said) as caught:
         read_own_records(write_csv(tmp_path / "a.csv", rows), parse_plan(good), 0)
@@ -398,9 +383,7 @@ def test_a_group_counts_persons_and_texts_are_labels_too(good, tmp_path):
     good["parties"][0]["n_units"] = 2
     header = "x2,sick,x0,x1,who"
     rows = ["2,yes,0,1,anna", "2,no,0,1,otto", "2,no,0,1,anna"]
-    X, y, groups = read_own_records(
-        write_csv(tmp_path / "a.csv", rows, header), parse_plan(good), 0
-    )
+    X, y, groups = read_own_records(write_csv(tmp_path / "a.csv", rows, header), parse_plan(good), 0)
     assert y.tolist() == ["yes", "no", "no"]
     assert groups.tolist() == ["anna", "otto", "anna"]
     with pytest.raises(DataError, match="has 2 groups, and the table has 1, in rows: 1"):
@@ -433,8 +416,6 @@ def test_a_target_that_is_empty_is_refused_with_its_row(good, tmp_path):
 
 
 def test_importing_the_library_loads_none_of_this():
-    code = (
-        "import sys, skdp.cli; print([m for m in sys.modules if 'multiparty' in m or m == 'ssl'])"
-    )
+    code = "import sys, skdp.cli; print([m for m in sys.modules if 'multiparty' in m or m == 'ssl'])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -20,8 +20,7 @@ def python(elements):
 def limbs(numbers):
     """Python integers as elements."""
     return np.array(
-        [[n % field.PRIME & 2**45 - 1 for n in numbers], [n % field.PRIME >> 45 for n in numbers]],
-        dtype=np.uint64,
+        [[n % field.PRIME & 2**45 - 1 for n in numbers], [n % field.PRIME >> 45 for n in numbers]], dtype=np.uint64
     )
 
 
@@ -67,9 +66,7 @@ def test_messages_hold_elements_only():
     for number in (field.PRIME, 2**89, 2**96 - 1):
         with pytest.raises(ValueError, match="no element"):
             field.from_bytes(number.to_bytes(12, "little"), 1)
-    assert python(field.from_bytes((field.PRIME - 1).to_bytes(12, "little"), 1)) == [
-        field.PRIME - 1
-    ]
+    assert python(field.from_bytes((field.PRIME - 1).to_bytes(12, "little"), 1)) == [field.PRIME - 1]
 
 
 def test_random_elements_are_redrawn_at_p():
@@ -125,9 +122,7 @@ def test_for_every_secret_one_choice_of_coefficients_gives_the_same_t_shares(k):
         factor = [1]
         for point in points:
             inverse = -pow(point, -1, p)
-            factor = [
-                (a + inverse * b) % p for a, b in zip([*factor, 0], [0, *factor])
-            ]  # times (1 - x / point)
+            factor = [(a + inverse * b) % p for a, b in zip([*factor, 0], [0, *factor])]  # times (1 - x / point)
         adapted = [(c + moved * f) % p for c, f in zip(coefficients, factor[1:])]
         first = share(field.from_int64(np.array([secret])), k, t, Tape(coefficients))
         second = share(field.from_int64(np.array([other])), k, t, Tape(adapted))

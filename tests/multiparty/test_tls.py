@@ -33,9 +33,7 @@ class Town:
     async def party(self, i, *, keys=None, hello=HELLO, deadline=30.0, believes=None):
         """Party i until all are connected and have passed a barrier; ``keys`` are whose files it uses."""
         name = f"p{i}" if keys is None else keys
-        identity = Identity(
-            i, self.folder / f"{name}.crt", self.folder / f"{name}.key", hello, deadline, 1000
-        )
+        identity = Identity(i, self.folder / f"{name}.crt", self.folder / f"{name}.key", hello, deadline, 1000)
         parties = self.parties if believes is None else believes
         me = self.parties[i]
         listener = listen_on(me.host, me.port) if i < N_SERVERS else None
@@ -163,9 +161,7 @@ def test_a_twin_that_trusts_every_certificate_of_the_plan_is_caught(town, monkey
     """Party 3 calls server 0, and party 1 answers in its place: the twin takes it for server 0."""
     usual = _Calls._context
     everybody = range(4)
-    monkeypatch.setattr(
-        _Calls, "_context", lambda self, kind, trusted: usual(self, kind, everybody)
-    )
+    monkeypatch.setattr(_Calls, "_context", lambda self, kind, trusted: usual(self, kind, everybody))
     # The fingerprint alone still refuses it ...
 
     def good(found):
@@ -193,9 +189,7 @@ async def _shake_hands(town, context):
     server = asyncio.create_task(town.party(0))
     await asyncio.sleep(0)  # it listens before it waits for anything
     try:
-        reader, writer = await asyncio.open_connection(
-            town.parties[0].host, town.parties[0].port, ssl=context
-        )
+        reader, writer = await asyncio.open_connection(town.parties[0].host, town.parties[0].port, ssl=context)
         version = writer.get_extra_info("ssl_object").version()
         first = await reader.readexactly(12)
         writer.close()

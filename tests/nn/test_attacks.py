@@ -85,26 +85,20 @@ START = np.append(np.zeros(18), SATURATED)
 @pytest.mark.parametrize("clipping", ["materialized", "ghost", "one-by-one"])
 def test_zero_out_comes_near_the_claim_and_stays_below(shown, clipping):
     params = {**OF_ROWS, "clipping": clipping}
-    assert (
-        0.6 * EPSILON <= shown(DPNetworkClassifier, START, table(0), table(1), **params) <= EPSILON
-    )
+    assert 0.6 * EPSILON <= shown(DPNetworkClassifier, START, table(0), table(1), **params) <= EPSILON
 
 
 def test_replace_one_comes_near_the_claim_and_stays_below(shown):
     """Not saturated: the two classes have opposite gradients."""
     params = {**OF_ROWS, "adjacency": "replace-one"}
     start = np.zeros(20)
-    assert (
-        0.6 * EPSILON <= shown(DPNetworkClassifier, start, table(0), table(1), **params) <= EPSILON
-    )
+    assert 0.6 * EPSILON <= shown(DPNetworkClassifier, start, table(0), table(1), **params) <= EPSILON
 
 
 @pytest.fixture
 def half_the_noise(monkeypatch):
     honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(
-        mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
-    )
+    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
 
 
 @pytest.mark.usefixtures("half_the_noise")
@@ -118,12 +112,7 @@ def test_half_the_noise_is_caught(shown, clipping):
 
 POSITIONS = 46
 CONVOLUTION = Sequential([Conv2D(1, (1, 2), stride=(1, 2)), Flatten(), Dense(2)])  # 97 parameters
-OF_IMAGES = {
-    "network": CONVOLUTION,
-    "classes": (0, 1),
-    "image_shape": (1, 2 * POSITIONS),
-    "clipping": "ghost",
-}
+OF_IMAGES = {"network": CONVOLUTION, "classes": (0, 1), "image_shape": (1, 2 * POSITIONS), "clipping": "ghost"}
 
 
 def nearly_cancelling(seed):

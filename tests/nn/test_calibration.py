@@ -49,12 +49,7 @@ def test_a_cnn_is_recalibrated_too():
     rng = np.random.default_rng(0)
     X, y = rng.random((3000, 8, 8)).reshape(3000, -1), rng.integers(0, 2, 3000)
     model = DPCNNClassifier(
-        epsilon=4.0,
-        classes=(0, 1),
-        image_shape=(8, 8),
-        input_range=(0, 1),
-        max_iter=40,
-        random_state=0,
+        epsilon=4.0, classes=(0, 1), image_shape=(8, 8), input_range=(0, 1), max_iter=40, random_state=0
     ).fit(X, y)
     assert log_loss(y, model.predict_proba(X)) < np.log(2) + 0.02
 
@@ -144,14 +139,9 @@ def lines(predictions, targets, noise, seeds=200, rows=None):
     groups = None if rows is None else np.repeat(np.arange(len(targets)), rows)
     predictions, targets = (np.repeat(part, rows or 1) for part in (predictions, targets))
     X = np.column_stack([predictions, targets])
-    task = SimpleNamespace(
-        record_outputs=lambda parameters, x: x[:, :1],
-        targets=SimpleNamespace(of=lambda y: y),
-    )
+    task = SimpleNamespace(record_outputs=lambda parameters, x: x[:, :1], targets=SimpleNamespace(of=lambda y: y))
     records = PrivateRecords(X, np.asarray(targets), groups=groups)
-    return np.array(
-        [released_line(NoisyMoments(noise, s), records, task, None, 0.1) for s in range(seeds)]
-    )
+    return np.array([released_line(NoisyMoments(noise, s), records, task, None, 0.1) for s in range(seeds)])
 
 
 class Moments(NoisyMoments):

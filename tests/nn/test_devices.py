@@ -112,11 +112,7 @@ def test_layers_give_on_a_device_what_they_give_on_the_host(xp, layer, shape, me
         there, kept = layer.forward(to(xp, parameters), to(xp, x))
         same(xp, there, y)
         dy = rng.standard_normal(y.shape).astype(np.float32)
-        same(
-            xp,
-            layer.backward(to(xp, parameters), kept, to(xp, dy)),
-            layer.backward(parameters, state, dy),
-        )
+        same(xp, layer.backward(to(xp, parameters), kept, to(xp, dy)), layer.backward(parameters, state, dy))
         ours = layer.record_gradients(to(xp, parameters), kept, to(xp, dy), method)
         theirs = layer.record_gradients(parameters, state, dy, method)
         assert [type(piece) for piece in ours] == [type(piece) for piece in theirs]
@@ -126,9 +122,7 @@ def test_layers_give_on_a_device_what_they_give_on_the_host(xp, layer, shape, me
             same(xp, one.dense(), other.dense())
 
 
-@pytest.mark.parametrize(
-    "loss", [CrossEntropy(5), SquaredError(5)], ids=lambda loss: type(loss).__name__
-)
+@pytest.mark.parametrize("loss", [CrossEntropy(5), SquaredError(5)], ids=lambda loss: type(loss).__name__)
 @pytest.mark.parametrize("method", ["materialized", "ghost"])
 @pytest.mark.parametrize("frozen", [(), (0,)])
 def test_nets_give_on_a_device_what_they_give_on_the_host(xp, loss, method, frozen):
@@ -137,22 +131,12 @@ def test_nets_give_on_a_device_what_they_give_on_the_host(xp, loss, method, froz
     flat = network.initialize(rng)
     for n_rows in ROWS:
         x = rng.standard_normal((n_rows, *IMAGE)).astype(np.float32)
-        y = (
-            rng.integers(0, 5, n_rows)
-            if loss == CrossEntropy(5)
-            else rng.standard_normal((n_rows, 5))
-        )
+        y = rng.integers(0, 5, n_rows) if loss == CrossEntropy(5) else rng.standard_normal((n_rows, 5))
         here, there = (flat, x, y), (to(xp, flat), to(xp, x), to(xp, y))
         same(xp, network.forward(*there[:2]), network.forward(*here[:2]))
-        same(
-            xp,
-            loss.value(network.forward(*there[:2]), there[2]),
-            loss.value(network.forward(*here[:2]), y),
-        )
+        same(xp, loss.value(network.forward(*there[:2]), there[2]), loss.value(network.forward(*here[:2]), y))
         pieces = [
-            network.record_gradients(
-                flat, x, lambda outputs, y=y: loss.derivative(outputs, y), method
-            )
+            network.record_gradients(flat, x, lambda outputs, y=y: loss.derivative(outputs, y), method)
             for flat, x, y in (there, here)
         ]
         for one, other in zip(*pieces, strict=True):
@@ -201,13 +185,7 @@ def data(seed=0):
     return X, (X[:, :18].sum(axis=1) > X[:, 18:].sum(axis=1)).astype(int)
 
 
-PRIVATE = {
-    "epsilon": 3.0,
-    "max_iter": 3,
-    "batch_size": 150,
-    "random_state": 0,
-    "input_range": (0, 1),
-}
+PRIVATE = {"epsilon": 3.0, "max_iter": 3, "batch_size": 150, "random_state": 0, "input_range": (0, 1)}
 FITS = [
     (DPMLPClassifier, {"hidden_layer_sizes": (5,), "classes": [0, 1]}),
     (DPMLPClassifier, {"classes": [0, 1], "clipping": Microbatch(size=4)}),
@@ -219,17 +197,13 @@ FITS = [
 
 # Where the rows lie matters here, and not what models of 200 records are worth.
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
-@pytest.mark.parametrize(
-    ("kind", "options"), FITS, ids=lambda part: getattr(part, "__name__", None)
-)
+@pytest.mark.parametrize(("kind", "options"), FITS, ids=lambda part: getattr(part, "__name__", None))
 def test_estimators_fit_on_a_device(xp, kind, options):
     X, y = data()
     model = kind(**{**PRIVATE, **options}).fit(xp.asarray(X), xp.asarray(y))
     assert model.privacy_.epsilon == 3.0
     assert type(model.parameters_) is np.ndarray
-    np.testing.assert_allclose(
-        xp.asnumpy(model.predict(xp.asarray(X))), model.predict(X), rtol=1e-4, atol=1e-4
-    )
+    np.testing.assert_allclose(xp.asnumpy(model.predict(xp.asarray(X))), model.predict(X), rtol=1e-4, atol=1e-4)
     # Another kind of table is another seed. Without noise, from one start, and with all records both agree.
     same_run = {"epsilon": np.inf, "parameters_init": model.parameters_, "batch_size": 200}
     both = [
@@ -262,10 +236,7 @@ def test_a_net_gets_the_same_shapes_on_a_device_however_many_rows_there_are(xp, 
     """A library that chooses its code by shapes then chooses the same, and shapes tell nothing of a group."""
     network = Sequential([Dense(3), Tanh(), Dense(2)]).build((5,))
     inputs = Inputs(np.zeros(()), np.ones(()), (-1.0, 1.0), (5,))
-    flat, X = (
-        network.initialize(np.random.default_rng(0)),
-        np.random.default_rng(1).normal(size=(600, 5)),
-    )
+    flat, X = (network.initialize(np.random.default_rng(0)), np.random.default_rng(1).normal(size=(600, 5)))
     sizes, forward = set(), type(network).forward
 
     def counted(self, flat, x):

@@ -12,11 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import skdp
 from skdp import BudgetAccountant, DPMLPClassifier, DPNetworkRegressor
-from skdp.exceptions import (
-    PrivacyBudgetExceeded,
-    PrivacyLeakWarning,
-    UtilityWarning,
-)
+from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UtilityWarning
 from skdp.nn import SGD, Conv2D, Dense, Flatten, Microbatch, ReLU, Sequential
 from skdp.nn.checks import LEAST_CLIP
 from skdp.privacy import PrivateRecords
@@ -24,10 +20,7 @@ from skdp.privacy.statistics import gradient_sum
 from skdp.registry import estimators_of
 
 NETS = {name: getattr(skdp, name) for name in sorted(estimators_of("skdp.nn"))}
-TEXT, VOCABULARY = (
-    {"DPLSTMClassifier"},
-    1000,
-)  # sequences of ids from 1 to 1,000, of length 5 in these tests
+TEXT, VOCABULARY = ({"DPLSTMClassifier"}, 1000)  # sequences of ids from 1 to 1,000, of length 5 in these tests
 each = pytest.mark.parametrize("name", NETS)
 
 
@@ -117,10 +110,7 @@ def test_float32_csr_and_memory_orders_train_the_same_net(name):
 @each
 def test_one_seed_and_other_parameters_share_no_noise(name):
     X, y = data(name)
-    a, b = (
-        make(name, clip_norm=c, learning_rate=1 / c).fit(0 * X, 0 * y).parameters_
-        for c in (1.0, 2.0)
-    )
+    a, b = (make(name, clip_norm=c, learning_rate=1 / c).fit(0 * X, 0 * y).parameters_ for c in (1.0, 2.0))
     assert not np.allclose(a, b, rtol=1e-3)
 
 
@@ -180,9 +170,7 @@ def test_parameters_trained_on_another_scale_are_warned_of():
 
 def test_few_records_for_so_many_parameters_are_named():
     X, y = data("DPMLPClassifier")
-    with pytest.warns(
-        UtilityWarning, match="60 records at epsilon=1 are few for a net of 514 parameters"
-    ):
+    with pytest.warns(UtilityWarning, match="60 records at epsilon=1 are few for a net of 514 parameters"):
         make("DPMLPClassifier").fit(X, y)
     X, y = data("DPMLPClassifier", n=4000)
     with warnings.catch_warnings():
@@ -409,9 +397,7 @@ def test_replace_one_costs_twice_the_sensitivity():
 
 def test_all_ways_to_clip_take_the_same_steps_without_noise():
     X, y = data("DPCNNClassifier", d=16)
-    settings = dict(
-        epsilon=np.inf, image_shape=(4, 4), batch_size=60, max_iter=3, learning_rate=0.5
-    )
+    settings = dict(epsilon=np.inf, image_shape=(4, 4), batch_size=60, max_iter=3, learning_rate=0.5)
     found = {
         way: make("DPCNNClassifier", clipping=way, **settings).fit(X, y).parameters_
         for way in ("auto", "materialized", "ghost", "one-by-one")
@@ -420,11 +406,7 @@ def test_all_ways_to_clip_take_the_same_steps_without_noise():
         assert np.allclose(found[way], found["materialized"], atol=1e-5), way
     several = make("DPCNNClassifier", clipping=Microbatch(size=1), **settings).fit(X, y)
     assert np.allclose(several.parameters_, found["materialized"], atol=1e-5)
-    report = (
-        make("DPCNNClassifier", clipping=Microbatch(), **{**settings, "epsilon": 1.0})
-        .fit(X, y)
-        .privacy_
-    )
+    report = make("DPCNNClassifier", clipping=Microbatch(), **{**settings, "epsilon": 1.0}).fit(X, y).privacy_
     assert report.public["sensitivity"] == "2 clip_norm"
 
 
@@ -469,11 +451,7 @@ def test_an_accountant_pays_and_refuses():
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
-        (
-            "DPCNNClassifier",
-            {"image_shape": (2, 2)},
-            r"image_shape=\(2, 2\) has 4 pixels, but X has 5",
-        ),
+        ("DPCNNClassifier", {"image_shape": (2, 2)}, r"image_shape=\(2, 2\) has 4 pixels, but X has 5"),
         ("DPCNNClassifier", {"image_shape": (0, 5)}, "image_shape must be None"),
         ("DPCNNClassifier", {"architecture": "resnet"}, "architecture must be one of"),
         (
@@ -486,11 +464,7 @@ def test_an_accountant_pays_and_refuses():
             {"network": Sequential([Conv2D(2, 3), Flatten(), Dense(2)])},
             "layer 0, .*If a row of X holds an image, give image_shape=",
         ),
-        (
-            "DPNetworkClassifier",
-            {"network": Sequential([Dense(3)])},
-            r"end the net with Dense\(2\)",
-        ),
+        ("DPNetworkClassifier", {"network": Sequential([Dense(3)])}, r"end the net with Dense\(2\)"),
         ("DPNetworkClassifier", {"network": Sequential([Dense(2)], frozen=[0])}, "not frozen"),
         ("DPMLPClassifier", {"hidden_layer_sizes": (0,)}, "hidden_layer_sizes must be >= 1"),
         ("DPMLPClassifier", {"max_iter": 3, "n_epochs": 2}, "max_iter .* or n_epochs, not both"),
@@ -503,17 +477,9 @@ def test_an_accountant_pays_and_refuses():
             {"clipping": Microbatch(), "adjacency": "add-remove", "n_public": 60},
             r"Microbatch\(\) needs unit='record'",
         ),
-        (
-            "DPMLPClassifier",
-            {"input_range": (1, 0)},
-            r"input_range must be .*\[low, \.\.\.\].*low < high",
-        ),
+        ("DPMLPClassifier", {"input_range": (1, 0)}, r"input_range must be .*\[low, \.\.\.\].*low < high"),
         ("DPMLPClassifier", {"input_range": (0, 1, 2)}, "input_range must be"),
-        (
-            "DPMLPClassifier",
-            {"input_range": ([0, 0], [1, 1])},
-            "has 2 numbers, but X has 5 columns",
-        ),
+        ("DPMLPClassifier", {"input_range": ([0, 0], [1, 1])}, "has 2 numbers, but X has 5 columns"),
         ("DPMLPClassifier", {"classes": (0, 7)}, "labels that are not in classes"),
         ("DPMLPRegressor", {"y_bounds": (1, 0)}, "y_bounds must be .* low < high"),
         ("DPMLPRegressor", {"y_bounds": ()}, "y_bounds must be .* two finite numbers"),

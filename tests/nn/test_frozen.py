@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 
 from skdp import DPNetworkClassifier
-from skdp.nn import (
-    Conv2D,
-    Dense,
-    Flatten,
-    MaxPool2D,
-    RecursiveMomentum,
-    ReLU,
-    Sequential,
-    Tanh,
-)
+from skdp.nn import Conv2D, Dense, Flatten, MaxPool2D, RecursiveMomentum, ReLU, Sequential, Tanh
 from skdp.privacy import mechanisms
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -76,8 +76,6 @@ def test_the_check_of_places_multiplies_few_rows_out():
     """64 gradients of 512 x 512 numbers of float32 are 64 MB."""
 
     def function(X, y):
-        return [
-            OuterSum(np.tile(X, (1, 1, 32)).reshape(-1, 1, 512), np.repeat(X, 32, axis=1)[:, None])
-        ]
+        return [OuterSum(np.tile(X, (1, 1, 32)).reshape(-1, 1, 512), np.repeat(X, 32, axis=1)[:, None])]
 
     assert peak(lambda: check_places(function, 16, "float32")) < 60 * MB

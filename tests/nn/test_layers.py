@@ -92,10 +92,7 @@ def slide(x, size, stride, of_window):
     (height, width), (down, right) = pair(size), pair(stride)
     return np.array(
         [
-            [
-                of_window(x[i : i + height, j : j + width])
-                for j in range(0, x.shape[1] - width + 1, right)
-            ]
+            [of_window(x[i : i + height, j : j + width]) for j in range(0, x.shape[1] - width + 1, right)]
             for i in range(0, x.shape[0] - height + 1, down)
         ]
     )
@@ -117,9 +114,7 @@ def group_norm(layer, own, x):
     found, size = np.empty_like(x), x.shape[-1] // layer.n_groups
     for g in range(layer.n_groups):
         part = x[..., g * size : (g + 1) * size]
-        found[..., g * size : (g + 1) * size] = (part - part.mean()) / np.sqrt(
-            part.var() + layer.epsilon
-        )
+        found[..., g * size : (g + 1) * size] = (part - part.mean()) / np.sqrt(part.var() + layer.epsilon)
     return found * own["scale"] + own["shift"]
 
 
@@ -164,9 +159,7 @@ REFERENCES = {
     ReLU: lambda layer, own, x: np.where(x > 0, x, 0),
     Tanh: lambda layer, own, x: np.tanh(x),
     Rescaling: lambda layer, own, x: x * layer.scale + layer.offset,
-    ScaledTanh: lambda layer, own, x: (
-        layer.scale / (1 + np.exp(-layer.inverse_temperature * x)) - layer.offset
-    ),
+    ScaledTanh: lambda layer, own, x: layer.scale / (1 + np.exp(-layer.inverse_temperature * x)) - layer.offset,
     Flatten: lambda layer, own, x: x.ravel(),
     Reshape: lambda layer, own, x: x.reshape(layer.shape),
     Embedding: embedding,
@@ -209,9 +202,7 @@ def test_derivatives_are_finite_differences(layer, shape):
             values = []
             for sign in (1, -1):
                 moved = array.copy()
-                target = (
-                    moved.reshape(len(x), -1)[:, k] if of_record else moved.reshape(-1)[k : k + 1]
-                )
+                target = moved.reshape(len(x), -1)[:, k] if of_record else moved.reshape(-1)[k : k + 1]
                 target += sign * step
                 arguments = (own, moved) if of_record else ({**own, name: moved}, x)
                 values.append((layer.forward(*arguments)[0] * dy).reshape(len(x), -1).sum(axis=1))
@@ -304,9 +295,7 @@ def test_ties_of_max_pooling_go_to_the_first():
     layer = MaxPool2D(2, stride=1)
     x = np.array([[0, 5, 5], [5, 5, 0], [0, 0, 0]], dtype=np.float32).reshape(1, 3, 3, 1)
     _, state = layer.forward({}, x)
-    dx = layer.backward(
-        {}, state, np.array([1, 10, 100, 1000], dtype=np.float32).reshape(1, 2, 2, 1)
-    )
+    dx = layer.backward({}, state, np.array([1, 10, 100, 1000], dtype=np.float32).reshape(1, 2, 2, 1))
     np.testing.assert_array_equal(dx[0, :, :, 0], [[0, 11, 0], [100, 1000, 0], [0, 0, 0]])
 
 

@@ -95,15 +95,9 @@ def test_records_may_be_flat_and_of_another_dtype():
             r"Conv2D\(n_filters=4, kernel_size=3\), but inputs must have shape \(n_inputs,\); put Flatten\(\)",
         ),
         ([Flatten(), Conv2D(4, 3)], r"layer 1, Conv2D.*\(784,\).*\(height, width, channels\)"),
-        (
-            [Conv2D(4, 29)],
-            r"layer 0, Conv2D.*\(28, 28, 1\) from the data but .*\(29, 29\).*\(28, 28\)",
-        ),
+        ([Conv2D(4, 29)], r"layer 0, Conv2D.*\(28, 28, 1\) from the data but .*\(29, 29\).*\(28, 28\)"),
         ([Conv2D(4, 3), MaxPool2D(27)], r"layer 1, MaxPool2D.*\(27, 27\).*\(26, 26\)"),
-        (
-            [Conv2D(4, 3), GroupNorm(3)],
-            r"layer 1, GroupNorm.*4 channels do not divide into 3 groups",
-        ),
+        ([Conv2D(4, 3), GroupNorm(3)], r"layer 1, GroupNorm.*4 channels do not divide into 3 groups"),
         ([Reshape((7, 7))], r"layer 0, Reshape.*\(28, 28, 1\).*49 numbers"),
     ],
 )
@@ -119,11 +113,7 @@ def test_a_layer_that_does_not_fit_is_named(layers, message):
         (lambda: Sequential([Dense(2), "relu"]), TypeError, "'relu' at position 1"),
         (lambda: Sequential([Dense(2)], frozen=[1]), ValueError, "positions from 0 to 0, got 1"),
         (lambda: Sequential([Dense(2)], frozen="0"), ValueError, "positions from 0 to 0, got '0'"),
-        (
-            lambda: Sequential([Dense(2)]).build((3,), dtype="float16"),
-            ValueError,
-            "dtype must be one of",
-        ),
+        (lambda: Sequential([Dense(2)]).build((3,), dtype="float16"), ValueError, "dtype must be one of"),
         (lambda: Dense(0), ValueError, "n_units must be an int of at least 1, got 0"),
         (lambda: Dense(2, initialization="zeros"), ValueError, "glorot.*he.*'zeros'"),
         (lambda: Conv2D(1, (1, 2, 3)), ValueError, "kernel_size must be"),
@@ -176,9 +166,7 @@ def test_save_and_load(tmp_path):
     flat = network.initialize(np.random.default_rng(0))
     network.save(tmp_path / "net.npz", flat)
     np.testing.assert_array_equal(network.load(tmp_path / "net.npz"), flat)
-    with pytest.raises(
-        ValueError, match=r"holds \['0.bias'.*but this net has \['0.bias', '0.weight'\]"
-    ):
+    with pytest.raises(ValueError, match=r"holds \['0.bias'.*but this net has \['0.bias', '0.weight'\]"):
         Sequential([Dense(3)]).build((2,)).load(tmp_path / "net.npz")
     Sequential([Dense(3)]).build((2,)).save(tmp_path / "small.npz", np.zeros(9))
     with pytest.raises(ValueError, match=r"0.weight has shape \(2, 3\) in the file, but \(3, 3\)"):
@@ -201,12 +189,8 @@ def test_losses():
     outputs, codes = rng.standard_normal((6, 3)) * 3, np.array([0, 1, 2, 2, 1, 0])
     probability = np.exp(outputs) / np.exp(outputs).sum(axis=1, keepdims=True)
     loss = CrossEntropy(3)
-    np.testing.assert_allclose(
-        loss.value(outputs, codes), -np.log(probability[np.arange(6), codes])
-    )
-    np.testing.assert_allclose(
-        loss.derivative(outputs, codes), probability - np.eye(3)[codes], atol=1e-15
-    )
+    np.testing.assert_allclose(loss.value(outputs, codes), -np.log(probability[np.arange(6), codes]))
+    np.testing.assert_allclose(loss.derivative(outputs, codes), probability - np.eye(3)[codes], atol=1e-15)
     squared, y = SquaredError(), rng.standard_normal(6)
     np.testing.assert_allclose(squared.value(outputs[:, :1], y), (outputs[:, 0] - y) ** 2 / 2)
     np.testing.assert_allclose(squared.derivative(outputs[:, :1], y)[:, 0], outputs[:, 0] - y)

@@ -130,9 +130,7 @@ def test_layers(layer, shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(
-    "loss", [CrossEntropy(2), CrossEntropy(10), CrossEntropy(67), SquaredError(3)]
-)
+@pytest.mark.parametrize("loss", [CrossEntropy(2), CrossEntropy(10), CrossEntropy(67), SquaredError(3)])
 def test_losses(loss, dtype):
     rng = np.random.default_rng(0)
     shape = (max(SIZES) + 1, loss.n_outputs)
@@ -430,8 +428,7 @@ class MixesByAParameter(Own):
 
 @pytest.mark.parametrize("clipping", ["one-by-one", "materialized", "ghost", Projections()])
 @pytest.mark.parametrize(
-    "layer",
-    [MixesForward, MixesOutputsAlone, MixesAfterTraining, KeepsLastCall, MixesByAParameter],
+    "layer", [MixesForward, MixesOutputsAlone, MixesAfterTraining, KeepsLastCall, MixesByAParameter]
 )
 @pytest.mark.filterwarnings("ignore:delta=.* is not below 1/n", "ignore:.* are few for a net")
 def test_layers_that_mix_rows_are_refused_whatever_the_clipping(layer, clipping):

@@ -117,9 +117,7 @@ def test_vectors_are_the_same_drawn_at_once_or_one_by_one(monkeypatch):
     for kept in (projections.KEPT, 0):
         monkeypatch.setattr(projections, "KEPT", kept)
         drawn = projections.Projections(11, 50).of([400, 100])
-        first, again = (
-            np.vstack([np.concatenate(part, axis=1) for part in drawn()]) for _ in range(2)
-        )
+        first, again = (np.vstack([np.concatenate(part, axis=1) for part in drawn()]) for _ in range(2))
         assert first.shape == (50, 500)
         assert np.array_equal(first, again)
         # 25,000 numbers: Kolmogorov's distance passes 0.018 with a probability below 1e-6.
@@ -153,9 +151,7 @@ def test_a_record_changes_one_block_by_no_more_than_its_factor():
 
 def test_norm_ratio_is_enforced_whatever_the_projections_say():
     found = [
-        np.linalg.norm(
-            integers(lone_gradient(1e6), key, plan=full_plan(3, 1, 1.5)).astype(float) * GRID
-        )
+        np.linalg.norm(integers(lone_gradient(1e6), key, plan=full_plan(3, 1, 1.5)).astype(float) * GRID)
         for key in KEYS[:60]
     ]
     assert 1.0 < max(found) / CLIP <= 1.5
@@ -189,9 +185,7 @@ def test_places_and_neighbours_change_no_bit_of_the_others():
         rows = rng.permutation(64)[:size]
         assert np.array_equal(norms(rows), whole[rows])
     order = rng.permutation(units.size)
-    assert np.array_equal(
-        integers(X, 5, units, places), integers(X, 5, units[order], places[order])
-    )
+    assert np.array_equal(integers(X, 5, units, places), integers(X, 5, units[order], places[order]))
 
 
 # ---------------------------------------------------------------------- sessions
@@ -256,17 +250,13 @@ def test_plans_refuse_what_has_no_proof():
     with pytest.raises(ValueError, match="norm_ratio goes with"):
         session(n_projections=0, norm_ratio=2.0)
     made, plan = session(epsilon=60.0)
-    with pytest.raises(
-        UnsupportedAccounting, match=r"smaller epsilon .*, more projections, a larg"
-    ):
+    with pytest.raises(UnsupportedAccounting, match=r"smaller epsilon .*, more projections, a larg"):
         made.require_feasible_batches(400, (plan,))
     _, plan = session(n_projections=1, norm_ratio=2.0)
     assert plan.describe()["norm_ratio"] == 2.0
     with pytest.raises(UnsupportedAccounting):
         made = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)
-        made.plan_batches(
-            [BatchGroup(5, 2, n_projections=R)], n_units=8, sampling="without replacement"
-        )
+        made.plan_batches([BatchGroup(5, 2, n_projections=R)], n_units=8, sampling="without replacement")
 
 
 def test_groups_add_the_projections_of_their_rows():
@@ -295,9 +285,7 @@ def moves():
         for data in (X, np.zeros_like(X)):  # with one seed they get the same noise
             records = PrivateRecords(data)
             made, plan = session(seed, n=3, steps=STEPS)
-            totals = [
-                total_of(records, made.draw(plan, records, places=True)) for _ in range(STEPS)
-            ]
+            totals = [total_of(records, made.draw(plan, records, places=True)) for _ in range(STEPS)]
             released.append([made.gaussian(total, plan) for total in totals])
             std = made.noise_std(totals[0], plan)
         found.append(np.linalg.norm(np.subtract(*released)) / std)
@@ -353,20 +341,12 @@ def xor(n=400):
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
-SETTINGS = {
-    "classes": (0, 1),
-    "input_range": (-1, 1),
-    "hidden_layer_sizes": (8,),
-    "random_state": 0,
-}
+SETTINGS = {"classes": (0, 1), "input_range": (-1, 1), "hidden_layer_sizes": (8,), "random_state": 0}
 
 
 @pytest.mark.parametrize(
     ("more", "name"),
-    [
-        ({"adjacency": "replace-one"}, "zero-out"),
-        ({"clipping": Projections(n_projections=5)}, "at least 20"),
-    ],
+    [({"adjacency": "replace-one"}, "zero-out"), ({"clipping": Projections(n_projections=5)}, "at least 20")],
 )
 def test_estimators_refuse_and_spend_nothing(more, name):
     accountant = BudgetAccountant(epsilon=1.0, delta=1e-5)
@@ -377,9 +357,7 @@ def test_estimators_refuse_and_spend_nothing(more, name):
 
 
 def test_estimators_say_what_they_did():
-    model = DPMLPClassifier(clipping=Projections(), epsilon=4.0, max_iter=10, **SETTINGS).fit(
-        *xor()
-    )
+    model = DPMLPClassifier(clipping=Projections(), epsilon=4.0, max_iter=10, **SETTINGS).fit(*xor())
     report = model.privacy_
     assert report.public["n_projections"] == 20
     row = next(row for row in report.mechanisms if row["name"] == "projected_gaussian")
@@ -392,12 +370,7 @@ def test_estimators_say_what_they_did():
 def test_without_noise_projections_clip_as_exact_norms_on_average():
     """1000 projections estimate a norm to 2 %; 20 steps without noise end close to those of exact norms."""
     X, y = xor()
-    settings = SETTINGS | {
-        "epsilon": math.inf,
-        "max_iter": 20,
-        "batch_size": 400,
-        "learning_rate": 1.0,
-    }
+    settings = SETTINGS | {"epsilon": math.inf, "max_iter": 20, "batch_size": 400, "learning_rate": 1.0}
     found = {
         str(way): DPMLPClassifier(clipping=way, **settings).fit(X, y).parameters_
         for way in ("materialized", Projections(n_projections=1000))

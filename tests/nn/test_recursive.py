@@ -13,14 +13,7 @@ from skdp.exceptions import UtilityWarning
 from skdp.fitting import corrections
 from skdp.fitting.corrections import corrected
 from skdp.nn import SGD, Dense, Flatten, Microbatch, Projections, RecursiveMomentum, Sequential
-from skdp.privacy import (
-    Outer,
-    OuterSum,
-    PrivateRecords,
-    SparseRows,
-    Vectors,
-    check_places,
-)
+from skdp.privacy import Outer, OuterSum, PrivateRecords, SparseRows, Vectors, check_places
 from skdp.privacy.batches import Batch
 from skdp.privacy.gradients import blocks
 from tests.nn import test_replaced_records as replaced
@@ -188,9 +181,7 @@ def moves_of(layer, method, rng):
         else:
             records = PrivateRecords(X, y)
             batch = Batch._make(replaced.PLAN, rows, records._rows.family, places[rows])
-            total = records.gradient_sum(
-                function, RADIUS, size=theta.size, batch=batch, clipping=method
-            )
+            total = records.gradient_sum(function, RADIUS, size=theta.size, batch=batch, clipping=method)
         return total._value.on_grid(replaced.GRID)
 
     without, sums = integers(np.arange(first_rows.size, n)), []
@@ -231,9 +222,7 @@ def test_the_sensitivity_does_not_rest_on_the_inner_clips(monkeypatch):
 
 
 # Of rows that hold both gradients, so that these can be anything.
-GIVEN = corrected(
-    lambda X, y: [Vectors(X[:, :4].copy())], lambda X, y: [Vectors(X[:, 4:].copy())], G, C1, C2
-)
+GIVEN = corrected(lambda X, y: [Vectors(X[:, :4].copy())], lambda X, y: [Vectors(X[:, 4:].copy())], G, C1, C2)
 
 
 @pytest.mark.parametrize("clipping", ["materialized", "one-by-one"])
@@ -287,16 +276,9 @@ def test_the_report_says_what_a_record_moves(adjacency):
         next(row for row in report.mechanisms if row["purpose"] == purpose)
         for purpose in ("first gradient", "steps")
     )
-    assert (first["count"], first["batch_size"], steps["count"], steps["batch_size"]) == (
-        1,
-        40,
-        3,
-        20,
-    )
+    assert (first["count"], first["batch_size"], steps["count"], steps["batch_size"]) == (1, 40, 3, 20)
     assert math.isclose(first["sensitivity"], factor * 0.2 / 40, rel_tol=1e-6)
-    assert math.isclose(
-        steps["sensitivity"], factor * (0.75 * 0.04 + 0.25 * 0.2) / 20, rel_tol=1e-6
-    )
+    assert math.isclose(steps["sensitivity"], factor * (0.75 * 0.04 + 0.25 * 0.2) / 20, rel_tol=1e-6)
     assert first["noise_multiplier"] == steps["noise_multiplier"]
     assert (model.batch_size_, model.n_iter_) == (20, 4)
 
@@ -312,15 +294,12 @@ def test_other_nets_fit(name):
         gradient_estimator=RecursiveMomentum(), max_iter=3, random_state=0, batch_size=20, **more
     ).fit(X, y)
     assert [row["purpose"] for row in model.privacy_.mechanisms].count("first gradient") == 1
-    again = skdp.DPMLPClassifier(
-        gradient_estimator=RecursiveMomentum(momentum=np.float32(0.5)), **SETTINGS
-    )
+    again = skdp.DPMLPClassifier(gradient_estimator=RecursiveMomentum(momentum=np.float32(0.5)), **SETTINGS)
     assert again.get_params()["gradient_estimator"] == RecursiveMomentum(momentum=0.5)
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
-    [({}, True), ({"optimizer": SGD(momentum=0.0)}, False), ({"optimizer": "adam"}, False)],
+    ("more", "told"), [({}, True), ({"optimizer": SGD(momentum=0.0)}, False), ({"optimizer": "adam"}, False)]
 )
 def test_a_second_momentum_warns(more, told):
     model = DPMLPClassifier(gradient_estimator=RecursiveMomentum(), **{**SETTINGS, **more})

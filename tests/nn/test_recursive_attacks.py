@@ -105,20 +105,13 @@ def shown(monkeypatch):
             change = [np.linalg.norm(b - a) for a, b in zip(before, tape.exact, strict=True)]
             moves.append(np.sum((change / scale) ** 2))
         z = np.sqrt(np.sum(squares) / chi2.ppf(audit.ALARM, RUNS * STEPS * start.size))
-        return tuple(
-            accounting.gaussian_epsilon(np.sqrt(move) / z, DELTA)
-            for move in (min(moves), max(moves))
-        )
+        return tuple(accounting.gaussian_epsilon(np.sqrt(move) / z, DELTA) for move in (min(moves), max(moves)))
 
     return bounds
 
 
 # Without a public range images are taken as they are, so that a record can be large.
-NET = {
-    "network": Sequential([Flatten(), Dense(1), Dense(2)]),
-    "image_shape": (1, 1),
-    "classes": (0, 1),
-}
+NET = {"network": Sequential([Flatten(), Dense(1), Dense(2)]), "image_shape": (1, 1), "classes": (0, 1)}
 # The softmax is saturated: a record of class 0 has gradient 0, so it is an absent one. Records of class 1 move the
 # first weight and the two after it, and the gradients of these grow with them.
 START = np.array([0.1, 0.0, -0.1, 0.1, 1e6, -1e6])
@@ -153,9 +146,7 @@ def test_a_record_comes_near_the_claim_and_stays_below(shown, name):
 @pytest.mark.parametrize("name", PAIRS)
 def test_half_the_noise_is_caught(shown, name, monkeypatch):
     honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(
-        mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
-    )
+    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
     assert attack(shown, name)[0] > EPSILON
 
 
@@ -195,11 +186,7 @@ def test_a_difference_that_is_not_paid_for_is_caught(shown, monkeypatch):
 
 # ------------------------------------------------------------------ an iterate that was not released
 
-LINE = {
-    "network": Sequential([Flatten(), Dense(1)]),
-    "image_shape": (1, 20),
-    "y_bounds": (-1, 1),
-}
+LINE = {"network": Sequential([Flatten(), Dense(1)]), "image_shape": (1, 20), "y_bounds": (-1, 1)}
 RATE = 1e-6
 
 
@@ -261,9 +248,7 @@ def best_adversary(rates, moves, delta, draws=400_000):
             x = rng.normal(size=draws) + present * move * (rng.random(draws) < rate)
             ratio = np.log1p(rate * np.expm1(x * move - move**2 / 2))
             loss += ratio if present else -ratio
-        found.append(
-            brentq(lambda e, t=loss: np.maximum(0, 1 - np.exp(e - t)).mean() - delta, 0, 99)
-        )
+        found.append(brentq(lambda e, t=loss: np.maximum(0, 1 - np.exp(e - t)).mean() - delta, 0, 99))
     return max(found)
 
 
@@ -333,9 +318,7 @@ def test_poisson_batches_come_near_the_claim_and_stay_below(shown_by_batches):
 
 def test_half_the_noise_on_poisson_batches_is_caught(shown_by_batches, monkeypatch):
     honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(
-        mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
-    )
+    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
     assert shown_by_batches()[0] > LOW_EPSILON
 
 

@@ -120,9 +120,7 @@ def moves_of(layer, method, rng, part):
         """Of the records from this one on; it looks at the rows when its integers are asked for."""
         records = PrivateRecords(X, y)
         batch = Batch._make(PLAN, np.arange(first, n), records._rows.family, places[first:])
-        return records.gradient_sum(
-            function, CLIP, size=theta.size, batch=batch, clipping=method, **options
-        )
+        return records.gradient_sum(function, CLIP, size=theta.size, batch=batch, clipping=method, **options)
 
     without, total, sums = sum_from(1)._value.on_grid(GRID), sum_from(0)._value, []
     for _ in range(VARIANTS):

@@ -17,17 +17,7 @@ from sklearn.base import clone
 from skdp import DPLSTMClassifier, DPMLPClassifier, DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError, UnsupportedAccounting, UtilityWarning
 from skdp.fitting.optimizers import Rule
-from skdp.nn import (
-    SGD,
-    AdaFEST,
-    Dense,
-    Embedding,
-    MaskedMeanPool,
-    Projections,
-    ReLU,
-    Sequential,
-    SparseSelection,
-)
+from skdp.nn import SGD, AdaFEST, Dense, Embedding, MaskedMeanPool, Projections, ReLU, Sequential, SparseSelection
 from skdp.privacy import Bounded, accounting, noise, selection
 from skdp.privacy.accounting import bounded_range_mu, sampled_epsilon
 from skdp.privacy.bounded import Source
@@ -54,9 +44,7 @@ MU = math.sqrt(STEPS * (Z**-2 + bounded_range_mu(E) ** 2))  # of the claim, on a
 
 def statistic(x):
     """The sum over the batch, which a unit changes by a vector of norm at most 1."""
-    source = Source(
-        lambda unit: np.rint(np.array(x) / unit).astype(np.int64), lambda: np.array(x), 0, 8.0
-    )
+    source = Source(lambda unit: np.rint(np.array(x) / unit).astype(np.int64), lambda: np.array(x), 0, 8.0)
     return Bounded.from_source(source, (len(x),), l2=1.0)
 
 
@@ -71,9 +59,7 @@ def leaked():
         bounded = statistic(x)
         drawn_with, sensitivity = selection.selection_grid(bounded, choice, Z, "zero-out")
         for _ in range(RUNS):
-            (at,), (value,), _ = selection.selected_gaussian(
-                bounded, choice, drawn_with, sensitivity, stream
-            )
+            (at,), (value,), _ = selection.selected_gaussian(bounded, choice, drawn_with, sensitivity, stream)
             if value in x:  # a number without noise tells it all
                 return math.inf
             right += x[at] > 0
@@ -98,9 +84,7 @@ def test_an_adversary_comes_near_the_claim_and_stays_below():
 def twin(request, monkeypatch):
     if request.param == "half the noise":
         honest = selection.gaussian_grid
-        monkeypatch.setattr(
-            selection, "gaussian_grid", lambda kept, z, adjacency: honest(kept, z / 2, adjacency)
-        )
+        monkeypatch.setattr(selection, "gaussian_grid", lambda kept, z, adjacency: honest(kept, z / 2, adjacency))
     elif request.param == "touched only":
         honest = selection.noise.add_noise
 
@@ -159,9 +143,7 @@ def spent(drawn, select=CHOICE, batch_size=60):
         epsilon=EPSILON, delta=DELTA, network=NET, classes=(0, 1), input_range=(-1, 1), max_iter=6, clip_norm=0.5,
         batch_size=batch_size, gradient_estimator=select, random_state=0, learning_rate=0.1,
     )  # fmt: skip
-    with contextlib.suppress(
-        PrivacyAccountingError
-    ):  # the recheck sees some twins; what was released is out
+    with contextlib.suppress(PrivacyAccountingError):  # the recheck sees some twins; what was released is out
         model.fit(X, X[:, 0] > 0)
     assert len(drawn) == 6
     size = 44  # 4 * 6 + 6 + 6 * 2 + 2
@@ -200,9 +182,7 @@ def test_all_that_is_drawn_costs_no_more_than_the_claim(drawn):
 
 @pytest.mark.parametrize("wrong", ["one choice too many", "not paid", "half the noise"])
 def test_what_is_drawn_shows_a_twin(drawn, monkeypatch, wrong):
-    few = SparseSelection(
-        1.5 / 44, score_clip=0.05, value_clip=0.5, share=0.9
-    )  # one coordinate of 44
+    few = SparseSelection(1.5 / 44, score_clip=0.05, value_clip=0.5, share=0.9)  # one coordinate of 44
     if wrong == "one choice too many":  # as published
         honest = selection.Choice
         monkeypatch.setattr(selection, "Choice", lambda k, *rest: honest(k + 1, *rest))
@@ -253,10 +233,7 @@ def test_a_step_changes_exactly_so_many_parameters(method):
 
 @pytest.mark.parametrize(
     ("select", "adjacency"),
-    [
-        (SparseSelection(0.3), "add-remove"),
-        (SparseSelection(0.3, "uniform", value_clip=0.1), "replace-one"),
-    ],
+    [(SparseSelection(0.3), "add-remove"), (SparseSelection(0.3, "uniform", value_clip=0.1), "replace-one")],
 )
 def test_a_fit_learns_and_its_report_holds(select, adjacency):
     X, y = data(2000)
@@ -287,11 +264,7 @@ def test_full_batches_and_other_estimators_take_it():
     ("more", "error", "match"),
     [
         ({"gradient_estimator": 0.1}, TypeError, "SparseSelection"),
-        (
-            {"gradient_estimator": SparseSelection(0.1), "clipping": Projections()},
-            ValueError,
-            "Projections",
-        ),
+        ({"gradient_estimator": SparseSelection(0.1), "clipping": Projections()}, ValueError, "Projections"),
         (
             {"gradient_estimator": SparseSelection(0.1), "adjacency": "replace-one"},
             UnsupportedAccounting,
@@ -303,9 +276,9 @@ def test_full_batches_and_other_estimators_take_it():
 def test_what_does_not_fit_is_refused_before_anything_is_spent(more, error, match, accountant):
     X, y = data(60)
     with pytest.raises(error, match=match):
-        DPNetworkClassifier(
-            epsilon=4.0, classes=(0, 1), input_range=(-1, 1), accountant=accountant, **more
-        ).fit(X, y)
+        DPNetworkClassifier(epsilon=4.0, classes=(0, 1), input_range=(-1, 1), accountant=accountant, **more).fit(
+            X, y
+        )
     assert accountant.spent() == (0, 0)
 
 
@@ -509,9 +482,7 @@ def test_steps_of_few_entries_are_those_of_whole_vectors(select, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Rule, "local", False)
-        patch.setattr(
-            BlockSum, "sparse", lambda self, clip_norm, unit: listed(self, clip_norm, unit)
-        )
+        patch.setattr(BlockSum, "sparse", lambda self, clip_norm, unit: listed(self, clip_norm, unit))
         dense = parameters()
 
     def refuse(self, clip_norm, unit):

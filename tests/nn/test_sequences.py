@@ -12,9 +12,7 @@ from skdp.privacy.gradients.device import arrays_of
 pytestmark = pytest.mark.blas
 
 LENGTH, WORDS = 9, 20
-NET = Sequential(
-    [Embedding(WORDS, 3), LSTM(5, bidirectional=True), MaskedMeanPool(), Dense(4), ReLU(), Dense(2)]
-)
+NET = Sequential([Embedding(WORDS, 3), LSTM(5, bidirectional=True), MaskedMeanPool(), Dense(4), ReLU(), Dense(2)])
 ODD = (0, -3, 2.5, WORDS + 1, 1e30, -1e30, 1.7e308, 5e-324, 1e-40, np.nan, np.inf, -np.inf)
 
 
@@ -113,14 +111,7 @@ def test_gradients_belong_to_the_derivatives_that_were_given():
 
 def test_sizes_and_starts():
     net = Sequential(
-        [
-            Embedding(8185, 64),
-            LSTM(64, bidirectional=True),
-            MaskedMeanPool(),
-            Dense(64),
-            ReLU(),
-            Dense(2),
-        ]
+        [Embedding(8185, 64), LSTM(64, bidirectional=True), MaskedMeanPool(), Dense(64), ReLU(), Dense(2)]
     )
     network = net.build((256,))
     assert network.n_parameters == 598_274  # the published net for IMDb

@@ -50,8 +50,7 @@ STEPS_TAKEN = {"schedule": "constant", "smoothing": SMOOTHING}
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "rule"),
-    [(SGD(momentum=0.8, **STEPS_TAKEN), sgd), (Adam(beta_1=0.8, **STEPS_TAKEN), adam)],
+    ("optimizer", "rule"), [(SGD(momentum=0.8, **STEPS_TAKEN), sgd), (Adam(beta_1=0.8, **STEPS_TAKEN), adam)]
 )
 def test_a_private_fit_takes_the_smoothed_steps(optimizer, rule, monkeypatch):
     rng = np.random.default_rng(0)

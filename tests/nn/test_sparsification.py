@@ -113,9 +113,7 @@ def test_the_scaling_rule_holds_for_automatic_step_sizes(clip_norm, momentum):
     rate = chosen_rate(noise, clip_norm, 100, Rule(momentum=momentum))
     one = chosen_rate(0.02, 1.0, 100, Rule(momentum=0.0))
     assert math.isclose(rate * clip_norm / (1 - momentum), one, rel_tol=1e-12)
-    adam = [
-        chosen_rate(n, c, 100, Rule("adam", momentum)) for n, c in ((noise, clip_norm), (0.02, 1))
-    ]
+    adam = [chosen_rate(n, c, 100, Rule("adam", momentum)) for n, c in ((noise, clip_norm), (0.02, 1))]
     assert adam[0] == adam[1]
 
 
@@ -133,9 +131,7 @@ def test_chosen_entries_are_masked_before_they_are_clipped(entries, clipping, mo
     X = rows()
     g = np.concatenate([piece.dense() for piece in pieces(X, None)], axis=1)[:, entries]
     norms = np.maximum(np.linalg.norm(g, axis=1), CLIP)
-    total = PrivateRecords(X, **more).gradient_sum(
-        pieces, CLIP, size=SIZE, clipping=clipping, entries=entries
-    )
+    total = PrivateRecords(X, **more).gradient_sum(pieces, CLIP, size=SIZE, clipping=clipping, entries=entries)
     assert total.shape == (entries.size,)
     assert total.l2 == CLIP
     found = total._value.on_grid(GRID) * GRID
@@ -173,9 +169,7 @@ def test_wrong_places_are_refused(entries, word):
 @pytest.mark.parametrize("clipping", ["ghost", "projections"])
 def test_norms_of_whole_gradients_are_refused(clipping):
     with pytest.raises(ValueError, match="whole gradients"):
-        PrivateRecords(rows()).gradient_sum(
-            pieces, CLIP, size=SIZE, clipping=clipping, entries=SOME
-        )
+        PrivateRecords(rows()).gradient_sum(pieces, CLIP, size=SIZE, clipping=clipping, entries=SOME)
 
 
 MASKED = ["Dense", "Conv2D, padding", "GroupNorm", "Embedding", "LSTM"]  # all kinds of pieces
@@ -222,9 +216,7 @@ def test_a_record_has_the_same_numbers_at_every_place():
     sizes = [piece.n_entries for piece in pieces(X, None)]
 
     def squares(rows):
-        made = parts.parts_of(
-            pieces(rows, None), ghost=False, entries=parts.entries_of(SOME, sizes)
-        )
+        made = parts.parts_of(pieces(rows, None), ghost=False, entries=parts.entries_of(SOME, sizes))
         return np.array([part.squares for part in made])
 
     whole = squares(X)
@@ -237,9 +229,7 @@ def test_a_record_has_the_same_numbers_at_every_place():
 STEPS, RUNS, N, EPSILON, DELTA = 5, 6, 8, 12.0, 1e-5
 NET = Sequential([Dense(2)])
 D = 24  # features, all 1 in the record: no entry of its gradient is 0
-START = np.append(
-    np.zeros(2 * D), (200.0, -200.0)
-)  # saturated: only a record of class 1 has a gradient
+START = np.append(np.zeros(2 * D), (200.0, -200.0))  # saturated: only a record of class 1 has a gradient
 NEUTRAL = np.zeros(START.size)  # the two classes have opposite gradients
 
 
@@ -312,11 +302,7 @@ def rig(monkeypatch):
 
 
 HIGH = {"gradient_estimator": RandomSparsification(0.8, cooling=False)}
-KINDS = [
-    RandomSparsification(0.8),
-    HIGH["gradient_estimator"],
-    RandomSparsification(0.8, ranked=True),
-]
+KINDS = [RandomSparsification(0.8), HIGH["gradient_estimator"], RandomSparsification(0.8, ranked=True)]
 
 quietly = pytest.mark.filterwarnings("ignore")
 
@@ -325,9 +311,7 @@ quietly = pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("sparsification", KINDS, ids=["cooling", "constant", "ranked"])
 def test_zero_out_comes_near_the_claim_and_stays_below(rig, sparsification):
     assert START.size <= 100
-    assert (
-        0.6 * EPSILON <= rig.bound(table(0), table(1), gradient_estimator=sparsification) <= EPSILON
-    )
+    assert 0.6 * EPSILON <= rig.bound(table(0), table(1), gradient_estimator=sparsification) <= EPSILON
 
 
 @quietly
@@ -341,9 +325,7 @@ def test_half_the_noise_is_caught(rig, monkeypatch):
     from skdp.privacy import mechanisms
 
     honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(
-        mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
-    )
+    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("skdp.privacy.session.claim.recheck", lambda *args: None)
         assert rig.bound(table(0), table(1), **HIGH) > EPSILON
@@ -426,16 +408,8 @@ def xor(n=400):
     ("params", "error", "word"),
     [
         ({"gradient_estimator": 0.5}, TypeError, "RandomSparsification"),
-        (
-            {"gradient_estimator": RandomSparsification(), "clipping": "ghost"},
-            ValueError,
-            "whole gradients",
-        ),
-        (
-            {"gradient_estimator": RandomSparsification(), "clipping": Projections()},
-            ValueError,
-            "whole gradients",
-        ),
+        ({"gradient_estimator": RandomSparsification(), "clipping": "ghost"}, ValueError, "whole gradients"),
+        ({"gradient_estimator": RandomSparsification(), "clipping": Projections()}, ValueError, "whole gradients"),
     ],
 )
 def test_estimators_refuse_and_spend_nothing(params, error, word):
@@ -454,9 +428,9 @@ def test_the_loop_gets_zeros_where_parameters_rest(rig):
 
 @quietly
 def test_a_report_says_what_was_done():
-    model = DPMLPClassifier(
-        epsilon=4.0, max_iter=10, gradient_estimator=RandomSparsification(0.25), **XOR
-    ).fit(*xor())
+    model = DPMLPClassifier(epsilon=4.0, max_iter=10, gradient_estimator=RandomSparsification(0.25), **XOR).fit(
+        *xor()
+    )
     assert model.sparsity_ == 0.25
     assert model.privacy_.public["gradient_estimator"] == repr(RandomSparsification(0.25))
     row = next(row for row in model.privacy_.mechanisms if row["purpose"] == "steps")

@@ -79,9 +79,7 @@ def test_what_is_no_id_is_refused_and_nothing_spent(bad, place):
     assert accountant.spent() == (0.0, 0.0)
 
 
-@pytest.mark.parametrize(
-    "X", ["abc", b"abc", 3, ["abc", "d"], [1, 2, 3], np.arange(3), np.ones((2, 2, 2))]
-)
+@pytest.mark.parametrize("X", ["abc", b"abc", 3, ["abc", "d"], [1, 2, 3], np.arange(3), np.ones((2, 2, 2))])
 def test_what_holds_no_sequences_is_refused(X):
     with pytest.raises((TypeError, ValueError), match="a sequence of token ids for each record"):
         token_rows(X, 3, 5)
@@ -93,10 +91,7 @@ def test_what_holds_no_sequences_is_refused(X):
         (sparse.csr_array(PADDED), "Counts of words are for a linear model"),
         (iter(ROWS), r"use list\(X\)"),
         ({"input_ids": ROWS}, "got dict. Of a tokenizer's output give the ids alone"),
-        (
-            ["good film", "bad film"],
-            "a row is text: .* give each token of your vocabulary a number",
-        ),
+        (["good film", "bad film"], "a row is text: .* give each token of your vocabulary a number"),
         (np.array(["good film", "bad film"]), "got text: .* give each token"),
         ([3, 1], r"One record needs \[X\]"),
         ([{3, 1}, {2}], "a row is no sequence"),
@@ -135,9 +130,7 @@ def documents(n, seed=0):
 
 
 def small(**params):
-    given = dict(
-        vocabulary_size=40, max_length=8, n_features=8, n_units=8, classes=(0, 1), random_state=0
-    )
+    given = dict(vocabulary_size=40, max_length=8, n_features=8, n_units=8, classes=(0, 1), random_state=0)
     return DPLSTMClassifier(**{**given, **params})
 
 
@@ -151,10 +144,7 @@ def test_words_are_learned():
 def test_ragged_and_padded_rows_train_the_same_net():
     X, y = documents(60)
     padded = token_rows(X, 8, 40)
-    models = [
-        small(max_iter=2).fit(table, y)
-        for table in (X, padded, padded.astype(np.int64), objects(X))
-    ]
+    models = [small(max_iter=2).fit(table, y) for table in (X, padded, padded.astype(np.int64), objects(X))]
     for model in models[1:]:
         assert np.array_equal(model.parameters_, models[0].parameters_)
         assert np.array_equal(model.predict_proba(X), models[0].predict_proba(padded))

@@ -92,9 +92,7 @@ def test_replay_of_a_private_run(monkeypatch):
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(300, 3)), rng.normal(size=300)
     records = PrivateRecords(X, y)
-    session = PrivacySession(
-        epsilon=2.0, delta=1e-5, adjacency="zero-out", random_state=0, minibatches=True
-    )
+    session = PrivacySession(epsilon=2.0, delta=1e-5, adjacency="zero-out", random_state=0, minibatches=True)
     (plan,) = session.plan_batches([BatchGroup(5, 60)], n_units=300)
     drawn, released, start = [], [], np.array([0.3, -0.2, 0.1, 0.0])
     honest = PrivacySession.draw, PrivacySession.gaussian
@@ -131,10 +129,7 @@ def test_ghost_is_chosen_for_convolutions_of_many_weights_and_few_windows():
     net = Sequential([Conv2D(512, 3), Conv2D(256, 3), Flatten(), Dense(2)]).build((8, 8, 1))
     # Of 36 windows, 4,608 weights and 36 * (512 + 9) numbers; of 16, 9 * 512 * 256 and 16 * (256 + 9 * 512).
     assert usual_clipping(net) == ("materialized", "ghost", "materialized", "materialized")
-    for windows, method in (
-        (2, "ghost"),
-        (3, "materialized"),
-    ):  # 2,304 weights, 104 numbers a window
+    for windows, method in ((2, "ghost"), (3, "materialized")):  # 2,304 weights, 104 numbers a window
         net = Sequential([Conv2D(72, (1, 32))]).build((1, 31 + windows, 1))
         assert math.prod(net.parameter_shapes[0]["weight"]) == 2304
         assert usual_clipping(net) == (method,), windows
@@ -178,12 +173,7 @@ def test_a_net_is_evaluated_on_zeros_once_a_fit(options, probes, monkeypatch):
     monkeypatch.setattr(GradientFunction, "_called", called)
     X, groups = np.random.default_rng(0).uniform(0.1, 1.0, (100, 3)), np.arange(100) // 2
     model = DPMLPClassifier(
-        hidden_layer_sizes=(4,),
-        classes=(0, 1),
-        batch_size=20,
-        max_iter=6,
-        input_range=(0, 1),
-        **options,
+        hidden_layer_sizes=(4,), classes=(0, 1), batch_size=20, max_iter=6, input_range=(0, 1), **options
     )
     model.fit(X, X[:, 0] > 0.5, groups=groups if "unit" in options else None)
     assert len(zeros) > 6

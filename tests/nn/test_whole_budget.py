@@ -62,13 +62,9 @@ def cost(cls, adjacency, drawn, **more):
     model = cls(
         epsilon=EPSILON, delta=DELTA, adjacency=adjacency, batch_size=N, max_iter=4, random_state=0, **options
     )  # fmt: skip
-    with contextlib.suppress(
-        PrivacyAccountingError
-    ):  # the recheck sees the twin; what was released is out
+    with contextlib.suppress(PrivacyAccountingError):  # the recheck sees the twin; what was released is out
         model.fit(X, y)
-    assert (
-        len({size for size, _ in drawn}) >= 3
-    )  # columns, all parameters, and sums of scores or of moments
+    assert len({size for size, _ in drawn}) >= 3  # columns, all parameters, and sums of scores or of moments
     return sum(z**-2.0 for _, z in drawn)
 
 
@@ -83,11 +79,7 @@ def test_all_that_is_drawn_costs_no_more_than_the_claim(cls, adjacency, drawn):
 def test_recursive_momentum_costs_no_more_than_the_claim(adjacency, drawn):
     claim = accounting.gaussian_mu(EPSILON, DELTA) ** 2
     recursive = RecursiveMomentum(clip_diff_norm=0.05, initial_batch_size=N)
-    assert (
-        0.9 * claim
-        <= cost(DPMLPClassifier, adjacency, drawn, gradient_estimator=recursive)
-        <= claim
-    )
+    assert 0.9 * claim <= cost(DPMLPClassifier, adjacency, drawn, gradient_estimator=recursive) <= claim
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
 @parametrize_with_checks(
-    [
-        PublicBinsEncoder(),
-        PublicBinsEncoder(sparse_output=False),
-        PublicBinsEncoder(bins=[-1.0, 0.0, 1.0]),
-    ]
+    [PublicBinsEncoder(), PublicBinsEncoder(sparse_output=False), PublicBinsEncoder(bins=[-1.0, 0.0, 1.0])]
 )
 def test_sklearn_contract(estimator, check):
     check(estimator)
@@ -90,9 +86,7 @@ def test_crosses_are_products_of_bins():
     out = encoder.fit_transform(X).toarray()
     a, b, c = out[:, :3], out[:, 3:7], out[:, 7:10]
     np.testing.assert_array_equal(out[:, 10:22], np.einsum("ni,nj->nij", a, b).reshape(200, -1))
-    np.testing.assert_array_equal(
-        out[:, 22:], np.einsum("ni,nj,nk->nijk", c, b, a).reshape(200, -1)
-    )
+    np.testing.assert_array_equal(out[:, 22:], np.einsum("ni,nj,nk->nijk", c, b, a).reshape(200, -1))
     assert out.shape[1] == encoder.n_features_out_ == 3 + 4 + 3 + 12 + 36
     assert encoder.row_norm_ == np.sqrt(5)
     np.testing.assert_allclose(np.linalg.norm(out, axis=1), encoder.row_norm_)
@@ -122,9 +116,7 @@ def test_nothing_is_learnt():
 
 
 def test_names():
-    encoder = PublicBinsEncoder(
-        bins={0: [0.5, 65, 1e6, 1234567.5]}, categories={1: ["a", "b"]}, crosses=[(1, 0)]
-    )
+    encoder = PublicBinsEncoder(bins={0: [0.5, 65, 1e6, 1234567.5]}, categories={1: ["a", "b"]}, crosses=[(1, 0)])
     X = np.array([[1.0, "a"]], dtype=object)
     names = encoder.fit(X).get_feature_names_out(["age", "kind"])
     assert names[:6].tolist() == [
@@ -139,11 +131,7 @@ def test_names():
     assert names[10] == "kind = a & age < 0.5"
     assert len(names) == len(set(names)) == encoder.n_features_out_
     place = encoder.transform(X).indices
-    assert names[place].tolist() == [
-        "age in [0.5, 65)",
-        "kind = a",
-        "kind = a & age in [0.5, 65)",
-    ]
+    assert names[place].tolist() == ["age in [0.5, 65)", "kind = a", "kind = a & age in [0.5, 65)"]
     with pytest.raises(ValueError, match="length equal to number of features"):
         encoder.get_feature_names_out(["age"])
 
@@ -153,9 +141,9 @@ def test_dataframes(library):
     frames = import_frames(library)
     columns = {"age": [17.0, 42.0, None], "city": ["Rome", None, "Oslo"], "unused": [1, 2, 3]}
     frame = frames.DataFrame(columns)
-    encoder = PublicBinsEncoder(
-        bins={"age": [18]}, categories={"city": ["Rome"]}, crosses=[("age", "city")]
-    ).fit(frame)
+    encoder = PublicBinsEncoder(bins={"age": [18]}, categories={"city": ["Rome"]}, crosses=[("age", "city")]).fit(
+        frame
+    )
     out = encoder.transform(frame).toarray()
     np.testing.assert_array_equal(out[:, :3], [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     np.testing.assert_array_equal(out[:, 3:6], [[1, 0, 0], [0, 0, 1], [0, 1, 0]])

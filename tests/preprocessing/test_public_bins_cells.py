@@ -117,18 +117,13 @@ def test_text_in_a_column_with_edges_is_a_number_or_refused():
         assert encoder.fit_transform(list(table[:1])).tolist() == [[0, 1, 0]]
     for odd in ("secret", b"secret"):
         for table in ([[odd], [1]], [[odd], ["1"]], objects([[odd], [1]]), np.array([[odd]])):
-            with pytest.raises(
-                ValueError, match="Column 0 holds text that is not a number"
-            ) as told:
+            with pytest.raises(ValueError, match="Column 0 holds text that is not a number") as told:
                 encoder.fit(table)
             assert "secret" not in str(told.value)
 
 
 def test_the_type_of_an_array_is_public_and_may_be_refused():
-    texts, numbers = (
-        PublicBinsEncoder(categories={0: ["1"]}),
-        PublicBinsEncoder(categories={0: [1]}),
-    )
+    texts, numbers = (PublicBinsEncoder(categories={0: ["1"]}), PublicBinsEncoder(categories={0: [1]}))
     for table in (np.array([[1.0]]), np.array([[1]]), np.array([[True]]), pd.DataFrame({"a": [1]})):
         with pytest.raises(TypeError, match="holds numbers, but its public categories are strings"):
             texts.fit(table)
@@ -141,9 +136,7 @@ def test_the_type_of_an_array_is_public_and_may_be_refused():
 
 def test_each_column_of_a_frame_has_its_own_type():
     frame = pd.DataFrame({"n": [1, 2], "f": [0.5, math.nan], "s": ["a", None], "b": [True, False]})
-    encoder = PublicBinsEncoder(
-        bins={"f": [0]}, categories={"n": [2], "s": ["a"], "b": [1]}, sparse_output=False
-    )
+    encoder = PublicBinsEncoder(bins={"f": [0]}, categories={"n": [2], "s": ["a"], "b": [1]}, sparse_output=False)
     expected = [[0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0]]
     assert encoder.fit_transform(frame).tolist() == expected
     kinds = {"n": "Int64", "f": "Float64", "s": "string", "b": "boolean"}
@@ -157,11 +150,7 @@ def test_each_column_of_a_frame_has_its_own_type():
 
 def test_a_missing_cell_of_polars_changes_no_type():
     pl = pytest.importorskip("polars")
-    for column, categories in (
-        ([1, 0, 1], [1]),
-        ([True, False, True], [1]),
-        (["a", "b", "a"], ["a"]),
-    ):
+    for column, categories in (([1, 0, 1], [1]), ([True, False, True], [1]), (["a", "b", "a"], ["a"])):
         whole, hole = column, [*column[:2], None]
         found = []
         for cells in (whole, hole):

@@ -12,19 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdp import (
-    BudgetAccountant,
-    DPIGHTClassifier,
-    DPQuantileScaler,
-    DPStandardScaler,
-    PublicScaler,
-)
-from skdp.exceptions import (
-    PrivacyBudgetExceeded,
-    PrivacyLeakWarning,
-    UnsupportedAccounting,
-    UtilityWarning,
-)
+from skdp import BudgetAccountant, DPIGHTClassifier, DPQuantileScaler, DPStandardScaler, PublicScaler
+from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UnsupportedAccounting, UtilityWarning
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 PRIVATE = [DPStandardScaler, DPQuantileScaler]
@@ -266,9 +255,7 @@ def test_a_quantile_scaler_finds_columns_of_any_size(epsilon):
 
 @each_private
 def test_given_bounds_are_used_and_leave_the_budget_to_the_rest(cls):
-    searched, given = (
-        fitted(cls, X, random_state=0, bounds=bounds) for bounds in (None, (-2000.0, 2000.0))
-    )
+    searched, given = (fitted(cls, X, random_state=0, bounds=bounds) for bounds in (None, (-2000.0, 2000.0)))
     count = [sum(row["count"] for row in s.privacy_.mechanisms) for s in (searched, given)]
     assert count[1] < count[0]
     shares = [accounting.rows_mu(s.privacy_.mechanisms) for s in (searched, given)]
@@ -305,8 +292,7 @@ def test_other_adjacencies_halve_the_sensitivities(cls, adjacency):
 def pipeline(accountant=None, epsilon=0.5, cls=DPStandardScaler):
     paid = {} if accountant is None else {"accountant": accountant}
     return make_pipeline(
-        cls(epsilon=epsilon, delta=1e-6, **paid),
-        DPIGHTClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1), **paid),
+        cls(epsilon=epsilon, delta=1e-6, **paid), DPIGHTClassifier(epsilon=1.0, delta=1e-5, classes=(0, 1), **paid)
     )
 
 
@@ -336,10 +322,7 @@ def test_an_accountant_charges_a_pipeline_of_scaler_and_model_as_their_sum(cls):
 
 def test_a_pipeline_that_the_accountant_cannot_pay_stops_before_the_model():
     accountant = BudgetAccountant(0.7, 1e-5)
-    with (
-        pytest.raises(PrivacyBudgetExceeded),
-        warnings.catch_warnings(),
-    ):
+    with pytest.raises(PrivacyBudgetExceeded), warnings.catch_warnings():
         warnings.simplefilter("ignore", UtilityWarning)
         pipeline(accountant).fit(SMALL, (SMALL[:, 0] > 0).astype(int))
     assert [row["estimator"] for row in accountant.ledger()] == ["DPStandardScaler"]
@@ -355,9 +338,7 @@ def test_the_models_report_names_a_private_step_and_no_leak(cls):
         warnings.simplefilter("error", PrivacyLeakWarning)
         lines = pipe.fit(SMALL, y)[-1].privacy_.assumptions
     (line,) = [line for line in lines if "earlier pipeline steps" in line]
-    assert (f"but for {cls.__name__}, whose own report has the cost" in line) == (
-        cls is not PublicScaler
-    )
+    assert (f"but for {cls.__name__}, whose own report has the cost" in line) == (cls is not PublicScaler)
     alone = DPIGHTClassifier(classes=(0, 1)).fit(SMALL, y).privacy_.assumptions
     assert "earlier pipeline steps did not learn from these records" in alone
 
@@ -440,9 +421,7 @@ def test_few_records_for_many_columns_are_named_unless_bounds_are_given(cls):
 
 def test_the_search_asks_for_as_many_answers_whatever_the_records_are():
     fits = [DPQuantileScaler().fit(table) for table in (X, 1e9 * X[::-1] ** 2)]
-    rows = [
-        [(r["purpose"], r["count"], r["noise_std"]) for r in f.privacy_.mechanisms] for f in fits
-    ]
+    rows = [[(r["purpose"], r["count"], r["noise_std"]) for r in f.privacy_.mechanisms] for f in fits]
     assert rows[0] == rows[1]
 
 
@@ -451,9 +430,7 @@ def test_a_device_is_refused_before_anything_is_spent(monkeypatch):
     shape = type(records.shape)(**{**vars(records.shape), "device": "cuda"})
     rows = records._rows
     moved = PrivateRecords._of(
-        type(rows)(
-            rows.X, rows.y, rows.groups, rows.weight, False, 1.0, shape, rows.n_real_units, object()
-        )
+        type(rows)(rows.X, rows.y, rows.groups, rows.weight, False, 1.0, shape, rows.n_real_units, object())
     )
     with PrivacySession(epsilon=1.0, delta=1e-5) as session:
         for ask in (

@@ -91,12 +91,8 @@ def test_images_and_tables_give_the_same():
     X = images(4, 12, 10, 3)
     expected = ScatteringTransform(L=3).fit_transform(X)
     table = X.reshape(4, -1)
-    np.testing.assert_array_equal(
-        ScatteringTransform(L=3, image_shape=(12, 10, 3)).fit_transform(table), expected
-    )
-    np.testing.assert_array_equal(
-        ScatteringTransform(L=3, image_shape=[12, 10, 3]).fit_transform(X), expected
-    )
+    np.testing.assert_array_equal(ScatteringTransform(L=3, image_shape=(12, 10, 3)).fit_transform(table), expected)
+    np.testing.assert_array_equal(ScatteringTransform(L=3, image_shape=[12, 10, 3]).fit_transform(X), expected)
     gray = X[..., 0]
     np.testing.assert_array_equal(
         ScatteringTransform(L=3).fit_transform(gray),

@@ -165,9 +165,7 @@ def plain(value):
     if isinstance(value, (tuple, list)):
         return type(value).__name__, [plain(part) for part in value]
     if hasattr(value, "__dataclass_fields__"):
-        return type(value).__name__, {
-            key: plain(getattr(value, key)) for key in value.__dataclass_fields__
-        }
+        return type(value).__name__, {key: plain(getattr(value, key)) for key in value.__dataclass_fields__}
     if isinstance(value, float):
         return np.float64(value).tobytes()
     return repr(value)
@@ -177,12 +175,7 @@ def left_of(model, caught):
     """All that leaves a fit: attributes, the report with its ledger, and warnings."""
     found = {name: plain(value) for name, value in vars(model).items() if name != "privacy_"}
     report = model.privacy_
-    found["report"] = (
-        str(report),
-        repr(report.mechanisms),
-        repr(report.public),
-        repr(report.assumptions),
-    )
+    found["report"] = (str(report), repr(report.mechanisms), repr(report.public), repr(report.assumptions))
     found["warnings"] = [(w.category.__name__, str(w.message)) for w in caught]
     return found
 
@@ -249,9 +242,7 @@ class Replay:
         assert sum(counted(model.privacy_).values()) == len(self.tape)
         for other in tables[1:]:
             found = self.play(fit, *other)[1]
-            assert {name: found.get(name) == wanted[name] for name in wanted} == dict.fromkeys(
-                wanted, True
-            )
+            assert {name: found.get(name) == wanted[name] for name in wanted} == dict.fromkeys(wanted, True)
             assert found.keys() == wanted.keys()
         for i, j in itertools.combinations(range(len(tables)), 2):
             if i == 0 or not first_alone:
@@ -261,9 +252,7 @@ class Replay:
     def _cost(self, i, j):
         cost = 0.0
         for _, name, noise, _, _, statistics in self.tape:
-            change = (
-                float(np.linalg.norm((statistics[j] - statistics[i]).astype(float))) * noise.unit
-            )
+            change = float(np.linalg.norm((statistics[j] - statistics[i]).astype(float))) * noise.unit
             self.moved[name] = max(self.moved[name], change / noise.sensitivity)
             cost += (change / noise.std) ** 2
         return cost

@@ -126,9 +126,7 @@ def _full_batch_plds(rows, grid):
     mu = rows_mu([row for row in rows if row["name"] == "gaussian"])
     if mu > 0.0:
         parts.append(
-            privacy_loss_distribution.from_gaussian_mechanism(
-                1.0 / mu, value_discretization_interval=grid
-            )
+            privacy_loss_distribution.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=grid)
         )
     for name, epsilon, count in map(_read, rows):
         if name == "gaussian" or epsilon == 0.0 or count == 0:
@@ -193,15 +191,7 @@ def _bounded_range_pmf(epsilon, grid):
 # ---------------------------------------------------------------------- sampled steps
 
 
-def poisson_epsilon(
-    noise_multiplier,
-    sampling_rate,
-    steps,
-    delta,
-    *,
-    adjacency,
-    accountant="pld",
-):
+def poisson_epsilon(noise_multiplier, sampling_rate, steps, delta, *, adjacency, accountant="pld"):
     """Epsilon of `steps` Gaussian releases, each on a fresh Poisson sample of the records.
 
     Parameters

@@ -147,9 +147,9 @@ def test_a_bad_loss_bound_is_refused(value):
 def test_an_absurd_reach_gives_a_finite_model():
     X, y = data(n=100)
     for penalty in ("l2", "nonconvex"):
-        model = DPAGDClassifier(
-            learning_rate=1e200, penalty=penalty, alpha=1.0, max_iter=3, classes=(0, 1)
-        ).fit(X, y)
+        model = DPAGDClassifier(learning_rate=1e200, penalty=penalty, alpha=1.0, max_iter=3, classes=(0, 1)).fit(
+            X, y
+        )
         assert np.isfinite(model.coef_).all()
 
 

@@ -47,15 +47,11 @@ def spread(cls, data, seeds, **params):
     """Standard deviation of all coefficients over seeded fits of the same data, and how many there are."""
     X, y, owners = data
     fits = [
-        np.ravel(
-            cls(random_state=seed, row_norm=1.0, **LABELS, **params).fit(X, y, owners=owners).coef_
-        )
+        np.ravel(cls(random_state=seed, row_norm=1.0, **LABELS, **params).fit(X, y, owners=owners).coef_)
         for seed in range(seeds)
     ]
     deviations = np.array(fits) - np.mean(fits, axis=0)
-    return math.sqrt(
-        (deviations**2).sum() / (deviations.size - deviations.shape[1])
-    ), deviations.size
+    return math.sqrt((deviations**2).sum() / (deviations.size - deviations.shape[1])), deviations.size
 
 
 # ------------------------------------------------------------------ noise of every owner's own
@@ -109,9 +105,7 @@ def test_noise_of_the_other_owners_is_not_what_the_claim_rests_on(monkeypatch):
 def test_local_output_noise_of_unequal_owners():
     """The average of owners' noises, each for its own size; twin: equal noise for all, which is larger."""
     sizes, alpha = [20, 40, 80], 0.5
-    found, n = spread(
-        DPLocalOutputPerturbationClassifier, table(sizes), 60, epsilon=1.0, delta=1e-3, alpha=alpha
-    )
+    found, n = spread(DPLocalOutputPerturbationClassifier, table(sizes), 60, epsilon=1.0, delta=1e-3, alpha=alpha)
     each = [2.0 / (size * alpha) * accounting.noise_multiplier(1.0, 1e-3) for size in sizes]
     wanted = math.sqrt(sum(std**2 for std in each)) / len(sizes)
     error = 5 / math.sqrt(2 * n)
@@ -207,9 +201,7 @@ def test_pathak_of_ridge_regression_bounds_what_a_replaced_record_moves():
         found.append(model.fit(X, y, owners=owners).coef_)
     moved = np.linalg.norm(found[0] - found[1])
     assert moved == pytest.approx(1.0 / (1.0 + 12 * alpha), rel=1e-4)
-    private = MPCPathakRegressor(
-        epsilon=1.0, delta=0.0, alpha=alpha, fit_intercept=False, row_norm=1.0
-    )
+    private = MPCPathakRegressor(epsilon=1.0, delta=0.0, alpha=alpha, fit_intercept=False, row_norm=1.0)
     (row,) = private.fit(X, y, owners=owners).privacy_.mechanisms
     assert moved < row["sensitivity"]
 
@@ -229,9 +221,9 @@ def test_every_owner_has_a_session_of_its_own(monkeypatch):
 
     monkeypatch.setattr(local_objective, "PrivacySession", Watched)
     X, y, owners = table([30, 20, 40])
-    model = DPLocalObjectivePerturbationClassifier(
-        epsilon=3.0, delta=1e-3, random_state=0, **LABELS
-    ).fit(X, y, owners=owners)
+    model = DPLocalObjectivePerturbationClassifier(epsilon=3.0, delta=1e-3, random_state=0, **LABELS).fit(
+        X, y, owners=owners
+    )
     assert seen == [(3.0, 1e-3)] * 2  # the smallest owner's is the fit's own session
     report = model.privacy_
     assert (report.epsilon, report.delta, report.guarantee) == (3.0, 1e-3, "proven")
@@ -263,9 +255,7 @@ def test_the_penalty_leaves_half_of_epsilon_to_the_noise():
     assert model.alpha_ == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    "cls", [DPLocalObjectivePerturbationClassifier, DPLocalObjectivePerturbationRegressor]
-)
+@pytest.mark.parametrize("cls", [DPLocalObjectivePerturbationClassifier, DPLocalObjectivePerturbationRegressor])
 def test_only_records_are_protected_by_objective_perturbation(cls):
     with pytest.raises(ValueError, match="unit='owner' is not proven"):
         cls(unit="owner").fit(np.eye(4), [0, 1, 0, 1])
@@ -291,9 +281,7 @@ def test_the_report_of_rajkumar_agarwal_is_the_total_over_the_rounds():
     assert report.epsilon > 8 * 0.5
     (row,) = report.mechanisms
     assert row["count"] == 50
-    assert row["noise_multiplier"] == pytest.approx(
-        accounting.noise_multiplier(0.5, 1e-3), rel=1e-3
-    )
+    assert row["noise_multiplier"] == pytest.approx(accounting.noise_multiplier(0.5, 1e-3), rel=1e-3)
     assert row["noise_multiplier"] <= accounting.noise_multiplier(0.5, 1e-3) * (1 + 1e-3)
     whole = DPRajkumarAgarwalClassifier(**params).fit(X, y, owners=owners)
     assert whole.privacy_.epsilon == 0.5
@@ -302,9 +290,7 @@ def test_the_report_of_rajkumar_agarwal_is_the_total_over_the_rounds():
 
 def test_an_accountant_is_charged_with_the_total():
     X, y, owners = table([20, 20])
-    model = DPRajkumarAgarwalClassifier(
-        epsilon=0.5, delta=1e-3, epsilon_of="iteration", max_iter=50, **LABELS
-    )
+    model = DPRajkumarAgarwalClassifier(epsilon=0.5, delta=1e-3, epsilon_of="iteration", max_iter=50, **LABELS)
     small = BudgetAccountant(1.0, 1e-2)
     with pytest.raises(PrivacyBudgetExceeded):
         model.set_params(accountant=small).fit(X, y, owners=owners)

@@ -39,12 +39,8 @@ def test_without_noise_and_on_full_batches_the_random_round_is_an_iterate_of_gra
 
 
 def rounds(n_fits, X, y, **params):
-    settings = dict(
-        max_iter=20, batch_size=40, clip_norm=1.0, learning_rate=0.1, classes=(0, 1), **params
-    )
-    return np.array(
-        [DPRRPSGDClassifier(random_state=s, **settings).fit(X, y).n_iter_ for s in range(n_fits)]
-    )
+    settings = dict(max_iter=20, batch_size=40, clip_norm=1.0, learning_rate=0.1, classes=(0, 1), **params)
+    return np.array([DPRRPSGDClassifier(random_state=s, **settings).fit(X, y).n_iter_ for s in range(n_fits)])
 
 
 def test_the_round_is_uniform_and_does_not_depend_on_the_records():
@@ -62,9 +58,7 @@ def test_the_round_is_uniform_and_does_not_depend_on_the_records():
 def test_the_claim_is_that_of_all_planned_rounds():
     X, y = data(n=500)
     settings = dict(epsilon=1.0, batch_size=50, max_iter=60, clip_norm=1.0, learning_rate=0.1)
-    made = [
-        DPRRPSGDClassifier(classes=(0, 1), random_state=s, **settings).fit(X, y) for s in range(6)
-    ]
+    made = [DPRRPSGDClassifier(classes=(0, 1), random_state=s, **settings).fit(X, y) for s in range(6)]
     assert len({model.n_iter_ for model in made}) > 1
     early = min(made, key=lambda model: model.n_iter_)
     assert early.n_iter_ < 60
@@ -86,8 +80,7 @@ def test_the_claim_is_that_of_all_planned_rounds():
     kept = 1 / math.sqrt(0.2) / accounting.gaussian_mu(1.0, 1e-5)
     for scale, least, most in ((1.0, 0.99, 1.0 + 1e-3), (0.5, 1.5, math.inf)):
         rows = [
-            {**row, "noise_multiplier": scale * row["noise_multiplier"]}
-            for row in made[0].privacy_.sampled_plan
+            {**row, "noise_multiplier": scale * row["noise_multiplier"]} for row in made[0].privacy_.sampled_plan
         ]
         rows.append({"name": "gaussian", "noise_multiplier": scale * kept, "count": 1})
         found = accounting.recheck_epsilon(rows, 1e-5, adjacency="replace-one")
@@ -127,10 +120,7 @@ def test_scaling_the_features_changes_nothing_but_the_units(cls, scale):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_fits_are_good_with_defaults(cls, n_classes):
     X, y = data(n=6000, d=6, n_classes=n_classes)
-    found = [
-        cls(epsilon=2.0, classes=range(n_classes), random_state=s).fit(X, y).score(X, y)
-        for s in range(5)
-    ]
+    found = [cls(epsilon=2.0, classes=range(n_classes), random_state=s).fit(X, y).score(X, y) for s in range(5)]
     best = DPGDClassifier(epsilon=math.inf, classes=range(n_classes)).fit(X, y).score(X, y)
     assert np.mean(found) > best - (0.08 if cls is DPRRPSGDClassifier else 0.03)
 
@@ -162,15 +152,7 @@ def test_sparse_rows_and_a_start_at_a_released_model(cls):
 @pytest.mark.parametrize("cls", EACH)
 def test_parameters_have_the_names_of_the_other_stochastic_methods(cls):
     known = set(inspect.signature(cls).parameters)
-    assert {
-        "epsilon",
-        "delta",
-        "max_iter",
-        "learning_rate",
-        "clip_norm",
-        "penalty",
-        "alpha",
-    } <= known
+    assert {"epsilon", "delta", "max_iter", "learning_rate", "clip_norm", "penalty", "alpha"} <= known
     assert ({"batch_size", "sampling"} <= known) == (cls is DPRRPSGDClassifier)
     model = cls()
     assert (model.penalty, model.alpha) == ("nonconvex", 1e-3)

@@ -7,14 +7,7 @@ import pytest
 
 from skdp.privacy.accounting import gaussian_delta
 from skdp.privacy.noise import discrete_laplace, rounded_gaussian
-from skdp.reproductions.published import (
-    METHODS,
-    Setting,
-    published_scale,
-    published_std,
-    true_epsilon,
-    valid_std,
-)
+from skdp.reproductions.published import METHODS, Setting, published_scale, published_std, true_epsilon, valid_std
 
 # Table 6.1, in thousandths: input of the generator, and the standard deviation of 1,000 generated values.
 INPUTS = dict(zip(METHODS, (800, 80.0, 8.00, 5.66, 8.00, 0.57)))
@@ -55,9 +48,7 @@ def test_our_samplers_generate_the_same_row(method):
 def worst_minimiser_pair(setting, n_features):
     """Sensitivity of the average of owners' minimisers: the largest l1 and l2 change that the bound allows."""
     s = 2.0 * setting.lipschitz / (setting.smallest * setting.alpha) / setting.n_owners
-    direction = np.ones(n_features) / math.sqrt(
-        n_features
-    )  # the worst one for independent Laplace noise
+    direction = np.ones(n_features) / math.sqrt(n_features)  # the worst one for independent Laplace noise
     return s * direction
 
 

@@ -71,17 +71,11 @@ def test_without_noise_it_is_that_of_pandas():
     assert rows["missing"].to_numpy() == pytest.approx(numbers.isna().mean().to_numpy())
     seen = [name for name in plain.index if name != "none"]
     # A window leaves out a few values of a column with a long tail.
-    assert rows.loc[seen, "mean"].to_numpy() == pytest.approx(
-        plain.loc[seen, "mean"].to_numpy(), rel=0.03
-    )
-    assert rows.loc[seen, "std"].to_numpy() == pytest.approx(
-        plain.loc[seen, "std"].to_numpy(), rel=0.15, abs=1e-3
-    )
+    assert rows.loc[seen, "mean"].to_numpy() == pytest.approx(plain.loc[seen, "mean"].to_numpy(), rel=0.03)
+    assert rows.loc[seen, "std"].to_numpy() == pytest.approx(plain.loc[seen, "std"].to_numpy(), rel=0.15, abs=1e-3)
     for level in ("25%", "50%", "75%"):
         wanted = numbers.astype(float).quantile(float(level[:-1]) / 100, interpolation="lower")
-        assert rows.loc[seen, level].to_numpy() == pytest.approx(
-            wanted[seen].to_numpy(float), rel=0.01, abs=0.02
-        )
+        assert rows.loc[seen, level].to_numpy() == pytest.approx(wanted[seen].to_numpy(float), rel=0.01, abs=0.02)
     assert rows.loc["none", ["mean", "std", "50%"]].isna().all()
     assert table.loc[("sex", "f"), "count"] == (given["sex"] == "f").sum()
     assert table.loc[("sex", "other"), "count"] == (given["sex"] == "x").sum()
@@ -119,17 +113,13 @@ def test_groups_are_those_of_pandas():
         assert table.loc[("sex", "", sex), "count"] == len(own)
     other = given["sex"] == "x"
     assert table.loc[("kind", "a", "other"), "count"] == ((given["kind"] == "a") & other).sum()
-    assert table.loc[("age", "", "missing"), "mean"] == pytest.approx(
-        given.loc[given["sex"].isna(), "age"].mean()
-    )
+    assert table.loc[("age", "", "missing"), "mean"] == pytest.approx(given.loc[given["sex"].isna(), "age"].mean())
     assert found.bounds == {name: tuple(map(float, pair)) for name, pair in bounds.items()}
 
 
 def test_crosstab_is_that_of_pandas():
     given = frame()
-    found = crosstab(
-        given["sex"], given["grade"], categories=(["f", "m"], [1, 2, 3]), epsilon=math.inf
-    )
+    found = crosstab(given["sex"], given["grade"], categories=(["f", "m"], [1, 2, 3]), epsilon=math.inf)
     plain = pd.crosstab(given["sex"], given["grade"])
     assert isinstance(found, ReleasedTable)
     table = found.to_frame()
@@ -137,15 +127,10 @@ def test_crosstab_is_that_of_pandas():
     assert table.loc["other", "other"] == plain.loc["x", 4.0]
     assert table.to_numpy().sum() == N
     lists = crosstab(
-        given["sex"].tolist(),
-        given["grade"].tolist(),
-        categories=(["f", "m"], [1, 2, 3]),
-        epsilon=math.inf,
+        given["sex"].tolist(), given["grade"].tolist(), categories=(["f", "m"], [1, 2, 3]), epsilon=math.inf
     )
     assert np.array_equal(lists.value, found.value)
-    noisy = crosstab(
-        given["ill"], given["sex"], categories=([False, True], ["f"]), adjacency="zero-out"
-    )
+    noisy = crosstab(given["ill"], given["sex"], categories=([False, True], ["f"]), adjacency="zero-out")
     assert noisy.noise_std == pytest.approx(1 / accounting.gaussian_mu(1.0, 1e-5), rel=1e-3)
 
 
@@ -155,22 +140,14 @@ def test_cells_are_categories_by_their_values():
     codes = category_codes(np.fromiter(cells, dtype=object), labels)
     assert codes.tolist() == [0, 1, 1, 2, 3, 3, 2, 2, 2, 0]
     assert category_codes(np.array([1.0, 2.0, np.nan]), labels).tolist() == [1, 2, 3]
-    assert category_codes(pd.Series(["a", None, "z"], dtype="category"), labels).tolist() == [
-        0,
-        3,
-        2,
-    ]
-    assert category_codes(
-        pd.array([True, None, False], dtype="boolean"), (False, True)
-    ).tolist() == [1, 3, 0]
+    assert category_codes(pd.Series(["a", None, "z"], dtype="category"), labels).tolist() == [0, 3, 2]
+    assert category_codes(pd.array([True, None, False], dtype="boolean"), (False, True)).tolist() == [1, 3, 0]
 
 
 @pytest.mark.parametrize("kind", ["array", "csr", "polars"])
 def test_other_containers_are_described(kind):
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(26, 4, 3000), rng.integers(0, 3, 3000)]) * (
-        rng.random((3000, 2)) < 0.7
-    )
+    X = np.column_stack([rng.normal(26, 4, 3000), rng.integers(0, 3, 3000)]) * (rng.random((3000, 2)) < 0.7)
     given = {"array": X, "csr": sp.csr_matrix(X)}.get(kind)
     if kind == "polars":
         pl = pytest.importorskip("polars")
@@ -181,13 +158,9 @@ def test_other_containers_are_described(kind):
 
 def test_polars_text_and_missing_values():
     pl = pytest.importorskip("polars")
-    given = pl.DataFrame(
-        {"s": ["f", None, "m", "x"] * 500, "v": [1, None, 3, 5] * 500, "b": [True, None] * 1000}
-    )
+    given = pl.DataFrame({"s": ["f", None, "m", "x"] * 500, "v": [1, None, 3, 5] * 500, "b": [True, None] * 1000})
     found = describe(given, categories={"s": ["f", "m"]}, by="s", epsilon=math.inf).to_frame()
-    assert found.loc[("v", ""), ["count", "missing", "mean"]].tolist() == pytest.approx(
-        [1500, 0.25, 3], abs=1e-5
-    )
+    assert found.loc[("v", ""), ["count", "missing", "mean"]].tolist() == pytest.approx([1500, 0.25, 3], abs=1e-5)
     assert found.loc["s", "count"].tolist() == [500, 500, 500, 500]
     assert found.loc[("b", "missing"), "count"] == 1000
 
@@ -203,14 +176,10 @@ def test_the_stated_noise_covers_the_values(adjacency):
     exact = describe(given, epsilon=math.inf, **options)
     z, of_groups = [], []
     for seed in range(28):
-        found = quiet(
-            describe, given, epsilon=4.0, adjacency=adjacency, random_state=seed, **options
-        )
+        found = quiet(describe, given, epsilon=4.0, adjacency=adjacency, random_state=seed, **options)
         with np.errstate(invalid="ignore"):
             z.append((found.table.value - exact.table.value) / found.table.noise_std)
-            of_groups.append(
-                (found.by_table.value - exact.by_table.value) / found.by_table.noise_std
-            )
+            of_groups.append((found.by_table.value - exact.by_table.value) / found.by_table.noise_std)
     names = found.table.columns
     for name in ("count", "mean", "std", "share"):
         for tables, columns in ((z, names), (of_groups, found.by_table.columns)):
@@ -219,9 +188,7 @@ def test_the_stated_noise_covers_the_values(adjacency):
             kept = ~np.isnan(numbers).any(axis=0)
             if tables is of_groups and name != "count":
                 sure = exact.by_table.value[:, columns.index("count")]
-                kept &= np.array([label[2] in ("f", "m") for label in found.by_table.index]) & ~(
-                    sure < 0
-                )
+                kept &= np.array([label[2] in ("f", "m") for label in found.by_table.index]) & ~(sure < 0)
             numbers = numbers[:, kept]
             assert numbers.size >= 80
             off = 5.2 / math.sqrt(2 * numbers.size)  # false alarm below 1e-6
@@ -250,13 +217,7 @@ def test_a_mean_is_as_good_as_one_that_is_released_alone():
 def released(given, groups, **settings):
     """All that a description shows, to the last bit."""
     found = describe(
-        given,
-        groups=groups,
-        bounds={"age": (0, 100)},
-        categories=CATEGORIES,
-        by="sex",
-        random_state=0,
-        **settings,
+        given, groups=groups, bounds={"age": (0, 100)}, categories=CATEGORIES, by="sex", random_state=0, **settings
     )
     tables = [
         table.value.tobytes() + table.noise_std.tobytes() + repr(table.index).encode()
@@ -279,9 +240,7 @@ def with_rows(others, size, choice, rng):
     """The other rows, and rows that are as different as they can be."""
     own = {}
     for name, values in WORST.items():
-        picked = [
-            values[(choice if choice >= 0 else rng.integers(9)) % len(values)] for _ in range(size)
-        ]
+        picked = [values[(choice if choice >= 0 else rng.integers(9)) % len(values)] for _ in range(size)]
         own[name] = pd.Series(picked, dtype=object)
     joined = {}
     for name in others:
@@ -353,11 +312,7 @@ def test_it_is_charged_once():
     assert found.table.privacy_ is found.by_table.privacy_ is found.privacy_
     claimed = accounting.gaussian_mu(1.0, 1e-5)
     assert accounting.rows_mu(found.privacy_.mechanisms) == pytest.approx(claimed, rel=1e-3)
-    assert found.privacy_.public == {
-        "n_records": N,
-        "columns of numbers": 6,
-        "columns of categories": 4,
-    }
+    assert found.privacy_.public == {"n_records": N, "columns of numbers": 6, "columns of categories": 4}
     assert any("categories were not chosen" in line for line in found.privacy_.assumptions)
 
 
@@ -430,8 +385,7 @@ def test_columns_of_one_kind_alone():
     only = describe(given[["sex", "ill"]], categories=declared("sex"), by="ill", epsilon=math.inf)
     assert only.bounds == {}
     assert (
-        only.by_table.to_frame().loc[("sex", "f", True), "count"]
-        == ((given["sex"] == "f") & given["ill"]).sum()
+        only.by_table.to_frame().loc[("sex", "f", True), "count"] == ((given["sex"] == "f") & given["ill"]).sum()
     )
     assert describe(given[["ill"]]).table.value.shape == (2, 11)
     numbers = describe(given[["age", "dose"]])
@@ -511,10 +465,7 @@ def test_crosstab_moves_by_what_its_noise_is_for(monkeypatch):
     rng = np.random.default_rng(0)
     a, b = rng.choice(["f", "m", "x"], 50), rng.integers(0, 4, 50)
     for own in (("f", 0), ("?", 9), ("m", 1)):
-        one, two = (
-            (np.r_[a, [x]].astype(object) for x in ("f", own[0])),
-            (np.r_[b, [x]] for x in (3, own[1])),
-        )
+        one, two = ((np.r_[a, [x]].astype(object) for x in ("f", own[0])), (np.r_[b, [x]] for x in (3, own[1])))
         fit = Crosstab(categories=(["f", "m"], [0, 1]), random_state=0)
         pairs = list(zip(one, two))
         run = lambda x, y, fit=fit: quiet(Crosstab(**fit.get_params()).fit, x, y)  # noqa: E731
@@ -536,9 +487,7 @@ def test_one_group_counts_as_one():
         for rows in (many, few)
     ]  # fmt: skip
     assert np.allclose(tables[0].table.value, tables[1].table.value, equal_nan=True, atol=1e-5)
-    assert np.allclose(
-        tables[0].by_table.value, tables[1].by_table.value, equal_nan=True, atol=1e-4
-    )
+    assert np.allclose(tables[0].by_table.value, tables[1].by_table.value, equal_nan=True, atol=1e-4)
     counts = tables[0].to_frame().loc["sex", "count"]
     assert counts.sum() == pytest.approx(401, abs=1e-6)
 
@@ -551,9 +500,7 @@ def test_what_a_released_window_leaves_out_is_shown_and_warned_of():
     """
     rng = np.random.default_rng(5)
     n, names = 5000, [f"cost {j}" for j in range(8)]
-    rare = pd.DataFrame(
-        {j: np.where(rng.random(n) < 0.08, 1e6, rng.normal(10, 1, n)) for j in names}
-    )
+    rare = pd.DataFrame({j: np.where(rng.random(n) < 0.08, 1e6, rng.normal(10, 1, n)) for j in names})
     with pytest.warns(UtilityWarning, match="leave out more than 1% of the values .*'clipped'"):
         found = describe(rare, epsilon=1.0, delta=1e-6)
     frame = found.to_frame().loc[[(name, "") for name in names]]

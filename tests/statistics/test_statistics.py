@@ -9,12 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp import BudgetAccountant
-from skdp.exceptions import (
-    PrivacyBudgetExceeded,
-    PrivacyLeakWarning,
-    UnsupportedAccounting,
-    UtilityWarning,
-)
+from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UnsupportedAccounting, UtilityWarning
 from skdp.privacy import PrivacyReport, accounting
 from skdp.statistics import Released, count, histogram, mean, quantile, std, var
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile, Std
@@ -78,12 +73,7 @@ def test_csr_and_frames_give_the_same_as_arrays(name):
     pd = pytest.importorskip("pandas")
     table = np.where(X > 1, X, 0.0)
     wanted = FUNCTIONS[name](table, random_state=0).value
-    for other in (
-        sp.csr_matrix(table),
-        pd.DataFrame(table),
-        table.tolist(),
-        np.asfortranarray(table),
-    ):
+    for other in (sp.csr_matrix(table), pd.DataFrame(table), table.tolist(), np.asfortranarray(table)):
         assert np.allclose(FUNCTIONS[name](other, random_state=0).value, wanted, rtol=1e-9)
 
 
@@ -112,11 +102,7 @@ def test_a_column_gives_numbers_and_a_table_arrays():
 
 def test_noise_std_is_that_of_the_values():
     x = X[:, :1].repeat(200, axis=1)
-    for released in (
-        mean(x, bounds=(0, 100)),
-        count(x, bounds=(50, 60)),
-        histogram(x, bins=[0, 40, 60, 100]),
-    ):
+    for released in (mean(x, bounds=(0, 100)), count(x, bounds=(50, 60)), histogram(x, bins=[0, 40, 60, 100])):
         exact = (
             np.clip(X[:, 0], 0, 100).mean()
             if np.ndim(released.noise_std)
@@ -177,9 +163,7 @@ def test_one_group_counts_as_one(name):
 )  # fmt: skip
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
 @pytest.mark.parametrize("unit", ["record", "group"])
-def test_a_neighbour_takes_the_same_path_within_the_sensitivities(
-    fit, adjacency, unit, monkeypatch
-):
+def test_a_neighbour_takes_the_same_path_within_the_sensitivities(fit, adjacency, unit, monkeypatch):
     """Searches included: values of every size, and groups of every size, change no plan and no noise."""
     tape = Tape(monkeypatch)
     settings = dict(adjacency=adjacency, unit=unit, random_state=0, epsilon=3.0)
@@ -197,10 +181,7 @@ def test_a_neighbour_takes_the_same_path_within_the_sensitivities(
             own = np.full((size, 3), value)
             more = np.vstack([others, own])
             first = np.vstack([others, np.full((2 if unit == "group" else 1, 3), 60.0)])
-            ids = [
-                np.r_[codes, np.full(len(t) - 90, 30)] if unit == "group" else None
-                for t in (first, more)
-            ]
+            ids = [np.r_[codes, np.full(len(t) - 90, 30)] if unit == "group" else None for t in (first, more)]
             if adjacency == "replace-one":
                 pair = ((first, ids[0]), (more, ids[1]))
             else:
@@ -398,14 +379,7 @@ def test_noise_of_means_and_spreads_is_what_is_said(adjacency):
     wide = np.repeat(x[:, None], 200, axis=1)
     for call, exact in ((mean, np.nanmean(x)), (std, np.nanstd(x)), (var, np.nanvar(x))):
         for epsilon in (2.0, 8.0):
-            found = call(
-                wide,
-                bounds=(-1, 1),
-                skipna=True,
-                epsilon=epsilon,
-                adjacency=adjacency,
-                random_state=1,
-            )
+            found = call(wide, bounds=(-1, 1), skipna=True, epsilon=epsilon, adjacency=adjacency, random_state=1)
             z = (found.value - exact) / found.noise_std
             assert abs(z.std() - 1) < 5.2 / math.sqrt(2 * 200)  # false alarm below 1e-6
             assert abs(z.mean()) < 5.2 / math.sqrt(200)
@@ -415,9 +389,7 @@ def test_noise_of_means_and_spreads_is_what_is_said(adjacency):
 
 def test_skipna_costs_a_mean_in_bounds_nothing_under_replace_one():
     one, two = (mean(X, bounds=BOUNDS, skipna=skipna) for skipna in (False, True))
-    assert np.all(
-        two.noise_std <= 1.16 * one.noise_std
-    )  # the number's noise, where the mean is off the middle
+    assert np.all(two.noise_std <= 1.16 * one.noise_std)  # the number's noise, where the mean is off the middle
     assert np.all(two.noise_std >= 0.99 * one.noise_std)
 
 
@@ -453,12 +425,7 @@ def test_three_levels_in_one_call_beat_three_calls():
         one = [error(quantile(x, levels, bounds=(0, 200), random_state=s).value) for s in range(6)]
         three = [
             error(
-                np.stack(
-                    [
-                        quantile(x, q, bounds=(0, 200), epsilon=epsilon, random_state=s).value
-                        for q in levels
-                    ]
-                )
+                np.stack([quantile(x, q, bounds=(0, 200), epsilon=epsilon, random_state=s).value for q in levels])
             )
             for s in range(6)
         ]
@@ -468,9 +435,7 @@ def test_three_levels_in_one_call_beat_three_calls():
 def test_a_released_window_holds_the_values():
     """Every answer of its search must see the tail: of 150 columns none has a window away from its values."""
     rng = np.random.default_rng(5)
-    x = np.column_stack(
-        [rng.lognormal(3, 1, 2000), rng.normal(30, 5, 2000), rng.lognormal(3, 1, 2000)]
-    )
+    x = np.column_stack([rng.lognormal(3, 1, 2000), rng.normal(30, 5, 2000), rng.lognormal(3, 1, 2000)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         for seed in range(50):
@@ -517,7 +482,5 @@ def test_a_level_is_that_of_the_records_that_are_there(q, n_public, monkeypatch)
 
     assert off() < 0.01
     own = Counted.present
-    monkeypatch.setattr(
-        Counted, "present", lambda self, n, **more: own(self, n, **more)._replace(units=1.0)
-    )
+    monkeypatch.setattr(Counted, "present", lambda self, n, **more: own(self, n, **more)._replace(units=1.0))
     assert off() > 0.03

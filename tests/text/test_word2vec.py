@@ -28,13 +28,7 @@ GROUPS = np.arange(1200) // 2
 
 
 def made(**params):
-    settings = {
-        "epsilon": 8.0,
-        "vocabulary": WORDS,
-        "vector_size": 3,
-        "max_iter": 5,
-        "random_state": 0,
-    }
+    settings = {"epsilon": 8.0, "vocabulary": WORDS, "vector_size": 3, "max_iter": 5, "random_state": 0}
     return DPWord2Vec(**{**settings, **params})
 
 
@@ -46,9 +40,7 @@ def slow_windows(sentences, vocabulary, window):
         ids = [vocabulary[word] + 1 for word in sentence if word in vocabulary]
         for place, target in enumerate(ids):
             padded = [0] * window + ids + [0] * window
-            context = (
-                padded[place : place + window] + padded[place + window + 1 : place + 2 * window + 1]
-            )
+            context = padded[place : place + window] + padded[place + window + 1 : place + 2 * window + 1]
             if any(context):
                 yield number, [target, *context]
 
@@ -127,9 +119,7 @@ def test_a_seed_repeats_a_fit_and_other_parameters_do_not_share_noise():
 
 def test_it_learns_where_half_of_the_numbers_are_chosen():
     """The cosines of the two other words of the topic are above .9, and those of the other topic below 0."""
-    model = made(epsilon=20.0, gradient_estimator=SparseSelection(0.5), max_iter=40).fit(
-        SENTENCES, groups=GROUPS
-    )
+    model = made(epsilon=20.0, gradient_estimator=SparseSelection(0.5), max_iter=40).fit(SENTENCES, groups=GROUPS)
     assert {word for word, _ in model.most_similar("oak", topn=2)} == {"elm", "ash"}
     assert "SparseSelection" in model.privacy_.public["gradient_estimator"]
 
@@ -181,9 +171,7 @@ def test_counts_of_a_unit_have_norm_one_however_many_words_it_has(monkeypatch):
 
     def counts(words):
         sums.clear()
-        made(gradient_estimator=AdaFEST(), window=5, max_iter=1, batch_size=1).fit(
-            [words], groups=[0]
-        )
+        made(gradient_estimator=AdaFEST(), window=5, max_iter=1, batch_size=1).fit([words], groups=[0])
         return sums[0]
 
     # Each of the six windows has all six words, but "unknown" is no word.
@@ -205,9 +193,7 @@ def test_the_plan_pays_for_counts_and_gradients():
 
 
 def test_it_learns_where_many_words_pass():
-    model = made(epsilon=20.0, gradient_estimator=AdaFEST(), max_iter=40).fit(
-        SENTENCES, groups=GROUPS
-    )
+    model = made(epsilon=20.0, gradient_estimator=AdaFEST(), max_iter=40).fit(SENTENCES, groups=GROUPS)
     assert {word for word, _ in model.most_similar("oak", topn=2)} == {"elm", "ash"}
 
 
@@ -232,9 +218,7 @@ def test_add_remove_takes_the_public_number():
     assert one.privacy_.public["n_public"] == 500
     nothing = made(adjacency="add-remove", n_public=500, unit="record").fit([["x"]])
     assert np.isfinite(nothing.vectors_).all()
-    both = made(adjacency="add-remove", n_public=700, vocabulary="private").fit(
-        SENTENCES, groups=GROUPS
-    )
+    both = made(adjacency="add-remove", n_public=700, vocabulary="private").fit(SENTENCES, groups=GROUPS)
     assert set(both.vocabulary_) <= set(WORDS)
 
 
@@ -288,11 +272,7 @@ WRONG_PARAMETERS = [
     ({"negative_weights": "counts"}, ValueError, "None, numbers or"),
     ({"negative_weights": [1.0]}, ValueError, "6 numbers"),
     ({"negative_weights": [0.0] * 6}, ValueError, "negative_weights must be finite .* not all 0"),
-    (
-        {"negative_weights": [1.0], "vocabulary": "private", "unit": "group"},
-        ValueError,
-        "need a public",
-    ),
+    ({"negative_weights": [1.0], "vocabulary": "private", "unit": "group"}, ValueError, "need a public"),
     ({"vector_size": 0}, ValueError, "vector_size"),
     ({"window": 1.5}, TypeError, "window"),
     ({"negative": 0}, ValueError, "negative"),
@@ -354,9 +334,7 @@ def test_a_vocabulary_is_refused_two_standard_deviations_below_its_threshold(adj
         public = {"n_public": n_units} if adjacency == "add-remove" else {}
         accountant = BudgetAccountant(epsilon=1.0, delta=1e-3)
         # No group has a word, so that an accepted fit releases none.
-        with pytest.raises(
-            ValueError, match="could be released" if refused else "in enough groups"
-        ):
+        with pytest.raises(ValueError, match="could be released" if refused else "in enough groups"):
             made(**params, **public, accountant=accountant, random_state=None).fit(
                 [[]] * n_units, groups=range(n_units)
             )
@@ -365,9 +343,7 @@ def test_a_vocabulary_is_refused_two_standard_deviations_below_its_threshold(adj
 
 def test_a_table_too_large_for_the_smallest_vocabulary_warns_before_anything_is_spent():
     accountant = BudgetAccountant(epsilon=10.0, delta=1e-3)
-    model = made(
-        vocabulary="private", epsilon=4.0, vector_size=100, accountant=accountant, random_state=None
-    )
+    model = made(vocabulary="private", epsilon=4.0, vector_size=100, accountant=accountant, random_state=None)
     sentences = [["a", "b"]] * 400
     with warnings.catch_warnings():
         warnings.simplefilter("error", UtilityWarning)
@@ -419,9 +395,7 @@ def test_a_threshold_above_the_number_of_documents_warns_before_anything_is_spen
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="a word is released if")
-        with pytest.raises(
-            UtilityWarning, match=r"k = max_words_per_group = 200 .* smaller max_words_per_group"
-        ):
+        with pytest.raises(UtilityWarning, match=r"k = max_words_per_group = 200 .* smaller max_words_per_group"):
             model.fit(SENTENCES[:60], groups=range(60))
     assert accountant.spent() == (0, 0)
 
@@ -431,18 +405,13 @@ def test_a_threshold_above_the_number_of_documents_warns_before_anything_is_spen
     [
         (AdaFEST(1e6), "only where about .* windows of a batch have it"),
         (AdaFEST(-1.0), None),
-        (
-            SparseSelection(0.2, score_clip=1e-6),
-            "changes 7 of 36 numbers of the table in a step, and the noise",
-        ),
+        (SparseSelection(0.2, score_clip=1e-6), "changes 7 of 36 numbers of the table in a step, and the noise"),
         (SparseSelection(0.5, "uniform"), "changes 18 of 36 numbers of the table in a step"),
         ("mean", None),
     ],
 )
 def test_selection_that_noise_decides_warns(select, part):
-    model = made(
-        epsilon=0.5, unit="record", gradient_estimator=select, batch_size=20, random_state=None
-    )
+    model = made(epsilon=0.5, unit="record", gradient_estimator=select, batch_size=20, random_state=None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(SENTENCES)
@@ -530,9 +499,5 @@ def test_it_is_an_estimator_that_can_be_cloned_and_stored():
     assert not model.__sklearn_tags__().input_tags.two_d_array
     attributes = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
     section = DPWord2Vec.__doc__.split("Attributes\n")[1].split("See Also")[0]
-    listed = {
-        line.split(" : ")[0].strip()
-        for line in section.split("\n")
-        if line[:5].strip() and " : " in line
-    }
+    listed = {line.split(" : ")[0].strip() for line in section.split("\n") if line[:5].strip() and " : " in line}
     assert attributes == listed

@@ -73,9 +73,7 @@ RECORD_VARIANTS = [
 
 @pytest.mark.parametrize("params", RECORD_VARIANTS)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
-def test_a_replaced_window_takes_the_same_path_within_the_sensitivity(
-    adjacency, params, monkeypatch
-):
+def test_a_replaced_window_takes_the_same_path_within_the_sensitivity(adjacency, params, monkeypatch):
     """Sentences of two words are two windows each: other words of one are two windows that are replaced."""
     tape, largest = WordTape(monkeypatch), 0.0
     D = texts(40, words=WORDS)
@@ -153,9 +151,7 @@ def test_add_remove_replays_with_one_group_less(monkeypatch):
     assert 0.2 < tape.compare(fit, (sentences, codes), fewer) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize(
-    "select", [SparseSelection(0.5), SparseSelection(0.5, method="uniform"), AdaFEST(0.5)]
-)
+@pytest.mark.parametrize("select", [SparseSelection(0.5), SparseSelection(0.5, method="uniform"), AdaFEST(0.5)])
 def test_chosen_numbers_replay_with_an_absent_group(select, monkeypatch):
     tape, rest = WordTape(monkeypatch), texts(20, 1)
 
@@ -194,9 +190,7 @@ STEPS, RUNS, N, EPSILON, DELTA = 5, 8, 8, 12.0, 1e-5
 def releases(monkeypatch):
     """The tables that a fit released, one a step; the fit has all groups in every batch, and does not move."""
     found, usual = [], PrivacySession.gaussian
-    monkeypatch.setattr(
-        PrivacySession, "gaussian", lambda *args: (found.append(usual(*args)), found[-1])[1]
-    )
+    monkeypatch.setattr(PrivacySession, "gaussian", lambda *args: (found.append(usual(*args)), found[-1])[1])
 
     def tables(sentences, seed, **params):
         found.clear()
@@ -223,9 +217,7 @@ def shown(releases, low=ABSENT, high=PRESENT, **params):
     Without any word a table is its noise. The vectors start elsewhere for every seed, and so do the gradients; but
     all that is clipped has one norm.
     """
-    found = np.array(
-        [[releases(D, seed, **params) for D in (low, high, ABSENT)] for seed in range(RUNS)]
-    )
+    found = np.array([[releases(D, seed, **params) for D in (low, high, ABSENT)] for seed in range(RUNS)])
     square = (found[:, 2] ** 2).sum() / chi2.ppf(audit.ALARM, found[:, 2].size)
     moved = ((found[:, 1] - found[:, 0]) ** 2).sum() / RUNS
     return accounting.gaussian_epsilon(math.sqrt(moved / square), DELTA)
@@ -246,9 +238,7 @@ def test_replace_one_comes_near_the_claim_and_stays_below(releases):
 
 def test_half_the_noise_is_caught(releases, monkeypatch):
     honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(
-        mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
-    )
+    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
     assert shown(releases) > EPSILON
 
 

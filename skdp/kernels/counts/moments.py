@@ -85,15 +85,11 @@ def moment_sums(
         total[:, 1] *= np.int64(cells.there)
     else:
         largest = largest_group(members)
-        _groups(
-            dense_table(X), *members, frozen(of), numbers, cells.there, _wide(cells, largest), total
-        )
+        _groups(dense_table(X), *members, frozen(of), numbers, cells.there, _wide(cells, largest), total)
     return total
 
 
-def _csr(
-    X: Any, members: GroupRows | None, numbers: Any, cells: MomentCells, total: Integers
-) -> None:
+def _csr(X: Any, members: GroupRows | None, numbers: Any, cells: MomentCells, total: Integers) -> None:
     """Of stored values how much they add beyond zeros; then what zeros add."""
     table, zeros, there = csr_arrays(X), np.empty((2, X.shape[1]), dtype=np.int64), cells.there
     _of_zeros(numbers, zeros)
@@ -236,13 +232,9 @@ def _groups(X, order, starts, codes, numbers, there, wide, total):
                 n_touched += 1
             for j in range(width):
                 value, present, square = _cell(row[j], center[j], reach[j], scale, bend)
-                local[g, 0, j], rest[g, 0, j] = _keep(
-                    local[g, 0, j], rest[g, 0, j], value, size, wide
-                )
+                local[g, 0, j], rest[g, 0, j] = _keep(local[g, 0, j], rest[g, 0, j], value, size, wide)
                 rest[g, 1, j] += present
-                local[g, 2, j], rest[g, 2, j] = _keep(
-                    local[g, 2, j], rest[g, 2, j], square, size, wide
-                )
+                local[g, 2, j], rest[g, 2, j] = _keep(local[g, 2, j], rest[g, 2, j], square, size, wide)
         for t in range(n_touched):
             _clear(local, rest, total, touched[t], size, there)
             seen[touched[t]] = False
@@ -254,11 +246,7 @@ def _stored_groups(table, order, starts, numbers, there, zeros, room, wide, tota
     data, indices, indptr = table
     center, reach, scale, bend = numbers
     d = total.shape[1]
-    local, rest, seen = (
-        np.zeros((3, d), np.int64),
-        np.zeros((3, d), np.int64),
-        np.zeros(d, np.bool_),
-    )
+    local, rest, seen = (np.zeros((3, d), np.int64), np.zeros((3, d), np.int64), np.zeros(d, np.bool_))
     columns = np.empty(min(room, d) + 1, np.int64)
     for q in range(starts.size - 1):
         size, n_columns = starts[q + 1] - starts[q], 0
@@ -270,13 +258,9 @@ def _stored_groups(table, order, starts, numbers, there, zeros, room, wide, tota
                 n_columns += np.int64(not seen[j])
                 seen[j] = True
                 value, present, square = _cell(data[e], center[j], reach[j], scale, bend)
-                local[0, j], rest[0, j] = _keep(
-                    local[0, j], rest[0, j], value - zeros[0, j], size, wide
-                )
+                local[0, j], rest[0, j] = _keep(local[0, j], rest[0, j], value - zeros[0, j], size, wide)
                 rest[1, j] += present - 1
-                local[2, j], rest[2, j] = _keep(
-                    local[2, j], rest[2, j], square - zeros[1, j], size, wide
-                )
+                local[2, j], rest[2, j] = _keep(local[2, j], rest[2, j], square - zeros[1, j], size, wide)
         for c in range(n_columns):
             j = np.uint64(columns[c])
             # The zeros of a column have the mean of one zero, an integer: it leaves integer parts as they are.

@@ -83,9 +83,7 @@ def _octaves(X: Any, first: int, count: int) -> Any:
     return np.where(counted, np.clip(octave - first, 0, count - 1) + 1.0, 0.0)
 
 
-def bin_counts(
-    X: Any, members: GroupRows | None, edges: NDArray[np.float64], most: int
-) -> Integers:
+def bin_counts(X: Any, members: GroupRows | None, edges: NDArray[np.float64], most: int) -> Integers:
     """Count the cells of each column in bins [e0, e1), [e1, e2), ..., of which the last holds its right edge too.
 
     A record adds ``most`` to the places of its cells. A group of r rows, k of them in a place, adds the integer

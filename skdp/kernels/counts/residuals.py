@@ -18,17 +18,11 @@ __all__ = ["ROW", "binned_sums", "moment_sums", "square_sums"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-ROW = (
-    2.0**30
-)  # a row's numbers are multiples of its inverse: 2^31 rows of a group then fit into int64
+ROW = 2.0**30  # a row's numbers are multiples of its inverse: 2^31 rows of a group then fit into int64
 
 
 def moment_sums(
-    X: Any,
-    members: GroupRows | None,
-    window: tuple[float, float, float],
-    weights: Floats,
-    scale: float,
+    X: Any, members: GroupRows | None, window: tuple[float, float, float], weights: Floats, scale: float
 ) -> Integers:
     """Sum over the units of ``scale * weights * (u, u^2, v, v^2, |v|)``.
 
@@ -80,9 +74,7 @@ def square_sums(
     return total
 
 
-def binned_sums(
-    X: Any, members: GroupRows | None, edges: Floats, reach: float, scale: float
-) -> Integers:
+def binned_sums(X: Any, members: GroupRows | None, edges: Floats, reach: float, scale: float) -> Integers:
     """Sum over the units of ``scale * (v, 1)``, in the row of the prediction's bin.
 
     Parameters

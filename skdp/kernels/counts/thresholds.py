@@ -157,10 +157,7 @@ def _stored_groups(table, order, starts, at, center, absolute, zeros, half, room
     """Add of each group what its columns with stored values add beyond a column of zeros."""
     data, indices, indptr = table
     more, seen = np.zeros(zeros.size, np.int64), np.zeros(zeros.size, np.bool_)
-    columns, mean = (
-        np.empty(min(room[0], zeros.size) + 1, np.int64),
-        np.empty(room[1] + 1, np.int64),
-    )
+    columns, mean = (np.empty(min(room[0], zeros.size) + 1, np.int64), np.empty(room[1] + 1, np.int64))
     known = 0
     for g in range(starts.size - 1):
         size, n_columns = starts[g + 1] - starts[g], 0

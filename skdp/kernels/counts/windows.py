@@ -5,15 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels.counts.tables import (
-    ask_stored,
-    csr_arrays,
-    dense_table,
-    most_stored,
-    rows_at_once,
-    spans,
-    tiles,
-)
+from skdp.kernels.counts.tables import ask_stored, csr_arrays, dense_table, most_stored, rows_at_once, spans, tiles
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
@@ -40,9 +32,7 @@ class Windows(NamedTuple):
     squares: bool
 
 
-def window_sums(
-    X: Any, members: GroupRows | None, windows: Windows, scale: float, limit: float
-) -> Integers:
+def window_sums(X: Any, members: GroupRows | None, windows: Windows, scale: float, limit: float) -> Integers:
     """Sum of the integers nearest to ``scale * v``; NaN counts as the centre.
 
     A group adds the integer nearest to ``scale`` times the mean of its rows' values, held between -limit and

@@ -62,9 +62,7 @@ class GpuGradientKernel(GradientKernel):
         code = gradient_program(data.dtype, indices.dtype, sparse)
         self._module = cupy.RawModule(code=code, options=OPTIONS)
 
-    def clipped_sum(
-        self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None
-    ) -> Any:
+    def clipped_sum(self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None) -> Any:
         """See :meth:`GradientKernel.clipped_sum`."""
         mask = self._check_mask(None if mask is None else self._cupy.asnumpy(mask))
         limit, clip_units = self._limit(clip_norm, unit, mask)

@@ -21,8 +21,7 @@ def gpu_numeric_sparse(
     import cupy as cp
 
     values, order, query_noise, thresholds, value_noise = (
-        cp.ascontiguousarray(cp.asarray(array))
-        for array in (values, order, query_noise, thresholds, value_noise)
+        cp.ascontiguousarray(cp.asarray(array)) for array in (values, order, query_noise, thresholds, value_noise)
     )
     indices = cp.empty(thresholds.size, dtype=cp.int64)
     released = cp.empty(thresholds.size, dtype=cp.int64)

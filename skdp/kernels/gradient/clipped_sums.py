@@ -84,12 +84,7 @@ class GradientSums(ABC):
 
     @abstractmethod
     def clipped_sum(
-        self,
-        theta: ArrayLike,
-        clip_norm: float,
-        unit: float,
-        mask: Mask | None = None,
-        rows: Rows = None,
+        self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None
     ) -> Integers:
         """Sum of the unit gradients, each clipped to ``clip_norm``, in multiples of ``unit``.
 
@@ -191,8 +186,6 @@ class GradientSums(ABC):
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
             raise ValueError("rows must be a vector of integers.")
         rows = rows.astype(np.int64, copy=False)
-        if rows.size and not (
-            rows[0] >= 0 and rows[-1] < self.n_units and (rows[1:] > rows[:-1]).all()
-        ):
+        if rows.size and not (rows[0] >= 0 and rows[-1] < self.n_units and (rows[1:] > rows[:-1]).all()):
             raise ValueError("rows must ascend strictly and lie below the number of units.")
         return frozen(rows)

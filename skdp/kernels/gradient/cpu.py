@@ -46,12 +46,7 @@ class CpuKernel(GradientKernel):
         """The compiled pass of one kind over all units, or over those of ``rows``."""
 
     def clipped_sum(
-        self,
-        theta: ArrayLike,
-        clip_norm: float,
-        unit: float,
-        mask: Mask | None = None,
-        rows: Rows = None,
+        self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None
     ) -> Integers:
         """See `GradientKernel`."""
         mask = self._check_mask(mask)
@@ -105,9 +100,7 @@ class CpuKernel(GradientKernel):
         out[~np.isfinite(out)] = np.inf
         return out
 
-    def _integers(
-        self, run: Pass, arguments: tuple[Any, ...], size: float, mask: Mask, *more: Any
-    ) -> Any:
+    def _integers(self, run: Pass, arguments: tuple[Any, ...], size: float, mask: Mask, *more: Any) -> Any:
         """Exact sum in the layout of ``run``, of units that add at most ``size`` each."""
         per_flush = int(2.0**53 / size)
         if run.n_blocks == 1 and run.n_units <= per_flush:
@@ -160,9 +153,7 @@ class CpuKernel(GradientKernel):
         )  # fmt: skip
         return self._restore(self._integers(run, arguments, size, NO_MASK))
 
-    def _loss_integers(
-        self, thetas: Floats, rows: Rows, bound: float, unit: float, top: float
-    ) -> Integers:
+    def _loss_integers(self, thetas: Floats, rows: Rows, bound: float, unit: float, top: float) -> Integers:
         run = self._pass("losses", rows, self._starts is not None)
         run.cost *= len(thetas)
         run.sum_shape = (len(thetas),)
@@ -254,12 +245,7 @@ class SparseKernel(CpuKernel):
         self._by_feature: Any = None
 
     def clipped_sum(
-        self,
-        theta: ArrayLike,
-        clip_norm: float,
-        unit: float,
-        mask: Mask | None = None,
-        rows: Rows = None,
+        self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None
     ) -> Integers:
         """See `GradientKernel`."""
         if rows is not None or not self._may_turn:
@@ -277,9 +263,7 @@ class SparseKernel(CpuKernel):
             storage = (*self._storage, self._begins, self._ends)
             self._by_feature = FeatureMajor(storage, self.n_features, self.n_outputs)
         vectors = self._y, self._weight
-        return self._by_feature.clipped_sum(
-            theta, vectors, mask, self._constants, limit, 1.0 / unit
-        )
+        return self._by_feature.clipped_sum(theta, vectors, mask, self._constants, limit, 1.0 / unit)
 
     def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
         by_rows, by_groups = _csr_passes(kind)
@@ -322,11 +306,7 @@ def _dense_passes(kind: str) -> tuple[Any, Any, Any]:
     if kind == "recursive":
         from skdp.kernels.gradient import recursive_rows as of_steps
 
-        return (
-            of_steps.dense_recursive,
-            of_steps.column_recursive,
-            of_steps.dense_groups_recursive,
-        )
+        return (of_steps.dense_recursive, of_steps.column_recursive, of_steps.dense_groups_recursive)
     if kind == "losses":
         from skdp.kernels.gradient import loss_rows as of_losses
 

@@ -9,15 +9,7 @@ import numpy as np
 
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import prefetch_entry, prefetch_span
-from skdp.kernels.rows import (
-    NORMS,
-    PLAIN,
-    UNDERFLOW,
-    clip_scale,
-    derivatives,
-    factors,
-    factors_of_one,
-)
+from skdp.kernels.rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors, factors_of_one
 
 __all__ = ["csr_groups", "csr_outputs", "csr_rows"]
 
@@ -120,9 +112,7 @@ def csr_rows(
             mode, norms,
         )  # fmt: skip
         if mode != NORMS:
-            _add_rows(
-                data, indices, begins, ends, first, m, d, scores[0], mode == PLAIN, kappa, acc
-            )
+            _add_rows(data, indices, begins, ends, first, m, d, scores[0], mode == PLAIN, kappa, acc)
 
 
 @inner_jit
@@ -187,9 +177,7 @@ def csr_outputs(
         for q in range(m):
             scores_of(data, indices, begins[first + q], ends[first + q], d, w, z)
             scores[:, q] = z
-            squares[q] = one + square_of_row(
-                data, indices, begins[first + q], ends[first + q], mask
-            )
+            squares[q] = one + square_of_row(data, indices, begins[first + q], ends[first + q], mask)
         factors(
             scores, squares, None, first, m, y, weight, code, parameter, p, limit, inverse_unit,
             mode, norms,
@@ -294,9 +282,7 @@ def csr_groups(
             i = order[e]
             scores_of(data, indices, begins[i], ends[i], d, w, z)
             derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0)
-            count = add_member(
-                data, indices, begins[i], ends[i], d, z, kappa, v, mark, touched, count
-            )
+            count = add_member(data, indices, begins[i], ends[i], d, z, kappa, v, mark, touched, count)
         if p > d:
             touched[count] = d
             count += 1

@@ -10,13 +10,7 @@ to another function, and counting costs as much as reading a row of 50 numbers.
 import numpy as np
 
 from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit
-from skdp.kernels.prefetch import (
-    AHEAD,
-    prefetch_begin,
-    prefetch_end,
-    prefetch_entry,
-    prefetch_row,
-)
+from skdp.kernels.prefetch import AHEAD, prefetch_begin, prefetch_end, prefetch_entry, prefetch_row
 from skdp.kernels.rows import (
     NORMS,
     OPEN,
@@ -42,9 +36,7 @@ NEXT, SHORT = 4096, 2048
 # alone, they wait: the memory is idle during the second. (1e6 rows of 100: 41 ms in place of 50; 128 to 160: 23 %
 # less. Shorter and longer rows, and float32, lose 3 to 10 %.)
 FROM, TO = 64, 320
-GROUP_ROWS = (
-    128  # rows whose predictors are computed together where units are groups; a choice, not tuned
-)
+GROUP_ROWS = 128  # rows whose predictors are computed together where units are groups; a choice, not tuned
 
 
 @inner_jit_any_order
@@ -116,9 +108,7 @@ def _add_four_rows(acc, k, X, rows, i, c, q, size, plain):
             a[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j])
     else:
         for j in range(size):
-            a[j] += (np.rint(c0 * x0[j]) + np.rint(c1 * x1[j])) + (
-                np.rint(c2 * x2[j]) + np.rint(c3 * x3[j])
-            )
+            a[j] += (np.rint(c0 * x0[j]) + np.rint(c1 * x1[j])) + (np.rint(c2 * x2[j]) + np.rint(c3 * x3[j]))
 
 
 @inner_jit
@@ -272,9 +262,7 @@ def rows_in_column_block(p):
 
 
 @jit
-def column_rows(
-    X, y, weight, lo, hi, theta, mask, code, parameter, kappa, limit, inverse_unit, mode, acc, norms
-):
+def column_rows(X, y, weight, lo, hi, theta, mask, code, parameter, kappa, limit, inverse_unit, mode, acc, norms):
     """The same for a Fortran-ordered array: column by column over small blocks of rows."""
     n_outputs, p = theta.shape
     block = rows_in_column_block(p)
@@ -357,12 +345,8 @@ def _add_eight(scores, squares, X, first, j, w, m):
     for q in range(m):
         v0, v1, v2, v3 = np.float64(x0[q]), np.float64(x1[q]), np.float64(x2[q]), np.float64(x3[q])
         v4, v5, v6, v7 = np.float64(x4[q]), np.float64(x5[q]), np.float64(x6[q]), np.float64(x7[q])
-        scores[q] += ((w0 * v0 + w1 * v1) + (w2 * v2 + w3 * v3)) + (
-            (w4 * v4 + w5 * v5) + (w6 * v6 + w7 * v7)
-        )
-        squares[q] += ((v0 * v0 + v1 * v1) + (v2 * v2 + v3 * v3)) + (
-            (v4 * v4 + v5 * v5) + (v6 * v6 + v7 * v7)
-        )
+        scores[q] += ((w0 * v0 + w1 * v1) + (w2 * v2 + w3 * v3)) + ((w4 * v4 + w5 * v5) + (w6 * v6 + w7 * v7))
+        squares[q] += ((v0 * v0 + v1 * v1) + (v2 * v2 + v3 * v3)) + ((v4 * v4 + v5 * v5) + (v6 * v6 + v7 * v7))
 
 
 @jit
@@ -470,9 +454,7 @@ def slopes(z, order, first, m, y, weight, code, parameter):
     for q in range(m):
         i = order[first + q]
         z[0, q] = (
-            logistic(z[0, q], y[i])
-            if code == 2
-            else huber(parameter if code == 1 else np.inf, z[0, q], y[i])
+            logistic(z[0, q], y[i]) if code == 2 else huber(parameter if code == 1 else np.inf, z[0, q], y[i])
         )
         if weight.size:
             z[0, q] *= weight[i]

@@ -200,9 +200,7 @@ class FeatureMajor:
 
         run_blocks(one, PARTS)
 
-    def _add(
-        self, arrays: list[Any], factors_of: tuple[Any, Any], mask: Mask, total: Integers
-    ) -> None:
+    def _add(self, arrays: list[Any], factors_of: tuple[Any, Any], mask: Mask, total: Integers) -> None:
         """Add up: each thread takes some features."""
         clean = bool(factors_of[1].all())
 

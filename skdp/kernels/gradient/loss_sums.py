@@ -53,8 +53,7 @@ class LossSums(GradientSums):
         top = Fraction(bound) / Fraction(unit) / 2
         if not 1 <= top <= 2**50:
             raise ValueError(
-                f"bound / (2 unit) must lie between 1 and 2**50, got {float(top):g}; use another "
-                "unit."
+                f"bound / (2 unit) must lie between 1 and 2**50, got {float(top):g}; use another unit."
             )
         if tuple(np.shape(thetas)[1:]) != self.shape:
             raise ValueError(f"thetas must have shape (m, *{self.shape}), got {np.shape(thetas)}.")
@@ -65,7 +64,5 @@ class LossSums(GradientSums):
         )
 
     @abstractmethod
-    def _loss_integers(
-        self, thetas: Floats, rows: Rows, bound: float, unit: float, top: float
-    ) -> Integers:
+    def _loss_integers(self, thetas: Floats, rows: Rows, bound: float, unit: float, top: float) -> Integers:
         """Integers of the sums, of which a unit adds at most ``top``; arguments are checked."""

@@ -142,9 +142,7 @@ class GroupGatherPass(Pass):
             self._copy(rows, buffer)
             places[begin : starts[last]] = np.arange(len(rows))
             heavy = frozen(weight[rows]) if weight.size else weight
-            self.function(
-                frozen(buffer), frozen(y[rows]), heavy, places, starts, first, last, *arguments
-            )
+            self.function(frozen(buffer), frozen(y[rows]), heavy, places, starts, first, last, *arguments)
             first = last
 
 
@@ -188,9 +186,7 @@ class LazyPass(Pass):
                 table.fill(start, part.stop, buffer)
             heavy = frozen(weight[part]) if weight.size else weight
             norms = (arguments[-1][start : start + size],) if self.with_norms else ()
-            self.function(
-                frozen(buffer), frozen(y[part]), heavy, *self.tail, 0, size, *kept, *norms
-            )
+            self.function(frozen(buffer), frozen(y[part]), heavy, *self.tail, 0, size, *kept, *norms)
 
 
 class LazyGroupPass(GroupGatherPass):

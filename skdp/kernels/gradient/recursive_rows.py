@@ -71,9 +71,7 @@ def _recursive_factors(
         if n_outputs > 1:
             moved = np.sqrt(square) + np.sqrt(n_outputs) * UNDERFLOW
         length = np.sqrt(squares[q]) + slack
-        a, b = recursive_scales(
-            size * length, moved * length, limit, moved_limit, momentum, inverse_unit
-        )
+        a, b = recursive_scales(size * length, moved * length, limit, moved_limit, momentum, inverse_unit)
         if a == 0.0 and b == 0.0:
             now[:] = 0.0
             clean = False
@@ -225,9 +223,7 @@ def csr_groups_recursive(
             scores_of(data, indices, begins[i], ends[i], d, points, z)
             derivatives(code, parameter, z[:n_outputs], y[i], w)
             derivatives(code, parameter, z[n_outputs:], y[i], w)
-            count = add_member(
-                data, indices, begins[i], ends[i], d, z, kappa, v, mark, touched, count
-            )
+            count = add_member(data, indices, begins[i], ends[i], d, z, kappa, v, mark, touched, count)
         if p > d:
             touched[count] = d
             count += 1

@@ -65,9 +65,7 @@ class _Tile:
             start = builder.add(start, stride)
 
     def read(self) -> list[Any]:
-        rows = [
-            self._builder.load(place, align=self._size, typ=self._kind) for place in self._places
-        ]
+        rows = [self._builder.load(place, align=self._size, typ=self._kind) for place in self._places]
         return rows if self._size == 8 else [self._builder.fpext(row, NUMBERS) for row in rows]
 
     def write(self, rows: list[Any]) -> None:
@@ -80,9 +78,7 @@ def _loop(forward: bool) -> Callable[..., Any]:
     """Code of one pass over all tiles; ``states`` holds z of each lane before and after it."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        x, out, states = (
-            context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2)
-        )
+        x, out, states = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2))
         entry = context.get_data_type(signature.args[0].dtype)
         kind = ir.FunctionType(NUMBERS, [NUMBERS] * 3)
         fused = builder.module.declare_intrinsic("llvm.fmuladd.v8f64", (), kind)

@@ -32,9 +32,7 @@ ROW_BLOCK = 256  # of a Fortran-ordered array
 def check_clip_units(clip_units: float) -> None:
     """Refuse a clip of so many units that the integers of one row could overflow."""
     if not 0 < clip_units < 2.0**62:
-        raise ValueError(
-            f"clip_norm / unit = {clip_units:g} may overflow an integer; use a coarser unit."
-        )
+        raise ValueError(f"clip_norm / unit = {clip_units:g} may overflow an integer; use a coarser unit.")
 
 
 class SupGradientKernel(ABC):
@@ -87,14 +85,7 @@ class SupGradientKernel(ABC):
 
     @abstractmethod
     def _run(
-        self,
-        rows: Integers,
-        lo: int,
-        hi: int,
-        theta: Floats,
-        limit: float,
-        inverse: float,
-        *out: Any,
+        self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: Any
     ) -> None:
         """Add rows lo to hi of the list ``rows`` to that one of ``out`` which is not empty."""
 
@@ -102,9 +93,7 @@ class SupGradientKernel(ABC):
     def _entries(self) -> float:
         """Number of stored entries of X."""
 
-    def clipped_sum(
-        self, theta: ArrayLike, clip_norm: float, unit: float, rows: Rows = None
-    ) -> Integers:
+    def clipped_sum(self, theta: ArrayLike, clip_norm: float, unit: float, rows: Rows = None) -> Integers:
         """Sum of the row gradients, each clipped to ``clip_norm`` in the sup norm, in multiples of ``unit``.
 
         Parameters
@@ -251,14 +240,7 @@ class _DenseSup(SupGradientKernel):
         return float(self._X.size)
 
     def _run(
-        self,
-        rows: Integers,
-        lo: int,
-        hi: int,
-        theta: Floats,
-        limit: float,
-        inverse: float,
-        *out: Any,
+        self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: Any
     ) -> None:
         constants: tuple[Any, ...] = (theta, *self._constants, limit, inverse)
         if self._X.flags.c_contiguous:
@@ -272,9 +254,7 @@ class _DenseSup(SupGradientKernel):
             block = frozen(np.ascontiguousarray(self._X[part]))
             vectors = [frozen(v[part] if v.size else v) for v in self._vectors]
             order = self._all_rows[: len(part)]
-            self._function(
-                block, *vectors, order, 0, len(part), *constants, acc, sums, norms[first:last]
-            )
+            self._function(block, *vectors, order, 0, len(part), *constants, acc, sums, norms[first:last])
 
 
 class _SparseSup(SupGradientKernel):
@@ -289,14 +269,7 @@ class _SparseSup(SupGradientKernel):
         return float(self._csr[2][-1])
 
     def _run(
-        self,
-        rows: Integers,
-        lo: int,
-        hi: int,
-        theta: Floats,
-        limit: float,
-        inverse: float,
-        *out: Any,
+        self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: Any
     ) -> None:
         before = (*self._csr, *self._vectors, rows, lo, hi, theta)
         self._function(*before, *self._constants, limit, inverse, *out)

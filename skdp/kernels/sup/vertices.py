@@ -99,9 +99,7 @@ class VertexKernel(ABC):
         self._c[:] = 0.0
         self._refresh(count, lazy=False)
 
-    def move(
-        self, j: int, k: int, step: float, gamma: float, *, refresh: bool, lazy: bool = True
-    ) -> Any:
+    def move(self, j: int, k: int, step: float, gamma: float, *, refresh: bool, lazy: bool = True) -> Any:
         """Move to (1 - gamma) theta + step e_jk.
 
         Parameters
@@ -189,24 +187,13 @@ class _SparseVertices(VertexKernel):
     def _replace(self, count: int) -> Integers | None:
         data, indices, indptr = self._csr
         passes.csr_replace(
-            data,
-            indices,
-            indptr,
-            self._d,
-            self._kappa,
-            self._stale,
-            self._fresh,
-            count,
-            self._c,
-            self.sums,
+            data, indices, indptr, self._d, self._kappa, self._stale, self._fresh, count, self._c, self.sums
         )
         p, n = self.shape[0], len(self._c)
         # A list of a large part of all features would cost more than it saves.
         if 16 * count * (indices.size // max(1, n)) > p:
             return None
-        found = passes.csr_touched(
-            indices, indptr, self._d, p, self._stale, count, self._mark, self._touched
-        )
+        found = passes.csr_touched(indices, indptr, self._d, p, self._stale, count, self._mark, self._touched)
         return self._touched[:found].copy()
 
 

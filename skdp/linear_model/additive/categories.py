@@ -28,9 +28,7 @@ def check_categories(name: str, given: object) -> None:
         _codes(column, values)
 
 
-def category_values(
-    given: Any, n_features: int, names: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
+def category_values(given: Any, n_features: int, names: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns and their values, one entry for each value.
 
     Parameters
@@ -50,10 +48,7 @@ def category_values(
     """
     given = {} if given is None else given
     places = column_places(NAME, given, n_features, names)
-    codes = {
-        place: _codes(column, values)
-        for place, (column, values) in zip(places, given.items(), strict=True)
-    }
+    codes = {place: _codes(column, values) for place, (column, values) in zip(places, given.items(), strict=True)}
     columns = [place for place in sorted(codes) for _ in codes[place]]
     found = [value for place in sorted(codes) for value in codes[place]]
     return np.array(columns, dtype=np.int64), np.array(found, dtype=np.float64)
@@ -61,9 +56,7 @@ def category_values(
 
 def _codes(column: Any, values: Any) -> list[float]:
     name = f"{NAME}[{column!r}]"
-    if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(
-        values, Iterable
-    ):
+    if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list of numbers, got {type(values).__name__}")
     given = list(values)
     if not FEWEST <= len(given) <= MOST:

@@ -99,12 +99,7 @@ class Curves:
         d, seen = X.shape[1], self.columns
         center, scale = np.zeros(d), np.full(d, np.inf)  # columns without standardized cells are 0
         low, high = np.full(d, -np.inf), np.full(d, np.inf)
-        center[seen], scale[seen], low[seen], high[seen] = (
-            self.center,
-            self.scale,
-            self.low,
-            self.high,
-        )
+        center[seen], scale[seen], low[seen], high[seen] = (self.center, self.scale, self.low, self.high)
         table: Any = Standardization.make(center, scale, low, high).of(X)
         table = table if seen.size == d else table.restricted(seen)
         return self.expansion.of(table).restricted(np.arange(seen.size, self.expansion.n_features))

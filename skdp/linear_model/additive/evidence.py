@@ -36,9 +36,7 @@ def log_bayes_factors(z: np.ndarray, share: np.ndarray) -> np.ndarray:
     return np.asarray(logsumexp(parts.sum(axis=(2, 3)), axis=1) - np.log(RATIOS.size))
 
 
-def of_functions(
-    z: np.ndarray, share: np.ndarray, prior: dict[int, float]
-) -> tuple[np.ndarray, np.ndarray]:
+def of_functions(z: np.ndarray, share: np.ndarray, prior: dict[int, float]) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of the Bayes factors for some of the first functions of each block, and the likeliest number.
 
     Parameters

@@ -118,9 +118,7 @@ class Explanation:
         index: Any = pd.RangeIndex(n, name="row")
         if self.contributions.ndim == 3:
             index = pd.MultiIndex.from_product([range(n), self.classes], names=["row", "class"])
-        terms_of = pd.DataFrame(
-            by_output.reshape(n * q, terms), index=index, columns=list(self.names)
-        )
+        terms_of = pd.DataFrame(by_output.reshape(n * q, terms), index=index, columns=list(self.names))
         ends = {
             "intercept": np.tile(np.reshape(self.intercept, -1), n),
             "score": self.score.reshape(-1),
@@ -131,10 +129,7 @@ class Explanation:
 
 
 def explanation_of(
-    function: AdditiveFunction,
-    X: Array,
-    prediction: NDArray[Any],
-    classes: NDArray[Any] | None,
+    function: AdditiveFunction, X: Array, prediction: NDArray[Any], classes: NDArray[Any] | None
 ) -> Explanation:
     """Explain the scores of rows.
 

@@ -84,9 +84,7 @@ def _of_cells(function: AdditiveFunction) -> tuple[Any, Array, Array]:
     return pipeline, np.vstack(columns), constant
 
 
-def _in_cosines(
-    function: AdditiveFunction, used: NDArray[np.int64]
-) -> tuple[list[Array], Array, Array]:
+def _in_cosines(function: AdditiveFunction, used: NDArray[np.int64]) -> tuple[list[Array], Array, Array]:
     """Coefficients of each cosine and of the cells, of shape (n_used, n_outputs), and the constant of all."""
     made, q = function.curves.expansion, function.n_outputs
     basis = _basis(made.weights)
@@ -150,9 +148,7 @@ def _one_hots(function: AdditiveFunction) -> tuple[list[Any], Array]:
             same = exact == value
             coef.append(own[same if same.any() else rounded == value].sum(axis=0))
         categories.append(known)
-    encoder = OneHotEncoder(
-        categories=categories, handle_unknown="ignore", sparse_output=False, dtype=np.float64
-    )
+    encoder = OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False, dtype=np.float64)
     encoder.set_output(transform="default").fit(np.zeros((1, places.size)))
     return [_chosen(curves.columns[places]), encoder], np.array(coef)
 

@@ -136,9 +136,7 @@ class AdditiveFit(Inspectable, FrontDoor):
         else:
             line = reason_for_a_line(problem.records.shape, self.epsilon, self.delta)
         curves = f"none: {line}" if line else "where released numbers show them"
-        return AdditiveDecision(
-            **{**vars(made), "sizes": {**made.sizes, "curves": curves}}, line=line
-        )
+        return AdditiveDecision(**{**vars(made), "sizes": {**made.sizes, "curves": curves}}, line=line)
 
     def _growth(self, session: PrivacySession, problem: Problem) -> Growth:
         mass = problem.records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
@@ -186,11 +184,7 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         given = {"categories": self.categories, "signs of monotone": self.monotone}
-        own = (
-            f"{name} were not chosen by looking at these records"
-            for name, value in given.items()
-            if value
-        )
+        own = (f"{name} were not chosen by looking at these records" for name, value in given.items() if value)
         return (*super()._assumptions(problem), *own)
 
     def _post_processing(self, solution: Solution) -> tuple[str, ...]:

@@ -14,13 +14,7 @@ from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.explanation import Explanation, explanation_of
 from skdp.linear_model.additive.function import AdditiveFunction
 from skdp.linear_model.additive.plots import MOST_PANELS, draw_shapes
-from skdp.linear_model.additive.shapes import (
-    Interaction,
-    Shape,
-    importances_of,
-    interactions_of,
-    shapes_of,
-)
+from skdp.linear_model.additive.shapes import Interaction, Shape, importances_of, interactions_of, shapes_of
 from skdp.linear_model.auto.public_bounds import column_places
 
 if TYPE_CHECKING:
@@ -109,11 +103,7 @@ class Inspectable:
         return explanation_of(function, on_host(rows), predicted, self._labels())
 
     def plot_shapes(
-        self,
-        columns: Any = None,
-        *,
-        class_: Any = None,
-        axes: "Axes | NDArray[np.object_] | None" = None,
+        self, columns: Any = None, *, class_: Any = None, axes: "Axes | NDArray[np.object_] | None" = None
     ) -> "NDArray[np.object_]":
         """Draw what columns add to the score, with bands of 1.96 standard deviations of the privacy noise.
 
@@ -188,9 +178,7 @@ class Inspectable:
 
         function = self._function()
         if not function.curves.expansion.size:
-            return self._finished(
-                self._with_names(self._linear_model(function.linear.T, function.offset))
-            )
+            return self._finished(self._with_names(self._linear_model(function.linear.T, function.offset)))
         features, coef, intercept = additive_features(function, self)
         made = self._linear_model(coef, intercept)
         made.n_features_in_ = coef.shape[1]
@@ -234,11 +222,7 @@ class Inspectable:
                     f"class_={class_!r} chooses among three or more classes, and this model has one score: "
                     "leave it out"
                 )
-            return (
-                "part of the prediction"
-                if classes is None
-                else f"part of the log odds of {classes[1]}"
-            ), None
+            return ("part of the prediction" if classes is None else f"part of the log odds of {classes[1]}"), None
         known = classes.tolist()
         if class_ is None:
             return "part of the score", [(k, str(label)) for k, label in enumerate(known)]

@@ -30,19 +30,10 @@ from skdp.privacy import EDGE, SMOOTH_FUNCTIONS
 if TYPE_CHECKING:
     from skdp.linear_model.additive.curves import Curves
 
-__all__ = [
-    "check_monotone",
-    "check_monotone_classes",
-    "monotone_scores",
-    "monotone_signs",
-    "nearest_rising",
-]
+__all__ = ["check_monotone", "check_monotone_classes", "monotone_scores", "monotone_signs", "nearest_rising"]
 
 NAME = "monotone"
-SHOULD = (
-    f"{NAME} must be None or a dict of +1 (never falls) or -1 (never rises) by column, such as "
-    '{"dose": +1}'
-)
+SHOULD = f'{NAME} must be None or a dict of +1 (never falls) or -1 (never rises) by column, such as {{"dose": +1}}'
 MEAN_SQUARE = 1.0187667252640478  # c has it under the public law; a test computes it by quadrature
 # Slopes above minus this part of the largest coefficient are those of rounding. What is left of them at the end is
 # added to the line, so the number decides how near the result is to the nearest one, and not whether it rises.
@@ -60,9 +51,7 @@ def check_monotone(name: str, given: object) -> None:
     for column, sign in given.items():
         is_number = isinstance(sign, Real) and not isinstance(sign, bool)
         if not (is_number and sign in (1, -1)):
-            raise ValueError(
-                f"{SHOULD}; {NAME}[{column!r}] is {sign!r}: leave out columns whose shape is free"
-            )
+            raise ValueError(f"{SHOULD}; {NAME}[{column!r}] is {sign!r}: leave out columns whose shape is free")
 
 
 def check_monotone_classes(given: Any, n_classes: int) -> None:
@@ -75,9 +64,7 @@ def check_monotone_classes(given: Any, n_classes: int) -> None:
         )
 
 
-def monotone_signs(
-    given: Any, n_features: int, names: Any = None, categories: Any = None
-) -> np.ndarray:
+def monotone_signs(given: Any, n_features: int, names: Any = None, categories: Any = None) -> np.ndarray:
     """Return +1, -1 or 0 (free) for each column.
 
     Parameters
@@ -98,9 +85,7 @@ def monotone_signs(
     if not given:
         return signs
     codes = set(column_places("categories", categories or {}, n_features, names))
-    for place, (column, sign) in zip(
-        column_places(NAME, given, n_features, names), given.items(), strict=True
-    ):
+    for place, (column, sign) in zip(column_places(NAME, given, n_features, names), given.items(), strict=True):
         if place in codes:
             raise ValueError(
                 f"the column {column!r} is in {NAME} and in categories, whose values are codes without an order: "
@@ -185,9 +170,7 @@ def nearest_rising(coef: np.ndarray, low: float, high: float) -> np.ndarray:
     return found * size
 
 
-def _shortest(
-    given: np.ndarray, rows: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _shortest(given: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of positive weight where given + w @ rows, w >= 0, is shortest, and their weights.
 
     The method of Lawson and Hanson. It starts from `weights`, the last of which, that of a new row, is 0.

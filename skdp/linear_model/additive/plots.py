@@ -52,9 +52,7 @@ def draw_shapes(
     except ImportError as error:
         raise ImportError('plot_shapes needs matplotlib: pip install "skdp[plot]"') from error
     handles = [_handle(k, name) for k, name in outputs or ()]
-    handles = (
-        handles if len(handles) > 1 else []
-    )  # the label of the axis names a class that is alone
+    handles = handles if len(handles) > 1 else []  # the label of the axis names a class that is alone
     if axes is None:
         across = min(PER_ROW, len(shapes))
         down = -(-len(shapes) // across)
@@ -73,9 +71,7 @@ def draw_shapes(
         for panel in panels[: len(shapes) : across]:
             panel.set_ylabel(_wrapped(label), parse_math=False)
         if handles:
-            legend = figure.legend(
-                handles=handles, loc="outside upper right", ncols=len(handles), frameon=False
-            )
+            legend = figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), frameon=False)
             _plain(legend)
     else:
         panels = np.ravel(np.asarray(axes, dtype=object))

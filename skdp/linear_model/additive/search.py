@@ -28,14 +28,7 @@ from skdp.linear_model.auto.columns import Columns
 from skdp.linear_model.auto.steps import Steps, released_gram
 from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
 
-__all__ = [
-    "MOST_PAIRS",
-    "OF_CLASSES",
-    "OF_NUMBERS",
-    "CurveSearch",
-    "Parts",
-    "reason_for_a_line",
-]
+__all__ = ["MOST_PAIRS", "OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_line"]
 
 # All chosen on inner splits of the training parts of the suite, and on generated tables
 # (`examples/additive_tables.py`).
@@ -89,14 +82,8 @@ class Parts:
 # Two rounds or more before the look: what a single short step leaves of a steep line looks like curves. Labels of
 # three classes that a line tells nearly without error lost 7, 4 and 2 % of accuracy at epsilon .5, 1 and 4 with
 # one round, and lose 5, 3 and 1 % with two.
-OF_CLASSES = (
-    Parts((0.09, 0.09), 0.42, (0.4, 0.6)),
-    Parts((0.12, 0.13), 0.3, (0.4, 0.6)),
-)
-OF_NUMBERS = (
-    Parts((0.07, 0.07, 0.08), 0.35, (0.25, 0.3, 0.45)),
-    Parts((0.12, 0.12), 0.25, (0.45, 0.55)),
-)
+OF_CLASSES = (Parts((0.09, 0.09), 0.42, (0.4, 0.6)), Parts((0.12, 0.13), 0.3, (0.4, 0.6)))
+OF_NUMBERS = (Parts((0.07, 0.07, 0.08), 0.35, (0.25, 0.3, 0.45)), Parts((0.12, 0.12), 0.25, (0.45, 0.55)))
 
 
 def reason_for_a_line(shape: PublicShape, epsilon: float, delta: float) -> str:
@@ -267,14 +254,10 @@ class CurveSearch:
         is_shown[np.append(curved, coded)] = probabilities(factors) > LIKELY
         counts[curved] = np.where(is_shown[curved], best, 0)
         kept = is_shown[self._levels_of]
-        found = Expansion.make(
-            counts, (), 1.0, self._levels_of[kept], self._levels[kept], LEVEL_WEIGHT
-        )
+        found = Expansion.make(counts, (), 1.0, self._levels_of[kept], self._levels[kept], LEVEL_WEIGHT)
         # Entries of what was not chosen are dropped, the others are divided by their factors.
         chosen = wide.order < counts[wide.owner]
-        ratio = 1.0 / np.concatenate(
-            [np.ones(d), WEIGHTS[wide.order[chosen]], np.ones(kept.sum() + 1)]
-        )
+        ratio = 1.0 / np.concatenate([np.ones(d), WEIGHTS[wide.order[chosen]], np.ones(kept.sum() + 1)])
         place = np.concatenate([np.ones(d, bool), chosen, kept, [True]])
         return Asked(found, (gradient[place].T * ratio).T, noise * ratio, clip)
 
@@ -291,9 +274,7 @@ class CurveSearch:
         top = np.sort(top[size[top] >= 0.0])
         return np.array([(b, a) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
 
-    def _look_at_pairs(
-        self, steps: Steps, asked: "Asked", pairs: np.ndarray, share: float
-    ) -> "Asked":
+    def _look_at_pairs(self, steps: Steps, asked: "Asked", pairs: np.ndarray, share: float) -> "Asked":
         """Release a gradient of products at the same model, and add those that show."""
         every = _with_pairs(asked.features, pairs)
         first = every.n_features - len(pairs)
@@ -315,9 +296,7 @@ class CurveSearch:
 
     # ---------------------------------------------------------------- after the last round
 
-    def finish(
-        self, columns: Columns, steps: Steps, theta: np.ndarray
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    def finish(self, columns: Columns, steps: Steps, theta: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
         """The line's parameters, and the curves as a fitted attribute."""
         found, d = self._expansion, columns.seen.size
         (center, scale), place = columns.scaled(), columns.seen
@@ -338,9 +317,7 @@ class CurveSearch:
 
 
 def _with_pairs(found: Expansion, pairs: np.ndarray) -> Expansion:
-    return Expansion.make(
-        found.counts, pairs, 1.0, found.levels_of, found.levels, found.level_weight
-    )
+    return Expansion.make(found.counts, pairs, 1.0, found.levels_of, found.levels, found.level_weight)
 
 
 def level_places(found: Expansion) -> slice:

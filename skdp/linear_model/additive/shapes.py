@@ -94,9 +94,7 @@ class Shape:
 
     def __repr__(self) -> str:
         kind = (
-            f"curve of {self.n_functions} function{'s' * (self.n_functions > 1)}"
-            if self.n_functions
-            else "line"
+            f"curve of {self.n_functions} function{'s' * (self.n_functions > 1)}" if self.n_functions else "line"
         )
         more = f", {self.levels.size} levels" if self.levels.size else ""
         return f"Shape({self.name!r}: {kind} on [{self.knots[0]:.6g}, {self.knots[-1]:.6g}]{more})"
@@ -140,9 +138,7 @@ class Interaction:
     importance: float
 
 
-def shapes_of(
-    function: AdditiveFunction, columns: Iterable[int] | None = None
-) -> tuple[Shape, ...]:
+def shapes_of(function: AdditiveFunction, columns: Iterable[int] | None = None) -> tuple[Shape, ...]:
     """The shapes of columns of the user's table; None takes all, in order."""
     chosen = range(function.n_features) if columns is None else columns
     return tuple(_Column(function, j).shape() for j in chosen)
@@ -162,9 +158,7 @@ def interactions_of(function: AdditiveFunction) -> tuple[Interaction, ...]:
         size = [law @ np.abs(_cut_cells(curves, place, points)) for place in (a, b)]
         importance = float(size[0] * size[1] * np.abs(coef).mean())
         names = function.names[own[0]], function.names[own[1]]
-        found.append(
-            Interaction(own, names, function.of_outputs(coef), function.of_outputs(std), importance)
-        )
+        found.append(Interaction(own, names, function.of_outputs(coef), function.of_outputs(std), importance))
     return tuple(sorted(found, key=lambda pair: -pair.importance))
 
 
@@ -254,11 +248,7 @@ class _Column:
         known = np.flatnonzero(level >= 0)
         marks[known, order[level[known]]] = expansion.level_weight
         count = self.functions.size
-        smooth = (
-            smooth_functions(self._cells(at), expansion.weights)[:, :count]
-            if count
-            else marks[:, :0]
-        )
+        smooth = smooth_functions(self._cells(at), expansion.weights)[:, :count] if count else marks[:, :0]
         return np.column_stack([smooth, marks])
 
     def _knots(self) -> Array:

@@ -40,9 +40,7 @@ def relative_noise(shape: PublicShape, epsilon: float, delta: float) -> float:
     return float((shape.n_features + 1) ** 1.5 / (shape.n_units * mu))
 
 
-def choose(
-    solver: str, shape: PublicShape, epsilon: float, delta: float, n_nonzero_coefs: int | None
-) -> Choice:
+def choose(solver: str, shape: PublicShape, epsilon: float, delta: float, n_nonzero_coefs: int | None) -> Choice:
     """Choose the method of a fit.
 
     Parameters
@@ -71,9 +69,7 @@ def choose(
         return Choice("moments", f"X has fewer than {NARROW} features")
     sparse = n_nonzero_coefs is not None and n_nonzero_coefs < shape.n_features
     if not sparse and shape.container == "dense" and shape.n_features >= WIDE:
-        return Choice(
-            "lssgd", f"{told} is above {MOST:g}, and X is dense with {WIDE} features or more"
-        )
+        return Choice("lssgd", f"{told} is above {MOST:g}, and X is dense with {WIDE} features or more")
     return Choice("ight", f"{told} is above {MOST:g}: too many features for moments")
 
 
@@ -84,6 +80,4 @@ def only_a_constant(shape: PublicShape, epsilon: float, delta: float) -> bool:
 
 def only_frequencies(shape: PublicShape, epsilon: float, delta: float) -> bool:
     """Whether so few records leave a classification the frequencies only; public numbers decide."""
-    return math.sqrt(shape.n_features + 1) > HOPELESS * shape.n_units * accounting.gaussian_mu(
-        epsilon, delta
-    )
+    return math.sqrt(shape.n_features + 1) > HOPELESS * shape.n_units * accounting.gaussian_mu(epsilon, delta)

@@ -22,22 +22,9 @@ from skdp.linear_model.auto.columns import Columns, standardize
 from skdp.linear_model.auto.doubts import FrontSolution, doubt_of_classes
 from skdp.linear_model.auto.moments import Moments, rest_step
 from skdp.linear_model.auto.penalty import matching_C
-from skdp.linear_model.auto.scatter import (
-    along_direction,
-    common_factor,
-    covariances,
-    replaced,
-)
+from skdp.linear_model.auto.scatter import along_direction, common_factor, covariances, replaced
 from skdp.linear_model.auto.shares import Shares
-from skdp.linear_model.auto.steps import (
-    FIRST,
-    ROW_NORM,
-    Gram,
-    Growth,
-    Steps,
-    largest_rows,
-    released_gram,
-)
+from skdp.linear_model.auto.steps import FIRST, ROW_NORM, Gram, Growth, Steps, largest_rows, released_gram
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
@@ -47,10 +34,7 @@ REACH, MOMENTS = 0.1, 0.14  # shares of mu^2 for the columns
 OWN = 2.5  # standard deviations that a column's own counts must show
 COUNTS = 0.03  # share of mu^2 for the class counts
 GRAM = 0.1  # part of what is left
-ROUNDS, DAMP = (
-    (0.3, 0.3, 0.4),
-    0.1,
-)  # parts of the rest; part of Boehning's bound in the classes' covariance
+ROUNDS, DAMP = ((0.3, 0.3, 0.4), 0.1)  # parts of the rest; part of Boehning's bound in the classes' covariance
 STRONGEST = 1e100  # penalty: with a larger one squares overflow, and coefficients are 0 already
 COUNTS_NOISE, MOST_COUNTS = 0.05, 0.3  # wanted noise of a frequency; the largest share for it
 CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released frequencies
@@ -113,11 +97,7 @@ def moment_classification(
         theta, model.slope_noise = recalibration.with_noise(session, model.rows, theta)
     elif last:
         theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
-    doubt = (
-        doubt_of_classes(records.shape, columns.n_seen, *model.signal())
-        if not session.exact
-        else ""
-    )
+    doubt = doubt_of_classes(records.shape, columns.n_seen, *model.signal()) if not session.exact else ""
     found = {**columns.attributes(), "C_": model.C}
     if growth is not None:
         theta, more = growth.finish(columns, model, theta)
@@ -132,9 +112,7 @@ def counts_share(session: PrivacySession, records: PrivateRecords) -> float:
     return min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
 
 
-def classification_steps(
-    session: PrivacySession, records: PrivateRecords, plan: Moments
-) -> tuple[Step, ...]:
+def classification_steps(session: PrivacySession, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
     """The parts of the budget, as a plan shows them."""
     if plan.constant:
         return planned_step(session, "class counts", 1.0)
@@ -147,9 +125,7 @@ def classification_steps(
     )
 
 
-def _plan_recalibration(
-    shares: Shares, rows: PrivateRecords, loss: Loss, alpha: float
-) -> Recalibration | None:
+def _plan_recalibration(shares: Shares, rows: PrivateRecords, loss: Loss, alpha: float) -> Recalibration | None:
     """Plan the recalibration of the scores, where n mu and the number of seen columns say that it helps."""
     session = shares.session
     mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
@@ -172,9 +148,7 @@ def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarra
     return theta
 
 
-def _frequencies(
-    shares: Shares, records: PrivateRecords, n_classes: int, share: float
-) -> np.ndarray:
+def _frequencies(shares: Shares, records: PrivateRecords, n_classes: int, share: float) -> np.ndarray:
     """Release the class frequencies; none is below two standard deviations of its noise."""
     session = shares.session
     counts = records.class_counts(n_classes, adjacency=session.adjacency)
@@ -304,8 +278,7 @@ class _Steps(Steps):
             coef = coef / 2.0 if self._binary else coef
             parts = along_direction(along, coef, metric, self._damped * agreement)
             found = [
-                replaced(each, row, coef, parts, self.slope_noise)
-                for each, row in zip(found, of, strict=True)
+                replaced(each, row, coef, parts, self.slope_noise) for each, row in zip(found, of, strict=True)
             ]
         factor = np.square(common_factor(self.theta, theta))
         return np.asarray(4.0 * factor * found[1]) if self._binary else factor * np.stack(found)
@@ -322,9 +295,7 @@ class _Steps(Steps):
         values, vectors = np.linalg.eigh(spread)
         normal = np.random.default_rng(0).normal(size=(N_SCORES, len(values)))
         p = softmax(scores[-1] + normal * np.sqrt(np.maximum(values, 0.0)) @ vectors.T, axis=1)
-        bent = p[:, :, None] * (
-            of - (p @ of)[:, None]
-        )  # derivatives of the residual, (scores, classes, q)
+        bent = p[:, :, None] * (of - (p @ of)[:, None])  # derivatives of the residual, (scores, classes, q)
         found = np.zeros(of.shape[1])
         for label in range(len(of)):
             residual = p - np.eye(len(of))[label]

@@ -48,10 +48,7 @@ LEAST_VARIANCE = 1e-6  # of a column over its squared reach
 FAR = 0.6  # part of the records in the two highest octaves
 UNSEEN = 4.0  # deviations of the variance's noise
 ZOOM_PARTS = (0.7, 0.3)  # of the share of a zoom: histograms, moments
-LOOK, LEAST_LOOK = (
-    14.0,
-    1e-4,
-)  # units of noise in a histogram that finds a window; its least share of mu^2
+LOOK, LEAST_LOOK = (14.0, 1e-4)  # units of noise in a histogram that finds a window; its least share of mu^2
 CLEAR = 0.2  # part of the units: a histogram whose noise is larger would not find a window
 GIVEN_UP, SPREAD = 8.0, 2.0  # evidence for an atom that is too much, and for none that is enough
 
@@ -342,12 +339,7 @@ def _of_the_bulk(
     below = np.cumsum(shrunk, axis=1) * 4.0 ** (HIGH - LOW - place)
     filled = above + below + noise / n
     # Between the bulk and a rare code lie octaves without cells: a window ends at the bulk, and not among them.
-    fills = (
-        (filled >= FILLED)
-        & (counts > CELLS * noise)
-        & (place <= top[:, None])
-        & (place >= lowest[:, None])
-    )
+    fills = (filled >= FILLED) & (counts > CELLS * noise) & (place <= top[:, None]) & (place >= lowest[:, None])
     lowered = np.where(fills, place, -1).max(axis=1)
     is_low = (filled[np.arange(top.size), top] < FILLED) & (lowered >= 0) & (lowered < top)
     lowered = np.where(is_low, lowered, top)
@@ -355,12 +347,7 @@ def _of_the_bulk(
 
 
 def _moments(
-    shares: Shares,
-    records: PrivateRecords,
-    columns: Columns,
-    chosen: np.ndarray,
-    share: float,
-    centered: bool,
+    shares: Shares, records: PrivateRecords, columns: Columns, chosen: np.ndarray, share: float, centered: bool
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Release means and deviations of the chosen columns, from the second moments of the rows (u, 1).
 
@@ -378,9 +365,7 @@ def _moments(
     present = _present(shares, few) if centered else np.ones(d)
     few = few.standardized(columns.window(chosen)).with_intercept(1.0)
     p = few.n_parameters
-    moment = few.second_moment(
-        math.sqrt(TYPICAL * d), 1.0, adjacency=session.adjacency, target_weight=0.0
-    )
+    moment = few.second_moment(math.sqrt(TYPICAL * d), 1.0, adjacency=session.adjacency, target_weight=0.0)
     plan = shares.plan(share, "column moments")
     released = session.gaussian(moment, plan)[:p, :p] / n
     noise = session.noise_std(moment, plan) / n
@@ -416,14 +401,10 @@ def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
     """Numbers with known noise, moved towards their mean."""
     center = found.mean()
     away = found - center
-    return center + away * max(
-        0.0, 1.0 - (found.size - 1) * noise**2 / max(float(away @ away), 1e-300)
-    )
+    return center + away * max(0.0, 1.0 - (found.size - 1) * noise**2 / max(float(away @ away), 1e-300))
 
 
-def _zoom(
-    shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray, ends: np.ndarray
-) -> None:
+def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray, ends: np.ndarray) -> None:
     """Move the windows of columns that are far from 0 to where their records are, within public ends."""
     session, n = shares.session, records.n_units
     mass, left = n * accounting.gaussian_mu(session.epsilon, session.delta), ZOOM_PARTS[0] * ZOOM
@@ -431,9 +412,7 @@ def _zoom(
         return
     few, wide = records.restricted(far), columns.reach[far]
     look = max(LEAST_LOOK, min(0.5 * left, far.size * (LOOK / mass) ** 2))
-    found = narrowed(
-        shares, few, wide, look, left - look, "zoom", GIVEN_UP, start=columns.center[far]
-    )
+    found = narrowed(shares, few, wide, look, left - look, "zoom", GIVEN_UP, start=columns.center[far])
     if not found.columns.size:
         return
     far, wide, few = far[found.columns], wide[found.columns], few.restricted(found.columns)
@@ -441,9 +420,7 @@ def _zoom(
     width = 3.0 * last.deviation
     # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
     # hundreds of deviations away.
-    is_good = (
-        (width < 0.5 * wide) & (last.deviation > NARROW * found.reach) & (last.spread > SPREAD)
-    )
+    is_good = (width < 0.5 * wide) & (last.deviation > NARROW * found.reach) & (last.spread > SPREAD)
     low = np.maximum(last.center - width, ends[0, far])
     high = np.minimum(last.center + width, ends[1, far])
     good = np.flatnonzero(is_good & (low < high))

@@ -19,11 +19,7 @@ from skdp.fitting.any_cells import TakesAnyCell, unbounded
 from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.checks import check_features
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import (
-    GLMModel,
-    Problem,
-    relative_weights,
-)
+from skdp.fitting.glm import GLMModel, Problem, relative_weights
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel
@@ -32,11 +28,7 @@ from skdp.linear_model.auto.choice import Choice, choose, only_a_constant, only_
 from skdp.linear_model.auto.classification import classification_steps, moment_classification
 from skdp.linear_model.auto.doubts import FrontSolution
 from skdp.linear_model.auto.moments import Moments
-from skdp.linear_model.auto.public_bounds import (
-    check_feature_bounds,
-    check_target_bounds,
-    column_ends,
-)
+from skdp.linear_model.auto.public_bounds import check_feature_bounds, check_target_bounds, column_ends
 from skdp.linear_model.auto.regression import moment_regression, regression_steps
 from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import PrivacySession, PublicShape
@@ -175,9 +167,7 @@ class FrontDoor(LinearFit):
             details=plan,
         )
 
-    def _planned_specialist(
-        self, solver: str, session: PrivacySession, problem: Problem
-    ) -> LinearDecision:
+    def _planned_specialist(self, solver: str, session: PrivacySession, problem: Problem) -> LinearDecision:
         hint = OR_MOMENTS if "solver" in self.get_params(deep=False) else ""
         if self.feature_bounds is not None:
             raise ValueError(
@@ -273,10 +263,7 @@ class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
             verbose=self.verbose,
         )  # fmt: skip
         common.update(
-            {
-                name: getattr(self, name)
-                for name in ("epsilon", "delta", "adjacency", "unit", "n_public")
-            }
+            {name: getattr(self, name) for name in ("epsilon", "delta", "adjacency", "unit", "n_public")}
         )
         if solver == "ight":
             from skdp.linear_model.ight.estimators import DPIGHTClassifier
@@ -434,15 +421,7 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common: dict[str, Any] = {
             name: getattr(self, name)
-            for name in (
-                "epsilon",
-                "delta",
-                "adjacency",
-                "unit",
-                "n_public",
-                "fit_intercept",
-                "verbose",
-            )
+            for name in ("epsilon", "delta", "adjacency", "unit", "n_public", "fit_intercept", "verbose")
         }
         common["alpha"] = self._alpha(problem)
         if solver == "ight":

@@ -28,9 +28,7 @@ def is_worth(shares: Shares, rows: PrivateRecords, loss: Loss) -> bool:
     return factor(session.adjacency) * loss.lipschitz / (mass * math.sqrt(SHARE)) < WORTH
 
 
-def corrected(
-    shares: Shares, rows: PrivateRecords, loss: Loss, theta: np.ndarray, gram: np.ndarray
-) -> np.ndarray:
+def corrected(shares: Shares, rows: PrivateRecords, loss: Loss, theta: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """Release the mean of (probabilities - labels), and move the intercepts so that it becomes 0.
 
     How much a mean probability moves with an intercept follows from the scores' distribution. It is simulated:

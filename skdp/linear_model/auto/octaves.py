@@ -39,9 +39,7 @@ def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndar
     padded = np.zeros((*counts.shape[:-1], lead + counts.shape[-1]))
     padded[..., lead:] = counts
     for shape in SHAPES:
-        fit = sum(
-            weight * padded[..., lead - k : padded.shape[-1] - k] for k, weight in enumerate(shape)
-        )
+        fit = sum(weight * padded[..., lead - k : padded.shape[-1] - k] for k, weight in enumerate(shape))
         square = sum(weight**2 for weight in shape)
         own = np.maximum(own, fit / (noise * math.sqrt(square)))
         for part in PARTS:

@@ -15,9 +15,7 @@ __all__ = ["Weigh", "evidence", "evidence_and_risk", "matching_C", "stein_risk",
 
 # (gradient, curvature, noise, signals) -> logarithms of the weights, of shape (n_scales,). ``signals`` are prior
 # variances of the gradient without its noise, of shape (n_scales, n_directions, n_outputs).
-Noise = (
-    float | np.ndarray
-)  # of all entries of a gradient, or of each direction, of shape (n_directions, 1)
+Noise = float | np.ndarray  # of all entries of a gradient, or of each direction, of shape (n_directions, 1)
 Weigh = Callable[[np.ndarray, np.ndarray, Noise, np.ndarray], np.ndarray]
 
 # Risk over the mean risk of a direction that is not shrunk, for which a weight falls by e: that of Leung and
@@ -25,9 +23,7 @@ Weigh = Callable[[np.ndarray, np.ndarray, Noise, np.ndarray], np.ndarray]
 # the power of the evidence as the weights before the risk. Both were compared with others on inner splits of the
 # training parts of the suite and on generated tables.
 TEMPERATURE = 4.0
-PART_OF_EVIDENCE = (
-    0.5  # power of the evidence as the weights before the risk; chosen on inner splits of the suite
-)
+PART_OF_EVIDENCE = 0.5  # power of the evidence as the weights before the risk; chosen on inner splits of the suite
 
 
 def weighing(automatic: bool) -> Weigh:
@@ -35,9 +31,7 @@ def weighing(automatic: bool) -> Weigh:
     return evidence_and_risk if automatic else evidence
 
 
-def evidence(
-    gradient: np.ndarray, curvature: np.ndarray, noise: Noise, signals: np.ndarray
-) -> np.ndarray:
+def evidence(gradient: np.ndarray, curvature: np.ndarray, noise: Noise, signals: np.ndarray) -> np.ndarray:
     """Logarithm of the marginal likelihood of each scale, but for a constant."""
     spread = signals + noise**2
     return np.asarray(-0.5 * (np.log(spread) + gradient**2 / spread).sum(axis=(1, 2)))
@@ -53,9 +47,7 @@ def evidence_and_risk(
     return np.asarray(PART_OF_EVIDENCE * known - risk / (TEMPERATURE * of_a_direction))
 
 
-def stein_risk(
-    gradient: np.ndarray, curvature: np.ndarray, noise: Noise, kept: np.ndarray
-) -> np.ndarray:
+def stein_risk(gradient: np.ndarray, curvature: np.ndarray, noise: Noise, kept: np.ndarray) -> np.ndarray:
     """Unbiased estimate of twice the loss above its minimum, after a step ``kept * gradient / curvature``.
 
     Parameters

@@ -26,9 +26,7 @@ def check_feature_bounds(name: str, given: object) -> None:
         for column, pair in given.items():
             low, high = _pair(column, pair)
             if not low < high:
-                raise ValueError(
-                    f"{NAME}[{column!r}] must be (low, high), low < high, got {pair!r}"
-                )
+                raise ValueError(f"{NAME}[{column!r}] must be (low, high), low < high, got {pair!r}")
             _check_width(f"{NAME}[{column!r}]", low, high)
         return
     try:
@@ -71,16 +69,12 @@ def column_ends(given: Any, n_features: int, names: Any = None) -> np.ndarray | 
         ends = per_column(NAME, given, n_features, finite=False)
         return None if ends is None else np.stack(ends)
     found = np.outer([-math.inf, math.inf], np.ones(n_features))
-    for place, (column, pair) in zip(
-        column_places(NAME, given, n_features, names), given.items(), strict=True
-    ):
+    for place, (column, pair) in zip(column_places(NAME, given, n_features, names), given.items(), strict=True):
         found[:, place] = _pair(column, pair)
     return found
 
 
-def column_places(
-    parameter: str, given: Iterable[Any], n_features: int, names: Any = None
-) -> list[int]:
+def column_places(parameter: str, given: Iterable[Any], n_features: int, names: Any = None) -> list[int]:
     """Return the numbers of columns that a parameter gives by name or by number; no column may be given twice.
 
     Parameters
@@ -99,11 +93,7 @@ def column_places(
         is_number = isinstance(place, (int, np.integer)) and not isinstance(place, bool)
         if not (is_number and 0 <= place < n_features):
             have = f"the columns {known}" if known else f"{n_features} columns without names"
-            hint = (
-                ""
-                if known
-                else ', or frames: a ColumnTransformer has set_output(transform="pandas")'
-            )
+            hint = "" if known else ', or frames: a ColumnTransformer has set_output(transform="pandas")'
             raise ValueError(
                 f"{parameter} names the column {column!r}, and X has {have}: give names or numbers of them{hint}"
             )

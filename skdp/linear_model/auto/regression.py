@@ -25,13 +25,7 @@ from skdp.linear_model.auto.scatter import along_direction, covariances, replace
 from skdp.linear_model.auto.shares import Shares
 from skdp.linear_model.auto.slopes import released_slope, slope_share
 from skdp.linear_model.auto.steps import FIRST, Gram, Growth, Steps, largest_rows, released_gram
-from skdp.linear_model.auto.targets import (
-    KEY,
-    PURPOSE,
-    TargetWindow,
-    range_share,
-    released_target_range,
-)
+from skdp.linear_model.auto.targets import KEY, PURPOSE, TargetWindow, range_share, released_target_range
 from skdp.linear_model.auto.windows import released_spread
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -42,12 +36,7 @@ __all__ = ["moment_regression", "regression_steps"]
 REACH, MOMENTS = 0.06, 0.08  # shares of mu^2 for the columns
 OWN = 3.5  # standard deviations that a column's own counts must show
 GRAM = 0.2  # part of what the columns and the range of the targets leave
-NEAR = (
-    0.14,
-    0.14,
-    0.175,
-    0.245,
-)  # parts of the rest for gradients that are clipped near their typical norm
+NEAR = (0.14, 0.14, 0.175, 0.245)  # parts of the rest for gradients that are clipped near their typical norm
 FAR = 0.3  # and for the last one
 SCALE = 0.06  # part of a round for the scale of the residuals
 # Clip norms over the typical norm: the least, the largest, and one at a (d + 1)^1.5 / (n mu). The less noise there
@@ -60,10 +49,7 @@ BIAS = 0.1  # of the robust steps together, over the deviation of the residuals
 # Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
 LAST, LAST_MASS, LARGEST_LAST = 0.04, 20.0, 0.17
 SKEW = 0.2  # of that mean, over the deviation: what the clips may have left
-MEAN_NOISE, FARTHEST = (
-    0.06,
-    100.0,
-)  # of that mean, over the deviation, for which its clip goes farther out
+MEAN_NOISE, FARTHEST = (0.06, 100.0)  # of that mean, over the deviation, for which its clip goes farther out
 # Where few records leave a constant only, the range of the targets takes a share between two limits, the larger
 # one where units times mu are below a mass; the mean takes the rest.
 FEW_RANGE, FEW_MASS = (0.3, 0.6), 25.0
@@ -76,10 +62,7 @@ FEW_BOUND = 0.8  # of the distances from the centre in the mean, over the range
 
 @one_blas_thread()  # decompositions would wait for each other beside busy processes
 def moment_regression(
-    session: PrivacySession,
-    records: PrivateRecords,
-    plan: Moments,
-    growth: Growth | None = None,
+    session: PrivacySession, records: PrivateRecords, plan: Moments, growth: Growth | None = None
 ) -> Solution:
     """Fit a linear regression.
 
@@ -125,15 +108,10 @@ def moment_regression(
         model.calibrate(of_slope)
     theta, doubt_of_mean = model.theta, 0.0
     if records.fit_intercept:
-        cut = (
-            max(KEY, model.far, min(FARTHEST, 0.5 * MEAN_NOISE * mass * math.sqrt(last)))
-            * model.deviation
-        )
+        cut = max(KEY, model.far, min(FARTHEST, 0.5 * MEAN_NOISE * mass * math.sqrt(last))) * model.deviation
         residuals = model.rows.residual(theta)
         bound = max(cut, _tail(shares, residuals, FAR_SHARE * last, highest))
-        mean, doubt_of_mean = _mean(
-            shares, residuals, bound, (1.0 - FAR_SHARE) * last, SKEW * model.deviation
-        )
+        mean, doubt_of_mean = _mean(shares, residuals, bound, (1.0 - FAR_SHARE) * last, SKEW * model.deviation)
         theta[-1] += mean + center
     doubt = ""
     if not session.exact:
@@ -160,9 +138,7 @@ def range_of_few(session: PrivacySession, records: PrivateRecords) -> float:
     return min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
 
 
-def regression_steps(
-    session: PrivacySession, records: PrivateRecords, plan: Moments
-) -> tuple[Step, ...]:
+def regression_steps(session: PrivacySession, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
     """The parts of the budget, as a plan shows them."""
     if plan.constant:
         window = planned_step(session, PURPOSE, range_of_few(session, records), None)
@@ -203,9 +179,7 @@ def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, 
     }
 
 
-def _between(
-    least: float, largest: float, middle: float, noise: float, power: float, clean: float
-) -> float:
+def _between(least: float, largest: float, middle: float, noise: float, power: float, clean: float) -> float:
     """A clip norm that grows with ``clean``, n mu / (d + 1)^1.5."""
     return float(min(largest, max(least, middle * (noise * clean) ** power)))
 
@@ -249,9 +223,7 @@ class _Steps(Steps):
         """Release the deviation of the residuals with a part of a share; return what is left of it."""
         residuals = self.rows.residual(self.theta).of_targets()
         window = np.zeros(1), np.array([KEY * self.deviation])
-        found = released_spread(
-            self.shares, residuals, SCALE * share, *window, "scale of the residuals"
-        )
+        found = released_spread(self.shares, residuals, SCALE * share, *window, "scale of the residuals")
         now = math.hypot(float(found.deviation[0]), float(found.center[0]))
         self.deviation = min(self.deviation, now)
         return (1.0 - SCALE) * share
@@ -265,9 +237,7 @@ class _Steps(Steps):
         """Release the slope of the targets on the predictions, and shrink the coefficients that are too steep."""
         d, spread = self.rows.n_features, math.sqrt(max(self.signal()[0], 0.0))
         if spread:
-            factor, noise = released_slope(
-                self.shares, self.rows, self.theta, share, spread, self.deviation
-            )
+            factor, noise = released_slope(self.shares, self.rows, self.theta, share, spread, self.deviation)
             self._slope = factor, noise, self.theta
             self.theta = np.append(factor * self.theta[:d], self.theta[d:])
 
@@ -348,9 +318,7 @@ def _tail(shares: Shares, rows: PrivateRecords, share: float, highest: int) -> f
     return float(2.0 ** (LOW + int(sure[-1]))) if sure.size else 0.0
 
 
-def _constant(
-    shares: Shares, records: PrivateRecords, y_bounds: tuple[float, float] | None
-) -> Solution:
+def _constant(shares: Shares, records: PrivateRecords, y_bounds: tuple[float, float] | None) -> Solution:
     """A constant model: the released mean of the targets."""
     window = released_target_range(shares, records, range_of_few(shares.session, records), y_bounds)
     if not window.reach:

@@ -96,11 +96,7 @@ def along_direction(
 
 
 def replaced(
-    covariance: np.ndarray,
-    row: np.ndarray,
-    coef: np.ndarray,
-    parts: tuple[np.ndarray, float],
-    noise: float,
+    covariance: np.ndarray, row: np.ndarray, coef: np.ndarray, parts: tuple[np.ndarray, float], noise: float
 ) -> np.ndarray:
     """Covariance of ``coef @ row``, of which a common factor has other noise.
 
@@ -116,6 +112,4 @@ def replaced(
     """
     cross, own = parts[0] @ row, coef @ row
     both = np.outer(cross, own)
-    return np.asarray(
-        covariance - both - both.T + (parts[1] + np.square(noise)) * np.outer(own, own)
-    )
+    return np.asarray(covariance - both - both.T + (parts[1] + np.square(noise)) * np.outer(own, own))

@@ -24,9 +24,7 @@ NOISE, REACHES = 0.15, (2.5, 12.0)  # wanted of a slope; deviations beyond which
 # The coefficients are multiplied by the slope and so many standard deviations of its noise where this is below a
 # limit. It is there to prevent harm, and elsewhere its own error would cost more than it mends.
 SURELY, TOO_STEEP = 1.5, 0.9
-NORMAL = ndtri(
-    (np.arange(64) + 0.5) / 64
-)  # equally likely values of a normal law, for the noise of a factor
+NORMAL = ndtri((np.arange(64) + 0.5) / 64)  # equally likely values of a normal law, for the noise of a factor
 
 
 def slope_share(shares: Shares, records: PrivateRecords) -> float:
@@ -37,12 +35,7 @@ def slope_share(shares: Shares, records: PrivateRecords) -> float:
 
 
 def released_slope(
-    shares: Shares,
-    rows: PrivateRecords,
-    theta: np.ndarray,
-    share: float,
-    spread: float,
-    deviation: float,
+    shares: Shares, rows: PrivateRecords, theta: np.ndarray, share: float, spread: float, deviation: float
 ) -> tuple[float, float]:
     """Release the moments of predictions and residuals; return a factor of the coefficients, and its known noise.
 

@@ -29,9 +29,7 @@ __all__ = [
 ROW_NORM = 0.9  # of a row that is not scaled down, over the root mean square norm
 FLOOR = 0.5  # of the Gram matrix, over the spectral norm of its noise
 LEAST_VALUE = 0.05  # of an eigenvalue of the Gram matrix
-CLEARLY = (
-    1.2  # times the largest eigenvalue of noise alone: that of a direction which surely has more
-)
+CLEARLY = 1.2  # times the largest eigenvalue of noise alone: that of a direction which surely has more
 FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
 LATER = 2.0 ** np.arange(-1, 2)
 
@@ -47,9 +45,7 @@ class Gram(NamedTuple):
     parts: np.ndarray
 
 
-def released_gram(
-    shares: Shares, rows: PrivateRecords, share: float, squares: np.ndarray | None = None
-) -> Gram:
+def released_gram(shares: Shares, rows: PrivateRecords, share: float, squares: np.ndarray | None = None) -> Gram:
     """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
 
     Columns are standardized, so the matrix is shrunk first: towards the identity, or towards the diagonal matrix
@@ -135,9 +131,7 @@ def posterior_step(
     each = scales[:, None, None] * prior * curvature / spread
     unsure = (share[:, None, None] * (each - factor) ** 2).sum(axis=0)
     unknown = (weight * prior * noise**2 / spread).sum(axis=0)
-    return Step(
-        factor * gradient, unknown, float(share @ scales), factor * curvature, unsure * gradient**2
-    )
+    return Step(factor * gradient, unknown, float(share @ scales), factor * curvature, unsure * gradient**2)
 
 
 def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:
@@ -182,14 +176,7 @@ class Steps(ABC):
     _squared = False  # whether long rows weigh less by the square
     _doubled = 1.0  # noise of a gradient's outputs over the noise that was added
 
-    def __init__(
-        self,
-        shares: Shares,
-        rows: PrivateRecords,
-        gram: Gram,
-        alpha: float,
-        automatic: bool,
-    ) -> None:
+    def __init__(self, shares: Shares, rows: PrivateRecords, gram: Gram, alpha: float, automatic: bool) -> None:
         self.shares, self.rows, self.gram = shares, rows, gram.matrix
         self.gram_noise, self._held, self._moves = gram.noise, gram.parts, list[Move]()
         self.squares = np.ones(rows.n_parameters)
@@ -395,9 +382,7 @@ class Growth(Protocol):
     def run(self, steps: Steps, share: float) -> None:
         """Spend a share of the budget on all steps, and on looks for more features."""
 
-    def finish(
-        self, columns: Columns, steps: Steps, theta: np.ndarray
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    def finish(self, columns: Columns, steps: Steps, theta: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
         """The parameters of the rows without more features, and fitted attributes."""
 
 

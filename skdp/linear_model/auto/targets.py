@@ -18,9 +18,7 @@ PARTS = (0.4, 0.6)  # of the share: octaves, window
 LOOK, LARGEST_LOOK, LEAST_LOOK = 28.0, 0.3, 1e-4  # units of noise in a look; of the share; of mu^2
 TOP = 0.9  # quantile of the highest octave
 KEY = 2.5  # standard deviations that the reach covers
-ATOM = (
-    4.0  # evidence above which targets have an atom, such as many zeros: they keep the first window
-)
+ATOM = 4.0  # evidence above which targets have an atom, such as many zeros: they keep the first window
 PATIENT = 0.1  # part of the share that a look may cost to be taken once more
 AGAIN = 2  # last histograms that may be repeated in a narrower window
 # Standard deviations of the noise that counts by octaves must show: targets are found at all; and others lie above
@@ -64,10 +62,7 @@ def range_share(session: PrivacySession, records: PrivateRecords) -> float:
 
 
 def released_target_range(
-    shares: Shares,
-    records: PrivateRecords,
-    share: float | None = None,
-    given: tuple[float, float] | None = None,
+    shares: Shares, records: PrivateRecords, share: float | None = None, given: tuple[float, float] | None = None
 ) -> TargetWindow:
     """Release centre and reach of the targets.
 
@@ -92,15 +87,7 @@ def released_target_range(
     if records.fit_intercept:
         look = max(LEAST_LOOK, min(LARGEST_LOOK * share, (LOOK / mass) ** 2))
         windows = narrowed(
-            shares,
-            targets,
-            reach,
-            look,
-            0.5 * shares.left,
-            PURPOSE,
-            ATOM,
-            look < PATIENT * share,
-            center,
+            shares, targets, reach, look, 0.5 * shares.left, PURPOSE, ATOM, look < PATIENT * share, center
         )
         if windows.columns.size:
             center, reach = windows.center, windows.reach
@@ -153,9 +140,7 @@ def _between(given: tuple[float, float], centered: bool) -> tuple[np.ndarray, np
     return np.array([0.5 * low + 0.5 * high]), np.array([0.5 * high - 0.5 * low])
 
 
-def _window(
-    spread: Spread, highest: int, centered: bool, given: tuple[float, float] | None
-) -> TargetWindow:
+def _window(spread: Spread, highest: int, centered: bool, given: tuple[float, float] | None) -> TargetWindow:
     """Centre, reach and ends; an end is the highest octave's where targets surely lie beyond the window."""
     middle, deviation = float(spread.center[0]), float(spread.deviation[0])
     reach = KEY * deviation if centered else KEY * math.hypot(middle, deviation)

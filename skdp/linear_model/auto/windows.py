@@ -61,12 +61,7 @@ class Spread:
 
 
 def released_spread(
-    shares: Shares,
-    records: PrivateRecords,
-    share: float,
-    center: np.ndarray,
-    reach: np.ndarray,
-    purpose: str,
+    shares: Shares, records: PrivateRecords, share: float, center: np.ndarray, reach: np.ndarray, purpose: str
 ) -> Spread:
     """Release a histogram of each column between ``center - reach`` and ``center + reach``, and read it.
 

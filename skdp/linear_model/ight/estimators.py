@@ -138,10 +138,7 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
 
     def _settings(self) -> Settings:
         return replace(
-            super()._settings(),
-            clip_norm=given(self.clip_norm),
-            refit=given(self.refit),
-            selection=self.selection,
+            super()._settings(), clip_norm=given(self.clip_norm), refit=given(self.refit), selection=self.selection
         )
 
     def _check_parameters(self) -> None:

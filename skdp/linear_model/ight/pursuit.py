@@ -20,11 +20,7 @@ import numpy as np
 from skdp.base.fit import Solution
 from skdp.fitting.loop import NoisyGradient
 from skdp.fitting.refit import Refit, refit
-from skdp.fitting.scales import (
-    Between,
-    Scales,
-    released_prior,
-)
+from skdp.fitting.scales import Between, Scales, released_prior
 from skdp.fitting.search import noisy_search
 from skdp.fitting.steps import square
 from skdp.fitting.task import Task
@@ -76,9 +72,7 @@ def are_few(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bo
     return n_kept**2 <= 4 * records.n_units * mu
 
 
-def require_room(
-    session: PrivacySession, records: PrivateRecords, s: int, n_outputs: int, share: float
-) -> None:
+def require_room(session: PrivacySession, records: PrivateRecords, s: int, n_outputs: int, share: float) -> None:
     """Refuse rounds whose releases the budget cannot hold, before the first of them."""
     size, few = records.n_parameters * n_outputs, (s + 1) * n_outputs
     session.require_feasible(size, len(RANKED), share * RANKED.finding)
@@ -133,9 +127,7 @@ def pursue(task: Task, s: int, scales: Scales, share: float) -> Solution:
     return Solution(theta, n_iter, attributes=attributes)
 
 
-def scales_between(
-    records: PrivateRecords, scales: Scales, clip_norm: float, least: float
-) -> Between:
+def scales_between(records: PrivateRecords, scales: Scales, clip_norm: float, least: float) -> Between:
     """Where the scales of restricted records lie.
 
     They are at most those of the whole. They are at least those of rows whose features are all alike, as most

@@ -26,13 +26,7 @@ from skdp.fitting.scales import (
     grown_share,
     released_scales,
 )
-from skdp.fitting.steps import (
-    AcceleratedStep,
-    StepRule,
-    keep_largest,
-    square,
-    step_rule,
-)
+from skdp.fitting.steps import AcceleratedStep, StepRule, keep_largest, square, step_rule
 from skdp.fitting.task import Task
 from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room
 from skdp.losses import Loss, SquaredLoss
@@ -172,13 +166,7 @@ class Schedule:
 
     @classmethod
     def of(
-        cls,
-        loss: Loss,
-        d: int,
-        s: int,
-        settings: Settings,
-        scale_share: float = CLIP_SHARE,
-        few: bool = True,
+        cls, loss: Loss, d: int, s: int, settings: Settings, scale_share: float = CLIP_SHARE, few: bool = True
     ) -> "Schedule":
         """Divide; ``few`` says that a classifier keeps so few coefficients that a refit has little noise."""
         total = MAX_ITER if settings.max_iter is None else int(settings.max_iter)
@@ -246,20 +234,14 @@ def solve(task: Task, details: Thresholding) -> Solution:
     rule = first_rule(task, s, settings, plan, scales)
     planned = peeling if settings.selection == "peeling" else thresholding
     gradient_at, project = planned(task, rule, s, plan.first, clip, plan.first_share)
-    found = descend(
-        gradient_at, rule, task.theta, n_iter, task.show, project=project, tol=settings.tol
-    )
+    found = descend(gradient_at, rule, task.theta, n_iter, task.show, project=project, tol=settings.tol)
     found = replace(found, theta=keep_largest(found.theta, s, d))
     if plan.last:
         few = (s + 1) * (task.theta.size // len(task.theta))
         rule = step_rule(settings.learning_rate, found.theta, rule.distance, plan.last, few, few)
         gradient_at, first = on_support(task, found.theta, plan, clip), found.n_iter
         found = descend(
-            gradient_at,
-            rule,
-            found.theta,
-            plan.last,
-            lambda iteration, point: task.show(first + iteration, point),
+            gradient_at, rule, found.theta, plan.last, lambda iteration, point: task.show(first + iteration, point)
         )
         found = replace(found, n_iter=plan.first + found.n_iter)
     attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": clip}

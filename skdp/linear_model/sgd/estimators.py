@@ -14,21 +14,10 @@ from skdp.fitting.parameters import Auto
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
-from skdp.linear_model.sgd.solver import (
-    AVERAGE,
-    Settings,
-    planned_descent,
-    stochastic_descent,
-)
+from skdp.linear_model.sgd.solver import AVERAGE, Settings, planned_descent, stochastic_descent
 from skdp.privacy import PrivacySession
 
-__all__ = [
-    "DPLSSGDClassifier",
-    "DPLSSGDRegressor",
-    "DPSGDClassifier",
-    "DPSGDRegressor",
-    "StochasticDescentFit",
-]
+__all__ = ["DPLSSGDClassifier", "DPLSSGDRegressor", "DPSGDClassifier", "DPSGDRegressor", "StochasticDescentFit"]
 
 
 class StochasticDescentFit(StochasticFit):

@@ -21,13 +21,7 @@ from skdp.fitting.task import Task
 from skdp.linear_model.sgd.batches import is_long, steps_and_batch
 from skdp.privacy import BatchGroup
 
-__all__ = [
-    "AVERAGE",
-    "Settings",
-    "noise_left",
-    "planned_descent",
-    "stochastic_descent",
-]
+__all__ = ["AVERAGE", "Settings", "noise_left", "planned_descent", "stochastic_descent"]
 
 # Chosen on hold-outs of the training data of MNIST, Fashion-MNIST, a9a, ijcnn1, housing and abalone.
 AVERAGE = 6.0  # iterates are averaged with weights t^AVERAGE
@@ -61,10 +55,7 @@ def planned_descent(task: Task, settings: Settings) -> LinearDecision:
     steps, batch_size = steps_and_batch(task, settings.max_iter, settings.batch_size)
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
     (plan,) = session.plan_batches(
-        [BatchGroup(steps, batch_size)],
-        sampling=settings.sampling,
-        n_units=n_units,
-        share=1.0 - aside,
+        [BatchGroup(steps, batch_size)], sampling=settings.sampling, n_units=n_units, share=1.0 - aside
     )
     size = math.prod(parameter_shape(task.records, task.loss))
     session.require_feasible_batches(size, (plan,))

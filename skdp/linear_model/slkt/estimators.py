@@ -179,9 +179,7 @@ class PrivateTransferFit(LinearFit):
         settings = self._settings(problem)
         task = Task(session, problem.records, problem.loss, np.empty(0))
         if self.teacher == "published":
-            return published_transfer(
-                task, transfer, settings, epsilon=self.epsilon, delta=self.delta
-            )
+            return published_transfer(task, transfer, settings, epsilon=self.epsilon, delta=self.delta)
         return private_transfer(task, transfer, settings, problem.decision.details)
 
     def _threshold(self, problem: Problem) -> float | None:

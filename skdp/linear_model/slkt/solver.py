@@ -31,23 +31,11 @@ from skdp.fitting.steps import AcceleratedStep, keep_largest, step_rule
 from skdp.fitting.task import Task, intercept_factor, scaled_intercept
 from skdp.linear_model.ight.pursuit import pays, pursue, require_room
 from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
-from skdp.linear_model.ight.solver import (
-    Thresholding,
-    planned_thresholding,
-    solve,
-    thresholding,
-)
+from skdp.linear_model.ight.solver import Thresholding, planned_thresholding, solve, thresholding
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 
-__all__ = [
-    "Settings",
-    "Transfer",
-    "TransferPlan",
-    "planned_transfer",
-    "private_transfer",
-    "published_transfer",
-]
+__all__ = ["Settings", "Transfer", "TransferPlan", "planned_transfer", "private_transfer", "published_transfer"]
 
 # All chosen on synthetic data of other seeds and on parts held out of the training data.
 STEPS = 30  # steps that find the private support, if rounds are not used
@@ -146,9 +134,7 @@ class Transfer:
     distribution: Any
     n_transfer: int | None
 
-    def inputs(
-        self, session: PrivacySession, features: np.ndarray, intercept: float | None
-    ) -> tuple[Any, float]:
+    def inputs(self, session: PrivacySession, features: np.ndarray, intercept: float | None) -> tuple[Any, float]:
         """Inputs restricted to ``features``, the intercept's column last, and a bound on their norm."""
         p = len(features) + (intercept is not None)
         if self.public_X is not None:
@@ -178,9 +164,7 @@ class Transfer:
         return np.asarray(self.distribution.rvs(size=(m, d), random_state=rng), dtype=np.float64)
 
 
-def private_transfer(
-    task: Task, transfer: Transfer, settings: Settings, plan: TransferPlan
-) -> Solution:
+def private_transfer(task: Task, transfer: Transfer, settings: Settings, plan: TransferPlan) -> Solution:
     """Fit teacher and student.
 
     Parameters
@@ -203,9 +187,7 @@ def private_transfer(
     if norm is None:
         norm = released_row_norm(session, few, scales, least)
     teacher = Teacher(norm, settings.alpha, support.alpha, plan.label_share, start)
-    found = teach(
-        replace(task, records=few, loss=loss), transfer, features, min(s, len(features)), teacher
-    )
+    found = teach(replace(task, records=few, loss=loss), transfer, features, min(s, len(features)), teacher)
     theta = np.zeros(parameter_shape(records, loss))
     theta[np.append(features, np.arange(d, len(theta)))] = found.theta
     attributes = dict(found.attributes)
@@ -263,9 +245,7 @@ class Teacher:
     start: np.ndarray | None
 
 
-def teach(
-    task: Task, transfer: Transfer, features: np.ndarray, s: int, settings: Teacher
-) -> Solution:
+def teach(task: Task, transfer: Transfer, features: np.ndarray, s: int, settings: Teacher) -> Solution:
     """Release the teacher's labels of the public inputs, and fit the student to them."""
     session, row_norm = task.session, settings.row_norm
     value = INTERCEPT * row_norm
@@ -298,9 +278,7 @@ def teach(
     return Solution(scaled_intercept(theta, factor), attributes=attributes)
 
 
-def private_support(
-    task: Task, s: int, plan: TransferPlan
-) -> tuple[np.ndarray, np.ndarray, int, float]:
+def private_support(task: Task, s: int, plan: TransferPlan) -> tuple[np.ndarray, np.ndarray, int, float]:
     """Release a support as DP-IGHT does: by rounds where they pay, else by a few steps.
 
     Returns
@@ -344,10 +322,7 @@ def student(inputs: Any, labels: np.ndarray, norm: float, s: int, n_features: in
     # taken.
     for _ in range(STUDENT_STEPS):
         gradient = np.asarray(inputs.T @ (inputs @ theta - labels))
-        before, theta = (
-            theta,
-            rule.moved(keep_largest(rule.move(theta, gradient, 0.0), s, n_features)),
-        )
+        before, theta = (theta, rule.moved(keep_largest(rule.move(theta, gradient, 0.0), s, n_features)))
         if np.array_equal(before, theta):
             break
     return rule.output(theta)
@@ -369,11 +344,7 @@ def published_transfer(
     charge = 0.0 if math.isinf(epsilon) else math.sqrt(8 * math.log(2.5 / delta)) / epsilon
     theta = np.zeros(parameter_shape(records, task.loss))
     exact = ThresholdingSettings(
-        settings.n_nonzero_coefs,
-        max_iter=TEACHER_STEPS,
-        clip_norm=math.inf,
-        refit=0.0,
-        tol=TEACHER_TOL,
+        settings.n_nonzero_coefs, max_iter=TEACHER_STEPS, clip_norm=math.inf, refit=0.0, tol=TEACHER_TOL
     )
     penalised = Task(session, records, task.loss, theta, penalty=L2Penalty(alpha, d))
     steps = planned_thresholding(penalised, exact, from_zero=True).details
@@ -398,9 +369,7 @@ def largest_gradient_entry(
     return noisy_search(session, 1.0, count, offset=everyone, plan=plan)
 
 
-def released_row_norm(
-    session: PrivacySession, records: PrivateRecords, share: float, least: float = 0.0
-) -> float:
+def released_row_norm(session: PrivacySession, records: PrivateRecords, share: float, least: float = 0.0) -> float:
     """Release a grid point near the median row norm, to which rows are clipped.
 
     Most rows of sparse data may be empty on a few features, so the median of all rows may be 0. If ``least`` is

@@ -68,13 +68,9 @@ class AllRows:
         self.steps = self.runs = steps
         self.how: dict[str, Any] = {}
 
-    def plan(
-        self, session: PrivacySession, n_hits: int, share: float, split: str, size: int
-    ) -> Any:
+    def plan(self, session: PrivacySession, n_hits: int, share: float, split: str, size: int) -> Any:
         """Fix the noise of all steps."""
-        return session.plan_numeric_sparse(
-            self.runs, n_hits, share, split=split, size=size, **self.how
-        )
+        return session.plan_numeric_sparse(self.runs, n_hits, share, split=split, size=size, **self.how)
 
     def draw(self, session: PrivacySession, step: int) -> Batch:
         """Return the rows of a step."""
@@ -134,10 +130,7 @@ def published(session: PrivacySession, n_parts: int, steps: int) -> np.ndarray:
     return session.integers(n_parts, steps)
 
 
-SCHEDULES: dict[str, Callable[[PrivacySession, int, int], np.ndarray]] = {
-    "cyclic": cyclic,
-    "published": published,
-}
+SCHEDULES: dict[str, Callable[[PrivacySession, int, int], np.ndarray]] = {"cyclic": cyclic, "published": published}
 
 
 def require_replace_one(adjacency: str) -> None:

@@ -139,9 +139,7 @@ class DPSparseERMClassifier(SparseGradientFit, LabelModel, GLMModel, SparseLinea
 
 
 @document(DPSparseERM)
-class DPSparseERMRegressor(
-    BoundedPredictions, SparseRegressionFit, NumberModel, GLMModel, SparseLinearFit
-):
+class DPSparseERMRegressor(BoundedPredictions, SparseRegressionFit, NumberModel, GLMModel, SparseLinearFit):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases only these, as in

@@ -24,13 +24,7 @@ from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
-from skdp.linear_model.sparse_erm.batches import (
-    SCHEDULES,
-    AllRows,
-    FreshSample,
-    PublicParts,
-    require_replace_one,
-)
+from skdp.linear_model.sparse_erm.batches import SCHEDULES, AllRows, FreshSample, PublicParts, require_replace_one
 from skdp.linear_model.sparse_erm.solver import (
     MAX_STEPS,
     MIN_STEPS,
@@ -63,8 +57,7 @@ class SparseLinearFit(LinearFit):
     """The parameters of all sparse-gradient fits."""
 
     delta = changed(
-        text=parameters.PURE_DELTA,
-        more="``delta=0`` needs numbers for ``clip_norm`` and ``learning_rate``.",
+        text=parameters.PURE_DELTA, more="``delta=0`` needs numbers for ``clip_norm`` and ``learning_rate``."
     )
     unit = changed(more=parameters.SHARED_WEIGHT)
     n_hits: AutoInt = parameter(
@@ -124,9 +117,7 @@ class SparseLinearFit(LinearFit):
     coef_init: Any = parameters.COEF_INIT
     max_weight: float | None = parameters.MAX_WEIGHT
     verbose: bool = parameters.VERBOSE
-    callback: Callable[[int, Any], object] | None = parameters.more(
-        parameters.CALLBACK, "Batches are not shown."
-    )
+    callback: Callable[[int, Any], object] | None = parameters.more(parameters.CALLBACK, "Batches are not shown.")
 
 
 class SparseGradientFit:
@@ -224,8 +215,7 @@ class SparseGradientFit:
             raise ValueError("give batch_groups= in fit or batch_size=, not both")
         if self.adjacency == "add-remove":
             raise UnsupportedAccounting(
-                "under adjacency='add-remove' the sizes of batch_groups are private; use "
-                "adjacency='zero-out'"
+                "under adjacency='add-remove' the sizes of batch_groups are private; use adjacency='zero-out'"
             )
 
     def _check_parameters(self) -> None:
@@ -248,9 +238,7 @@ class SparseGradientFit:
                 "noise; give clip_norm and learning_rate as numbers, or delta > 0"
             )
         if given(self.refit):
-            raise ValueError(
-                "delta=0 needs pure mechanisms, but a refit adds Gaussian noise; use refit=0"
-            )
+            raise ValueError("delta=0 needs pure mechanisms, but a refit adds Gaussian noise; use refit=0")
 
     def read(
         self, X: Any, y: Any = None, groups: Any = None, batch_groups: Any = None, **weights: Any
@@ -263,11 +251,7 @@ class SparseGradientFit:
         return BatchedProblem(**vars(super()._imagined(shape)))  # type: ignore[misc]
 
     def _method(self, session: PrivacySession, problem: Any) -> LinearDecision:
-        task, codes, shape = (
-            self._task(session, problem),
-            problem.batch_codes,
-            problem.records.shape,
-        )
+        task, codes, shape = (self._task(session, problem), problem.batch_codes, problem.records.shape)
         if self.batch_size is not None and self.batch_size > shape.n_units:
             raise ValueError(f"batch_size={self.batch_size} is more than the {shape.counted()}")
         sizes = np.array([shape.n_units]) if codes is None else np.bincount(codes)
@@ -309,9 +293,7 @@ class SparseGradientFit:
         steps = given(self.max_iter)
         if steps is not None:
             return int(steps)
-        runs = automatic_steps(
-            n, size, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency
-        )
+        runs = automatic_steps(n, size, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
         return MAX_STEPS * n_parts if runs is None else max(MIN_STEPS, runs * n_parts)
 
     def _public(self, problem: Any) -> dict[str, Any]:
@@ -327,13 +309,9 @@ class SparseGradientFit:
     def _assumptions(self, problem: Any) -> tuple[str, ...]:
         found: tuple[str, ...] = ()
         if not is_shipped(problem.loss):
-            found = (
-                f"the derivative of the loss {problem.loss.name!r} is record-wise by the user's declaration",
-            )
+            found = (f"the derivative of the loss {problem.loss.name!r} is record-wise by the user's declaration",)
         if problem.batch_codes is not None:
-            found += (
-                "which row is in which of batch_groups is public, and no record could change it",
-            )
+            found += ("which row is in which of batch_groups is public, and no record could change it",)
         elif self.batch_size is not None:
             found += ("the samples of the steps stay secret: time and memory do not show them",)
         return found

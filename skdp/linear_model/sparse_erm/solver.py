@@ -86,9 +86,7 @@ class SparseGradient:
     def __init__(self, task: Task, batches: AllRows, settings: Thresholds) -> None:
         self._task, self._batches, self._settings = task, batches, settings
         size = task.theta.size
-        self._plan = batches.plan(
-            task.session, settings.n_hits, settings.share, settings.split, size
-        )
+        self._plan = batches.plan(task.session, settings.n_hits, settings.share, settings.split, size)
         self.threshold, self.n_released = 0.0, 0
         self.seen = np.zeros(size, dtype=bool)
 
@@ -115,9 +113,7 @@ class SparseGradient:
         return gradient.reshape(theta.shape), energy
 
 
-def sparse_erm(
-    task: Task, rule: StepRule, batches: AllRows, settings: Thresholds
-) -> tuple[Solution, np.ndarray]:
+def sparse_erm(task: Task, rule: StepRule, batches: AllRows, settings: Thresholds) -> tuple[Solution, np.ndarray]:
     """Run Algorithm 2 of the paper.
 
     Parameters
@@ -149,9 +145,7 @@ def automatic_threshold(query_scale: float, size: int, n_hits: int) -> float:
     return THRESHOLD * query_scale * math.log(max(size / n_hits, 2.0))
 
 
-def automatic_steps(
-    n: int, size: int, *, epsilon: float, delta: float, adjacency: str
-) -> int | None:
+def automatic_steps(n: int, size: int, *, epsilon: float, delta: float, adjacency: str) -> int | None:
     """Number of runs for which the threshold stays below about a tenth of the clip norm; None: no limit.
 
     Everything here is public. With a sensitivity of 2 C / n and T runs of one hit, the queries' noise has a scale
@@ -290,16 +284,9 @@ def solve(task: Task, batches: AllRows, details: SparseSteps) -> Solution:
     theta, chosen = found.theta, found_features(found.theta, seen, records.n_features)
     if shares.refit and chosen.size:  # the share is not spent if no feature was found
         row, gradient = (norms_between(n, len(chosen)) for n in (scales.row, scales.gradient))
-        again = Refit(
-            REFIT_STEPS, shares.refit_scales, shares.refit, Between(row, gradient, gradient)
-        )
+        again = Refit(REFIT_STEPS, shares.refit_scales, shares.refit, Between(row, gradient, gradient))
         theta = refit(replace(inner, theta=theta), chosen, again, first=found.n_iter).theta
-    attributes = {
-        **found.attributes,
-        "learning_rate_": rule.learning_rate,
-        "clip_norm_": clip,
-        "n_hits_": hits,
-    }
+    attributes = {**found.attributes, "learning_rate_": rule.learning_rate, "clip_norm_": clip, "n_hits_": hits}
     return Solution(inner.to_user(theta), found.n_iter, attributes)
 
 

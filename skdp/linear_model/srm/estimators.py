@@ -13,11 +13,7 @@ from skdp.fitting.checks import check_clip
 from skdp.fitting.glm import GLMModel, LabelModel, Problem
 from skdp.fitting.linear import ExactLinearFit
 from skdp.fitting.parameters import Auto, AutoInt
-from skdp.fitting.stochastic import (
-    SAMPLING,
-    StochasticFit,
-    StochasticRun,
-)
+from skdp.fitting.stochastic import SAMPLING, StochasticFit, StochasticRun
 from skdp.fitting.task import given
 from skdp.linear_model.srm.solver import Settings, planned_momentum, recursive_momentum
 
@@ -159,9 +155,7 @@ class DPSRMClassifier(LabelModel, GLMModel, _MomentumFit, StochasticFit):
         "auto" is what makes four passes over the data in ``max_iter`` steps. A pass reads every record once,
         and a step computes two gradients of a record."""
     )
-    momentum = changed(
-        more="The noise of the first half then has 1.45 times the multiplier of the second."
-    )
+    momentum = changed(more="The noise of the first half then has 1.45 times the multiplier of the second.")
     clip_norm = changed(
         more="""
         It is the C1 of the notes. A number is used in every step. "auto" is 0.63 to 0.84 times the largest
@@ -261,10 +255,7 @@ class STORMClassifier(LabelModel, GLMModel, _MomentumFit, ExactLinearFit):
     class_weight: Any = parameters.EXACT_CLASS_WEIGHT
     coef_init: Any = parameters.EXACT_COEF_INIT
     random_state: int | np.random.RandomState | np.random.Generator | None = parameter(
-        described("None, int, RandomState or Generator"),
-        "Of the minibatches.",
-        default=None,
-        place="last",
+        described("None, int, RandomState or Generator"), "Of the minibatches.", default=None, place="last"
     )
     callback = changed(text="Called as ``callback(iteration, coef)`` with each iterate.")
 

@@ -245,13 +245,9 @@ def planned_momentum(task: Task, settings: Settings) -> LinearDecision:
     seen = precision(session, task.records, task.theta.size)
     schedule = Schedule.of(n_units, seen, settings)
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
-    plans = session.plan_batches(
-        schedule.groups(), sampling=settings.sampling, n_units=n_units, share=1.0 - aside
-    )
+    plans = session.plan_batches(schedule.groups(), sampling=settings.sampling, n_units=n_units, share=1.0 - aside)
     session.require_feasible_batches(task.theta.size, plans)
-    plan = MomentumPlan(
-        settings, schedule.max_iter, aside, tuple(plans), schedule=schedule, seen=seen
-    )
+    plan = MomentumPlan(settings, schedule.max_iter, aside, tuple(plans), schedule=schedule, seen=seen)
     made = plan.decision(
         task,
         batch_size=schedule.batch_size,
@@ -275,9 +271,7 @@ def recursive_momentum(task: Task, plan: MomentumPlan) -> Solution:
     clips = Clips.of(settings, start.scales, planned, plan.seen, loss)
     last_clip, inner = clips.norm.at(planned - 1), start.task
     rule = Steps.of(settings, replace(start, clip_norm=last_clip), planned)
-    released = estimates(
-        session, inner.records, loss, of_releases(plan.plans), schedule.momentum, clips
-    )
+    released = estimates(session, inner.records, loss, of_releases(plan.plans), schedule.momentum, clips)
 
     def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
         return released(theta, iteration)[0] + task.penalty.gradient(theta), 0.0

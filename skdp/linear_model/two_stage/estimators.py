@@ -16,13 +16,7 @@ from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
 from skdp.linear_model.adassp import LARGEST, given_scales_assumption
-from skdp.linear_model.two_stage.solver import (
-    AMP_SHARE,
-    Plan,
-    default_support,
-    planned_stages,
-    two_stage,
-)
+from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, planned_stages, two_stage
 from skdp.privacy import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
@@ -55,9 +49,7 @@ class _TwoStageFit(LinearFit):
         used with ``selection="votes"`` only.""",
         default="auto",
     )
-    row_norm: Auto = parameters.more(
-        parameters.ROW_NORM, "Only the features on the chosen support count."
-    )
+    row_norm: Auto = parameters.more(parameters.ROW_NORM, "Only the features on the chosen support count.")
     alpha: Auto = parameters.L2_PENALTY
     unit = changed(more=f"{parameters.SHARED_WEIGHT} They lie in one block.")
     verbose: bool = parameters.VERBOSE_UNUSED
@@ -77,12 +69,7 @@ class _TwoStageFit(LinearFit):
                 "number is released. Give n_nonzero_coefs"
             )
         plan = Plan(
-            s,
-            self.selection,
-            given(self.n_blocks),
-            given(self.row_norm),
-            given(self.alpha),
-            self.second_stage,
+            s, self.selection, given(self.n_blocks), given(self.row_norm), given(self.alpha), self.second_stage
         )
         return planned_stages(session, records, loss, plan)
 
@@ -202,15 +189,12 @@ class DPTwoStageClassifier(LabelModel, GLMModel, _TwoStageFit):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.second_stage == "amp" and self.unit == "group":
-            raise ValueError(
-                "second_stage='amp' is not proven for unit='group'; use second_stage='output'"
-            )
+            raise ValueError("second_stage='amp' is not proven for unit='group'; use second_stage='output'")
 
     def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
         if self.second_stage == "amp" and problem.loss.n_outputs > 1:
             raise ValueError(
-                f"second_stage='amp' fits two classes, not {problem.loss.n_outputs}; "
-                "use second_stage='output'"
+                f"second_stage='amp' fits two classes, not {problem.loss.n_outputs}; use second_stage='output'"
             )
         return super()._method(session, problem)
 

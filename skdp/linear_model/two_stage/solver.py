@@ -60,11 +60,7 @@ class Plan:
 
 
 def two_stage(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Loss,
-    plan: Plan,
-    reach: float | None = None,
+    session: PrivacySession, records: PrivateRecords, loss: Loss, plan: Plan, reach: float | None = None
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Choose the support, then fit on it.
 
@@ -85,9 +81,7 @@ def two_stage(
         reach = 2 * LOGIT_SPREAD
     support, largest = np.arange(d), 0.0
     if s < d:
-        support, largest = select_support(
-            session, records, loss, s, plan, (part, plan.selection_share)
-        )
+        support, largest = select_support(session, records, loss, s, plan, (part, plan.selection_share))
     few = records.restricted(support)
     norm = plan.row_norm
     if norm is None:
@@ -97,9 +91,7 @@ def two_stage(
     return spread_out(theta, support, records), attributes
 
 
-def planned_stages(
-    session: PrivacySession, records: PrivateRecords, loss: Loss, plan: Plan
-) -> LinearDecision:
+def planned_stages(session: PrivacySession, records: PrivateRecords, loss: Loss, plan: Plan) -> LinearDecision:
     """Divide the budget, and refuse what it cannot hold."""
     s = plan.n_nonzero_coefs
     chosen = s < records.n_features
@@ -146,18 +138,10 @@ def fit_on_support(
         rounds = RoundPlan.of(session, records, row_norm=row_norm, alpha=plan.alpha, share=share)
         return adassp(session, records, reach, rounds)
     if plan.second_stage == "amp":
-        theta, alpha = perturbed_minimum(
-            session, records, loss, row_norm=row_norm, alpha=plan.alpha, share=share
-        )
+        theta, alpha = perturbed_minimum(session, records, loss, row_norm=row_norm, alpha=plan.alpha, share=share)
         return theta, {"row_norm_": float(row_norm), "alpha_": float(alpha)}
     return output_perturbation(
-        session,
-        records,
-        loss,
-        row_norm=row_norm,
-        alpha=plan.alpha,
-        spread=0.5 * reach,
-        share=share,
+        session, records, loss, row_norm=row_norm, alpha=plan.alpha, spread=0.5 * reach, share=share
     )
 
 
@@ -179,12 +163,7 @@ def default_support(session: PrivacySession, records: PrivateRecords) -> int:
 
 
 def select_support(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Loss,
-    s: int,
-    plan: Plan,
-    shares: tuple[float, float],
+    session: PrivacySession, records: PrivateRecords, loss: Loss, s: int, plan: Plan, shares: tuple[float, float]
 ) -> tuple[np.ndarray, float]:
     """Release s features by Gumbel noise on their votes or on their gradient scores.
 
@@ -207,9 +186,7 @@ def select_support(
             loss, s, random_blocks(session, records, plan.n_blocks), adjacency=session.adjacency
         )
         return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share))), 0.0
-    start = np.zeros(
-        records.n_parameters if loss.n_outputs == 1 else (records.n_parameters, loss.n_outputs)
-    )
+    start = np.zeros(records.n_parameters if loss.n_outputs == 1 else (records.n_parameters, loss.n_outputs))
     if records.fit_intercept and loss.is_classification:
         start[-1] = released_prior(session, records, loss, start, PRIOR_SHARE * share)
         share *= 1 - PRIOR_SHARE
@@ -231,9 +208,7 @@ def typical_slope(loss: Loss, reach: float) -> float:
     return min(size, float(loss.lipschitz))
 
 
-def random_blocks(
-    session: PrivacySession, records: PrivateRecords, n_blocks: int | None
-) -> Partition:
+def random_blocks(session: PrivacySession, records: PrivateRecords, n_blocks: int | None) -> Partition:
     """Draw the block of each unit."""
     if n_blocks is None:
         n_blocks = max(1, round(0.5 * math.sqrt(records.n_units)))
@@ -273,9 +248,7 @@ def output_perturbation(
     if alpha is None:
         noise = plan.noise_multiplier / records.n_units
         alpha = penalty(loss, records.n_parameters, row_norm, spread, noise)
-    minimizer = records.ridge_minimizer(
-        loss, alpha=alpha, row_norm=row_norm, adjacency=session.adjacency
-    )
+    minimizer = records.ridge_minimizer(loss, alpha=alpha, row_norm=row_norm, adjacency=session.adjacency)
     theta = session.gaussian(minimizer, plan)
     if records.fit_intercept:
         theta[-1] *= records.intercept_value

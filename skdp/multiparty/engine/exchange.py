@@ -26,9 +26,7 @@ async def exchange(
     """Send ``payloads[i]`` over ``links[i]`` and receive from it, for all i at once."""
 
     async def one(i: int, link: Link) -> bytes:
-        _, received = await together(
-            (link.send(tag, payloads[i]), link.receive(tag, patience=patience))
-        )
+        _, received = await together((link.send(tag, payloads[i]), link.receive(tag, patience=patience)))
         assert received is not None
         return received
 

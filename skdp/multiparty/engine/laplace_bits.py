@@ -49,9 +49,7 @@ __all__ = [
 LAPLACE_SCALES = (2.0**14, 2.0**40)
 """Scales, in units of the grid, for which noise is made of bits."""
 
-UNNOTICED = (
-    "one server that alters one message of mpyc's secret bits removes the noise, and nobody notices"
-)
+UNNOTICED = "one server that alters one message of mpyc's secret bits removes the noise, and nobody notices"
 """What Laplace noise rests on: `mpyc_bits` says why."""
 
 _GUARD = 40  # bits of a digit's constant beyond its first one

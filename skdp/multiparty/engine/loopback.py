@@ -8,18 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.multiparty.engine.control import Command, Kind, Traffic
-from skdp.multiparty.engine.laplace_bits import (
-    LAPLACE_SCALES,
-    UNNOTICED,
-    digits_of,
-    laplace_bits_slack,
-)
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, UNNOTICED, digits_of, laplace_bits_slack
 from skdp.multiparty.engine.mpyc_runtime import require_mpyc
-from skdp.multiparty.engine.noise_shares import (
-    gaussian_shares_slack,
-    share_std,
-    share_surplus,
-)
+from skdp.multiparty.engine.noise_shares import gaussian_shares_slack, share_std, share_surplus
 from skdp.multiparty.engine.parties import Parties
 from skdp.multiparty.engine.shamir import threshold_of
 from skdp.privacy import Opening
@@ -74,9 +65,7 @@ class LoopbackEngine:
     ...     engine.open([np.array([3, 4]), np.array([5, 6])], sigma=1024.0)
     """
 
-    def __init__(
-        self, n_owners: int, *, n_servers: int = 3, rounds: int = 1, deadline: float = 60.0
-    ) -> None:
+    def __init__(self, n_owners: int, *, n_servers: int = 3, rounds: int = 1, deadline: float = 60.0) -> None:
         if not 1 <= n_owners <= _MOST_OWNERS:
             raise ValueError(f"n_owners must be between 1 and {_MOST_OWNERS}, got {n_owners!r}")
         if rounds < 1:

@@ -32,12 +32,7 @@ from skdp.multiparty.engine.exchange import exchange, telling
 from skdp.multiparty.engine.field import Elements
 from skdp.multiparty.engine.laplace_bits import Digit, bits_of, digits_of
 from skdp.multiparty.engine.mpyc_post import Post
-from skdp.multiparty.engine.mpyc_runtime import (
-    KEY_BYTES,
-    field,
-    new_keys,
-    shared_subsets,
-)
+from skdp.multiparty.engine.mpyc_runtime import KEY_BYTES, field, new_keys, shared_subsets
 from skdp.multiparty.engine.server import Seat
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.links import Link
@@ -95,19 +90,13 @@ async def lay_laplace_noise(
     return [np.ascontiguousarray(whole[:, i]) for i in range(rounds)]
 
 
-async def _exchange_keys(
-    seat: Seat, servers: Mapping[int, Link], batch: int
-) -> dict[tuple[int, ...], bytes]:
+async def _exchange_keys(seat: Seat, servers: Mapping[int, Link], batch: int) -> dict[tuple[int, ...], bytes]:
     """The keys of all subsets that this server belongs to: made by each subset's first member."""
     keys = new_keys(seat.n_servers, seat.threshold, seat.position)
     sent = {i: b"".join(keys[s] for s in keys if i in s) for i in servers}
     received = await exchange(servers, _KEYS + batch, sent)
     for i, payload in received.items():
-        subsets = [
-            s
-            for s in shared_subsets(seat.n_servers, seat.threshold)
-            if s[0] == i and seat.position in s
-        ]
+        subsets = [s for s in shared_subsets(seat.n_servers, seat.threshold) if s[0] == i and seat.position in s]
         if len(payload) != KEY_BYTES * len(subsets):
             raise PartyError(servers[i].peer, Reason.CONTENT, index=servers[i].index)
         for number, subset in enumerate(subsets):
@@ -138,8 +127,7 @@ async def _block(digits: tuple[Digit, ...], n_values: int, runtime: Any) -> Any:
     for place in range(longest):  # counted from the lowest bit of the longest number
         rows = [i for i in order if digits[i].kappa >= longest - place]
         chosen = np.array(
-            [[digits[i].constant >> (digits[i].kappa - (longest - place)) & 1] for i in rows],
-            dtype=object,
+            [[digits[i].constant >> (digits[i].kappa - (longest - place)) & 1] for i in rows], dtype=object
         )
         random = bits[taken : taken + len(rows) * n_values].reshape(len(rows), n_values)
         taken += random.size

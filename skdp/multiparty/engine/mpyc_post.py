@@ -110,9 +110,7 @@ class Post:
         tag, link = self.first_tag, self.servers[peer]
         while message := await link.receive(tag):
             size = (len(message) - LABEL_BYTES) // BYTES
-            elements_from(
-                link, message[LABEL_BYTES:], size
-            )  # only numbers of the field get further
+            elements_from(link, message[LABEL_BYTES:], size)  # only numbers of the field get further
             self._to_mpyc(self.boxes[peer].deliver, message)
             tag += 1
         self._to_mpyc(self.boxes[peer].end)

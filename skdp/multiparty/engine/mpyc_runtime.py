@@ -61,9 +61,7 @@ class ElementCodec:
     def loads(payload: bytes) -> NDArray[np.object_]:
         """The array of a message, whose numbers were checked when it arrived."""
         wire = np.frombuffer(payload, dtype=[("low", "<u8"), ("high", "<u4")])
-        elements: NDArray[np.object_] = wire["low"].astype(object) + (
-            wire["high"].astype(object) << 64
-        )
+        elements: NDArray[np.object_] = wire["low"].astype(object) + (wire["high"].astype(object) << 64)
         return elements
 
 
@@ -114,11 +112,7 @@ def new_keys(n_servers: int, threshold: int, position: int) -> dict[tuple[int, .
 
 
 def make_runtime(
-    module: ModuleType,
-    position: int,
-    threshold: int,
-    keys: dict[tuple[int, ...], bytes],
-    parties: list[Any],
+    module: ModuleType, position: int, threshold: int, keys: dict[tuple[int, ...], bytes], parties: list[Any]
 ) -> Any:
     """A runtime for this thread's event loop. mpyc has one at a time in a process.
 

@@ -56,13 +56,7 @@ from math import erfc, exp, expm1, log1p, pi, sqrt
 
 from skdp.privacy.noise import NOISE_CUTOFF, NOISE_LOG_ERROR, SIGMA_RANGE
 
-__all__ = [
-    "LEAST_SHARE",
-    "convolution_error",
-    "gaussian_shares_slack",
-    "share_std",
-    "share_surplus",
-]
+__all__ = ["LEAST_SHARE", "convolution_error", "gaussian_shares_slack", "share_std", "share_surplus"]
 
 LEAST_SHARE = 512.0
 """Least standard deviation of a share, in units of the grid."""
@@ -121,16 +115,12 @@ def convolution_error(stds: list[float]) -> float:
         tau2 = total * std**2 / (total + std**2)
         total += std**2
         first = exp(-2 * pi**2 * tau2)
-        part = (
-            2 * first / -expm1(-6 * pi**2 * tau2)
-        )  # h^2 >= 3 h - 2: a geometric series bounds the rest
+        part = 2 * first / -expm1(-6 * pi**2 * tau2)  # h^2 >= 3 h - 2: a geometric series bounds the rest
         error += -log1p(-part) if part < 1 else float("inf")
     return max(error, _LEAST_ERROR)
 
 
-def gaussian_shares_slack(
-    n_values: int, noise_multiplier: float, n_honest: int
-) -> tuple[float, float]:
+def gaussian_shares_slack(n_values: int, noise_multiplier: float, n_honest: int) -> tuple[float, float]:
     """What ``n_values`` sums of ``n_honest`` shares add to (epsilon, delta) of a release.
 
     Parameters

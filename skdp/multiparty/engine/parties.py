@@ -15,16 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.multiparty.engine.client import open_as_owner
-from skdp.multiparty.engine.control import (
-    BUFFER,
-    HOST,
-    READY,
-    TOKEN_BYTES,
-    Command,
-    Kind,
-    Traffic,
-    greet,
-)
+from skdp.multiparty.engine.control import BUFFER, HOST, READY, TOKEN_BYTES, Command, Kind, Traffic, greet
 from skdp.multiparty.engine.exchange import receive_all
 from skdp.multiparty.engine.server_process import Part, party_names
 from skdp.multiparty.transport.errors import PartyError
@@ -68,9 +59,7 @@ class Parties:
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
         # Whatever happens, also when the interpreter ends: the processes do not outlive this object.
-        self.clean = weakref.finalize(
-            self, _clean, self.processes, self.connected, self.loop, self.thread
-        )
+        self.clean = weakref.finalize(self, _clean, self.processes, self.connected, self.loop, self.thread)
         try:
             self.start()
         except BaseException:

@@ -20,13 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.multiparty.engine.exchange import (
-    elements_from,
-    exchange,
-    receive_all,
-    send_all,
-    telling,
-)
+from skdp.multiparty.engine.exchange import elements_from, exchange, receive_all, send_all, telling
 from skdp.multiparty.engine.field import Elements, combine, from_int64, to_bytes, to_int64
 from skdp.multiparty.engine.noise_shares import share_std
 from skdp.multiparty.engine.shamir import Contradiction, recombine, share, threshold_of
@@ -130,12 +124,7 @@ async def lay_gaussian_noise(
 
 
 async def serve_round(
-    seat: Seat,
-    servers: Mapping[int, Link],
-    owners: Sequence[Link],
-    noise_share: Elements,
-    *,
-    number: int,
+    seat: Seat, servers: Mapping[int, Link], owners: Sequence[Link], noise_share: Elements, *, number: int
 ) -> None:
     """Serve one opening: the sum of the owners' integers plus the noise goes to every owner.
 

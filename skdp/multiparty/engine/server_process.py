@@ -158,9 +158,7 @@ def _key(command: Command) -> tuple[bool, int, float]:
 async def _serve(part: Part) -> None:
     server = Server(part)
     # Every party connects at once.
-    listening = await asyncio.start_server(
-        server.accept, HOST, 0, limit=BUFFER, backlog=len(server.names)
-    )
+    listening = await asyncio.start_server(server.accept, HOST, 0, limit=BUFFER, backlog=len(server.names))
     print(listening.sockets[0].getsockname()[1], flush=True)
     ports = json.loads(await asyncio.to_thread(sys.stdin.readline))
     threading.Thread(target=_end_with_the_caller, daemon=True).start()

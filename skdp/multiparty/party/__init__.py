@@ -18,6 +18,4 @@ What happens in ``skdp party``, in this order:
 
 from skdp._lazy import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_exports(
-    __name__, {"load_model": "skdp.multiparty.party.model"}
-)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {"load_model": "skdp.multiparty.party.model"})

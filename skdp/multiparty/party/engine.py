@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 from skdp.multiparty.engine.client import open_as_owner
 from skdp.multiparty.engine.field import BYTES, Elements
-from skdp.multiparty.engine.laplace_bits import (
-    LAPLACE_SCALES,
-    UNNOTICED,
-    bits_of,
-    laplace_bits_slack,
-)
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, UNNOTICED, bits_of, laplace_bits_slack
 from skdp.multiparty.engine.mpyc_bits import MOST_BITS, lay_laplace_noise
 from skdp.multiparty.engine.mpyc_post import LABEL_BYTES
 from skdp.multiparty.engine.mpyc_runtime import import_mpyc
@@ -139,9 +134,7 @@ class NetworkEngine:
     def name(self) -> str:
         """For the report."""
         plan = self._plan
-        noise = (
-            "rounded Gaussian parts" if plan.noise == "gaussian" else "secret random bits of mpyc"
-        )
+        noise = "rounded Gaussian parts" if plan.noise == "gaussian" else "secret random bits of mpyc"
         return (
             f"{plan.n_servers} of the {len(plan.parties)} parties together (Shamir's shares, {noise}; "
             f"mutual TLS 1.3, plan {plan.hash[:12]}). Computational security: at most {plan.threshold} of the "
@@ -202,17 +195,13 @@ class NetworkEngine:
         """See `laplace_bits_slack`."""
         return laplace_bits_slack(n_values, scale, epsilon)
 
-    def open_laplace(
-        self, integers: Sequence[NDArray[np.int64]], scale: float
-    ) -> NDArray[np.int64]:
+    def open_laplace(self, integers: Sequence[NDArray[np.int64]], scale: float) -> NDArray[np.int64]:
         """As `open`, with discrete Laplace noise; see `LaplaceEngine.open_laplace`."""
         return self._open(integers, "laplace", scale)
 
     # ---------------------------------------------------------------- inside
 
-    def _open(
-        self, integers: Sequence[NDArray[np.int64]], noise: str, scale: float
-    ) -> NDArray[np.int64]:
+    def _open(self, integers: Sequence[NDArray[np.int64]], noise: str, scale: float) -> NDArray[np.int64]:
         self._check(integers[0].size, noise, scale)
         if len(integers) != len(self._plan.parties):
             raise ValueError("there must be one array an owner")
@@ -242,14 +231,8 @@ class NetworkEngine:
     def _check(self, n_values: int, noise: str, scale: float) -> None:
         """Refuse an opening that the parties have not agreed on."""
         agreed = None if self.terms is None else self.terms.opening
-        if agreed is None or (agreed.n_values, agreed.noise, agreed.scale) != (
-            n_values,
-            noise,
-            scale,
-        ):
-            raise ValueError(
-                "all openings must be those that `ready` announced to the other parties"
-            )
+        if agreed is None or (agreed.n_values, agreed.noise, agreed.scale) != (n_values, noise, scale):
+            raise ValueError("all openings must be those that `ready` announced to the other parties")
 
     async def _round(self, mine: NDArray[np.int64]) -> NDArray[np.int64]:
         parts: list[Coroutine[Any, Any, Any]] = [self._open_as_owner(mine)]
@@ -298,6 +281,4 @@ class NetworkEngine:
     ) -> list[Elements]:
         bits = min(MOST_BITS, (self._plan.max_payload - LABEL_BYTES) // BYTES)
         rounds = self._rounds(bits // (bits_of(scale) * n_values))
-        return await lay_laplace_noise(
-            seat, servers, rounds, n_values, scale, batch=self._batch, bits=bits
-        )
+        return await lay_laplace_noise(seat, servers, rounds, n_values, scale, batch=self._batch, bits=bits)

@@ -103,23 +103,14 @@ def make_example(folder: str | os.PathLike[str]) -> tuple[Path, Plan]:
     return path, read_plan(path)
 
 
-def plan_text(
-    plan_id: str, features: Sequence[Feature], sizes: Sequence[int], certificates: Sequence[str]
-) -> str:
+def plan_text(plan_id: str, features: Sequence[Feature], sizes: Sequence[int], certificates: Sequence[str]) -> str:
     """The TOML text of the example's plan, with free ports of this machine."""
     lines = [f'  {{ name = "{f.name}", bounds = [{f.low!r}, {f.high!r}] }},' for f in features]
     text = _PLAN.format(
-        id=plan_id,
-        version=__version__,
-        protocol=PROTOCOL,
-        target=_TARGET,
-        group=_GROUP,
-        features="\n".join(lines),
+        id=plan_id, version=__version__, protocol=PROTOCOL, target=_TARGET, group=_GROUP, features="\n".join(lines)
     )
     for name, port, size, certificate in zip(HOSPITALS, _free_ports(), sizes, certificates):
-        text += _PARTY.format(
-            name=name, address=f"127.0.0.1:{port}", n_units=size, certificate=certificate
-        )
+        text += _PARTY.format(name=name, address=f"127.0.0.1:{port}", n_units=size, certificate=certificate)
     return text
 
 

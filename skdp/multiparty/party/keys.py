@@ -95,15 +95,11 @@ def check_key(key_path: str | os.PathLike[str], certificate: str, name: str) -> 
     path = Path(key_path)
     secret = path.read_bytes()
     if os.name == "posix" and path.stat().st_mode & 0o077:
-        raise CertificateError(
-            f"other users may read the key {path}: set its mode to 0600 (chmod 600)"
-        )
+        raise CertificateError(f"other users may read the key {path}: set its mode to 0600 (chmod 600)")
     try:
         public = load_pem_private_key(secret, None).public_key()
     except (ValueError, TypeError) as error:
-        raise CertificateError(f"{path} is not a private key in PEM form without a password") from (
-            error
-        )
+        raise CertificateError(f"{path} is not a private key in PEM form without a password") from (error)
     if public != x509.load_pem_x509_certificate(certificate.encode()).public_key():
         raise CertificateError(f"the key {path} does not belong to the certificate of {name}")
 
@@ -138,16 +134,12 @@ def make_keys(folder: str | os.PathLike[str], name: str, *, days: int = _DAYS) -
         raise FileExistsError(f"{certificate_path} is there already; keys are never written over")
     key, certificate = _new_certificate(name, days)
     secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     try:
         descriptor = os.open(key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
-        raise FileExistsError(
-            f"{key_path} is there already; keys are never written over"
-        ) from error
+        raise FileExistsError(f"{key_path} is there already; keys are never written over") from error
     with os.fdopen(descriptor, "wb") as file:
         file.write(secret)
     certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))

@@ -37,12 +37,7 @@ class PlanLedger(BudgetAccountant):
     """
 
     def __init__(
-        self,
-        epsilon: float,
-        delta: float,
-        *,
-        path: str | os.PathLike[str] | None = None,
-        plan: Plan,
+        self, epsilon: float, delta: float, *, path: str | os.PathLike[str] | None = None, plan: Plan
     ) -> None:
         super().__init__(epsilon, delta, path=path)
         self._plan = plan
@@ -171,9 +166,7 @@ def _begun(path: str | os.PathLike[str]) -> bool:
     return Path(path).exists() and Path(path).stat().st_size > 0
 
 
-def open_ledger(
-    path: str | os.PathLike[str], plan: Plan, ceiling: tuple[float, float] | None
-) -> PlanLedger:
+def open_ledger(path: str | os.PathLike[str], plan: Plan, ceiling: tuple[float, float] | None) -> PlanLedger:
     """Open a party's ledger, or make it.
 
     Parameters
@@ -211,9 +204,7 @@ def open_ledger(
     return made
 
 
-def _opened(
-    path: str | os.PathLike[str], plan: Plan, ceiling: tuple[float, float] | None
-) -> PlanLedger:
+def _opened(path: str | os.PathLike[str], plan: Plan, ceiling: tuple[float, float] | None) -> PlanLedger:
     if _begun(path):
         book = read_ledger(path)
         kept = (book["epsilon"], book["delta"])

@@ -85,9 +85,7 @@ class PlanRows(TransformerMixin, BaseEstimator):
             X = X[names]
         rows = check_array(X, dtype=np.float64, ensure_all_finite=False)
         if rows.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.shape[1]} columns, but the plan has {self.n_features_in_} features"
-            )
+            raise ValueError(f"X has {rows.shape[1]} columns, but the plan has {self.n_features_in_} features")
         return public_rows(rows, [Feature(*one) for one in self.features])
 
 

@@ -146,9 +146,7 @@ class Plan:
         return OwnRecords(tuple(party.n_units for party in self.parties), index)
 
 
-def make_estimator(
-    name: str, parameters: Mapping[str, Any], classes: Sequence[Any] | None, **more: Any
-) -> Any:
+def make_estimator(name: str, parameters: Mapping[str, Any], classes: Sequence[Any] | None, **more: Any) -> Any:
     """An unfitted estimator, from what a plan says of it.
 
     Raises
@@ -156,9 +154,7 @@ def make_estimator(
     PlanError
         If the name is not that of an estimator of several owners.
     """
-    given = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()
-    }
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
     if classes is not None:
         given["classes"] = list(classes)
     return _estimator_class(name)(**given, **more)
@@ -202,9 +198,7 @@ def parse_plan(document: Mapping[str, Any]) -> Plan:
     parties = tuple(_party(entry) for entry in top.tables("parties"))
     n_servers = top.integer("servers", 3, 5)
     if n_servers == 4:
-        raise PlanError(
-            "'servers' must be 3 or 5: an even number costs more and protects no better"
-        )
+        raise PlanError("'servers' must be 3 or 5: an even number costs more and protects no better")
     if n_servers > len(parties):
         raise PlanError("'servers' is larger than the number of parties, of whom the first serve")
     most = (n_servers - 1) // 2
@@ -405,7 +399,5 @@ def _estimator_class(name: str) -> Any:
         if declares(found, "engine"):  # its sums can be opened by several parties
             return found
         why = f"{name} adds its noise in one process, so it cannot run between parties; "
-    offered = sorted(
-        n for n, m in known.items() if declares(getattr(import_module(m), n), "engine")
-    )
+    offered = sorted(n for n, m in known.items() if declares(getattr(import_module(m), n), "engine"))
     raise PlanError(f"{why}'estimator' must be one of {', '.join(offered)}, got {name!r}")

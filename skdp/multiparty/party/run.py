@@ -125,19 +125,13 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
 def _prepared(options: Options, say: Callable[[str], None]) -> tuple[Plan, PlanLedger]:
     """Read the plan and open the ledger; everything that can be refused without the others is refused here."""
     plan = read_plan(options.config)
-    say(
-        f"plan {plan.id}, hash {plan.hash[:12]}: {len(plan.parties)} parties, {plan.n_servers} servers"
-    )
+    say(f"plan {plan.id}, hash {plan.hash[:12]}: {len(plan.parties)} parties, {plan.n_servers} servers")
     if not 0 <= options.index < len(plan.parties):
-        raise PlanError(
-            f"the plan has parties 0..{len(plan.parties) - 1}, got index {options.index}"
-        )
+        raise PlanError(f"the plan has parties 0..{len(plan.parties) - 1}, got index {options.index}")
     for hint in hints(plan):
         say(f"hint: {hint}")
     if not Path(options.data).is_file():
-        raise FileNotFoundError(
-            f"there is no table {options.data}; give this party's own with --data"
-        )
+        raise FileNotFoundError(f"there is no table {options.data}; give this party's own with --data")
     check_file_type(options.data)
     check_installed(plan, options.index)
     planned_opening(plan)
@@ -164,16 +158,12 @@ def _add_hints(error: BaseException, options: Options, plan: Plan) -> None:
     )
 
 
-def _take_part(
-    options: Options, plan: Plan, ledger: PlanLedger, say: Callable[[str], None]
-) -> Path:
+def _take_part(options: Options, plan: Plan, ledger: PlanLedger, say: Callable[[str], None]) -> Path:
     """Connect, fit, and write the model; returns its path."""
     out = _folder(options.out)
     me = plan.parties[options.index].name
     with _identity(options, plan) as identity, Bridge() as bridge:
-        say(
-            f"{me}: waiting for the other parties, {options.timeout or plan.connect:g} seconds at most"
-        )
+        say(f"{me}: waiting for the other parties, {options.timeout or plan.connect:g} seconds at most")
         network = _connect(bridge, plan, identity, options)
         say(f"{me}: connected to all, and all plans are the same")
         try:
@@ -194,9 +184,7 @@ def _take_part(
     return path
 
 
-def _fit(
-    plan: Plan, index: int, engine: NetworkEngine, ledger: PlanLedger, X: Any, y: Any, groups: Any
-) -> Any:
+def _fit(plan: Plan, index: int, engine: NetworkEngine, ledger: PlanLedger, X: Any, y: Any, groups: Any) -> Any:
     """The estimator of the plan, fitted on this party's records; the others' are in other processes."""
     model = plan.make_estimator(engine=engine, accountant=ledger)
     more = {} if groups is None else {"groups": groups}
@@ -299,8 +287,7 @@ def _write(folder: Path, plan: Plan, index: int, model: Any, compared: str) -> P
         "skdp": __version__,
         "estimator": plan.estimator,
         "features": [
-            {"name": f.name, "bounds": None if f.low is None else [f.low, f.high]}
-            for f in plan.features
+            {"name": f.name, "bounds": None if f.low is None else [f.low, f.high]} for f in plan.features
         ],
         "target": plan.target,
         "parameters": dict(plan.parameters),

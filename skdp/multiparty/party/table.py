@@ -70,9 +70,7 @@ def check_file_type(path: str | os.PathLike[str]) -> None:
     """Raise DataError if the file's name has not one of the suffixes that are read. Nothing is opened."""
     name = Path(path).name
     if Path(path).suffix not in _SUFFIXES:
-        raise DataError(
-            f"the table must be a .csv, .npz or .parquet file, got {name!r}: save it as one of these"
-        )
+        raise DataError(f"the table must be a .csv, .npz or .parquet file, got {name!r}: save it as one of these")
 
 
 def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[np.float64]:
@@ -105,10 +103,7 @@ def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[
             )
             made[:, place] = column
             continue
-        middle, half = (
-            0.5 * feature.low + 0.5 * feature.high,
-            0.5 * feature.high - 0.5 * feature.low,
-        )
+        middle, half = (0.5 * feature.low + 0.5 * feature.high, 0.5 * feature.high - 0.5 * feature.low)
         known = np.where(np.isnan(column), middle, np.clip(column, feature.low, feature.high))
         made[:, place] = (known - middle) / half
     return made
@@ -145,10 +140,7 @@ def _targets(plan: Plan, cells: Any) -> NDArray[Any]:
         y = np.asarray([str(cell) for cell in cells])
     else:
         y = _numbers(plan.target, cells)
-    _refuse(
-        ~np.isin(y, labels),
-        f"column {plan.target!r} has a label that is not among the plan's classes",
-    )
+    _refuse(~np.isin(y, labels), f"column {plan.target!r} has a label that is not among the plan's classes")
     return y.astype(labels.dtype)
 
 

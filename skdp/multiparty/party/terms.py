@@ -96,8 +96,7 @@ class Terms:
         """Whether another party would use the same, but for the last digits of a float."""
         mine, theirs = self.opening, other.opening
         equal = all(
-            getattr(mine, name) == getattr(theirs, name)
-            for name in ("n_owners", "n_values", "noise", "releases")
+            getattr(mine, name) == getattr(theirs, name) for name in ("n_owners", "n_values", "noise", "releases")
         )
         return equal and all(
             math.isclose(getattr(mine, name), getattr(theirs, name), rel_tol=TOLERANCE)

@@ -74,9 +74,7 @@ class PartyError(RuntimeError):
         As given.
     """
 
-    def __init__(
-        self, peer: str, reason: Reason, *, index: int | None = None, told_by: str = ""
-    ) -> None:
+    def __init__(self, peer: str, reason: Reason, *, index: int | None = None, told_by: str = "") -> None:
         text = _TEXTS[reason]
         told = f" ({told_by} reported it)" if told_by else ""
         super().__init__(f"{peer}: {text}{told}" if peer else f"{text}{told}")

@@ -51,9 +51,7 @@ class StreamLink(BaseLink):
 
     async def _write(self, tag: int, payload: bytes) -> None:
         if len(payload) > self.limit:
-            raise ValueError(
-                f"a frame of {len(payload)} bytes is longer than the limit of {self.limit}"
-            )
+            raise ValueError(f"a frame of {len(payload)} bytes is longer than the limit of {self.limit}")
         self._writer.write(_HEAD.pack(len(payload), tag))
         self._writer.write(payload)
         await self._writer.drain()

@@ -6,13 +6,7 @@ import math
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from skdp.multiparty.transport.errors import (
-    ABORT_TAG,
-    PartyError,
-    Reason,
-    pack_abort,
-    unpack_abort,
-)
+from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort, unpack_abort
 
 __all__ = ["BaseLink", "Link", "abort_all", "together"]
 
@@ -70,9 +64,7 @@ class BaseLink:
         Names of all parties by number, for what a peer reports.
     """
 
-    def __init__(
-        self, peer: str, index: int, *, deadline: float, names: Mapping[int, str] | None = None
-    ) -> None:
+    def __init__(self, peer: str, index: int, *, deadline: float, names: Mapping[int, str] | None = None) -> None:
         self.peer, self.index, self.deadline = peer, index, deadline
         self.names = dict(names or {})
         self.sent_bytes = self.sent_frames = 0

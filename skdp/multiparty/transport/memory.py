@@ -11,9 +11,7 @@ __all__ = ["MemoryLink", "memory_links", "memory_pair"]
 class MemoryLink(BaseLink):
     """One end of a pair of queues; made by `memory_pair`."""
 
-    def __init__(
-        self, peer: str, index: int, *, deadline: float, names: Mapping[int, str] | None = None
-    ) -> None:
+    def __init__(self, peer: str, index: int, *, deadline: float, names: Mapping[int, str] | None = None) -> None:
         super().__init__(peer, index, deadline=deadline, names=names)
         self._inbox: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue()
         self._other: MemoryLink
@@ -39,11 +37,7 @@ class MemoryLink(BaseLink):
 
 
 def memory_pair(
-    one: tuple[str, int],
-    other: tuple[str, int],
-    *,
-    deadline: float = 60.0,
-    names: Mapping[int, str] | None = None,
+    one: tuple[str, int], other: tuple[str, int], *, deadline: float = 60.0, names: Mapping[int, str] | None = None
 ) -> tuple[MemoryLink, MemoryLink]:
     """Two connected links between the parties ``one`` and ``other``, each (name, number).
 
@@ -73,7 +67,5 @@ def memory_links(
     table: list[dict[int, MemoryLink]] = [{} for _ in range(n)]
     for i in range(n):
         for j in range(i + 1, n):
-            table[i][j], table[j][i] = memory_pair(
-                (called[i], i), (called[j], j), deadline=deadline, names=known
-            )
+            table[i][j], table[j][i] = memory_pair((called[i], i), (called[j], j), deadline=deadline, names=known)
     return table

@@ -88,10 +88,7 @@ def listen_on(host: str, port: int) -> socket.socket:
 
 
 async def connect_all(
-    parties: Sequence[Pinned],
-    n_servers: int,
-    identity: Identity,
-    listener: socket.socket | None,
+    parties: Sequence[Pinned], n_servers: int, identity: Identity, listener: socket.socket | None
 ) -> Network:
     """Connect this party to all that it talks to.
 
@@ -272,9 +269,7 @@ class _Calls:
         # asyncio does it for the sockets that it makes: small frames must not wait for the peer's receipt.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            transport, _ = await loop.connect_accepted_socket(
-                lambda: protocol, connection, ssl=context
-            )
+            transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=context)
         except OSError as error:
             self.strangers += isinstance(error, ssl.SSLError)
             connection.close()
@@ -304,9 +299,7 @@ class _Calls:
 
     # ---------------------------------------------------------------- both
 
-    def _link(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, index: int
-    ) -> StreamLink:
+    def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, index: int) -> StreamLink:
         return StreamLink(
             reader,
             writer,

@@ -76,10 +76,7 @@ class Conv2D(Layer):
             high, wide = as_pair(self.padding, "padding", smallest=0)
             return Windows(size, stride, (high, high, wide, wide))
         # As many zeros as ceil(n / step) windows need.
-        high, wide = (
-            max((-(-n // step) - 1) * step + k - n, 0)
-            for n, k, step in zip(input_shape, size, stride)
-        )
+        high, wide = (max((-(-n // step) - 1) * step + k - n, 0) for n, k, step in zip(input_shape, size, stride))
         return Windows(size, stride, (high // 2, high - high // 2, wide // 2, wide - wide // 2))
 
     def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
@@ -97,9 +94,7 @@ class Conv2D(Layer):
     def initialize(self, input_shape: Shape, rng: np.random.Generator) -> Parameters:
         shape = self.shapes(input_shape)[1]["weight"]
         n_cells = shape[1] * shape[2]
-        weight = glorot_or_he(
-            self.initialization, shape, n_cells * shape[3], n_cells * self.n_filters, rng
-        )
+        weight = glorot_or_he(self.initialization, shape, n_cells * shape[3], n_cells * self.n_filters, rng)
         return {"weight": weight, "bias": np.zeros(self.n_filters, dtype=np.float32)}
 
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, State]:

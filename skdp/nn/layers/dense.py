@@ -5,14 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.nn.arrays import Array
-from skdp.nn.layers.layer import (
-    Layer,
-    Parameters,
-    Shape,
-    check_initialization,
-    check_positive_int,
-    glorot_or_he,
-)
+from skdp.nn.layers.layer import Layer, Parameters, Shape, check_initialization, check_positive_int, glorot_or_he
 from skdp.nn.products import rows_times
 from skdp.privacy import Outer, Piece, Vectors
 

@@ -80,10 +80,6 @@ class Embedding(Layer):
         return array_module(dy).zeros(state[0].shape, dtype=dy.dtype)
 
     def record_gradients(
-        self,
-        parameters: Parameters,
-        state: tuple[Array, Array],
-        dy: Array,
-        method: str = "materialized",
+        self, parameters: Parameters, state: tuple[Array, Array], dy: Array, method: str = "materialized"
     ) -> list[Piece]:
         return [SparseRows(state[1], contiguous(dy[:, :, :-1]), int(self.vocabulary_size))]

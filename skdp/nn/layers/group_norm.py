@@ -60,10 +60,7 @@ class GroupNorm(Layer):
 
     def initialize(self, input_shape: Shape, rng: np.random.Generator) -> Parameters:
         n_channels = input_shape[-1]
-        return {
-            "scale": np.ones(n_channels, dtype=np.float32),
-            "shift": np.zeros(n_channels, dtype=np.float32),
-        }
+        return {"scale": np.ones(n_channels, dtype=np.float32), "shift": np.zeros(n_channels, dtype=np.float32)}
 
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, State]:
         normal, inverse = normalized(_by_position(x), self.n_groups, self.epsilon)

@@ -105,9 +105,7 @@ def as_pair(value: Any, name: str, smallest: int = 1) -> tuple[int, int]:
     pair = value if isinstance(value, tuple) else (value, value)
     whole = all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in pair)
     if len(pair) != 2 or not whole or min(pair) < smallest:
-        raise ValueError(
-            f"{name} must be an int of at least {smallest}, or a tuple of two, got {value!r}"
-        )
+        raise ValueError(f"{name} must be an int of at least {smallest}, or a tuple of two, got {value!r}")
     return int(pair[0]), int(pair[1])
 
 
@@ -123,9 +121,7 @@ def check_initialization(value: str) -> None:
         raise ValueError(f"initialization must be one of {INITIALIZATIONS}, got {value!r}")
 
 
-def glorot_or_he(
-    initialization: str, shape: Shape, n_in: int, n_out: int, rng: np.random.Generator
-) -> Array:
+def glorot_or_he(initialization: str, shape: Shape, n_in: int, n_out: int, rng: np.random.Generator) -> Array:
     """Draw weights uniformly, with the variance of Glorot & Bengio (2010) or of He et al. (2015)."""
     variance = 2 / (n_in + n_out) if initialization == "glorot" else 2 / n_in
     reach = (3 * variance) ** 0.5

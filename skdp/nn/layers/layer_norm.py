@@ -48,10 +48,7 @@ class LayerNorm(Layer):
         return input_shape, {"scale": input_shape, "shift": input_shape}
 
     def initialize(self, input_shape: Shape, rng: np.random.Generator) -> Parameters:
-        return {
-            "scale": np.ones(input_shape, dtype=np.float32),
-            "shift": np.zeros(input_shape, dtype=np.float32),
-        }
+        return {"scale": np.ones(input_shape, dtype=np.float32), "shift": np.zeros(input_shape, dtype=np.float32)}
 
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, State]:
         normal, inverse = normalized(x.reshape(len(x), 1, -1), 1, self.epsilon)

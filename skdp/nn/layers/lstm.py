@@ -59,9 +59,7 @@ class LSTM(Layer):
 
     def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
         if len(input_shape) != 2 or input_shape[1] < 2:
-            raise ValueError(
-                "inputs must be sequences of shape (length, n_features + 1), as those of Embedding"
-            )
+            raise ValueError("inputs must be sequences of shape (length, n_features + 1), as those of Embedding")
         n, names = int(self.n_units), self._names
         weight = (input_shape[1] + n, 4 * n)
         return (input_shape[0], len(names) * n + 1), dict.fromkeys(names, weight)
@@ -80,8 +78,7 @@ class LSTM(Layer):
         y = array_module(x).empty((*x.shape[:2], len(names) * n + 1), dtype=x.dtype)
         y[:, :, -1] = x[:, :, -1] > 0.5
         directions = [
-            run_lstm(x, parameters[name], name == "weight_backward", y, k * n)
-            for k, name in enumerate(names)
+            run_lstm(x, parameters[name], name == "weight_backward", y, k * n) for k, name in enumerate(names)
         ]
         return y, directions
 
@@ -99,11 +96,7 @@ class LSTM(Layer):
         return found
 
     def record_gradients(
-        self,
-        parameters: Parameters,
-        state: list[Direction],
-        dy: Array,
-        method: str = "materialized",
+        self, parameters: Parameters, state: list[Direction], dy: Array, method: str = "materialized"
     ) -> list[Piece]:
         found: list[Piece] = []
         for k, name in enumerate(self._names):

@@ -26,9 +26,7 @@ class MaskedMeanPool(Layer):
 
     def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
         if len(input_shape) != 2 or input_shape[1] < 2:
-            raise ValueError(
-                "inputs must be sequences of shape (length, n_features + 1), as those of Embedding"
-            )
+            raise ValueError("inputs must be sequences of shape (length, n_features + 1), as those of Embedding")
         return (input_shape[1] - 1,), {}
 
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, tuple[Array, Array]]:

@@ -61,7 +61,5 @@ def pooled_shape(windows: Windows, input_shape: Shape) -> Shape:
     height, width, n_channels = image_shape(input_shape)
     counts = windows.counts(height, width)
     if min(counts) < 1:
-        raise ValueError(
-            f"its windows of {windows.size} are larger than the images of ({height}, {width})"
-        )
+        raise ValueError(f"its windows of {windows.size} are larger than the images of ({height}, {width})")
     return (*counts, n_channels)

@@ -40,16 +40,10 @@ class Rescaling(Layer):
     def __post_init__(self) -> None:
         for name in ("scale", "offset"):
             value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, Real)
-                or not abs(float(value)) <= LARGEST
-            ):
+            if isinstance(value, bool) or not isinstance(value, Real) or not abs(float(value)) <= LARGEST:
                 raise ValueError(f"{name} must be a finite number of float32, got {value!r}")
         if np.float32(self.scale) == 0:
-            raise ValueError(
-                f"scale must not be 0 in float32, or all outputs are alike; got {self.scale!r}"
-            )
+            raise ValueError(f"scale must not be 0 in float32, or all outputs are alike; got {self.scale!r}")
 
     def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
         return input_shape, {}

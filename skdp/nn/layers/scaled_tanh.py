@@ -45,9 +45,7 @@ class ScaledTanh(Layer):
     def __post_init__(self) -> None:
         for name in ("scale", "inverse_temperature"):
             if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(
-                    f"{name} must be a finite number above 0, got {getattr(self, name)!r}"
-                )
+                raise ValueError(f"{name} must be a finite number above 0, got {getattr(self, name)!r}")
         if not math.isfinite(self.offset):
             raise ValueError(f"offset must be a finite number, got {self.offset!r}")
 

@@ -99,11 +99,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
         "Number of scales, 1 to 10. A feature is an average over about 2**J pixels in each direction.",
         default=2,
     )
-    L: int = parameter(
-        integer(low=1, high=MOST_ANGLES),
-        "Number of angles of the wavelets, 1 to 64.",
-        default=8,
-    )
+    L: int = parameter(integer(low=1, high=MOST_ANGLES), "Number of angles of the wavelets, 1 to 64.", default=8)
     image_shape: tuple[int, ...] | None = parameter(
         described("tuple of int", _check_image_shape),
         """(height, width) or (height, width, channels) of the images that the rows of a table hold, in C order.
@@ -310,7 +306,5 @@ def _table(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     if hasattr(table, "indptr"):
         raise TypeError("ScatteringTransform needs dense images, and X is sparse: pass X.toarray()")
     if not (np.abs(table) <= LARGEST).all():
-        raise ValueError(
-            f"X holds pixels of magnitude above {LARGEST:g}: scale them by a public constant"
-        )
+        raise ValueError(f"X holds pixels of magnitude above {LARGEST:g}: scale them by a public constant")
     return np.asarray(table)

@@ -89,9 +89,7 @@ def wavelet_spectrum(size: tuple[int, ...], j: int, angle: float, L: int) -> np.
     return np.fft.fft2(wave - wave.sum() / envelope.sum() * envelope).real
 
 
-def gabor(
-    size: tuple[int, ...], sigma: float, angle: float, frequency: float, slant: float
-) -> np.ndarray:
+def gabor(size: tuple[int, ...], sigma: float, angle: float, frequency: float, slant: float) -> np.ndarray:
     """A wave under a Gaussian envelope, wrapped around the torus, of float64."""
     M, N = size
     cosine, sine = np.cos(angle), np.sin(angle)
@@ -129,6 +127,4 @@ def low_pass_matrix(length: int, out: int, J: int, r: int) -> np.ndarray:
     line = np.fft.ifft(spectrum[kept]).real
     samples, step = length >> r, 2 ** (J - r)
     shift = (np.arange(length // 2**J)[:, None] * step - np.arange(samples)[None]) % samples
-    return line[shift][1 : 1 + out].astype(
-        np.float32
-    )  # the first sample and the last ones are of the border
+    return line[shift][1 : 1 + out].astype(np.float32)  # the first sample and the last ones are of the border

@@ -18,9 +18,7 @@ __all__ = ["CHUNK", "scatter", "scatter_planes"]
 CHUNK = 32  # planes a thread works on at once: measured, 8 to 32 are equally fast and larger ones leave the cache
 
 
-def scatter(
-    images: np.ndarray, filters: Filters, finish: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
+def scatter(images: np.ndarray, filters: Filters, finish: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Transform images, on threads over chunks of them.
 
     Parameters
@@ -74,8 +72,7 @@ def scatter_planes(planes: np.ndarray, filters: Filters) -> np.ndarray:
         if j + 1 < J:
             again = scipy.fft.fft2(first).reshape(n * L, *first.shape[2:])
             second = [
-                smooth(moduli(again, filters.wavelets[i, j], 2 ** (i - j)), filters, i)
-                for i in range(j + 1, J)
+                smooth(moduli(again, filters.wavelets[i, j], 2 ** (i - j)), filters, i) for i in range(j + 1, J)
             ]
             by_angle = [found.reshape(n, L, L, *out) for found in second]
             orders[2].append(np.stack(by_angle, axis=2).reshape(n, -1, *out))

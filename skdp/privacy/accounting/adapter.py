@@ -87,9 +87,7 @@ def _event(release: Release, accountant: str, adjacency: str) -> "DpEvent":
         )
     elif adjacency == "replace-one" and not isinstance(release, TopK):
         # Pure DP is randomised response with two answers, whatever the number of coordinates.
-        event = dp_accounting.RandomizedResponseDpEvent(
-            2.0 / (1.0 + math.exp(release.parameter)), 2
-        )
+        event = dp_accounting.RandomizedResponseDpEvent(2.0 / (1.0 + math.exp(release.parameter)), 2)
     else:
         event = dp_accounting.ZCDpEvent(replace(release, count=1).rho())
     return dp_accounting.SelfComposedDpEvent(event, release.count)

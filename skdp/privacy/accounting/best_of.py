@@ -64,14 +64,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from skdp.privacy.accounting.trials import TrialCount
 
-__all__ = [
-    "Hinges",
-    "best_of_delta",
-    "best_of_gaussian",
-    "gaussian_hinges",
-    "gaussian_profile",
-    "hinges",
-]
+__all__ = ["Hinges", "best_of_delta", "best_of_gaussian", "gaussian_hinges", "gaussian_profile", "hinges"]
 
 Array = NDArray[np.float64]
 Profile = Callable[[Array], Array]
@@ -83,10 +76,7 @@ _UP = 1.0 + 1e-9
 _TAIL_ERROR = 1e-12
 # Nodes of the curve. A choice: more nodes lower the total by less than 1e-4 of itself from 0.05 to 10.
 _NODES = 2000
-_LOWEST, _HIGHEST = (
-    -37.5,
-    8.3,
-)  # normal quantiles of u at the outer nodes: u is then 0 or 1 in float64
+_LOWEST, _HIGHEST = (-37.5, 8.3)  # normal quantiles of u at the outer nodes: u is then 0 or 1 in float64
 _EVEN = 0.02  # weight of the quantile itself in the distance of nodes, beside that of the curve's logarithms
 
 
@@ -135,9 +125,9 @@ def _hull(x: list[float], y: list[float]) -> Hinges:
     for a, b in zip(x[1:], y[1:]):
         if b <= kept_y[-1]:  # further to the right and not higher
             continue
-        while len(kept_x) > 1 and (kept_y[-1] - kept_y[-2]) * (a - kept_x[-1]) <= (
-            b - kept_y[-1]
-        ) * (kept_x[-1] - kept_x[-2]):
+        while len(kept_x) > 1 and (kept_y[-1] - kept_y[-2]) * (a - kept_x[-1]) <= (b - kept_y[-1]) * (
+            kept_x[-1] - kept_x[-2]
+        ):
             kept_x.pop()
             kept_y.pop()
         if len(kept_x) > 1 and a <= kept_x[-1]:  # above the last one
@@ -149,9 +139,7 @@ def _hull(x: list[float], y: list[float]) -> Hinges:
     return Hinges(rises, np.log(rises / runs))
 
 
-def best_of_delta(
-    found: Hinges, profile: Profile, epsilon: float, *, error: Error = (0.0, 0.0)
-) -> float:
+def best_of_delta(found: Hinges, profile: Profile, epsilon: float, *, error: Error = (0.0, 0.0)) -> float:
     """Upper bound of delta at ``epsilon`` in one direction.
 
     Parameters
@@ -211,9 +199,7 @@ def _share(values: Array) -> Array:
     return share
 
 
-def best_of_gaussian(
-    trials: TrialCount, mu: float, epsilon: float, error: Error = (0.0, 0.0)
-) -> float:
+def best_of_gaussian(trials: TrialCount, mu: float, epsilon: float, error: Error = (0.0, 0.0)) -> float:
     """Upper bound of delta at ``epsilon`` of the best of K trials that are each mu-GDP.
 
     Parameters

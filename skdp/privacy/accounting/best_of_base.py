@@ -40,13 +40,7 @@ from skdp.privacy.accounting.rdp import ORDERS, epsilon_of
 from skdp.privacy.accounting.roots import last_safe
 from skdp.privacy.accounting.trials import TrialCount
 
-__all__ = [
-    "approximate_base",
-    "best_of_epsilon",
-    "best_of_rdp",
-    "gaussian_base",
-    "trial_error",
-]
+__all__ = ["approximate_base", "best_of_epsilon", "best_of_rdp", "gaussian_base", "trial_error"]
 
 Array = NDArray[np.float64]
 

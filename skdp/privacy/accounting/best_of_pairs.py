@@ -46,9 +46,7 @@ def pair_profile(loss: Array, masses: Array, infinite: float, x: Array) -> Array
     return np.asarray(np.clip(found, 0.0, 1.0) + infinite)
 
 
-def pair_hinges(
-    trials: TrialCount, loss: Array, masses: Array, error: Error = (0.0, 0.0)
-) -> Hinges:
+def pair_hinges(trials: TrialCount, loss: Array, masses: Array, error: Error = (0.0, 0.0)) -> Hinges:
     """The hinges of trials that the pair dominates; what is missing of 1 in ``masses`` has infinite loss."""
     slopes_of = np.exp(-loss)
     of_r = masses * slopes_of
@@ -100,14 +98,10 @@ def best_of_pair(
         How far drawn noise may be from exact noise, in one trial.
     """
     found = pair_hinges(trials, loss, masses, error)
-    return best_of_delta(
-        found, lambda x: pair_profile(loss, masses, infinite, x), epsilon, error=error
-    )
+    return best_of_delta(found, lambda x: pair_profile(loss, masses, infinite, x), epsilon, error=error)
 
 
-def best_of_approximate(
-    trials: TrialCount, base_epsilon: float, base_delta: float, epsilon: float
-) -> float:
+def best_of_approximate(trials: TrialCount, base_epsilon: float, base_delta: float, epsilon: float) -> float:
     """Upper bound of delta at ``epsilon`` of the best of K trials that are each (base_epsilon, base_delta)-DP.
 
     Parameters

@@ -227,9 +227,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     if epsilon == math.inf:
         return math.inf
     if delta == 0.0:
-        raise ValueError(
-            "delta=0 cannot be reached with Gaussian noise; give delta > 0 or use pure mechanisms."
-        )
+        raise ValueError("delta=0 cannot be reached with Gaussian noise; give delta > 0 or use pure mechanisms.")
     return _largest_mu(epsilon, delta, _log_delta)
 
 
@@ -314,11 +312,7 @@ def pure_mu(epsilon: float, count: int = 1) -> float:
         return math.inf
     blocks, rest = divmod(int(count), _PURE_BLOCK)
     square = blocks * _pure_block_mu(epsilon, _PURE_BLOCK) ** 2 if blocks else 0.0
-    return (
-        math.sqrt(square + _pure_block_mu(epsilon, rest) ** 2)
-        if blocks
-        else _pure_block_mu(epsilon, rest)
-    )
+    return math.sqrt(square + _pure_block_mu(epsilon, rest) ** 2) if blocks else _pure_block_mu(epsilon, rest)
 
 
 def _pure_block_mu(epsilon: float, count: int) -> float:

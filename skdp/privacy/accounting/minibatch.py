@@ -13,19 +13,8 @@ from typing import NamedTuple
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting import pairs, pld, rdp
-from skdp.privacy.accounting.amplification import (
-    FULL_BATCH,
-    POISSON,
-    WITHOUT_REPLACEMENT,
-    check_delta,
-    check_rate,
-)
-from skdp.privacy.accounting.gaussian import (
-    bounded_range_mu,
-    compose_mu,
-    gaussian_epsilon,
-    gaussian_mu,
-)
+from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, WITHOUT_REPLACEMENT, check_delta, check_rate
+from skdp.privacy.accounting.gaussian import bounded_range_mu, compose_mu, gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.releases import (
     Gaussian,
     ProjectedGaussian,
@@ -140,9 +129,7 @@ def _group(group: Sequence[float], sampling: str) -> Group:
     return Group(size, rate, int(count), n, b)
 
 
-def _checked(
-    groups: Sequence[Sequence[float]], mu: float, adjacency: str, sampling: str
-) -> tuple[Group, ...]:
+def _checked(groups: Sequence[Sequence[float]], mu: float, adjacency: str, sampling: str) -> tuple[Group, ...]:
     if not 0.0 <= mu < math.inf:
         raise ValueError(f"mu must be finite and >= 0, got {mu!r}.")
     found = [_group(group, sampling) for group in groups]
@@ -152,12 +139,7 @@ def _checked(
 
 
 def sampled_epsilon(
-    groups: Sequence[Sequence[float]],
-    delta: float,
-    *,
-    mu: float = 0.0,
-    adjacency: str,
-    sampling: str = POISSON,
+    groups: Sequence[Sequence[float]], delta: float, *, mu: float = 0.0, adjacency: str, sampling: str = POISSON
 ) -> float:
     """Epsilon of Gaussian releases on sampled batches, together with full-batch releases of `mu`.
 
@@ -214,12 +196,7 @@ def sampled_epsilon(
 
 @functools.lru_cache(maxsize=256)
 def _epsilon(
-    groups: tuple[Group, ...],
-    delta: float,
-    mu: float,
-    adjacency: str,
-    sampling: str,
-    rtol: float = _GRID,
+    groups: tuple[Group, ...], delta: float, mu: float, adjacency: str, sampling: str, rtol: float = _GRID
 ) -> float:
     full = [group for group in groups if group.rate == 1.0 and group.has_mu]
     mu = compose_mu([mu, *(math.sqrt(group.releases) / group.size for group in full)])
@@ -287,9 +264,7 @@ def _planned_group(release: Release) -> Group:
             z, release.rate, release.count, 0, 0, 0, math.inf, release.choices, release.choice_epsilon * z
         )  # fmt: skip
     if not isinstance(release, Gaussian):
-        raise UnsupportedAccounting(
-            f"A sampled plan has Gaussian releases only, got {release.name!r}."
-        )
+        raise UnsupportedAccounting(f"A sampled plan has Gaussian releases only, got {release.name!r}.")
     z, count = release.noise_multiplier, release.count
     if not isinstance(release, SampledGaussian):
         return Group(z, 1.0, count, 1, 1)
@@ -348,9 +323,7 @@ def calibrate_batches(
         raise ValueError(f"epsilon must be > 0, got {epsilon!r}.")
     checked = _checked(groups, mu, adjacency, sampling)
     if not checked:
-        raise ValueError(
-            "there is nothing to calibrate: give at least one group with a count >= 1."
-        )
+        raise ValueError("there is nothing to calibrate: give at least one group with a count >= 1.")
     if any(group.size <= 0.0 for group in checked):
         raise ValueError("the weight of a group must be > 0.")
     if epsilon == math.inf:
@@ -365,12 +338,7 @@ def calibrate_batches(
 
 @functools.lru_cache(maxsize=256)
 def _calibrate(
-    epsilon: float,
-    delta: float,
-    groups: tuple[Group, ...],
-    mu: float,
-    adjacency: str,
-    sampling: str,
+    epsilon: float, delta: float, groups: tuple[Group, ...], mu: float, adjacency: str, sampling: str
 ) -> float:
     total = gaussian_mu(epsilon, delta)
     if not total * (1.0 - 1e-6) > mu:
@@ -402,9 +370,7 @@ def _calibrate(
     start = max(least, _central_limit(square, groups))
     slope = -1.0
     if sampling == POISSON:
-        start, slope = _smallest(
-            lambda scale: cost(scale, _COARSE), start, (least, safe), epsilon, 0.02, slope
-        )
+        start, slope = _smallest(lambda scale: cost(scale, _COARSE), start, (least, safe), epsilon, 0.02, slope)
     return _smallest(cost, start, (least, safe), (1.0 - _ROOM) * epsilon, _ALLOWED, slope)[0]
 
 
@@ -413,10 +379,7 @@ def _central_limit(square: float, groups: tuple[Group, ...]) -> float:
 
     def excess(scale: float) -> bool:
         terms = (
-            4.0
-            * each.releases
-            * each.rate**2
-            * math.sinh(min(300.0, 0.25 / (scale * each.joint) ** 2))
+            4.0 * each.releases * each.rate**2 * math.sinh(min(300.0, 0.25 / (scale * each.joint) ** 2))
             for each in groups
         )
         return math.fsum(terms) > square

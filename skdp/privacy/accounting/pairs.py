@@ -127,9 +127,7 @@ class NormalPair(DominatingPair):
             part = np.sinh(np.minimum(size, 1.0)) * math.exp(min(factor, 600.0))
             with np.errstate(divide="ignore"):
                 logs = factor + size + np.log(-np.expm1(-2.0 * size))
-            solved = np.where(
-                (size < 1.0) & (factor < 600.0), np.arcsinh(part), _arcsinh_half(logs)
-            )
+            solved = np.where((size < 1.0) & (factor < 600.0), np.arcsinh(part), _arcsinh_half(logs))
             return np.copysign(self.spread**2 * (size + solved), loss)
         if self.kind == OUT:
             return self._where_out(loss)
@@ -145,9 +143,7 @@ class NormalPair(DominatingPair):
     def loss_range(self, log_tail: float) -> tuple[float, float]:
         low, high = math.inf, -math.inf
         for weight, centre in self.components()[0]:
-            log_part = (
-                min(log_tail - math.log(weight), math.log(0.5)) if weight > 0.0 else math.log(0.5)
-            )
+            log_part = min(log_tail - math.log(weight), math.log(0.5)) if weight > 0.0 else math.log(0.5)
             reach = -float(ndtri_exp(log_part)) * self.spread
             low, high = min(low, centre - reach), max(high, centre + reach)
         return self.loss(low), self.loss(high)
@@ -236,9 +232,7 @@ def _arcsinh_half(logs: Array) -> Array:
     return np.where(logs > 40.0, logs, small)
 
 
-def _normal_cells(
-    components: list[tuple[float, float]], x: Array, spread: float
-) -> tuple[Array, Array]:
+def _normal_cells(components: list[tuple[float, float]], x: Array, spread: float) -> tuple[Array, Array]:
     """Mass of the normals between neighbouring x, and a bound of its rounding error."""
     mass = np.zeros(x.size - 1)
     error = np.zeros(x.size - 1)

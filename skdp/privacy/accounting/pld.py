@@ -50,13 +50,7 @@ _ROUNDING = 200.0 * _U  # relative error of delta for each release
 _KAPPAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0)  # tilts that Chernoff's bound is tried with
 # A grid that would need more cells stays coarser than asked for. Its bound is valid and looser.
 _MOST_CELLS = 2**17
-_TILTS = (
-    0.3,
-    1.0,
-    3.0,
-    10.0,
-    30.0,
-)  # over the widest loss, where tails are heavy; a choice, not tuned
+_TILTS = (0.3, 1.0, 3.0, 10.0, 30.0)  # over the widest loss, where tails are heavy; a choice, not tuned
 _LARGEST_WINDOW = 2**21  # cells of an FFT; a choice, not tuned
 
 
@@ -71,9 +65,7 @@ class _Composed:
         self.parts = [discretised(pair, grid, log_tail) for pair in pairs]
         with np.errstate(divide="ignore"):
             self._logs = [np.log(part.masses) for part in self.parts]
-        self._losses = [
-            np.arange(part.first, part.first + part.masses.size) * grid for part in self.parts
-        ]
+        self._losses = [np.arange(part.first, part.first + part.masses.size) * grid for part in self.parts]
 
     def infinite(self) -> float:
         """Probability that one of the releases has infinite loss, bounded."""
@@ -293,9 +285,7 @@ def composed_epsilon(pairs: tuple[DominatingPair, ...], delta: float, rtol: floa
     return found
 
 
-def _by_search(
-    pairs: tuple[DominatingPair, ...], log_delta: float, widest: float, rtol: float
-) -> float:
+def _by_search(pairs: tuple[DominatingPair, ...], log_delta: float, widest: float, rtol: float) -> float:
     """The same where no saddle point tells a good tilt: the smallest of the bounds by several tilts.
 
     The grid is halved until little changes. Its error is of second order, so a third of the last change is left.

@@ -16,9 +16,7 @@ _WIDTH = 1e-15
 _STEPS = 200  # bisection alone needs 50 to go from a factor of two to that width
 
 
-def last_safe(
-    excess: Callable[[float], float], safe: float, unsafe: float, floor: float = 0.0
-) -> float:
+def last_safe(excess: Callable[[float], float], safe: float, unsafe: float, floor: float = 0.0) -> float:
     """The last point that is known to be safe, next to a point that is not.
 
     Parameters

@@ -14,13 +14,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting.amplification import (
-    FULL_BATCH,
-    POISSON,
-    WITHOUT_REPLACEMENT,
-    check_delta,
-    check_rate,
-)
+from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, WITHOUT_REPLACEMENT, check_delta, check_rate
 from skdp.privacy.accounting.releases import (
     Gaussian,
     ProjectedGaussian,
@@ -33,23 +27,14 @@ from skdp.privacy.accounting.releases import (
 )
 from skdp.privacy.adjacency import ADJACENCIES
 
-__all__ = [
-    "POISSON",
-    "WITHOUT_REPLACEMENT",
-    "amplified_epsilon",
-    "poisson_step_epsilon",
-    "require_supported",
-]
+__all__ = ["POISSON", "WITHOUT_REPLACEMENT", "amplified_epsilon", "poisson_step_epsilon", "require_supported"]
 
 _ACCOUNTANTS = ("pld", "rdp")
 _ORDERS = np.unique(np.concatenate([np.arange(2, 64), np.geomspace(64, 4096, 40).astype(int)]))
 
 
 def require_supported(
-    sampling: str,
-    adjacency: str,
-    mechanisms: Sequence[str],
-    accountant: str | None = None,
+    sampling: str, adjacency: str, mechanisms: Sequence[str], accountant: str | None = None
 ) -> tuple[str, ...]:
     """The accountants that have a valid proof for one step of these releases.
 
@@ -79,14 +64,10 @@ def require_supported(
     """
     names = sorted(set(mechanisms))
     if adjacency not in ADJACENCIES:
-        raise UnsupportedAccounting(
-            f"adjacency must be one of {list(ADJACENCIES)}, got {adjacency!r}."
-        )
+        raise UnsupportedAccounting(f"adjacency must be one of {list(ADJACENCIES)}, got {adjacency!r}.")
     kinds = {_curved_type(name) for name in names}
     if accountant is not None and accountant not in _ACCOUNTANTS:
-        raise UnsupportedAccounting(
-            f"accountant must be one of {list(_ACCOUNTANTS)}, got {accountant!r}."
-        )
+        raise UnsupportedAccounting(f"accountant must be one of {list(_ACCOUNTANTS)}, got {accountant!r}.")
     found = _supported(sampling, adjacency, kinds)
     if sampling == WITHOUT_REPLACEMENT and adjacency != "replace-one" and kinds == {Gaussian}:
         raise UnsupportedAccounting(

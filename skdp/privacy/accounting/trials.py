@@ -51,9 +51,7 @@ class TrialCount:
         if self.shape not in SHAPES:
             raise ValueError(f"shape must be one of {list(SHAPES)}, got {self.shape!r}")
         if not 1.0 < self.mean <= MOST_TRIALS:
-            raise ValueError(
-                f"mean_trials must be above 1 and at most {MOST_TRIALS}, got {self.mean!r}"
-            )
+            raise ValueError(f"mean_trials must be above 1 and at most {MOST_TRIALS}, got {self.mean!r}")
         object.__setattr__(self, "mean", float(self.mean))
         object.__setattr__(self, "shape", int(self.shape))
 

@@ -164,9 +164,7 @@ class BudgetAccountant:
         epsilon = check_number("epsilon", epsilon, 0.0, math.inf, "positive and finite")
         delta = check_delta(delta)
         if not isinstance(allow_seeded, bool):
-            raise TypeError(
-                f"allow_seeded must be True or False, got {type(allow_seeded).__name__}."
-            )
+            raise TypeError(f"allow_seeded must be True or False, got {type(allow_seeded).__name__}.")
         where = new_temporary_path() if path is None else os.path.abspath(os.fspath(path))
         self._path = where
         kept = path is not None
@@ -262,9 +260,7 @@ class BudgetAccountant:
                 found = add_parts(connection, names)
         return self._handles(found)
 
-    def split_afresh(
-        self, *names: str, adjacency: str, unit: str
-    ) -> tuple["BudgetAccountant", ...]:
+    def split_afresh(self, *names: str, adjacency: str, unit: str) -> tuple["BudgetAccountant", ...]:
         """Handles for the parts of a split that was drawn just now; for `skdp.model_selection`.
 
         Parameters
@@ -388,9 +384,7 @@ class BudgetAccountant:
         )  # fmt: skip
         return Reservation(self, number)
 
-    def check_reserve(
-        self, *, estimator: str, plan: str | None = None, **charge: Unpack[_Terms]
-    ) -> None:
+    def check_reserve(self, *, estimator: str, plan: str | None = None, **charge: Unpack[_Terms]) -> None:
         """Raise what `reserve` would raise. The ledger stays as it is.
 
         Parameters
@@ -502,8 +496,7 @@ class BudgetAccountant:
     @staticmethod
     def _change(connection: sqlite3.Connection, number: int, state: str) -> None:
         changed = connection.execute(
-            "UPDATE fits SET state = ? WHERE number = ? AND state IN ('reserved', ?)",
-            (state, number, state),
+            "UPDATE fits SET state = ? WHERE number = ? AND state IN ('reserved', ?)", (state, number, state)
         )
         if changed.rowcount != 1:
             raise PrivacyBudgetExceeded(
@@ -544,10 +537,7 @@ class BudgetAccountant:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         leave_block(self)
 

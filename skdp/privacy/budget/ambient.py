@@ -36,13 +36,7 @@ from skdp.privacy.budget.blocks import (
 )
 from skdp.privacy.budget.ledger_file import LOCK
 
-__all__ = [
-    "carried_accountant",
-    "current_accountant",
-    "payer",
-    "stamp_clone",
-    "stamped_state",
-]
+__all__ = ["carried_accountant", "current_accountant", "payer", "stamp_clone", "stamped_state"]
 
 _WAYS_OUT = (
     "Give it accountant=..., or accountant=False to charge none, or run the worker in"
@@ -139,9 +133,7 @@ def payer(name: str, stamp: _Stamp | None = None) -> BudgetAccountant | None:
             found = _accountant_of(block)
             reason = "elsewhere" if block is None else "unknown"
     if found is None:
-        raise PrivacyBudgetExceeded(
-            f"{name} was refused before it read a value: {_REASONS[reason]} {_WAYS_OUT}"
-        )
+        raise PrivacyBudgetExceeded(f"{name} was refused before it read a value: {_REASONS[reason]} {_WAYS_OUT}")
     return found
 
 
@@ -173,9 +165,7 @@ def stamped_state(estimator: object, state: dict[str, object]) -> dict[str, obje
 
     The stamp holds the ledger's path, its identity and the last write that was seen, nothing else of its content.
     """
-    state = carried(
-        estimator, {key: value for key, value in state.items() if key != "_ambient_accountant"}
-    )
+    state = carried(estimator, {key: value for key, value in state.items() if key != "_ambient_accountant"})
     stamp = _stamp_of_copy(estimator, leaves=True)
     return state if stamp is None else {**state, "_ambient_accountant": stamp}
 

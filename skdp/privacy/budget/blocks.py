@@ -48,9 +48,7 @@ class Block:
 
 
 _home = secrets.token_hex(16)  # names this process: the system uses process numbers again
-_BLOCKS: contextvars.ContextVar[tuple[Block, ...]] = contextvars.ContextVar(
-    "skdp_blocks", default=()
-)
+_BLOCKS: contextvars.ContextVar[tuple[Block, ...]] = contextvars.ContextVar("skdp_blocks", default=())
 _OPEN: list[Block] = []  # of the whole process, in the order of their beginning
 _INHERITED: list[Block] = []  # those that were open where this process was forked
 # By estimator: the block in which each thread or task used it; None means no block.
@@ -96,9 +94,7 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=_after_fork_in_child
-    )
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=_after_fork_in_child)
 
 
 def enter_block(accountant: Hashable) -> None:

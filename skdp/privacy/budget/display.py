@@ -3,12 +3,7 @@
 import html
 from collections.abc import Mapping, Sequence
 
-from skdp.privacy.budget.filters import (
-    Ceiling,
-    Sequences,
-    remaining_after_all,
-    spent_by_worst,
-)
+from skdp.privacy.budget.filters import Ceiling, Sequences, remaining_after_all, spent_by_worst
 
 __all__ = ["CLAIM", "accountant_html", "accountant_text"]
 
@@ -17,11 +12,7 @@ _COLUMNS = ("time", "user", "estimator", "epsilon", "delta", "unit", "adjacency"
 
 
 def accountant_text(
-    ceiling: Ceiling,
-    charged: Sequences,
-    rows: Sequence[Mapping[str, object]],
-    path: str,
-    part: str | None,
+    ceiling: Ceiling, charged: Sequences, rows: Sequence[Mapping[str, object]], path: str, part: str | None
 ) -> str:
     """One line for a terminal."""
     cost = spent_by_worst(charged, ceiling)
@@ -44,11 +35,7 @@ def _parts_text(charged: Sequences, ceiling: Ceiling, part: str | None) -> str:
 
 
 def accountant_html(
-    ceiling: Ceiling,
-    charged: Sequences,
-    rows: Sequence[Mapping[str, object]],
-    path: str,
-    part: str | None,
+    ceiling: Ceiling, charged: Sequences, rows: Sequence[Mapping[str, object]], path: str, part: str | None
 ) -> str:
     """Two tables for a notebook: the budget, and the fits where there are any."""
     spent, left = spent_by_worst(charged, ceiling), remaining_after_all(charged, ceiling)
@@ -70,10 +57,7 @@ def accountant_html(
     if rows:
         columns = _COLUMNS if list(charged) == [None] else (*_COLUMNS, "part")
         head = "".join(map(_head, columns))
-        cells = (
-            "".join(_cell("" if row[name] is None else row[name]) for name in columns)
-            for row in rows
-        )
+        cells = ("".join(_cell("" if row[name] is None else row[name]) for name in columns) for row in rows)
         fitted = "".join(f"<tr>{line}</tr>" for line in cells)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{fitted}</tbody></table>")
     return "<div>" + "".join(parts) + "</div>"

@@ -321,12 +321,7 @@ def check_delta(delta: float) -> float:
 
 
 def check_charge(
-    estimator: str,
-    epsilon: float,
-    delta: float,
-    mu: float | None,
-    pure: bool,
-    noise_error: tuple[float, float],
+    estimator: str, epsilon: float, delta: float, mu: float | None, pure: bool, noise_error: tuple[float, float]
 ) -> Charge:
     """The charge of one fit (parameters of `BudgetAccountant.reserve`), or the reason for none."""
     if epsilon == math.inf:
@@ -356,9 +351,7 @@ def check_charge(
 
 def refusal(estimator: str, fit: Charge, sequences: Sequences, ceiling: Ceiling) -> str:
     """Message for a fit that is not admitted, about the first sequence that refuses it."""
-    part, charged = next(
-        (name, each) for name, each in sequences.items() if not admits([*each, fit], ceiling)
-    )
+    part, charged = next((name, each) for name, each in sequences.items() if not admits([*each, fit], ceiling))
     inside = "" if part is None else f" in the part {part!r}"
     if fit.approximate and charged and not charged[0].approximate:
         return (

@@ -60,9 +60,7 @@ class InnerAccountant(BudgetAccountant):
         or raises PrivacyBudgetExceeded.
     """
 
-    def __init__(
-        self, admit: Callable[[InnerCharge], tuple[Callable[[], None], Callable[[], None]]]
-    ) -> None:
+    def __init__(self, admit: Callable[[InnerCharge], tuple[Callable[[], None], Callable[[], None]]]) -> None:
         self._admit = admit
 
     def reserve(

@@ -129,9 +129,7 @@ def _version(connection: sqlite3.Connection) -> int:
     return version
 
 
-def read_ceiling(
-    connection: sqlite3.Connection, path: str, *, older: bool = False
-) -> Ceiling | None:
+def read_ceiling(connection: sqlite3.Connection, path: str, *, older: bool = False) -> Ceiling | None:
     """Ceiling in the file, None for an empty file; ValueError for another program's file.
 
     A file of an older version is read only if `older`.
@@ -218,15 +216,12 @@ def fit_rows(connection: sqlite3.Connection) -> list[FitRow]:
     """All rows, for people to read."""
     names = ["parts.name" if name == "part" else f"fits.{name}" for name in _COLUMNS]
     rows = connection.execute(
-        f"SELECT {', '.join(names)} FROM fits LEFT JOIN parts ON fits.part = parts.number"
-        " ORDER BY fits.number"
+        f"SELECT {', '.join(names)} FROM fits LEFT JOIN parts ON fits.part = parts.number ORDER BY fits.number"
     )
     return [cast("FitRow", dict(zip(_COLUMNS, row))) for row in rows]
 
 
-def open_or_create(
-    path: str, epsilon: float, delta: float, *, kept: bool, allow_seeded: bool = False
-) -> str:
+def open_or_create(path: str, epsilon: float, delta: float, *, kept: bool, allow_seeded: bool = False) -> str:
     """Identity of the ledger at `path`, made if there is none, and upgraded if it is of an older version."""
     try:
         with LOCK:
@@ -292,9 +287,7 @@ def _execute(connection: sqlite3.Connection, statements: tuple[str, ...]) -> Non
 
 def check_kind(connection: sqlite3.Connection, adjacency: str, unit: str) -> None:
     """Refuse another adjacency or unit than that of what is charged."""
-    row = connection.execute(
-        "SELECT adjacency, unit FROM fits WHERE state <> 'returned' LIMIT 1"
-    ).fetchone()
+    row = connection.execute("SELECT adjacency, unit FROM fits WHERE state <> 'returned' LIMIT 1").fetchone()
     if row is not None and row != (adjacency, unit):
         raise PrivacyBudgetExceeded(
             f"The ledger holds fits with adjacency={row[0]!r}, unit={row[1]!r}; this one has"

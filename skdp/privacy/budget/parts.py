@@ -50,9 +50,7 @@ class Kind(NamedTuple):
 def check_names(names: tuple[object, ...]) -> None:
     """Raise TypeError or ValueError unless these are different names of parts, at least one."""
     if not names:
-        raise ValueError(
-            "disjoint needs the names of the parts, for example disjoint('train', 'test')."
-        )
+        raise ValueError("disjoint needs the names of the parts, for example disjoint('train', 'test').")
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"Names of parts must be str, got {type(name).__name__}.")
@@ -85,9 +83,7 @@ def find_parts(connection: sqlite3.Connection, names: tuple[str, ...]) -> list[P
     return [Part(known[name], name) for name in names] if known.keys() >= set(names) else None
 
 
-def add_parts(
-    connection: sqlite3.Connection, names: tuple[str, ...], kind: Kind | None = None
-) -> list[Part]:
+def add_parts(connection: sqlite3.Connection, names: tuple[str, ...], kind: Kind | None = None) -> list[Part]:
     """The parts of these names, made where the file lacks them; in a transaction that writes.
 
     With `kind` the records were split just now: the parts are new, and no others may be there.
@@ -105,8 +101,7 @@ def add_parts(
         )
     for name in _new(names, known):
         connection.execute(
-            "INSERT INTO parts (name, adjacency, unit) VALUES (?, ?, ?)",
-            (name, *(kind or (None, None))),
+            "INSERT INTO parts (name, adjacency, unit) VALUES (?, ?, ?)", (name, *(kind or (None, None)))
         )
     found = find_parts(connection, names)
     assert found is not None
@@ -137,10 +132,7 @@ def _retire(connection: sqlite3.Connection, known: dict[str, int], names: tuple[
 
 
 def check_part(
-    connection: sqlite3.Connection,
-    part: Part,
-    adjacency: str | None = None,
-    unit: str | None = None,
+    connection: sqlite3.Connection, part: Part, adjacency: str | None = None, unit: str | None = None
 ) -> None:
     """Refuse a part that the file lacks, and a fit that it was not split for."""
     row = connection.execute(
@@ -177,8 +169,7 @@ def sequences(connection: sqlite3.Connection, part: Part | None) -> Sequences:
     if part is not None:
         wanted = [(part.name, part.number)]
     return {
-        name: [charge for where, charge in charged if where is None or where == number]
-        for name, number in wanted
+        name: [charge for where, charge in charged if where is None or where == number] for name, number in wanted
     }
 
 

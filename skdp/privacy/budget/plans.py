@@ -26,9 +26,7 @@ class PlanRunsOnce(PrivacyBudgetExceeded):
 def labelled(estimator: str, plan: str) -> str:
     """What the ledger shows of a fit of a plan."""
     if not _NAME.fullmatch(plan):
-        raise ValueError(
-            f"plan must be at most 64 letters, digits, '.', '_' and '-', got {plan!r}."
-        )
+        raise ValueError(f"plan must be at most 64 letters, digits, '.', '_' and '-', got {plan!r}.")
     return f"{estimator} (plan {plan})"
 
 
@@ -42,9 +40,7 @@ def check_once(connection: sqlite3.Connection, plan: str) -> None:
         return
     state, time, pid = row
     how = (
-        f"is charged already, since {time}"
-        if state == "spent"
-        else f"is being run by process {pid} since {time}"
+        f"is charged already, since {time}" if state == "spent" else f"is being run by process {pid} since {time}"
     )
     raise PlanRunsOnce(
         f"The plan {plan} {how}. A plan runs once, whether it gave an output or not: make a new plan"

@@ -33,13 +33,9 @@ class Reservation:
 
     def commit(self) -> None:
         """Mark the charge as spent. It cannot be handed back from now on."""
-        with (
-            LOCK
-        ):  # two threads may end one fit; the state here and that in the file change together
+        with LOCK:  # two threads may end one fit; the state here and that in the file change together
             if self._state == "returned":
-                raise RuntimeError(
-                    "This reservation was handed back: reserve again before a release."
-                )
+                raise RuntimeError("This reservation was handed back: reserve again before a release.")
             if not self._marked:
                 # First the state here: if the visit to the file is interrupted, the charge stays.
                 self._state = "spent"
@@ -59,9 +55,7 @@ class Reservation:
         """
         with LOCK:
             if self._state == "spent" or self._pid != os.getpid():
-                raise RuntimeError(
-                    "Something was released under this reservation: it stays charged."
-                )
+                raise RuntimeError("Something was released under this reservation: it stays charged.")
             if self._state == "reserved":
                 self._state = self._accountant._hand_back(self._number)
 
@@ -69,10 +63,7 @@ class Reservation:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is None:
             self.commit()

@@ -10,14 +10,7 @@ from numpy.typing import NDArray
 from skdp.privacy.batches import Batch, number_of_places
 from skdp.privacy.gradients.function import GradientFunction
 from skdp.privacy.gradients.microbatches import run_means
-from skdp.privacy.gradients.parts import (
-    HALF_ULP,
-    Entries,
-    Part,
-    Summand,
-    kept_rows,
-    parts_of,
-)
+from skdp.privacy.gradients.parts import HALF_ULP, Entries, Part, Summand, kept_rows, parts_of
 from skdp.privacy.gradients.totals import Total
 from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
@@ -183,9 +176,7 @@ class BlockSum:
                 weights = np.ones(pieces[0].n_rows)
             return self._clipped(pieces, weights, limit)
 
-    def _clipped(
-        self, pieces: Sequence[Piece], weights: Array, limit: float
-    ) -> tuple[Sequence[Summand], Array]:
+    def _clipped(self, pieces: Sequence[Piece], weights: Array, limit: float) -> tuple[Sequence[Summand], Array]:
         """Pieces of the records that may enter the sum, and their factors; as they are if ``limit`` is inf."""
         parts = parts_of(pieces, ghost=self.ghost, entries=self.entries)
         if limit == math.inf:

@@ -9,13 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from skdp.privacy.gradients.device import (
-    AT_ONCE,
-    ThroughDevice,
-    arrays_of,
-    chosen_rows,
-    of_arrays,
-)
+from skdp.privacy.gradients.device import AT_ONCE, ThroughDevice, arrays_of, chosen_rows, of_arrays
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows
@@ -153,9 +147,7 @@ class GradientFunction:
 
     def dtypes(self, *, ghost: bool) -> set[str]:
         """Of what BLAS adds; ghost sums are in float64."""
-        return {
-            "float64" if ghost and kind.type is OuterSum else kind.dtype.name for kind in self.kinds
-        }
+        return {"float64" if ghost and kind.type is OuterSum else kind.dtype.name for kind in self.kinds}
 
     def of_rows(self, rows: Rows, part: NDArray[np.int64]) -> list[Piece]:
         """The pieces of some rows."""
@@ -173,9 +165,7 @@ class GradientFunction:
         with np.errstate(all="ignore"):
             return np.concatenate([piece.dense() for piece in pieces], axis=1)
 
-    def dense_at(
-        self, places: NDArray[np.int64]
-    ) -> Callable[[Matrix, NDArray[np.float64] | None], Matrix]:
+    def dense_at(self, places: NDArray[np.int64]) -> Callable[[Matrix, NDArray[np.float64] | None], Matrix]:
         """The function that gives some entries of the gradients, a row each."""
         return lambda X, y: np.take(np.asarray(self.dense(X, y)), places, axis=1)
 
@@ -187,16 +177,12 @@ class GradientFunction:
         ends = [*range(0, count, AT_ONCE), count]
         parts = [
             self._called(
-                chosen_rows(X, np.arange(first, last)),
-                None if y is None else y[first:last],
-                last - first,
+                chosen_rows(X, np.arange(first, last)), None if y is None else y[first:last], last - first
             )
             for first, last in pairwise(ends)
         ]
         return [
-            of_arrays(
-                pieces[0], [np.concatenate(arrays) for arrays in zip(*map(arrays_of, pieces))]
-            )
+            of_arrays(pieces[0], [np.concatenate(arrays) for arrays in zip(*map(arrays_of, pieces))])
             for pieces in zip(*parts, strict=True)
         ]
 
@@ -206,13 +192,9 @@ class GradientFunction:
             found = self.function(X, y)
         pieces = [piece for piece in found if type(piece) in KINDS]
         if len(pieces) != len(found):
-            raise TypeError(
-                "function must return a list of pieces: Vectors, Outer, OuterSum or SparseRows"
-            )
+            raise TypeError("function must return a list of pieces: Vectors, Outer, OuterSum or SparseRows")
         if any(piece.n_rows != count for piece in pieces):
-            raise ValueError(
-                "function must return pieces with a row for each row that it was given"
-            )
+            raise ValueError("function must return pieces with a row for each row that it was given")
         if self.kinds and [Kind.of(piece) for piece in pieces] == self.kinds:
             return pieces
         entries = [piece.n_entries for piece in pieces]

@@ -35,9 +35,7 @@ def run_means(
     return [Vectors(_means(piece, weights / length, begins)) for piece in pieces]
 
 
-def _means(
-    piece: Piece, weights: NDArray[np.float64], begins: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _means(piece: Piece, weights: NDArray[np.float64], begins: NDArray[np.int64]) -> NDArray[np.float64]:
     from skdp.kernels import add_table_rows
 
     array = arrays_of(piece)[-1]

@@ -13,16 +13,7 @@ from numpy.typing import NDArray
 from skdp.privacy.gradients.device import arrays_of, of_arrays
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
-__all__ = [
-    "HALF_ULP",
-    "Entries",
-    "Part",
-    "Summand",
-    "TableRows",
-    "entries_of",
-    "kept_rows",
-    "parts_of",
-]
+__all__ = ["HALF_ULP", "Entries", "Part", "Summand", "TableRows", "entries_of", "kept_rows", "parts_of"]
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float64]  # or float32
@@ -155,8 +146,7 @@ class _Products:
         for first in range(0, m, few):  # T^2 numbers a record are gigabytes for all of them
             part = slice(first, first + few)
             grams = (
-                np.matmul(factor[part], factor[part].transpose(0, 2, 1))
-                for factor in (self._left, self._right)
+                np.matmul(factor[part], factor[part].transpose(0, 2, 1)) for factor in (self._left, self._right)
             )
             gram[part] = gram_products(*grams)
         self.squares = np.maximum(gram, 0.0) + (2 * T + p + q + 8) * 2.0**-53 * spread**2
@@ -205,9 +195,7 @@ class TableRows:
         return total if self._entries is None else total[self._entries.places]
 
 
-def parts_of(
-    pieces: Sequence[Piece], *, ghost: bool, entries: Sequence[Entries] | None = None
-) -> list[Part]:
+def parts_of(pieces: Sequence[Piece], *, ghost: bool, entries: Sequence[Entries] | None = None) -> list[Part]:
     """Compute the norms of all pieces; without ``ghost`` sums of outer products are multiplied out.
 
     ``entries`` are those of each piece that are clipped and added; None takes all.

@@ -12,14 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy import noise
-from skdp.privacy.gradients.blocks import (
-    BLOCK,
-    GHOST,
-    LARGEST_CLIP,
-    LARGEST_FACTOR,
-    LARGEST_SQUARE,
-    BlockSum,
-)
+from skdp.privacy.gradients.blocks import BLOCK, GHOST, LARGEST_CLIP, LARGEST_FACTOR, LARGEST_SQUARE, BlockSum
 from skdp.privacy.gradients.parts import Summand, kept_rows
 from skdp.privacy.gradients.totals import Total
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
@@ -67,10 +60,7 @@ class Projections:
 
     def _drawn(self, sizes: Sequence[int], n_rows: int, first: int) -> list[Array]:
         stream = noise.KeyStream(self.key, info=b"projection %d" % first)
-        return [
-            noise.rounded_gaussian(SIGMA, (n_rows, size), stream) * np.float64(1.0 / SIGMA)
-            for size in sizes
-        ]
+        return [noise.rounded_gaussian(SIGMA, (n_rows, size), stream) * np.float64(1.0 / SIGMA) for size in sizes]
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,9 +98,7 @@ class ProjectedSum(BlockSum):
             )
         return limit
 
-    def _clipped(
-        self, pieces: Sequence[Piece], weights: Array, limit: float
-    ) -> tuple[Sequence[Summand], Array]:
+    def _clipped(self, pieces: Sequence[Piece], weights: Array, limit: float) -> tuple[Sequence[Summand], Array]:
         pieces = [_in_float64(piece) for piece in pieces]
         if limit == math.inf:
             return [Doubles(piece) for piece in pieces], weights
@@ -209,12 +197,7 @@ def bound_of(piece: Piece) -> Array:
 # ---------------------------------------------------------------------- estimates
 
 
-def estimated_norms(
-    pieces: Sequence[Piece],
-    bounds: Sequence[Array],
-    count: int,
-    vectors: Drawn,
-) -> Array:
+def estimated_norms(pieces: Sequence[Piece], bounds: Sequence[Array], count: int, vectors: Drawn) -> Array:
     """At least the root mean square of the exact projections of each record on the vectors before rounding."""
     n_rows = pieces[0].n_rows
     squares, longest = np.zeros(n_rows), [0.0] * len(pieces)

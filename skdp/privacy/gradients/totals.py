@@ -56,10 +56,7 @@ class Total:
         n_table, width = part.n_table, part.values.shape[2]
         end, touched, block = self._pieces.get(first, (first + n_table * width, None, None))
         if touched is None or block is None:
-            touched, block = (
-                np.zeros(n_table, dtype=bool),
-                np.zeros((n_table, width), part.values.dtype),
-            )
+            touched, block = (np.zeros(n_table, dtype=bool), np.zeros((n_table, width), part.values.dtype))
             self._pieces[first] = (end, touched, block)
         total = self.values[first:end].reshape(n_table, width)
         add_rounded_rows(part.rows, part.values, factors, block, self._scale, total, touched)

@@ -9,13 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import n_threads, run_blocks
-from skdp.privacy.noise.checks import (
-    check_count,
-    check_integer,
-    check_number,
-    check_shape,
-    stream_of,
-)
+from skdp.privacy.noise.checks import check_count, check_integer, check_number, check_shape, stream_of
 from skdp.privacy.noise.keystream import KeyStream, Seed
 from skdp.privacy.noise.tables import Table, bin_masses, gaussian_table, laplace_table
 
@@ -231,9 +225,7 @@ def discrete_laplace(
     return _draw(laplace_table(scale), False, size, stream)
 
 
-def add_noise(
-    drawn: NDArray[np.int64], integers: NDArray[np.int64], unit: float
-) -> NDArray[np.float64]:
+def add_noise(drawn: NDArray[np.int64], integers: NDArray[np.int64], unit: float) -> NDArray[np.float64]:
     """``(drawn + integers) * unit``; sums wrap around modulo 2^64.
 
     Parameters
@@ -262,9 +254,7 @@ def add_noise(
     return out.reshape(drawn.shape)
 
 
-def _draw(
-    table: Table, square: bool, size: int | tuple[int, ...], stream: KeyStream
-) -> NDArray[np.int64]:
+def _draw(table: Table, square: bool, size: int | tuple[int, ...], stream: KeyStream) -> NDArray[np.int64]:
     """Fill an array from ``table``, block by block: each block has words of its own.
 
     Several blocks are filled at once where there are threads. A block whose words run out ends early, and the
@@ -302,11 +292,7 @@ def _draw(
 
 
 def _fill_together(
-    fill: Callable[[Words, NDArray[np.int64]], int],
-    words: Words,
-    count: int,
-    out: NDArray[np.int64],
-    start: int,
+    fill: Callable[[Words, NDArray[np.int64]], int], words: Words, count: int, out: NDArray[np.int64], start: int
 ) -> tuple[int, Words]:
     """Fill ``count`` whole blocks from ``start`` on; return where the next one begins, and words left for it."""
     each, filled = words.size // count, [0] * count

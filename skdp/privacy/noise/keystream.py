@@ -251,9 +251,7 @@ class KeyStream:
 
 def _whole(value: int, name: str, low: int, high: int) -> int:
     plain = type(value) is int
-    if not plain and (
-        isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer)
-    ):
+    if not plain and (isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
     if not low <= value <= high:
         raise ValueError(f"{name} must be between {low} and {high}, got {value}.")
@@ -275,9 +273,7 @@ def check_seed(random_state: object) -> None:
         raise ValueError("random_state must be a non-negative integer.")
 
 
-def _expand(
-    random_state: SupportsIndex | np.random.RandomState | np.random.Generator, info: bytes
-) -> bytes:
+def _expand(random_state: SupportsIndex | np.random.RandomState | np.random.Generator, info: bytes) -> bytes:
     """Turn a seed into a 256-bit key by HKDF-SHA256."""
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF

@@ -90,9 +90,7 @@ _HALVES = 2.0 ** -np.arange(200.0)
 
 
 @jit
-def break_tie(
-    words: Words, w: int, cell: int, low: Words, alias: Aliases
-) -> tuple[int | np.int64, int]:
+def break_tie(words: Words, w: int, cell: int, low: Words, alias: Aliases) -> tuple[int | np.int64, int]:
     """Bin of a word that equals the first part of its cell's threshold, and the next position."""
     for part in range(2):
         word = words[w]
@@ -105,9 +103,7 @@ def break_tie(
 
 
 @jit
-def fill_plain(
-    words: Words, high: Words, low: Words, alias: Aliases, cell_bits: int, out: Integers
-) -> int:
+def fill_plain(words: Words, high: Words, low: Words, alias: Aliases, cell_bits: int, out: Integers) -> int:
     """Signed values of a table with one magnitude per bin; returns how many of ``out`` are done."""
     shift = U64(64 - cell_bits)
     mask = (U64(1) << U64(63 - cell_bits)) - U64(1)
@@ -253,9 +249,7 @@ def fill_offset(
     again: int = np.int64(0)  # type: ignore[assignment]
     while i < out.size:
         if i >= again and i + 8 <= out.size and w + 14 + WORDS_PER_DRAW <= words.size:
-            if _fill_eight(
-                words, w, high, alias, shift, mask, rest_bits, rest_mask, quick, quick_step, out, i
-            ):
+            if _fill_eight(words, w, high, alias, shift, mask, rest_bits, rest_mask, quick, quick_step, out, i):
                 i += 8
                 w += 16
                 continue

@@ -82,9 +82,7 @@ def gumbel_top_k(
     return _select(values.astype(np.int64), count, scale, source)
 
 
-def _select(
-    scores: NDArray[np.int64], k: int, scale: float, stream: KeyStream
-) -> NDArray[np.int64]:
+def _select(scores: NDArray[np.int64], k: int, scale: float, stream: KeyStream) -> NDArray[np.int64]:
     from skdp.privacy.noise.samplers import select_top
 
     out = np.empty(k, dtype=np.int64)
@@ -167,9 +165,7 @@ def sparse_top_k(
     done, others, one = 0, size - at.size, 0.0
     while done < count:
         words = source.words(min(depth * (count - done), BLOCK) + reserve)
-        done, others, one = select_sparse(
-            words, reserve, values, scale, gone, others, one, tree, done, count
-        )
+        done, others, one = select_sparse(words, reserve, values, scale, gone, others, one, tree, done, count)
     ranks = _uniform_subset(size - at.size, size - at.size - others, source)
     unscored = places_between(at, ranks)
     return np.sort(np.concatenate([at[gone], unscored]))

@@ -36,9 +36,7 @@ def below(word: np.uint64, m: np.uint64) -> np.int64:
 
 
 @jit
-def shuffle_positions(
-    words: NDArray[np.uint64], order: NDArray[np.int64], start: int, stop: int
-) -> int:
+def shuffle_positions(words: NDArray[np.uint64], order: NDArray[np.int64], start: int, stop: int) -> int:
     """Shuffle positions start .. stop - 1 of ``order``; returns where the words ran out, or ``stop``.
 
     What stands before ``stop`` is then the beginning of a uniformly random permutation.

@@ -90,9 +90,7 @@ def laplace_slack(n_values: int, epsilon: float = 0.0) -> tuple[float, float]:
     return 2 * n * NOISE_LOG_ERROR, n * (NOISE_CUTOFF + mismatch)
 
 
-def numeric_sparse_slack(
-    n_values: int, n_hits: int, runs: int = 1, epsilon: float = 0.0
-) -> tuple[float, float]:
+def numeric_sparse_slack(n_values: int, n_hits: int, runs: int = 1, epsilon: float = 0.0) -> tuple[float, float]:
     """What ``runs`` calls of `numeric_sparse` add to (epsilon, delta).
 
     A run draws at most one query noise an entry, and one threshold and one value a hit.

@@ -32,9 +32,7 @@ _REBUILD_BELOW = 2.0**-32  # root below which the weights are computed anew
 
 
 @jit
-def _build(
-    scores: Integers, scale: float, gone: NDArray[np.bool_], others: int, tree: Floats
-) -> float:
+def _build(scores: Integers, scale: float, gone: NDArray[np.bool_], others: int, tree: Floats) -> float:
     """Weights relative to the largest remaining score; returns that of one candidate of score 0."""
     m = scores.size
     first = others == 0

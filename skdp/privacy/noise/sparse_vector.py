@@ -102,9 +102,7 @@ def _scan(
         stream.shuffle(order, start, stop)
         query_noise = discrete_laplace(scales[1], stop - start, stream)
         found.append(
-            kernels.numeric_sparse(
-                values, order[start:stop], query_noise, thresholds[hits:], value_noise[hits:]
-            )
+            kernels.numeric_sparse(values, order[start:stop], query_noise, thresholds[hits:], value_noise[hits:])
         )
         hits += found[-1][0].size
         if hits == n_hits:

@@ -124,9 +124,7 @@ def build(sums: Integers, scale: float, tree: Floats, starts: Integers) -> int |
 
 
 @jit
-def rebuild(
-    sums: Integers, scale: float, reference: int, tree: Floats, starts: Integers
-) -> int | np.int64:
+def rebuild(sums: Integers, scale: float, reference: int, tree: Floats, starts: Integers) -> int | np.int64:
     """Build the tree from scratch with the reference that `update` would leave; returns it."""
     for q in range(sums.size):
         if abs(sums[q]) > reference:

@@ -14,13 +14,7 @@ from skdp.privacy.accounting import (
     rows_mu,
 )
 from skdp.privacy.accounting.minibatch import planned_epsilon
-from skdp.privacy.accounting.releases import (
-    BestOf,
-    Gaussian,
-    LedgerRow,
-    release_of,
-    releases_of,
-)
+from skdp.privacy.accounting.releases import BestOf, Gaussian, LedgerRow, release_of, releases_of
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -145,9 +139,7 @@ class Curves:
             return min(proven, default=math.inf)
         if self.sampled:
             plan, mu = self._planned()
-            if (
-                ideal > 0.0 and mu < math.inf
-            ):  # fits that are added by their claims have one point and no mu
+            if ideal > 0.0 and mu < math.inf:  # fits that are added by their claims have one point and no mu
                 adjacency = state["adjacency"]
                 found = planned_epsilon(releases_of(plan), ideal, mu=mu, adjacency=adjacency)
                 # The claim leaves some room for the recheck: no figure at its delta is below it.

@@ -17,16 +17,12 @@ __all__ = ["draw_report"]
 Array = NDArray[np.float64]
 
 
-def draw_report(
-    state: ReportState, ax: "Axes | NDArray[np.object_] | None"
-) -> "Axes | NDArray[np.object_]":
+def draw_report(state: ReportState, ax: "Axes | NDArray[np.object_] | None") -> "Axes | NDArray[np.object_]":
     """Draw the report on one or two Axes; see `PrivacyReport.plot`."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError(
-            'PrivacyReport.plot needs matplotlib: pip install "skdp[plot]"'
-        ) from error
+        raise ImportError('PrivacyReport.plot needs matplotlib: pip install "skdp[plot]"') from error
     if ax is None:
         _, ax = pyplot.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
     pair = np.ravel(np.asarray(ax, dtype=object))

@@ -174,9 +174,7 @@ class PrivacyReport:
             "mechanisms": [_builtin_row(row) for row in mechanisms],
             "slack": [float(part) for part in slack],
             "plan_mu": None if plan_mu is None else float(plan_mu),
-            "sampled_plan": None
-            if sampled_plan is None
-            else [_builtin_row(row) for row in sampled_plan],
+            "sampled_plan": None if sampled_plan is None else [_builtin_row(row) for row in sampled_plan],
             "erratum": None if erratum is None else str(erratum),
             "estimator": None if estimator is None else str(estimator),
             "post_processing": [str(line) for line in post_processing],
@@ -314,17 +312,11 @@ class PrivacyReport:
 
 def _check_state(state: ReportState) -> None:
     if state["guarantee"] not in GUARANTEE_TEXTS:
-        raise ValueError(
-            f"guarantee must be one of {list(GUARANTEE_TEXTS)}, got {state['guarantee']!r}."
-        )
+        raise ValueError(f"guarantee must be one of {list(GUARANTEE_TEXTS)}, got {state['guarantee']!r}.")
     if state["adjacency"] not in ADJACENCY_TEXTS:
-        raise ValueError(
-            f"adjacency must be one of {list(ADJACENCY_TEXTS)}, got {state['adjacency']!r}."
-        )
+        raise ValueError(f"adjacency must be one of {list(ADJACENCY_TEXTS)}, got {state['adjacency']!r}.")
     if state["unit"] not in ("record", "group", "owner", "window"):
-        raise ValueError(
-            f"unit must be 'record', 'group', 'owner' or 'window', got {state['unit']!r}."
-        )
+        raise ValueError(f"unit must be 'record', 'group', 'owner' or 'window', got {state['unit']!r}.")
     if not state["epsilon"] >= 0.0:
         raise ValueError(f"epsilon must be >= 0, got {state['epsilon']!r}.")
     if (state["guarantee"] == "proven") != (state["epsilon"] < math.inf):

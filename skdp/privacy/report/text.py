@@ -117,9 +117,7 @@ def _plan_lines(state: ReportState) -> list[Line]:
     if any(isinstance(each, ProjectedGaussian) for each in plan):
         lines.append(("projections", "noise std over clip norm, which estimated norms may pass"))
     if not all(isinstance(each, ProjectedGaussian) for each in plan):
-        lines.append(
-            ("multiplier", f"noise std over sensitivity: the most that one {unit} moves it")
-        )
+        lines.append(("multiplier", f"noise std over sensitivity: the most that one {unit} moves it"))
     return lines
 
 
@@ -245,8 +243,7 @@ def report_html(state: ReportState, scope: str) -> str:
     if table:
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table[0])
         rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-            for cells in table[1:]
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>" for cells in table[1:]
         )
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
     return "<div>" + "".join(parts) + "</div>"

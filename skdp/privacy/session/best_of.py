@@ -44,9 +44,7 @@ class BestOfPlan:
     delta: float
 
 
-def plan_best_of(
-    parts: Parts, mean_trials: float, *, shape: int = 1, gaussian: bool = True
-) -> BestOfPlan:
+def plan_best_of(parts: Parts, mean_trials: float, *, shape: int = 1, gaussian: bool = True) -> BestOfPlan:
     """Divide the whole budget: what one trial may cost, if the best of a random number of them is released.
 
     Parameters
@@ -90,9 +88,7 @@ def plan_best_of(
         return plan
 
 
-def best_of(
-    parts: Parts, plan: BestOfPlan, trial: Callable[[], tuple[float, T]], *, purpose: str = "search"
-) -> T:
+def best_of(parts: Parts, plan: BestOfPlan, trial: Callable[[], tuple[float, T]], *, purpose: str = "search") -> T:
     """Make a random number of trials and release the result of the one with the best score.
 
     Parameters
@@ -130,9 +126,7 @@ def best_of(
         if plan is not ledger.best_of_plan:
             raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
         if ledger.best_of_used:
-            raise PrivacyBudgetExceeded(
-                "the trials of this session were made; nothing was released"
-            )
+            raise PrivacyBudgetExceeded("the trials of this session were made; nothing was released")
         ledger.best_of_used = True
         stream = parts.keys.commit()
         if not ledger.exact:

@@ -128,13 +128,9 @@ class InnerFits:
         if self.basic:
             return epsilon * share, delta * share
         own = delta / self.most
-        mu = math.sqrt(share) * math.sqrt(
-            ComposedLedger(epsilon, delta, "zero-out", "record", self).mu2
-        )
+        mu = math.sqrt(share) * math.sqrt(ComposedLedger(epsilon, delta, "zero-out", "record", self).mu2)
         found = 0.0
-        for _ in range(
-            4
-        ):  # slack and epsilon depend on each other, by a part of 1e-5: a few rounds find both
+        for _ in range(4):  # slack and epsilon depend on each other, by a part of 1e-5: a few rounds find both
             slack = Ledger(max(found, 1e-300), own, "zero-out", "record").epsilon_slack
             ideal = own * (1.0 - 1e-4) * math.exp(-slack)
             found = (accounting.gaussian_epsilon(mu, ideal) + slack) * _DOWN
@@ -149,9 +145,7 @@ class InnerFits:
 class ComposedLedger(Ledger):
     """The ledger of a `ComposedSession`: it keeps more for the samplers' errors, as those of all fits add up."""
 
-    def __init__(
-        self, epsilon: float, delta: float, adjacency: str, unit: str, inner: InnerFits
-    ) -> None:
+    def __init__(self, epsilon: float, delta: float, adjacency: str, unit: str, inner: InnerFits) -> None:
         self._most = inner.most
         super().__init__(epsilon, delta, adjacency, unit)
         if self.exact:
@@ -261,9 +255,7 @@ class ComposedSession(PrivacySession):
         """Whether a fit inside may have released something, so that the budget is spent."""
         return self._keys.stream is not None
 
-    def _admit(
-        self, index: int, charge: InnerCharge
-    ) -> tuple[Callable[[], None], Callable[[], None]]:
+    def _admit(self, index: int, charge: InnerCharge) -> tuple[Callable[[], None], Callable[[], None]]:
         with self._parts.door.lock:
             self._parts.door.check()
             if (charge.adjacency, charge.unit) != (self.adjacency, self._ledger.protects):
@@ -309,9 +301,7 @@ class ComposedSession(PrivacySession):
                 f"a fit inside this one ({inner.purposes[index]}) costs more than its part of the budget"
             )
 
-    def add(
-        self, index: int, reports: Sequence[PrivacyReport], *, met: tuple[str, ...] = ()
-    ) -> None:
+    def add(self, index: int, reports: Sequence[PrivacyReport], *, met: tuple[str, ...] = ()) -> None:
         """Keep the reports of fit ``index``, one for each private estimator.
 
         Parameters

@@ -15,14 +15,7 @@ from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number
 from skdp.privacy.session.parts import Parts
 
-__all__ = [
-    "Engine",
-    "LaplaceEngine",
-    "Opening",
-    "gaussian_by_engine",
-    "laplace_by_engine",
-    "sum_of_owners",
-]
+__all__ = ["Engine", "LaplaceEngine", "Opening", "gaussian_by_engine", "laplace_by_engine", "sum_of_owners"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +91,7 @@ class LaplaceEngine(Protocol):
     def ready(self, opening: Opening) -> None:
         """As `Engine.ready`."""
 
-    def open_laplace(
-        self, integers: Sequence[NDArray[np.int64]], scale: float
-    ) -> NDArray[np.int64]:
+    def open_laplace(self, integers: Sequence[NDArray[np.int64]], scale: float) -> NDArray[np.int64]:
         """Return the sum of the owners' integers plus discrete Laplace noise in every entry, modulo 2^64."""
 
     def laplace_slack(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
@@ -108,12 +99,7 @@ class LaplaceEngine(Protocol):
 
 
 def gaussian_by_engine(
-    parts: Parts,
-    statistics: Sequence[Bounded],
-    plan: GaussianPlan,
-    engine: Engine,
-    *,
-    releases: int = 1,
+    parts: Parts, statistics: Sequence[Bounded], plan: GaussianPlan, engine: Engine, *, releases: int = 1
 ) -> NDArray[np.float64]:
     """Release the sum of several owners' statistics with noise that an engine draws.
 
@@ -171,10 +157,7 @@ def gaussian_by_engine(
             return total._value.plain()
         drawn_with = ledger.noise(total, plan)
         unit, sigma, sensitivity = drawn_with
-        theirs, surplus = (
-            _checked(engine.slack(total.size, plan.noise_multiplier)),
-            _surplus(engine),
-        )
+        theirs, surplus = (_checked(engine.slack(total.size, plan.noise_multiplier)), _surplus(engine))
         own = noise.gaussian_slack(total.size, plan.noise_multiplier)
         slack = own[0] + theirs[0], own[1] + theirs[1]
         _check_slacks(ledger, slack, releases)
@@ -261,9 +244,7 @@ def laplace_by_engine(
                 "give the session a delta"
             )
         scales = engine.laplace_scales
-        unit, scale, units = mechanisms.laplace_grid(
-            total, statistics, epsilon, ledger.adjacency, scales
-        )
+        unit, scale, units = mechanisms.laplace_grid(total, statistics, epsilon, ledger.adjacency, scales)
         theirs = _checked(engine.laplace_slack(total.size, scale, epsilon))
         own = noise.laplace_slack(total.size, epsilon)
         slack, cost = (own[0] + theirs[0], own[1] + theirs[1]), accounting.pure_mu(epsilon) ** 2

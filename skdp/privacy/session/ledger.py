@@ -69,9 +69,7 @@ def check_share(share: float) -> float:
 def _text(plan: Plan) -> str:
     """Number and noise of planned releases: they follow from public numbers and released ones."""
     if isinstance(plan, NumericSparsePlan):
-        return (
-            f"{plan.runs} runs of the sparse vector technique, each epsilon={plan.epsilon_run:.6g}"
-        )
+        return f"{plan.runs} runs of the sparse vector technique, each epsilon={plan.epsilon_run:.6g}"
     noise = f"{plan.releases} releases, noise multiplier {plan.noise_multiplier:.6g}"
     return f"{noise}, batches {plan.sampling}" if isinstance(plan, BatchPlan) else noise
 
@@ -186,9 +184,7 @@ class Ledger:
 
     def planned_mu2(self) -> float:
         """What all plans, and the releases without one, may take."""
-        return sum(plan.share * self.mu2 for plan in self.plans) + sum(
-            mu2 for _, _, mu2 in self.pure
-        )
+        return sum(plan.share * self.mu2 for plan in self.plans) + sum(mu2 for _, _, mu2 in self.pure)
 
     def pure_epsilon(self) -> float:
         """Sum of the pure epsilons."""
@@ -229,9 +225,7 @@ class Ledger:
                 "nothing was released"
             )
         self.late = self.late or bool(self.rows)
-        if (
-            self.pure and self.pure[-1][0] == epsilon
-        ):  # equal releases are one entry, replaced at once
+        if self.pure and self.pure[-1][0] == epsilon:  # equal releases are one entry, replaced at once
             _, before, paid = self.pure[-1]
             self.pure[-1] = (float(epsilon), count + before, mu2 + paid)
         else:
@@ -269,18 +263,14 @@ class Ledger:
                 "a statistic of a batch can be released by `gaussian` only, with the plan of its batch"
             )
         if source.unit is not None and source.unit != self.unit:
-            raise ValueError(
-                f"the statistic protects a {source.unit}, the session's unit is {self.unit!r}"
-            )
+            raise ValueError(f"the statistic protects a {source.unit}, the session's unit is {self.unit!r}")
         if self.adjacency == "add-remove" and source.needs_public_n:
             raise ValueError(
                 "under adjacency='add-remove' the number of records is private: "
                 "make the PrivateRecords with n_public"
             )
 
-    def noise(
-        self, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart
-    ) -> mechanisms.Noise:
+    def noise(self, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart) -> mechanisms.Noise:
         """The noise of a Gaussian release: computed once for one statistic and one plan."""
         last = self._noise
         if last is None or last[0]() is not bounded or last[1] is not plan:

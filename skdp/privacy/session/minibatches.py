@@ -72,12 +72,7 @@ _KINDS = (POISSON, WITHOUT_REPLACEMENT, PARTITION)
 
 
 def plan_batches(
-    parts: Parts,
-    groups: Sequence[BatchGroup],
-    *,
-    sampling: str = POISSON,
-    n_units: int,
-    share: float = 1.0,
+    parts: Parts, groups: Sequence[BatchGroup], *, sampling: str = POISSON, n_units: int, share: float = 1.0
 ) -> tuple[BatchPlan, ...]:
     """Fix numbers of releases on fresh batches and their noise.
 
@@ -151,9 +146,7 @@ def plan_batches(
         return plans
 
 
-def require_feasible_batches(
-    parts: Parts, size: int, plans: Sequence[BatchPlan], *, scans: bool = False
-) -> None:
+def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan], *, scans: bool = False) -> None:
     """Refuse plans whose sampling error the budget cannot hold, before anything is released.
 
     Parameters
@@ -206,9 +199,7 @@ def release_slack(
     return noise.gaussian_slack(size, noise_multiplier)
 
 
-def draw(
-    parts: Parts, plan: BatchPlan, records: "PrivateRecords", *, places: bool = False
-) -> Batch:
+def draw(parts: Parts, plan: BatchPlan, records: "PrivateRecords", *, places: bool = False) -> Batch:
     """Draw a fresh batch, for one release with the noise of ``plan``.
 
     Parameters
@@ -266,8 +257,7 @@ def _sampled_scale(
         )
     if ledger.rows or ledger.sampled or ledger.set_aside:
         raise PrivacyBudgetExceeded(
-            "sampled releases are planned once, before anything is released: a later plan could depend "
-            "on a result"
+            "sampled releases are planned once, before anything is released: a later plan could depend on a result"
         )
     ledger.admit(share * ledger.mu2)
     wanted = [

@@ -76,9 +76,7 @@ def objective_perturbation(
         parts.door.check()
         ledger = parts.ledger
         if not isinstance(minimizer, PerturbedMinimizer):
-            raise TypeError(
-                f"only a PerturbedMinimizer can be released, got {type(minimizer).__name__}"
-            )
+            raise TypeError(f"only a PerturbedMinimizer can be released, got {type(minimizer).__name__}")
         if ledger.exact:
             ledger.check_plan(plan, plan.releases)
             ledger.use(plan)
@@ -87,9 +85,7 @@ def objective_perturbation(
         epsilon, delta = ledger.aside()
         if any(release_type(line["name"]) is ObjectivePerturbation for line in ledger.rows):
             raise PrivacyBudgetExceeded("what was set aside is spent; nothing was released")
-        terms = objective_terms(
-            minimizer.loss, minimizer.radius, minimizer.penalty, ledger.adjacency
-        )
+        terms = objective_terms(minimizer.loss, minimizer.radius, minimizer.penalty, ledger.adjacency)
         needed = objective_noise(epsilon, delta, terms)
         if needed == math.inf:
             raise ValueError(
@@ -112,10 +108,7 @@ def _release(
     eta = max(domain.distance(grid), least)
     solved: list[NDArray[np.float64]] = []
     source = rounded_source(
-        lambda: solved[0],
-        owner=rows,
-        unit=rows.shape.unit,
-        needs_public_n=rows.shape.n_public is None,
+        lambda: solved[0], owner=rows, unit=rows.shape.unit, needs_public_n=rows.shape.n_public is None
     )
     computed = Bounded.from_source(source, (p,), l2=2 * eta, adjacency=ledger.adjacency)
     # Everything that could be refused is refused before b is drawn.

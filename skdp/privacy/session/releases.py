@@ -39,9 +39,7 @@ __all__ = [
 Released = TypeVar("Released", NDArray[np.float64], NDArray[np.int64])
 
 
-def plan_gaussian(
-    parts: Parts, releases: int, share: float = 1.0, *, purpose: str = "steps"
-) -> GaussianPlan:
+def plan_gaussian(parts: Parts, releases: int, share: float = 1.0, *, purpose: str = "steps") -> GaussianPlan:
     """Fix a number of Gaussian releases and their noise.
 
     Parameters
@@ -111,9 +109,7 @@ def require_feasible(
         ledger.check_slack(noise.gaussian_slack(size * releases, multiplier))
 
 
-def gaussian(
-    parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart
-) -> NDArray[np.float64]:
+def gaussian(parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart) -> NDArray[np.float64]:
     """Release a statistic with the noise of ``plan``.
 
     Parameters
@@ -239,19 +235,12 @@ def _released(
 
 
 def check_plan(
-    ledger: Ledger,
-    bounded: Bounded,
-    plan: GaussianPlan | BatchPlan,
-    index: int,
-    *,
-    chooses: bool = False,
+    ledger: Ledger, bounded: Bounded, plan: GaussianPlan | BatchPlan, index: int, *, chooses: bool = False
 ) -> Batch | None:
     """Refuse a plan that is used up, and a batch that is not of this plan or was used before for this part."""
     batch = bounded._value.batch
     if isinstance(plan, BatchPlan) and (plan.choices > 0) != chooses:
-        raise UnsupportedAccounting(
-            "a plan with choices is released by `selected_gaussian`, and no other plan is"
-        )
+        raise UnsupportedAccounting("a plan with choices is released by `selected_gaussian`, and no other plan is")
     projected = isinstance(plan, BatchPlan) and plan.n_projections > 0
     if (bounded._value.projected is not None) != projected:
         raise UnsupportedAccounting(
@@ -261,9 +250,7 @@ def check_plan(
     ledger.check_plan(plan, math.inf if begun else plan.releases)
     if not isinstance(plan, BatchPlan):
         if batch is not None:
-            raise UnsupportedAccounting(
-                "a statistic of a batch is released with the plan of its batch only"
-            )
+            raise UnsupportedAccounting("a statistic of a batch is released with the plan of its batch only")
         return None
     if batch is None:
         raise UnsupportedAccounting(
@@ -289,9 +276,7 @@ def noise_std(parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan | B
     return 0.0 if parts.ledger.exact else parts.ledger.noise(bounded, plan).std
 
 
-def laplace(
-    parts: Parts, bounded: Bounded, epsilon: float, *, purpose: str = "statistic"
-) -> NDArray[np.float64]:
+def laplace(parts: Parts, bounded: Bounded, epsilon: float, *, purpose: str = "statistic") -> NDArray[np.float64]:
     """Release a statistic with discrete Laplace noise, ``epsilon``-DP by itself.
 
     Parameters
@@ -364,9 +349,7 @@ def gumbel_top_k(
         cost = k * accounting.bounded_range_mu(_positive(epsilon)) ** 2
         ledger.charge_slack(noise.selection_slack(k, bounded.size, epsilon))
         ledger.admit_pure(epsilon, k, cost)
-        indices, line = mechanisms.gumbel_top_k(
-            bounded, k, epsilon, ledger.adjacency, parts.keys.commit()
-        )
+        indices, line = mechanisms.gumbel_top_k(bounded, k, epsilon, ledger.adjacency, parts.keys.commit())
         ledger.write({**line, "count": k}, purpose)
         return indices
 

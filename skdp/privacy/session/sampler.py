@@ -7,14 +7,7 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting.amplification import PARTITION, WITHOUT_REPLACEMENT
-from skdp.privacy.batches import (
-    Batch,
-    BatchPlan,
-    Partition,
-    draw_units,
-    empty_bits,
-    number_of_places,
-)
+from skdp.privacy.batches import Batch, BatchPlan, Partition, draw_units, empty_bits, number_of_places
 from skdp.privacy.session.keys import Keys
 from skdp.privacy.session.ledger import Ledger, check_number
 
@@ -61,9 +54,7 @@ class MinibatchSampler:
         if plan.sampling in (WITHOUT_REPLACEMENT, PARTITION) and (
             shape.n_public is not None or shape.n_units != plan.n_units
         ):
-            kind = (
-                "without replacement" if plan.sampling == WITHOUT_REPLACEMENT else "of partitions"
-            )
+            kind = "without replacement" if plan.sampling == WITHOUT_REPLACEMENT else "of partitions"
             raise ValueError(
                 f"batches {kind} need the real number of units as n_units, and records without n_public"
             )

@@ -78,18 +78,14 @@ def selected_gaussian(
         batch = check_plan(ledger, bounded, plan, 0, chooses=True)
         if plan.choices > bounded.size:
             raise ValueError(f"{plan.choices} of {bounded.size} values cannot be chosen")
-        choice = selection.Choice(
-            plan.choices, plan.choice_epsilon, score_clip, value_clip, threshold
-        )
+        choice = selection.Choice(plan.choices, plan.choice_epsilon, score_clip, value_clip, threshold)
         if not ledger.exact:
             drawn_with, sensitivity = selection.selection_grid(
                 bounded, choice, plan.noise_multiplier, ledger.adjacency
             )
             found = (0.0, 0.0)
             if threshold is not None:
-                found = noise.numeric_sparse_slack(
-                    bounded.size, plan.choices, 1, plan.choice_epsilon
-                )
+                found = noise.numeric_sparse_slack(bounded.size, plan.choices, 1, plan.choice_epsilon)
             slacks = (
                 found,
                 release_slack(ledger, plan, plan.choices, plan.noise_multiplier),

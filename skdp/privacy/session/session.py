@@ -21,13 +21,7 @@ from numpy.typing import NDArray
 from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy.adjacency import check_adjacency, check_unit
-from skdp.privacy.budget import (
-    BudgetAccountant,
-    Reservation,
-    check_accountant,
-    part_assumption,
-    payer,
-)
+from skdp.privacy.budget import BudgetAccountant, Reservation, check_accountant, part_assumption, payer
 from skdp.privacy.log import LOGGER
 from skdp.privacy.methods import Delegated
 from skdp.privacy.noise.keystream import check_seed
@@ -145,9 +139,7 @@ class PrivacySession:
             raise ValueError(f"record_is must be 'record' or 'window', got {record_is!r}")
         check_seed(random_state)
         if best_of and (set_aside or minibatches or delta == 0):
-            raise ValueError(
-                "best_of=True needs delta > 0, and no set_aside or minibatches beside it"
-            )
+            raise ValueError("best_of=True needs delta > 0, and no set_aside or minibatches beside it")
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
         self._estimator = estimator
@@ -331,10 +323,7 @@ class PrivacySession:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -375,9 +364,7 @@ class PrivacySession:
         gaussian = self.has_mu
         errors = (ledger.epsilon_slack / 2, ledger.delta_slack)
         if charged.part is not None:
-            ledger.assumptions.append(
-                part_assumption(charged.part, ledger.protects, self.adjacency)
-            )
+            ledger.assumptions.append(part_assumption(charged.part, ledger.protects, self.adjacency))
         return charged.reserve(
             estimator=self._estimator,
             epsilon=self.epsilon,
@@ -411,9 +398,7 @@ class PrivacySession:
 
     def _check_records(self, records: PrivateRecords) -> None:
         if records.unit != self.unit:
-            raise ValueError(
-                f"the session's unit is {self.unit!r} but the records' unit is {records.unit!r}"
-            )
+            raise ValueError(f"the session's unit is {self.unit!r} but the records' unit is {records.unit!r}")
         if self.adjacency == "add-remove" and records.n_public is None:
             raise ValueError(
                 "under adjacency='add-remove' the number of records is private: give n_public, "

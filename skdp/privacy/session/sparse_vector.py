@@ -83,18 +83,14 @@ def plan_numeric_sparse(
         _check_rate(ledger, rate)
         _check_parts(ledger, parts, rate)
         if ledger.exact:
-            plan = NumericSparsePlan(
-                runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts
-            )
+            plan = NumericSparsePlan(runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts)
             ledger.add(plan)
             return plan
         mu2 = share * ledger.mu2 if ledger.delta > 0 else None
         whole = share * (ledger.epsilon - ledger.epsilon_slack) / runs * (1 - 2.0**-40)
         query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole, runs=runs)
         cost = run_epsilon(n_hits, query, value, rate)
-        plan = NumericSparsePlan(
-            runs, n_hits, query, value, part, cost, share, rate, purpose, parts
-        )
+        plan = NumericSparsePlan(runs, n_hits, query, value, part, cost, share, rate, purpose, parts)
         if size is not None:
             ledger.check_slack(_slack(size, plan, runs * parts))
         if mu2 is None:
@@ -162,9 +158,7 @@ def numeric_sparse(
         return indices, values
 
 
-def numeric_sparse_scales(
-    session: Parts, bounded: Bounded, plan: NumericSparsePlan
-) -> tuple[float, float, float]:
+def numeric_sparse_scales(session: Parts, bounded: Bounded, plan: NumericSparsePlan) -> tuple[float, float, float]:
     """Scales of the Laplace noise that `numeric_sparse` uses; public, 0 without privacy.
 
     A threshold can be chosen by them: of d entries that are 0, ``d exp(-t / query_scale) / 2`` are
@@ -184,9 +178,7 @@ def numeric_sparse_scales(
     ledger = session.ledger
     if ledger.exact:
         return 0.0, 0.0, 0.0
-    unit, (threshold, query, value), _ = mechanisms.numeric_sparse_grid(
-        bounded, plan, ledger.adjacency
-    )
+    unit, (threshold, query, value), _ = mechanisms.numeric_sparse_grid(bounded, plan, ledger.adjacency)
     return unit * threshold, unit * query, unit * value
 
 
@@ -208,9 +200,7 @@ def _check_parts(ledger: Ledger, parts: int, rate: float | None) -> None:
             "a batch of a fixed part is not a fresh sample: give parts or a rate, not both"
         )
     if parts > 1 and ledger.adjacency == "add-remove":
-        raise UnsupportedAccounting(
-            "under adjacency='add-remove' the sizes of parts are private; use 'zero-out'"
-        )
+        raise UnsupportedAccounting("under adjacency='add-remove' the sizes of parts are private; use 'zero-out'")
 
 
 def _check_part(plan: NumericSparsePlan, part: int, taken: list[int]) -> None:
@@ -219,8 +209,7 @@ def _check_part(plan: NumericSparsePlan, part: int, taken: list[int]) -> None:
         raise ValueError(f"part must be between 0 and {plan.parts - 1}, got {part!r}")
     if taken[part] >= plan.runs:
         raise PrivacyBudgetExceeded(
-            f"the plan holds {plan.runs} runs of each part and this part took all of them; nothing "
-            "was released"
+            f"the plan holds {plan.runs} runs of each part and this part took all of them; nothing was released"
         )
 
 

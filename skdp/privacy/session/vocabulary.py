@@ -79,9 +79,7 @@ class VocabularyPlan:
         return float(noise.CANONICAL_SIGMA) / self.grid if self.gaussian.noise_multiplier else 0.0
 
 
-def plan_vocabulary(
-    parts: Parts, share: float, max_words: int, *, purpose: str = "vocabulary"
-) -> VocabularyPlan:
+def plan_vocabulary(parts: Parts, share: float, max_words: int, *, purpose: str = "vocabulary") -> VocabularyPlan:
     """Fix the noise and the threshold of one release of a vocabulary.
 
     Parameters
@@ -169,9 +167,7 @@ def release_vocabulary(
         parts.door.check()
         ledger = parts.ledger
         if not isinstance(words, PrivateWords) or type(plan) is not VocabularyPlan:
-            raise TypeError(
-                "a vocabulary is released of PrivateWords, with a plan of plan_vocabulary"
-            )
+            raise TypeError("a vocabulary is released of PrivateWords, with a plan of plan_vocabulary")
         if ledger.adjacency == "add-remove" and words.shape.n_public is None:
             raise ValueError("under adjacency='add-remove' give PrivateWords their n_public")
         if not any(plan is own for own in ledger.vocabularies):
@@ -191,15 +187,9 @@ def release_vocabulary(
             noise_multiplier=plan.gaussian.noise_multiplier, sensitivity=MOVED[ledger.adjacency],
             noise_std=sigma * unit, grid=unit,
         )  # fmt: skip
-        more_facts = {
-            "threshold": plan.threshold * unit,
-            "max_words": plan.max_words,
-            "delta": plan.delta,
-        }
+        more_facts = {"threshold": plan.threshold * unit, "max_words": plan.max_words, "delta": plan.delta}
         ledger.write({**row.describe(), **more_facts}, plan.gaussian.purpose)
-        return _shown(
-            [(word, count) for word, count in noisy if count >= plan.threshold], plan.grid
-        )
+        return _shown([(word, count) for word, count in noisy if count >= plan.threshold], plan.grid)
 
 
 def _shown(found: list[tuple[str, int]], grid: int) -> tuple[tuple[str, ...], tuple[float, ...]]:

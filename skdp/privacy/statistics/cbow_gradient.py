@@ -175,16 +175,7 @@ def cbow_gradient(
 
         windows = cast("NDArray[np.float32]", rows.matrix)  # as was checked above
         return sum_cbow_gradients(
-            windows,
-            order,
-            ends,
-            table,
-            n_words,
-            negatives.table(),
-            key,
-            dtype=dtype,
-            listed=listed,
-            **how,
+            windows, order, ends, table, n_words, negatives.table(), key, dtype=dtype, listed=listed, **how
         )
 
     def integers(unit: float, *, listed: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -99,13 +99,7 @@ def clipped_sum(
 
 
 def sum_of_units(
-    rows: Rows,
-    function: Vectors,
-    clip_norm: float,
-    *,
-    size: int,
-    batch: Batch | None,
-    at_once: int,
+    rows: Rows, function: Vectors, clip_norm: float, *, size: int, batch: Batch | None, at_once: int
 ) -> Bounded:
     """The same, with the number of rows that the function is given at once; it was called with zeros before."""
     clip_norm, size = float(clip_norm), int(size)
@@ -119,9 +113,7 @@ def sum_of_units(
         fine = rows.fine(clip_norm)
         return np.asarray(made.on_grid(clip_norm, fine) * fine)
 
-    source = rows.source(
-        lambda unit: made.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch
-    )
+    source = rows.source(lambda unit: made.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch)
     return Bounded.from_source(source, (size,), l2=clip_norm)
 
 
@@ -237,9 +229,7 @@ class UnitVectors:
         y = None if self.rows.y is None else np.asarray(self.rows.y)[places].copy()
         return self._computed(given, y, given.shape[0])
 
-    def _computed(
-        self, X: Matrix, y: NDArray[np.float64] | None, count: int
-    ) -> NDArray[np.float64]:
+    def _computed(self, X: Matrix, y: NDArray[np.float64] | None, count: int) -> NDArray[np.float64]:
         """What the function gives for these rows, checked; a message says nothing about the rows."""
         with np.errstate(all="ignore"):
             found = self.function(X, y)

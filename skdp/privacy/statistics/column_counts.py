@@ -15,11 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def column_counts(
-    rows: Rows,
-    thresholds: ArrayLike,
-    centers: ArrayLike | None = None,
-    *,
-    absolute: bool = False,
+    rows: Rows, thresholds: ArrayLike, centers: ArrayLike | None = None, *, absolute: bool = False
 ) -> Bounded:
     """Count in each column the units whose value is at most the column's threshold, centred.
 

@@ -15,9 +15,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def column_sums(
-    rows: Rows, centers: ArrayLike, reaches: ArrayLike, *, around: ArrayLike | None = None
-) -> Bounded:
+def column_sums(rows: Rows, centers: ArrayLike, reaches: ArrayLike, *, around: ArrayLike | None = None) -> Bounded:
     """Sum over the units of u = (x - center) / reach, clipped to [-1, 1], or of its square around a number.
 
     Each column has its own centre, reach and number. A group adds the mean over its rows. NaN counts as the

@@ -152,9 +152,7 @@ def gradient_sum(
     """
     clip_norm, size, run = float(clip_norm), int(size), _run(clipping, microbatch_size)
     if not clip_norm >= LEAST_CLIP or size < 1:
-        raise ValueError(
-            f"clip_norm must be at least 2**-29 and size at least 1, got {clip_norm:g} and {size}"
-        )
+        raise ValueError(f"clip_norm must be at least 2**-29 and size at least 1, got {clip_norm:g} and {size}")
     if rows.shape.device != "cpu" and rows.shape.container == "csr":
         raise ValueError(
             "gradients are computed on a device for dense rows only: otherwise pass X as a NumPy array or a SciPy "
@@ -216,10 +214,6 @@ def _run(clipping: str, microbatch_size: int | None) -> int:
         )
     if microbatch_size is None:
         return 0
-    if (
-        type(microbatch_size) is bool
-        or int(microbatch_size) != microbatch_size
-        or microbatch_size < 1
-    ):
+    if type(microbatch_size) is bool or int(microbatch_size) != microbatch_size or microbatch_size < 1:
         raise ValueError(f"microbatch_size must be an int >= 1, got {microbatch_size!r}")
     return int(microbatch_size)

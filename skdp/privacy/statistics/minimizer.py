@@ -165,11 +165,7 @@ def ridge_minimizer(
 
     reach = domain.far + (domain.gradient + domain.tau) / domain.alpha  # by (1) at the center
     source = rounded_source(
-        value,
-        magnitude=reach,
-        owner=rows,
-        unit=rows.shape.unit,
-        needs_public_n=rows.shape.n_public is None,
+        value, magnitude=reach, owner=rows, unit=rows.shape.unit, needs_public_n=rows.shape.n_public is None
     )
     n, gradient = rows.shape.n_units, steepness * domain.radius
     moved = factor(adjacency) * gradient / (n * domain.alpha) + 2 * domain.tau / domain.alpha
@@ -430,9 +426,7 @@ def line_search(objective: Objective, theta: Array, z: Array, step: Array) -> fl
     push = objective.pushed(step)
 
     def slope(t: float) -> float:
-        return float(np.vdot(objective.slope(z + t * along), along)) + (
-            objective.alpha * (line + t * bend) + push
-        )
+        return float(np.vdot(objective.slope(z + t * along), along)) + (objective.alpha * (line + t * bend) + push)
 
     goal = 0.1 * abs(slope(0.0))
     low, high, t = 0.0, math.inf, 1.0
@@ -470,9 +464,7 @@ def schedule(objective: Objective, tau: float) -> Iterator[Array]:
         x = x - objective.gradient(x) / beta
 
 
-def clipped_rows(
-    X: Matrix, columns: NDArray[np.int64] | None, row_norm: float
-) -> tuple[Matrix, Array, Array]:
+def clipped_rows(X: Matrix, columns: NDArray[np.int64] | None, row_norm: float) -> tuple[Matrix, Array, Array]:
     """Restrict the rows to ``columns``, then clip them to l2 norm ``row_norm``.
 
     Returns
@@ -495,9 +487,7 @@ def clipped_rows(
     with np.errstate(all="ignore"):
         squares = row_squares(rows)
         shift = np.where(np.isfinite(squares), 1.0, 2.0**-600)
-        if not np.isfinite(
-            squares
-        ).all():  # a norm that overflowed: take it of the row times 2^-600
+        if not np.isfinite(squares).all():  # a norm that overflowed: take it of the row times 2^-600
             rows = scaled(rows, shift)
             # Other rows keep theirs: a copy with another layout may be summed in another order.
             squares = np.where(shift < 1, row_squares(rows), squares)

@@ -251,12 +251,7 @@ def row_blocks(n: int, width: int) -> list[Block]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def fill_block(
-    X: Matrix | LazyTable,
-    rows: Block,
-    columns: NDArray[np.int64],
-    out: NDArray[np.float64],
-) -> None:
+def fill_block(X: Matrix | LazyTable, rows: Block, columns: NDArray[np.int64], out: NDArray[np.float64]) -> None:
     """Write some rows and columns to the first columns of ``out``; of a CSR matrix nothing else is made dense."""
     every = columns.size == X.shape[1]
     if isinstance(X, LazyTable):

@@ -129,9 +129,7 @@ def gradient_sup_norm_count(rows: Rows, loss: Loss, theta: ArrayLike, bound: flo
     return _count(rows, norms, bound)
 
 
-def target_count(
-    rows: Rows, bound: float, *, center: float = 0.0, absolute: bool = False
-) -> Bounded:
+def target_count(rows: Rows, bound: float, *, center: float = 0.0, absolute: bool = False) -> Bounded:
     """Count the units whose target is at most ``bound``, centred, as `row_norm_count` does.
 
     Parameters

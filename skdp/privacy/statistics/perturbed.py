@@ -23,14 +23,7 @@ from numpy.typing import NDArray
 
 from skdp.losses import Loss
 from skdp.privacy.rows import Rows
-from skdp.privacy.statistics.minimizer import (
-    UNIT,
-    Domain,
-    Objective,
-    lipschitz,
-    solve,
-    threshold,
-)
+from skdp.privacy.statistics.minimizer import UNIT, Domain, Objective, lipschitz, solve, threshold
 
 __all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
 
@@ -116,13 +109,9 @@ def perturbed_minimizer(
         if not 1e-50 <= value <= 1e50:
             raise ValueError(f"{name} must be a number between 1e-50 and 1e50, got {value!r}")
     if loss.n_outputs != 1:
-        raise ValueError(
-            "objective perturbation is proven for one linear predictor, not for softmax"
-        )
+        raise ValueError("objective perturbation is proven for one linear predictor, not for softmax")
     if rows.shape.unit != "record":
-        raise ValueError(
-            "objective perturbation protects records: a group's gradient has no one direction"
-        )
+        raise ValueError("objective perturbation protects records: a group's gradient has no one direction")
     if rows.weight is not None:
         raise ValueError("sample_weight is not supported: the objective weighs every record alike")
     lipschitz(loss)
@@ -131,13 +120,7 @@ def perturbed_minimizer(
     if not math.isfinite(target_center):
         raise ValueError(f"target_center must be finite, got {target_center!r}")
     return PerturbedMinimizer(
-        loss,
-        float(penalty),
-        radius,
-        float(row_norm),
-        float(target_center),
-        rows.n_parameters,
-        rows,
+        loss, float(penalty), radius, float(row_norm), float(target_center), rows.n_parameters, rows
     )
 
 

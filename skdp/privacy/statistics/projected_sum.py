@@ -86,9 +86,7 @@ def projected_sum(
     ratio = batch._plan.norm_ratio
     blocks: ProjectedSum | ProjectedUnits
     if rows.shape.n_records is None:
-        blocks = ProjectedUnits(
-            rows, function.dense, size, rows.units_of(batch), AT_ONCE, projections, ratio
-        )
+        blocks = ProjectedUnits(rows, function.dense, size, rows.units_of(batch), AT_ONCE, projections, ratio)
     else:
         places = places_of(rows, batch, 1)
         blocks = ProjectedSum(rows, function, places, projections=projections, norm_ratio=ratio)
@@ -99,9 +97,7 @@ def projected_sum(
         fine = rows.fine(clip_norm)
         return np.asarray(blocks.on_grid(clip_norm, fine) * fine)
 
-    source = rows.source(
-        lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch
-    )
+    source = rows.source(lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch)
     largest = source.magnitude * min(ratio, LARGEST_RATIO)
     source = replace(source, magnitude=largest, projected=clip_norm)
     return Bounded.from_source(source, (size,), l2=math.inf)
@@ -121,10 +117,7 @@ class ProjectedUnits(UnitVectors):
             raise ValueError(
                 f"clip_norm / unit must exceed {math.sqrt(self.size) + 2:g} and stay below 2**50; use another unit"
             )
-        ratio, vectors = (
-            largest_ratio(self.norm_ratio, limit),
-            self.projections.of([self.size]),
-        )
+        ratio, vectors = (largest_ratio(self.norm_ratio, limit), self.projections.of([self.size]))
         total = np.zeros(self.size, dtype=np.int64)
         for v in self._blocks():
             with np.errstate(all="ignore"):

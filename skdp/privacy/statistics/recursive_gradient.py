@@ -77,8 +77,6 @@ def recursive_gradient(
             change -= (1.0 - g) * kernel.plain_sum(before, rows=units)
             return scale * np.asarray(change)
         fine = rows.fine(radius)
-        return scale * np.asarray(
-            kernel.recursive_sum(now, before, g, large, small, fine, rows=units) * fine
-        )
+        return scale * np.asarray(kernel.recursive_sum(now, before, g, large, small, fine, rows=units) * fine)
 
     return mean_of_vectors(rows, on_grid, plain, kernel.shape, radius * scale, batch)

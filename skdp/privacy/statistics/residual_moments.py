@@ -14,20 +14,12 @@ __all__ = ["binned_residuals", "residual_moments", "residual_squares"]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_OF_A_ROW = (
-    2.0**-29
-)  # by what the rounding of rows moves two units apart in an entry, at most; see the notes
+_OF_A_ROW = 2.0**-29  # by what the rounding of rows moves two units apart in an entry, at most; see the notes
 _FINE = 2.0**-30  # grid of sums without noise
 
 
 def residual_moments(
-    rows: Rows,
-    center: float,
-    reach: float,
-    residual_reach: float,
-    weights: ArrayLike,
-    *,
-    adjacency: str,
+    rows: Rows, center: float, reach: float, residual_reach: float, weights: ArrayLike, *, adjacency: str
 ) -> Bounded:
     """Sum over the units of ``(a u, w u^2, b v, c v^2, e |v|)``, of a target and its residual.
 
@@ -196,9 +188,7 @@ def residual_squares(
     )
 
 
-def binned_residuals(
-    rows: Rows, edges: ArrayLike, residual_reach: float, *, adjacency: str
-) -> Bounded:
+def binned_residuals(rows: Rows, edges: ArrayLike, residual_reach: float, *, adjacency: str) -> Bounded:
     """Sum over the units of ``(v, 1)``, in the row of the prediction's bin.
 
     The features are the residual and the prediction. ``v = residual / residual_reach``, clipped to [-1, 1]; NaN

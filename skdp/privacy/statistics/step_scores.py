@@ -15,9 +15,7 @@ __all__ = ["step_scores"]
 _FLOATS = 2.0**54  # units up to which scores are computed in float64
 
 
-def step_scores(
-    rows: Rows, loss: Loss, theta: ArrayLike, clip_norm: float, learning_rate: float
-) -> Bounded:
+def step_scores(rows: Rows, loss: Loss, theta: ArrayLike, clip_norm: float, learning_rate: float) -> Bounded:
     """Magnitude of every feature's coefficient after one gradient step, for a selection.
 
     ``|theta_j - learning_rate * mean_gradient_j|``; with several classes the l2 norm of the row.

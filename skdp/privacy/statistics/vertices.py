@@ -99,9 +99,7 @@ class VertexScores:
             magnitude=self._clip * self._shape.most_units / self._divisor,
             choose=self._choose,
         )
-        self._scores = Bounded.from_source(
-            source, (2 * self._kernel.sums.size,), linf=self._clip / self._divisor
-        )
+        self._scores = Bounded.from_source(source, (2 * self._kernel.sums.size,), linf=self._clip / self._divisor)
 
     def scores(self) -> Bounded:
         """Return the scores at the present point: 2q is +e_q, 2q + 1 is -e_q, q = feature * K + output.
@@ -131,9 +129,7 @@ class VertexScores:
         sign = -1.0 if vertex % 2 else 1.0
         if self._unit == 0.0:
             self._start(self._fine())
-        changed = self._kernel.move(
-            j, k, sign * radius * gamma, gamma, refresh=everything, lazy=self._lazy
-        )
+        changed = self._kernel.move(j, k, sign * radius * gamma, gamma, refresh=everything, lazy=self._lazy)
         if changed is None:
             self._all_pending = True
         else:

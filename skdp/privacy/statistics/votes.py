@@ -35,9 +35,7 @@ _Gather = Callable[[Array], Array]
 ITERATIONS = 10  # steps of a block's model; a choice, not tuned
 
 
-def support_votes(
-    rows: Rows, loss: Loss, n_nonzero_coefs: int, blocks: Partition, *, adjacency: str
-) -> Bounded:
+def support_votes(rows: Rows, loss: Loss, n_nonzero_coefs: int, blocks: Partition, *, adjacency: str) -> Bounded:
     """Count for each feature the blocks of units whose own sparse model uses it.
 
     Each block fits a model that is not private and votes for ``n_nonzero_coefs`` features, or for none.
@@ -68,9 +66,7 @@ def support_votes(
     if not isinstance(blocks, Partition):
         raise TypeError("blocks must come from session.partition(records, n_blocks)")
     if blocks._family is not rows.family or not 1 <= s <= d:
-        raise ValueError(
-            f"blocks must be drawn for these records, and n_nonzero_coefs be between 1 and {d}"
-        )
+        raise ValueError(f"blocks must be drawn for these records, and n_nonzero_coefs be between 1 and {d}")
     block = blocks._blocks
     counted: list[NDArray[np.int64]] = []
 
@@ -87,9 +83,7 @@ def support_votes(
         lambda: votes().astype(np.float64),
         magnitude=float(rows.shape.most_units),  # there are at most as many blocks
     )
-    return Bounded.from_source(
-        source, (d,), l1=2.0 * s, l2=math.sqrt(2.0 * s), linf=1.0, adjacency=adjacency
-    )
+    return Bounded.from_source(source, (d,), l1=2.0 * s, l2=math.sqrt(2.0 * s), linf=1.0, adjacency=adjacency)
 
 
 def count_votes(
@@ -158,12 +152,7 @@ def block_vote(X: Matrix, y: Array, loss: Loss, s: int, intercept: bool) -> NDAr
     return chosen
 
 
-def _step_length(
-    predict: _Predict,
-    gradient: Array,
-    chosen: NDArray[np.int64],
-    smoothness: float,
-) -> float:
+def _step_length(predict: _Predict, gradient: Array, chosen: NDArray[np.int64], smoothness: float) -> float:
     """Minimiser of the quadratic bound along the gradient on the chosen features."""
     along = predict(gradient, chosen)
     square, bend = float((gradient[chosen] ** 2).sum()), float((along * along).sum())
@@ -212,9 +201,7 @@ def _sparse_products(X: SparseMatrix) -> tuple[_Predict, _Gather]:
         return np.stack(products, axis=1)
 
     def gather(r: Array) -> Array:
-        sums = [
-            np.bincount(column, weights=data * r[row, k], minlength=d) for k in range(r.shape[1])
-        ]
+        sums = [np.bincount(column, weights=data * r[row, k], minlength=d) for k in range(r.shape[1])]
         return np.stack(sums, axis=1)
 
     return predict, gather

@@ -17,9 +17,7 @@ LOW = np.array([18.0, -5.0, -8.0, 1990.0, -10.0])
 HIGH = np.array([90.0, np.inf, -2.5, 2012.0, 10.0])
 
 
-def made_curves(
-    n_classes=None, *, levels=True, pairs=((0, 3), (1, 0), (2, 3)), counts=(4, 2, 1, 3, 0), seed=0
-):
+def made_curves(n_classes=None, *, levels=True, pairs=((0, 3), (1, 0), (2, 3)), counts=(4, 2, 1, 3, 0), seed=0):
     rng = np.random.default_rng(seed)
     values = (0.1, 1.0, 3.0) if levels else ()
     expansion = Expansion.make(list(counts), list(pairs), 1.0, [4] * len(values), values)
@@ -28,9 +26,7 @@ def made_curves(
     root = rng.normal(size=(n_classes or 1, p, p)) * 0.01
     variance = root @ root.transpose(0, 2, 1)
     theta = 0.3 * rng.normal(size=shape)
-    return Curves(
-        COLUMNS, CENTER, SCALE, LOW, HIGH, expansion, theta, variance if n_classes else variance[0]
-    )
+    return Curves(COLUMNS, CENTER, SCALE, LOW, HIGH, expansion, theta, variance if n_classes else variance[0])
 
 
 def made_model(kind="two classes", *, curves="default", names=None, cut=NOWHERE, **options):
@@ -98,10 +94,7 @@ def added_by_formula(curves, X):
     t[np.isnan(t)] = 0.0
     made, functions, c = curves.expansion, smooth(t), np.clip(t, -2.5, 2.5)
     parts = [functions[:, j, k] for j in range(t.shape[1]) for k in range(made.counts[j])]
-    parts += [
-        own[:, j] == X.dtype.type(value)
-        for j, value in zip(made.levels_of, made.levels, strict=True)
-    ]
+    parts += [own[:, j] == X.dtype.type(value) for j, value in zip(made.levels_of, made.levels, strict=True)]
     parts += [c[:, a] * c[:, b] for a, b in made.pairs]
     return np.column_stack(parts).astype(float) if parts else np.zeros((len(X), 0))
 

@@ -14,17 +14,7 @@ import scipy.sparse as sp
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.linear_model.additive import search
 from skdp.linear_model.auto import choice
-from tests.privacy.additive import (
-    ALL,
-    CODES,
-    OPEN,
-    TASKS,
-    N,
-    Replay,
-    model_of,
-    set_thresholds,
-    table,
-)
+from tests.privacy.additive import ALL, CODES, OPEN, TASKS, N, Replay, model_of, set_thresholds, table
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 EACH_TASK = pytest.mark.parametrize("task", TASKS)
@@ -76,9 +66,7 @@ REASONS = {
     "class weights": ({"class_weight": {1: 3.0}}, {"LEAST_MASS": INF}, "n mu"),
 }  # fmt: skip
 OF_CLASSES = ("a rare class", "three classes", "class weights")
-LINES = [
-    (task, why) for task in TASKS for why in REASONS if task == "classes" or why not in OF_CLASSES
-]
+LINES = [(task, why) for task in TASKS for why in REASONS if task == "classes" or why not in OF_CLASSES]
 
 
 @pytest.mark.parametrize(("task", "why"), LINES)
@@ -98,10 +86,7 @@ def test_a_fit_that_stays_a_line_is_that_of_the_linear_estimator(task, why, monk
     model, found = released(monkeypatch, model, *data)
     assert found == wanted
     assert model.privacy_.mechanisms == line.privacy_.mechanisms
-    assert (model.privacy_.epsilon, model.privacy_.delta) == (
-        line.privacy_.epsilon,
-        line.privacy_.delta,
-    )
+    assert (model.privacy_.epsilon, model.privacy_.delta) == (line.privacy_.epsilon, line.privacy_.delta)
     assert word in model.reason_
     assert model.solver_ == line.solver_
     assert np.array_equal(np.atleast_2d(model.linear_), np.atleast_2d(line.coef_))
@@ -161,12 +146,7 @@ def numbers_of(model):
     """Bits of the coefficients and of the curves."""
     curves = model._curves
     found = [model.linear_, model._offset, curves.theta, curves.variance, curves.expansion.counts]
-    found += [
-        curves.expansion.pairs,
-        curves.expansion.levels,
-        model.fill_values_,
-        model.feature_bounds_,
-    ]
+    found += [curves.expansion.pairs, curves.expansion.levels, model.fill_values_, model.feature_bounds_]
     return [np.asarray(part).tobytes() for part in found]
 
 
@@ -236,10 +216,7 @@ def test_a_sum_that_depends_on_the_order_is_seen(task, monkeypatch):
     monkeypatch.setattr(search.CurveSearch, "_look", _look)
     X, y = table(task, "all")
     order = np.random.default_rng(0).permutation(len(y))
-    found = [
-        released(monkeypatch, model_of(task, "all", 3), *data)[1]
-        for data in ((X, y), (X[order], y[order]))
-    ]
+    found = [released(monkeypatch, model_of(task, "all", 3), *data)[1] for data in ((X, y), (X[order], y[order]))]
     assert found[0] != found[1]
 
 

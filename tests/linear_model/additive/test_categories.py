@@ -66,13 +66,9 @@ def test_no_codes(given):
 
 
 def test_unknown_columns():
-    with pytest.raises(
-        ValueError, match=r"categories names the column 'x', and X has the columns \['age'"
-    ):
+    with pytest.raises(ValueError, match=r"categories names the column 'x', and X has the columns \['age'"):
         category_values({"x": [1, 2]}, 3, NAMES)
-    with pytest.raises(
-        ValueError, match="names the column 'ward', and X has 3 columns without names"
-    ):
+    with pytest.raises(ValueError, match="names the column 'ward', and X has 3 columns without names"):
         category_values({"ward": [1, 2]}, 3)
     for place in (3, -1, True, 1.0, None):
         with pytest.raises(ValueError, match=f"categories names the column {place}"):

@@ -33,9 +33,7 @@ def test_scores_features_and_contributions_are_those_of_the_formula(n_classes, d
     assert parts.shape == (len(X), COLUMNS.size + 3, *([3] if n_classes else []))
     for term in range(parts.shape[1]):
         own = curves.terms == term
-        np.testing.assert_allclose(
-            parts[:, term], features[:, own] @ curves.theta[own], rtol=0, atol=1e-12
-        )
+        np.testing.assert_allclose(parts[:, term], features[:, own] @ curves.theta[own], rtol=0, atol=1e-12)
 
 
 @each_kind
@@ -117,9 +115,7 @@ def test_a_fit_that_saw_no_column_adds_nothing():
     X = made_rows()
     assert np.array_equal(model._scores(X), np.full(len(X), model._offset))
     assert model.feature_importances_.tolist() == [0.0] * D
-    assert all(
-        np.isnan(shape.noise_std).all() and not shape.values.any() for shape in model.shapes_
-    )
+    assert all(np.isnan(shape.noise_std).all() and not shape.values.any() for shape in model.shapes_)
     assert "intercept" in repr(model.explain(X))
 
 

@@ -47,9 +47,7 @@ def cells(n=N, seed=0):
 def score(X):
     """Without noise: a curve, a line, a product and a column of two values."""
     product = X[:, PAIR[0]] * X[:, PAIR[1]]
-    return (
-        3.0 * np.abs(X[:, CURVED]) + 0.1 * (X[:, LINE] - 50.0) + 1.5 * product + X[:, BINARY] - 3.0
-    )
+    return 3.0 * np.abs(X[:, CURVED]) + 0.1 * (X[:, LINE] - 50.0) + 1.5 * product + X[:, BINARY] - 3.0
 
 
 def table(kind, n=N, seed=0):
@@ -169,12 +167,7 @@ def test_the_report_names_the_releases(kind):
     assert found.count("wide gradient") == 1
     assert found.count("products") == 1
     assert found.count("Gram matrix") == 2  # of the line, and of all that was chosen
-    for words in (
-        "wide gradient",
-        "products",
-        "Gram matrix",
-        "curves=where released numbers show them",
-    ):
+    for words in ("wide gradient", "products", "Gram matrix", "curves=where released numbers show them"):
         assert words in text
     assert model.privacy_.guarantee == "proven"
     assert model.privacy_.public["curves"] == "where released numbers show them"
@@ -227,14 +220,7 @@ def test_scores_stay_where_they_are_beyond_windows(kind):
     assert np.isfinite(model.feature_bounds_).all()
     for j in range(D):
         X = np.tile(model.fill_values_, (6, 1))
-        X[:, j] = (
-            high[j],
-            high[j] * (1 + 1e-9) + 1e-9,
-            1e3 + high[j],
-            1e30,
-            1e300,
-            np.finfo(float).max,
-        )
+        X[:, j] = (high[j], high[j] * (1 + 1e-9) + 1e-9, 1e3 + high[j], 1e30, 1e300, np.finfo(float).max)
         found = raw(model, X)
         assert np.array_equal(found, np.tile(found[:1], (6,) + (1,) * (found.ndim - 1)))
         X[:, j] = low[j] - [0.0, 1e-9, 1.0, 1e3, 1e30, 1e300]
@@ -325,9 +311,7 @@ def test_layouts_types_and_read_only_tables(kind):
     again = make(kind).fit(single, y)
     assert np.array_equal(again._curves.expansion.counts, model._curves.expansion.counts)
     assert raw(again, X) == pytest.approx(expected, rel=1e-4, abs=1e-4 * np.abs(expected).max())
-    assert raw(model, single) == pytest.approx(
-        expected, rel=1e-4, abs=1e-4 * np.abs(expected).max()
-    )
+    assert raw(model, single) == pytest.approx(expected, rel=1e-4, abs=1e-4 * np.abs(expected).max())
     # The scores of a row by its curves are those of this row alone, in any table.
     added = model._curves.scores(X)
     assert np.array_equal(added[::7], model._curves.scores(X[::7]))
@@ -388,8 +372,7 @@ def test_other_adjacencies(kind, adjacency):
     assert reports[0].public == reports[1].public
     assert "n_records" not in reports[0].public or adjacency == "zero-out"
     first, second = (
-        [(row["purpose"], row["count"], f"{row['noise_multiplier']:.9g}") for row in r.mechanisms]
-        for r in reports
+        [(row["purpose"], row["count"], f"{row['noise_multiplier']:.9g}") for row in r.mechanisms] for r in reports
     )
     assert first == second
 
@@ -418,9 +401,7 @@ def test_groups_of_unequal_size(kind):
 @pytest.mark.parametrize("kind", ["two classes", "three classes"])
 def test_class_weights_move_intercepts(kind):
     X, y = table(kind)
-    plain, heavy = (
-        one_stream(make(kind, class_weight=weight)).fit(X, y) for weight in (None, {1: 5.0})
-    )
+    plain, heavy = (one_stream(make(kind, class_weight=weight)).fit(X, y) for weight in (None, {1: 5.0}))
     log = np.log([1.0, 5.0, 1.0][: KINDS[kind]])
     moved = log[1] - log[0] if kind == "two classes" else log - log.mean()
     assert heavy.decision_function(X) - plain.decision_function(X) == pytest.approx(
@@ -460,8 +441,7 @@ def test_a_small_C_shrinks_lines_and_curves(kind):
     assert small.C_ == 1e-4
     for name in ("linear_", "theta"):
         ours, theirs = (
-            np.linalg.norm(getattr(model._curves if name == "theta" else model, name))
-            for model in (small, free)
+            np.linalg.norm(getattr(model._curves if name == "theta" else model, name)) for model in (small, free)
         )
         assert 0 < ours < 0.5 * theirs
     chosen = make(kind, C="auto").fit(X, y)
@@ -497,9 +477,7 @@ def test_monotone_and_categories_by_name(kind):
     z += 0.3 * rng.standard_normal(N)
     y = z if kind == "numbers" else (z > 0.5).astype(int)
     frame = pd.DataFrame(X, columns=["dose", "b", "c", "d", "region"])
-    by_name = one_stream(make(kind, monotone={"dose": 1}, categories={"region": CODES})).fit(
-        frame, y
-    )
+    by_name = one_stream(make(kind, monotone={"dose": 1}, categories={"region": CODES})).fit(frame, y)
     by_number = one_stream(make(kind, monotone={0: 1}, categories={BINARY: CODES})).fit(X, y)
     assert np.array_equal(by_name._curves.theta, by_number._curves.theta)
     assert raw(by_name, frame) == pytest.approx(raw(by_number, X), rel=1e-12, abs=1e-12)
@@ -510,9 +488,7 @@ def test_monotone_and_categories_by_name(kind):
     assert region.levels.tolist() == sorted(CODES)
     effect = dict(zip(region.levels, region.level_values))
     assert min(effect[1.0], effect[3.0]) > effect[7.0] > effect[2.0]
-    assert all(
-        0 not in pair.columns and BINARY not in pair.columns for pair in by_name.interactions_
-    )
+    assert all(0 not in pair.columns and BINARY not in pair.columns for pair in by_name.interactions_)
     # The effect of a value is at this value alone: beside it the line goes on.
     rows = np.tile(by_number.fill_values_, (3, 1))
     rows[:, BINARY] = 2.0 - 1e-9, 2.0, 2.0 + 1e-9
@@ -542,11 +518,7 @@ def test_where_records_are_few_it_is_the_linear_estimator_bit_for_bit(kind):
         if d > D:
             X = np.hstack([X, np.random.default_rng(0).standard_normal((n, d - D))])
         model = one_stream(make(kind)).fit(X, y)
-        common = {
-            name: value
-            for name, value in model.get_params().items()
-            if name in linear().get_params()
-        }
+        common = {name: value for name, value in model.get_params().items() if name in linear().get_params()}
         same = one_stream(linear(**common)).fit(X, y)
         assert model.solver_ == same.solver_
         assert model.reason_
@@ -566,12 +538,7 @@ def test_copies(kind):
     stored = io.BytesIO()
     joblib.dump(model, stored)
     stored.seek(0)
-    for again in (
-        pickle.loads(pickle.dumps(model)),
-        joblib.load(stored),
-        copy.deepcopy(model),
-        copy.copy(model),
-    ):
+    for again in (pickle.loads(pickle.dumps(model)), joblib.load(stored), copy.deepcopy(model), copy.copy(model)):
         assert np.array_equal(raw(again, X), raw(model, X))
         assert again.privacy_ == model.privacy_
         assert repr(again.shapes_) == repr(model.shapes_)
@@ -591,16 +558,12 @@ def test_exports(kind):
     assert np.array_equal(made.predict(X), model.predict(X)) or kind == "numbers"
     assert made.predict(X) == pytest.approx(model.predict(X), rel=1e-9)
     if kind != "numbers":
-        assert made.decision_function(X) == pytest.approx(
-            model.decision_function(X), rel=1e-9, abs=1e-9
-        )
+        assert made.decision_function(X) == pytest.approx(model.decision_function(X), rel=1e-9, abs=1e-9)
 
 
 def test_pipelines():
     X, y = table("numbers")
-    scaled = make_pipeline(
-        DPStandardScaler(bounds=(-5, 100), epsilon=2.0, random_state=0), make("numbers")
-    )
+    scaled = make_pipeline(DPStandardScaler(bounds=(-5, 100), epsilon=2.0, random_state=0), make("numbers"))
     scaled.fit(X, y)
     assert scaled.score(X, y) > 0.9
     assert skdp.to_sklearn(scaled).predict(X) == pytest.approx(scaled.predict(X), rel=1e-9)
@@ -655,9 +618,7 @@ def refused(kind, X=None, y=None, **more):
         warnings.simplefilter("ignore")
         model.fit(own[0] if X is None else X, own[1] if y is None else y)
     assert accountant.spent() == (0.0, 0.0)
-    assert accountant.ledger() == [] or all(
-        row["state"] == "returned" for row in accountant.ledger()
-    )
+    assert accountant.ledger() == [] or all(row["state"] == "returned" for row in accountant.ledger())
     assert not [name for name in vars(model) if name.endswith("_")]
     return type(caught.value), str(caught.value)
 
@@ -699,10 +660,7 @@ def test_wrong_parameters_of_one_estimator():
         assert words in refused("numbers", **params)[1]
     assert "class_weight[0] must be" in refused("two classes", class_weight={0: -1.0})[1]
     assert "for two classes, and there are 3" in refused("three classes", monotone={0: 1})[1]
-    for cls in (
-        DPAdditiveClassifier,
-        DPAdditiveRegressor,
-    ):  # an intercept is part of every sum of shapes
+    for cls in (DPAdditiveClassifier, DPAdditiveRegressor):  # an intercept is part of every sum of shapes
         with pytest.raises(TypeError, match="fit_intercept"):
             cls(fit_intercept=False)
 

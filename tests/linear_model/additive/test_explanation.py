@@ -21,9 +21,7 @@ def test_contributions_add_up(kind, line, dtype):
     total = found.contributions.sum(axis=1) + found.intercept
     np.testing.assert_allclose(found.score, total, rtol=0, atol=1e-12)
     # Where float32 does not hold a fill value, the line's score has a rounded one.
-    np.testing.assert_allclose(
-        found.score, model._scores(X), rtol=0, atol=1e-11 if dtype == np.float64 else 1e-6
-    )
+    np.testing.assert_allclose(found.score, model._scores(X), rtol=0, atol=1e-11 if dtype == np.float64 else 1e-6)
     assert np.array_equal(found.prediction, model.predict(X))
     assert found.names[:D] == tuple(f"x{j}" for j in range(D))
     assert found.names[D:] == (() if line else ("x0 x x3", "x1 x x0", "x2 x x3"))

@@ -81,9 +81,7 @@ def test_a_missing_cell_is_no_level():
     """Also where the fill value is a level."""
     curves = made_curves(pairs=())
     model = made_model(
-        curves=replace(
-            curves, expansion=replace(curves.expansion, levels=np.array([2.0, 5.0, 7.5]))
-        )
+        curves=replace(curves, expansion=replace(curves.expansion, levels=np.array([2.0, 5.0, 7.5])))
     )
     assert model.fill_values_[5] == 2.0
     X = np.tile(model.fill_values_, (3, 1))
@@ -135,16 +133,10 @@ sys.stdout.buffer.write(pickle.dumps(found))
 
 @pytest.mark.slow
 def test_they_work_where_skdp_is_not_installed(tmp_path):
-    models = [
-        made_model(kind, cut=(-1.0, 0.5), **SETTINGS[s])
-        for kind in KINDS
-        for s in ("all", "a line")
-    ]
+    models = [made_model(kind, cut=(-1.0, 0.5), **SETTINGS[s]) for kind in KINDS for s in ("all", "a line")]
     X = made_rows()
     blob = pickle.dumps(([model.to_sklearn() for model in models], X))
-    done = subprocess.run(
-        [sys.executable, "-c", ALONE], input=blob, capture_output=True, cwd=tmp_path, env={}
-    )
+    done = subprocess.run([sys.executable, "-c", ALONE], input=blob, capture_output=True, cwd=tmp_path, env={})
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     for model, theirs in zip(models, pickle.loads(done.stdout), strict=True):
         ours = model.predict(X)

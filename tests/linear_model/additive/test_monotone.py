@@ -143,11 +143,7 @@ def test_no_rising_shape_is_nearer(name):
         raised, dropped = coef.copy(), np.zeros_like(coef)
         raised[0] -= slopes.lowest(coef)[1]
         dropped[0] = max(coef[0], 0.0)
-        found = {
-            "nearest": nearest_rising(coef, low, high),
-            "line raised": raised,
-            "curve dropped": dropped,
-        }
+        found = {"nearest": nearest_rising(coef, low, high), "line raised": raised, "curve dropped": dropped}
         for kind, moved in found.items():
             worst[kind] = max(worst[kind], obtuse(coef, moved, low, high, rng))
     assert worst["nearest"] < 1e-11
@@ -170,9 +166,7 @@ def test_a_twin_that_forgets_the_line_beyond_an_edge_falls_there():
 
 def test_one_even_function_is_a_cone_of_two_inequalities():
     """psi_1 is even: the shape rises if b >= m |theta|, m the largest slope of psi_1."""
-    most = np.abs(np.diff(basis(np.linspace(-EDGE, EDGE, 200_001)) @ TO_PSI[:, 0])).max() / (
-        2 * EDGE / 200_000
-    )
+    most = np.abs(np.diff(basis(np.linspace(-EDGE, EDGE, 200_001)) @ TO_PSI[:, 0])).max() / (2 * EDGE / 200_000)
     edge = np.array([most, 1.0]) / math.hypot(most * MEAN_SQUARE**0.5, 1.0)
     for b, theta in [(0.5, 2.0), (-0.2, 1.0), (0.5, -2.0), (-9.0, 0.1), (0.0, 3.0)]:
         along = edge[0] * MEAN_SQUARE * b + edge[1] * abs(theta)
@@ -283,9 +277,7 @@ def test_scores_rise_with_a_column_and_the_rest_of_the_model_stays(column, sign)
         inner = np.tile(FILL, (t.size, 1))
         inner[:, column] += before[2].scale[place] * t
         wide = [replaced(m, place) for m in (before, after)]
-        assert weight @ scores(*wide[0], inner) == pytest.approx(
-            weight @ scores(*wide[1], inner), abs=1e-10
-        )
+        assert weight @ scores(*wide[0], inner) == pytest.approx(weight @ scores(*wide[1], inner), abs=1e-10)
     assert wrong > 5
 
 
@@ -308,9 +300,7 @@ def test_several_columns_at_once_are_each_alone():
 
 
 def test_signs_that_hold_change_no_bit():
-    linear, offset, curves = monotone_scores(
-        np.array([1, 0, -1, 0, 0, 0]), *model(5)[:2], FILL, model(5)[2]
-    )
+    linear, offset, curves = monotone_scores(np.array([1, 0, -1, 0, 0, 0]), *model(5)[:2], FILL, model(5)[2])
     linear[0] += 1.0
     again = monotone_scores(np.array([1, 1, 0, 0, 0, -1]), linear, offset, FILL, curves)
     assert (again[0] == linear).all()
@@ -340,9 +330,7 @@ def test_a_model_that_stayed_a_line():
     found, offset, curves = monotone_scores(signs, linear, 0.5, FILL, None)
     assert curves is None
     assert list(found) == [1.0, 0.0, 0.0, -4.0, 0.0, 5.0]
-    assert offset + found @ FILL == pytest.approx(
-        0.5 + linear @ FILL
-    )  # a row of fill values keeps its score
+    assert offset + found @ FILL == pytest.approx(0.5 + linear @ FILL)  # a row of fill values keeps its score
     assert list(linear) == [1.0, -2.0, 3.0, -4.0, 0.0, 5.0]
 
 
@@ -352,9 +340,7 @@ N = 4000
 UNIT, MIDDLE = np.array([1.0, 3.0, 10.0]), np.array([0.0, 5.0, -20.0])
 ESTIMATORS = {
     "numbers": lambda **more: DPAdditiveRegressor(epsilon=4.0, random_state=0, **more),
-    "classes": lambda **more: DPAdditiveClassifier(
-        epsilon=4.0, random_state=0, classes=[0, 1], **more
-    ),
+    "classes": lambda **more: DPAdditiveClassifier(epsilon=4.0, random_state=0, classes=[0, 1], **more),
 }
 
 
@@ -392,9 +378,7 @@ def test_predictions_of_a_fit_rise_and_its_ledger_is_that_of_a_free_fit(kind):
         for model in (free, fitted)
     ]
     assert rows[0] == rows[1]
-    noise = [
-        [row["noise_multiplier"] for row in model.privacy_.mechanisms] for model in (free, fitted)
-    ]
+    noise = [[row["noise_multiplier"] for row in model.privacy_.mechanisms] for model in (free, fitted)]
     assert noise[0] == pytest.approx(noise[1], rel=1e-12)
     assert fitted.score(X, y) < free.score(X, y)  # the table is not as it was declared
 
@@ -466,9 +450,7 @@ def test_signs_by_name_or_number():
     assert list(monotone_signs(None, 3, names)) == [0, 0, 0]
     assert list(monotone_signs({"dose": +1, 2: -1.0}, 3, names)) == [1, 0, -1]
     assert list(monotone_signs({1: 1}, 3)) == [0, 1, 0]
-    with pytest.raises(
-        ValueError, match=r"monotone names the column 'x', and X has the columns \['dose"
-    ):
+    with pytest.raises(ValueError, match=r"monotone names the column 'x', and X has the columns \['dose"):
         monotone_signs({"x": 1}, 3, names)
     with pytest.raises(ValueError, match="3 columns without names"):
         monotone_signs({"dose": 1}, 3)
@@ -486,7 +468,5 @@ def test_codes_have_no_order():
 def test_several_classes_are_refused():
     for given, n_classes in ((None, 3), ({}, 5), ({0: 1}, 2), ({0: 1}, 1)):
         check_monotone_classes(given, n_classes)
-    with pytest.raises(
-        ValueError, match="for two classes, and there are 3: shapes of several classes"
-    ):
+    with pytest.raises(ValueError, match="for two classes, and there are 3: shapes of several classes"):
         check_monotone_classes({0: 1}, 3)

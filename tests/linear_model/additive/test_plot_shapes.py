@@ -95,9 +95,7 @@ def test_three_classes(pyplot):
     (one,) = model.plot_shapes("temp", class_="b")
     (line,) = [found for found in one.lines if len(found.get_xdata()) > 2]
     shape = model.shapes_[2]
-    assert np.allclose(
-        line.get_ydata(), np.interp(line.get_xdata(), shape.knots, shape.values[:, 1])
-    )
+    assert np.allclose(line.get_ydata(), np.interp(line.get_xdata(), shape.knots, shape.values[:, 1]))
     assert one.get_ylabel() == "part of the score of b"
     assert not one.figure.legends
 

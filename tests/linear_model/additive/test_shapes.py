@@ -6,17 +6,7 @@ import numpy as np
 import pytest
 
 import skdp.linear_model
-from tests.linear_model.additive.made import (
-    CENTER,
-    COLUMNS,
-    HIGH,
-    LOW,
-    SCALE,
-    D,
-    made_curves,
-    made_model,
-    smooth,
-)
+from tests.linear_model.additive.made import CENTER, COLUMNS, HIGH, LOW, SCALE, D, made_curves, made_model, smooth
 
 each_kind = pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
 
@@ -75,9 +65,7 @@ def test_levels_are_sorted_whatever_their_order():
     X = at_the_centre(model, 5, shape.levels)
     np.testing.assert_allclose(shape.level_values, model.explain(X).contributions[:, 5], atol=1e-11)
     own = np.sqrt(curves.variance[5 + first, 5 + first])
-    plain = made_model(
-        curves=replace(curves, expansion=turned, variance=np.diag(np.diag(curves.variance)))
-    )
+    plain = made_model(curves=replace(curves, expansion=turned, variance=np.diag(np.diag(curves.variance))))
     line = (3.0 - CENTER[4]) / SCALE[4] * np.sqrt(curves.variance[4, 4])
     assert plain.shapes_[5].level_noise_std[2] == pytest.approx(np.hypot(own, line))
 
@@ -112,9 +100,7 @@ def test_noise_is_that_of_the_coefficients(kind):
             for i in range(p):
                 found = moved(model, i, 1.0).explain(X).contributions[:, shape.column] - start
                 rows[:, i] = found if found.ndim == 1 else found[:, 0]
-            expected = np.stack(
-                [np.sqrt(np.einsum("mi,ij,mj->m", rows, v[:p, :p], rows)) for v in variance]
-            )
+            expected = np.stack([np.sqrt(np.einsum("mi,ij,mj->m", rows, v[:p, :p], rows)) for v in variance])
             assert np.allclose(noise.T, expected.reshape(noise.T.shape), rtol=1e-8, atol=1e-9)
             halved = np.sqrt(0.5) * expected
             assert not np.allclose(noise.T, halved.reshape(noise.T.shape), rtol=1e-2)
@@ -153,9 +139,7 @@ def test_importances_are_means_under_the_public_law(kind):
             i = int(np.searchsorted(COLUMNS, j))
             cells = np.clip(t, *((end[i] - CENTER[i]) / SCALE[i] for end in (LOW, HIGH)))
             ends.append(w @ np.abs(np.clip(cells, -2.5, 2.5)))
-        assert pair.importance == pytest.approx(
-            ends[0] * ends[1] * np.abs(pair.coef).mean(), rel=1e-3
-        )
+        assert pair.importance == pytest.approx(ends[0] * ends[1] * np.abs(pair.coef).mean(), rel=1e-3)
         sizes.append(pair.importance)
     assert sizes == sorted(sizes, reverse=True)
 
@@ -227,11 +211,7 @@ def test_bands_hold_shapes_over_noise_draws(cls, epsilon):
     found = {}
     for seed in range(120):
         model = cls(
-            epsilon=epsilon,
-            feature_bounds=tuple(map(tuple, ends)),
-            interactions=0,
-            random_state=seed,
-            **options,
+            epsilon=epsilon, feature_bounds=tuple(map(tuple, ends)), interactions=0, random_state=seed, **options
         ).fit(X, y)
         shapes = model.shapes_
         values = np.array([np.interp(x, s.knots, s.values) for x, s in zip(points, shapes)])
@@ -244,6 +224,4 @@ def test_bands_hold_shapes_over_noise_draws(cls, epsilon):
     covered, of_half = (np.mean(np.abs(away) < 1.96 * part * noise) for part in (1.0, 0.5))
     assert covered > 0.85
     assert of_half < 0.85
-    assert (
-        np.sqrt(np.mean(away**2) / np.mean(noise**2)) > 0.6
-    )  # nor are bands so wide that they tell nothing
+    assert np.sqrt(np.mean(away**2) / np.mean(noise**2)) > 0.6  # nor are bands so wide that they tell nothing

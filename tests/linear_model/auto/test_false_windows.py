@@ -47,9 +47,7 @@ def rate_of_false_windows(n_columns, seed, cells, table):
     rng, (mass, spread), (d, n, least) = np.random.default_rng(seed), cells, table
     found, done = 0.0, 0
     while done < n_columns:
-        counts = rng.standard_normal(
-            (max(1, min(20_000, n_columns - done) // d), d, HIGH - LOW + 1)
-        )
+        counts = rng.standard_normal((max(1, min(20_000, n_columns - done) // d), d, HIGH - LOW + 1))
         counts[..., -LOW - np.arange(spread)] += mass * np.array(SHAPES[spread])
         top, sure, evidence = highest_octaves(counts, 1.0, n, least)
         counts = counts.reshape(-1, counts.shape[-1])
@@ -125,14 +123,7 @@ def test_cells_that_are_cut_are_no_evidence_for_a_window_that_is_too_low():
     top = np.array([-20, -3, -2, 4, 5, 20]) - LOW
     none, zero = np.outer([-np.inf, np.inf], np.ones(6)), np.zeros(6)
     windows = ColumnWindows(zero, MARGIN * 2.0 ** (LOW + top), none, zero, np.full(6, 4.0))
-    assert windows.is_doubtful(np.full(6, 30.0)).tolist() == [
-        True,
-        True,
-        False,
-        False,
-        False,
-        False,
-    ]
+    assert windows.is_doubtful(np.full(6, 30.0)).tolist() == [True, True, False, False, False, False]
     assert windows.is_doubtful(np.full(6, 3.0)).tolist() == [True, True, False, False, True, True]
     surer = ColumnWindows(zero, MARGIN * 2.0 ** (LOW + top), none, zero, np.full(6, 5.3))
     assert not surer.is_doubtful(np.full(6, 3.0)).any()

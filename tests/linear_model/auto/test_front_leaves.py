@@ -78,21 +78,14 @@ def differing(found):
     return {name for other in found[1:] for name, a, b in zip(parts, found[0], other) if a != b}
 
 
-SETTINGS = [
-    {},
-    {"fit_intercept": False},
-    {"feature_bounds": ([-3.0, -np.inf, 0.0], 3.0)},
-    {"C": "auto"},
-]
+SETTINGS = [{}, {"fit_intercept": False}, {"feature_bounds": ([-3.0, -np.inf, 0.0], 3.0)}, {"C": "auto"}]
 
 
 @pytest.mark.parametrize("setting", range(len(SETTINGS)))
 @pytest.mark.parametrize("csr", [False, True])
 @pytest.mark.parametrize("epsilon", [0.3, 1.5, 30.0])
 @pytest.mark.parametrize("kind", TARGETS)
-def test_a_regression_shows_what_was_released_and_nothing_else(
-    setting, csr, epsilon, kind, replayed
-):
+def test_a_regression_shows_what_was_released_and_nothing_else(setting, csr, epsilon, kind, replayed):
     model = DPLinearRegression(epsilon=epsilon, random_state=0, **SETTINGS[setting])
     container = (lambda X: sp.csr_matrix(np.nan_to_num(X))) if csr else np.asarray
     others = [(container(X), FAR_TARGETS) for X in OTHERS]
@@ -102,9 +95,7 @@ def test_a_regression_shows_what_was_released_and_nothing_else(
 @pytest.mark.parametrize("setting", range(len(SETTINGS)))
 @pytest.mark.parametrize("epsilon", [0.3, 1.5, 30.0])
 def test_a_classification_shows_what_was_released_and_nothing_else(setting, epsilon, replayed):
-    model = DPLogisticRegression(
-        epsilon=epsilon, classes=CLASSES, random_state=0, **SETTINGS[setting]
-    )
+    model = DPLogisticRegression(epsilon=epsilon, classes=CLASSES, random_state=0, **SETTINGS[setting])
     others = [(X, np.zeros(N, int)) for X in OTHERS]
     assert not differing(replayed(model, (TABLE, (TABLE[:, 0] > 0).astype(int)), others))
 
@@ -232,7 +223,5 @@ def test_a_csr_matrix_takes_bounds_that_leave_out_0_as_wider_ones(cls):
 def test_the_message_never_quotes_a_cell():
     X = TABLE.copy()
     X[0, 0] = 123456.75
-    told = refused(
-        DPLinearRegression, {"feature_bounds": {9: (0, 1)}}, X, TARGETS["clear"], ValueError, "9"
-    )
+    told = refused(DPLinearRegression, {"feature_bounds": {9: (0, 1)}}, X, TARGETS["clear"], ValueError, "9")
     assert "123456" not in told

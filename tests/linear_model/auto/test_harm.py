@@ -341,9 +341,7 @@ def test_a_line_of_the_bulk_is_not_followed_into_the_tail(epsilon):
     X = np.exp(10 + z[:, None] + 0.3 * r.normal(size=(14_000, 4)))
     y = 50 + 5 * z + 3 * r.normal(size=14_000)
     found = [
-        regressor(epsilon=epsilon, random_state=seed)
-        .fit(X[:10_000], y[:10_000])
-        .score(X[10_000:], y[10_000:])
+        regressor(epsilon=epsilon, random_state=seed).fit(X[:10_000], y[:10_000]).score(X[10_000:], y[10_000:])
         for seed in range(8)
     ]
     assert np.median(found) > 0.0
@@ -404,8 +402,7 @@ def test_specialists_without_noise_or_intercept_are_not_cut_to_nothing(solver):
 
 
 @pytest.mark.parametrize(
-    "given",
-    [(1e15, 1e15 + 1), (0, 5e-324), (0, 1e-310), (-1e149, 1e149), (1e5, np.nextafter(1e5, 1e6))],
+    "given", [(1e15, 1e15 + 1), (0, 5e-324), (0, 1e-310), (-1e149, 1e149), (1e5, np.nextafter(1e5, 1e6))]
 )
 def test_ends_that_cannot_be_divided_by_spend_nothing(given):
     X, y = table(400)

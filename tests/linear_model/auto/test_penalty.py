@@ -11,13 +11,7 @@ from sklearn.datasets import make_classification, make_regression
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.auto import regression
-from skdp.linear_model.auto.penalty import (
-    evidence,
-    evidence_and_risk,
-    matching_C,
-    stein_risk,
-    weighing,
-)
+from skdp.linear_model.auto.penalty import evidence, evidence_and_risk, matching_C, stein_risk, weighing
 from skdp.linear_model.auto.steps import posterior_step
 from skdp.privacy import mechanisms
 
@@ -166,13 +160,7 @@ def releases(model, X, y, monkeypatch, groups=None):
     # Noise in units of the sensitivity: that of a gradient is in units of released residuals.
     # The quotient of two numbers that were rounded apart may differ in its last bit.
     rows = [
-        (
-            row["name"],
-            row["purpose"],
-            row["count"],
-            row["sampling"],
-            f"{row['noise_multiplier']:.14g}",
-        )
+        (row["name"], row["purpose"], row["count"], row["sampling"], f"{row['noise_multiplier']:.14g}")
         for row in report.mechanisms
     ]
     return seen, (report.epsilon, report.delta, rows)
@@ -189,9 +177,7 @@ def test_every_C_has_the_same_releases(kind, adjacency, unit, monkeypatch):
     groups = np.repeat(np.arange(800), np.tile([1, 2, 3, 4], 200)) if unit == "group" else None
     if adjacency == "add-remove":
         model.set_params(n_public=800 if unit == "group" else len(X))
-    (values, ledger), *others = (
-        releases(model.set_params(C=C), X, y, monkeypatch, groups) for C in PENALTIES
-    )
+    (values, ledger), *others = (releases(model.set_params(C=C), X, y, monkeypatch, groups) for C in PENALTIES)
     before = [row[1] for row in ledger[2]].index("gradient")
     for given, own in others:
         assert own == ledger

@@ -40,11 +40,7 @@ def test_a_released_factor_takes_the_place_of_that_of_the_steps(noise):
     metric = np.cov(rng.normal(size=(p, 9)))
     weights, row = np.array([0.7, 0.2]), np.array([0.6, -0.8])
     found = replaced(
-        np.tensordot(row**2, along, 1),
-        row,
-        coef,
-        along_direction(along, coef, metric, weights),
-        noise,
+        np.tensordot(row**2, along, 1), row, coef, along_direction(along, coef, metric, weights), noise
     )
     both, flat = np.zeros((p * q, p * q)), coef.T.ravel()
     for k in range(q):

@@ -63,9 +63,7 @@ def test_an_affine_map_of_column_and_window_is_that_of_what_is_read():
     x = LAWS["normal"]
     center, deviation, *evidence = spread(x, epsilon=1.0)
     moved = spread(1024.0 * x + 3072.0, center=3072.0, reach=1024.0, epsilon=1.0)
-    assert moved == pytest.approx(
-        (1024.0 * center + 3072.0, 1024.0 * deviation, *evidence), rel=1e-9
-    )
+    assert moved == pytest.approx((1024.0 * center + 3072.0, 1024.0 * deviation, *evidence), rel=1e-9)
 
 
 @pytest.mark.parametrize("q", [0.5, 0.65, 0.8, 0.9])
@@ -165,9 +163,7 @@ def test_the_family_is_one_of_probabilities_by_rising_deviation():
     assert inside.sum() > 50
     found = table[inside] @ middles
     assert found == pytest.approx(means[inside], abs=0.05)
-    assert np.sqrt(table[inside] @ middles**2 - found**2) == pytest.approx(
-        deviations[inside], abs=0.05
-    )
+    assert np.sqrt(table[inside] @ middles**2 - found**2) == pytest.approx(deviations[inside], abs=0.05)
 
 
 # ------------------------------------------------------------------ octaves
@@ -398,9 +394,7 @@ def test_a_column_that_lies_beyond_its_window_moves_no_score(d, monkeypatch):
     reach = np.full(d, 5.0)
     reach[0] = 20.0
     surely = np.full(d, math.inf)
-    monkeypatch.setattr(
-        columns, "_released_reaches", lambda *args: (reach.copy(), np.zeros(d), surely)
-    )
+    monkeypatch.setattr(columns, "_released_reaches", lambda *args: (reach.copy(), np.zeros(d), surely))
     for seed in range(5):
         shares = Shares(PrivacySession(epsilon=0.5, delta=1e-6, random_state=seed))
         found = columns.standardize(shares, records, 0.06, 0.08, own=3.5)

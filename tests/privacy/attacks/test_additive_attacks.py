@@ -31,9 +31,7 @@ from tests.privacy.audit import mu_lower
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 EACH_TASK = pytest.mark.parametrize("task", TASKS)
-NUMBERS_FIRST = pytest.mark.parametrize(
-    "task", [pytest.param("classes", marks=pytest.mark.slow), "numbers"]
-)
+NUMBERS_FIRST = pytest.mark.parametrize("task", [pytest.param("classes", marks=pytest.mark.slow), "numbers"])
 FAR = 1e9
 
 
@@ -61,17 +59,13 @@ def only_the_look(task, seed, part=1.0):
     def fit(X, y, groups=None):
         d = X.shape[1]
         records = PrivateRecords(X, y, groups=groups, fit_intercept=True)
-        session = PrivacySession(
-            records, epsilon=EPSILON, delta=DELTA, random_state=seed, unit=records.unit
-        )
+        session = PrivacySession(records, epsilon=EPSILON, delta=DELTA, random_state=seed, unit=records.unit)
         ends = np.full(d, 4.0)
         columns = Columns(np.zeros(d), ends, np.zeros(d), 1 / ends, -ends, ends, True)
         shares, rows = Shares(session), columns.rows(records)
         gram = Gram(np.eye(d + 1), 0.0, np.ones(d + 1))
         if task == "classes":
-            steps = classification._Steps(
-                shares, rows, LogisticLoss(), np.array([0.5, 0.5]), gram, 0.0, False
-            )
+            steps = classification._Steps(shares, rows, LogisticLoss(), np.array([0.5, 0.5]), gram, 0.0, False)
         else:
             steps = regression._Steps(shares, rows, gram, 1.0, (1.1, 2.0), 0.0, False)
         none = np.zeros(0)
@@ -113,8 +107,7 @@ def look_attacked(task, monkeypatch, runs):
             return float(((released - 0.5 * (own + other)) * (other - own)).sum())
 
         low, high = (
-            np.array([ratio(one, 2 * run + side) for run in range(runs)])
-            for side, one in enumerate(bent(task))
+            np.array([ratio(one, 2 * run + side) for run in range(runs)]) for side, one in enumerate(bent(task))
         )
     return mu_lower(low, high, 0.0)
 
@@ -123,9 +116,7 @@ def look_attacked(task, monkeypatch, runs):
 def only_the_gradient(monkeypatch):
     """The whole budget is for the wide gradient: no Gram matrix follows, no scale of residuals comes before."""
     set_thresholds(monkeypatch, {**OPEN, "_look": 2.0})
-    monkeypatch.setattr(
-        regression._Steps, "before_a_look", lambda steps, share: (share, steps.near)
-    )
+    monkeypatch.setattr(regression._Steps, "before_a_look", lambda steps, share: (share, steps.near))
 
 
 def clipped_late(monkeypatch, factor):
@@ -240,10 +231,7 @@ def deciding(task, n=40):
     m, ends = DECIDING[task], (0.0, 1.0) if task == "classes" else (-FAR, FAR)
     y = y if task == "classes" else y - 0.5
     x[:m], y[:m] = 3.9, ends[1]
-    X, groups = (
-        np.vstack([np.full((300, 1), 3.9), x]),
-        np.append(np.zeros(300, int), 1 + np.arange(n)),
-    )
+    X, groups = (np.vstack([np.full((300, 1), 3.9), x]), np.append(np.zeros(300, int), 1 + np.arange(n)))
     return [(X, np.append(np.full(300, end), y), groups) for end in ends]
 
 

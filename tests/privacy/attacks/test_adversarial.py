@@ -76,9 +76,7 @@ def test_honest_fit_stays_below_epsilon_at_a_large_delta(honest):
     claim = accounting.gaussian_epsilon(CLAIM, delta)
     middle = 0.5 * (np.median(honest[0]) + np.median(honest[1]))
     spread = np.std(honest[0])
-    found = max(
-        epsilon_lower(*honest, delta, middle + shift * spread) for shift in (-1, -0.5, 0, 0.5, 1)
-    )
+    found = max(epsilon_lower(*honest, delta, middle + shift * spread) for shift in (-1, -0.5, 0, 0.5, 1))
     assert 0 < found <= claim
 
 
@@ -118,9 +116,7 @@ def test_twin_that_clips_all_rows_but_one_is_caught(monkeypatch):
         def on_grid(unit):
             return source.on_grid(unit) + np.rint(np.clip(extra, -50, 50) / unit).astype(np.int64)
 
-        object.__setattr__(
-            bounded, "_value", type(source)(**{**_fields(source), "on_grid": on_grid})
-        )
+        object.__setattr__(bounded, "_value", type(source)(**{**_fields(source), "on_grid": on_grid}))
         return bounded
 
     monkeypatch.setattr(PrivateRecords, "mean_gradient", unclipped_first_row)

@@ -54,10 +54,7 @@ def test_no_sequence_of_requests_gets_more_than_the_total(seed):
             spent += ask(session, rng, max(0.0, 1.0 - spent / total))
         except PrivacyBudgetExceeded:
             refused += 1
-            assert (
-                session._keys.stream.counter,
-                session._ledger.rows,
-            ) == before  # nothing drawn, nothing written
+            assert (session._keys.stream.counter, session._ledger.rows) == before  # nothing drawn, nothing written
     assert refused
     assert 0.9 * total < spent <= total
     report = session.report()  # the recheck by other code holds, and the claim is the total
@@ -81,10 +78,7 @@ def test_the_purse_pays_only_what_the_session_holds():
 
 # ------------------------------------------------------------------ what one record can change
 
-LOST = {
-    "learning_rate": 300.0,
-    "max_iter": 8,
-}  # most choices are lost at first: gradients are averaged
+LOST = {"learning_rate": 300.0, "max_iter": 8}  # most choices are lost at first: gradients are averaged
 
 
 def neighbours(seed, n_classes=2, n=60, d=5):
@@ -108,8 +102,7 @@ def gaussians(tape):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
-    ("n_classes", "params"),
-    [(2, {}), (2, LOST), (3, {"max_iter": 6}), (2, {"clip_norm": 0.3, **LOST})],
+    ("n_classes", "params"), [(2, {}), (2, LOST), (3, {"max_iter": 6}), (2, {"clip_norm": 0.3, **LOST})]
 )
 def test_a_neighbour_takes_the_same_path_within_the_sensitivities(n_classes, params, monkeypatch):
     tape = Tape(monkeypatch)
@@ -208,9 +201,7 @@ def test_an_adversary_stays_below_the_claim_and_comes_near(monkeypatch):
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
     honest = mechanisms.noise.rounded_gaussian
     monkeypatch.setattr(
-        mechanisms.noise,
-        "rounded_gaussian",
-        lambda sigma, size, stream: honest(sigma, size, stream) // 2,
+        mechanisms.noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2
     )
     # At a smaller epsilon, where a few hundred runs tell the twin's mu.
     found = shown(*Witness(monkeypatch).attack(epsilon=8.0))
@@ -220,9 +211,7 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
 def spent_on_the_pair(monkeypatch):
     """Largest mu^2 that a fit really spends on the pair, over the claim's: exact, no statistics."""
     tape = Tape(monkeypatch)
-    tape.compare(
-        lambda X, y: DPAGDClassifier(**SETTINGS, random_state=1).fit(X, y), *hurting_pair()
-    )
+    tape.compare(lambda X, y: DPAGDClassifier(**SETTINGS, random_state=1).fit(X, y), *hurting_pair())
     return tape.cost / CLAIM**2
 
 
@@ -255,9 +244,7 @@ def delta_of_a_run_that_stops(claim_at, mu=0.2, steps=30):
     density = np.zeros_like(grid)
     density[np.argmin(np.abs(grid))] = 1.0
     step = np.arange(-6 * mu, 6 * mu + width, width)
-    kernel = norm.cdf((step + width / 2 - mu**2 / 2) / mu) - norm.cdf(
-        (step - width / 2 - mu**2 / 2) / mu
-    )
+    kernel = norm.cdf((step + width / 2 - mu**2 / 2) / mu) - norm.cdf((step - width / 2 - mu**2 / 2) / mu)
     total = 0.0
     for k in range(1, steps + 1):
         density = np.convolve(density, kernel, mode="same")

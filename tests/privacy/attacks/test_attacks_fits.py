@@ -23,10 +23,7 @@ from skdp.privacy.accounting.objective import ObjectiveTerms, objective_delta
 from skdp.privacy.session import sampler
 from tests.privacy.audit import mu_lower, rates
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-    pytest.mark.usefixtures("one_calibration"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.usefixtures("one_calibration")]
 
 TWIN_RUNS = 250
 RATE = 1e-9
@@ -57,9 +54,7 @@ class Claim:
             fields = {field.name: first[field.name] for field in dataclasses.fields(ObjectiveTerms)}
             rest = report.epsilon - first["epsilon"], report.delta - first["delta"]
             for epsilon in np.linspace(0.1, 1.5, 12) * first["epsilon"]:
-                delta = objective_delta(
-                    float(epsilon), first["noise_std"], ObjectiveTerms(**fields)
-                )
+                delta = objective_delta(float(epsilon), first["noise_std"], ObjectiveTerms(**fields))
                 self.points.append((float(epsilon) + rest[0], delta + rest[1]))
 
     def most(self, fpr):
@@ -179,9 +174,7 @@ def minimum(which, run, *, epsilon=8.0, others=10_000):
 
 
 poisson = functools.partial(random_round, sampling="poisson")
-fixed = functools.partial(
-    random_round, sampling="without_replacement", epsilon=12.0, n=100, batch_size=99
-)
+fixed = functools.partial(random_round, sampling="without_replacement", epsilon=12.0, n=100, batch_size=99)
 recursive = functools.partial(momentum, epsilon=12.0, n=100, batch_size=99)
 perturbed = functools.partial(minimum, epsilon=10.0)
 

@@ -59,9 +59,7 @@ KINDS = {
 
 def badly_conditioned(rng):
     """An objective at random: loss, data, storage, groups, center, n_public, condition number."""
-    loss = [LogisticLoss(), HuberLoss(10.0 ** rng.uniform(-3, 2)), MultinomialLoss(3)][
-        rng.integers(3)
-    ]
+    loss = [LogisticLoss(), HuberLoss(10.0 ** rng.uniform(-3, 2)), MultinomialLoss(3)][rng.integers(3)]
     n, d = int(rng.choice([1, 2, 3, 5, 20, 200, 1500, 5000])), int(rng.integers(1, 7))
     kind = str(rng.choice(list(KINDS)))
     row_norm = 10.0 ** rng.uniform(-2, 4)
@@ -80,9 +78,7 @@ def badly_conditioned(rng):
         groups = np.r_[np.zeros(n - 2, dtype=int), 1, 2]  # of very unequal sizes
     units = n if groups is None else 3
     n_public = max(1, int(units * rng.choice([0.1, 1, 3]))) if rng.random() < 0.4 else None
-    records = PrivateRecords(
-        X, y, fit_intercept=bool(rng.random() < 0.5), groups=groups, n_public=n_public
-    )
+    records = PrivateRecords(X, y, fit_intercept=bool(rng.random() < 0.5), groups=groups, n_public=n_public)
     shape = (records.n_parameters, loss.n_outputs)[: 1 + (loss.n_outputs > 1)]
     center = rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 3) if rng.random() < 0.2 else None
     mask = np.ones(records.n_parameters, dtype=bool)
@@ -209,9 +205,7 @@ def test_hill_climbing_never_passes_the_bound(loss, least, storage):
     huber = loss.name == "huber"
 
     def moved(u):
-        others = (
-            np.tile([1.0, 0.0], (n - 1, 1)) + 0.01 * u[6] * np.c_[np.zeros(n - 1), np.ones(n - 1)]
-        )
+        others = np.tile([1.0, 0.0], (n - 1, 1)) + 0.01 * u[6] * np.c_[np.zeros(n - 1), np.ones(n - 1)]
         rest = np.full(n - 1, u[7] * 1e4 if huber else float(loss.name == "logistic"))
         params, repeat = {}, 1
         if storage == "groups":

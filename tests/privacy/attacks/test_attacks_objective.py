@@ -28,9 +28,7 @@ class Records:
     times: np.ndarray
 
     def with_one(self, row, target):
-        return Records(
-            np.vstack([self.X, row]), np.append(self.y, target), np.append(self.times, 1.0)
-        )
+        return Records(np.vstack([self.X, row]), np.append(self.y, target), np.append(self.times, 1.0))
 
 
 def slope_and_bend(loss, z, y):
@@ -55,11 +53,7 @@ def field(theta, data, loss, penalty):
 
 def log_density(theta, data, loss, penalty, std):
     g0, g1, h00, h01, h11 = field(theta, data, loss, penalty)
-    return (
-        -0.5 * (g0**2 + g1**2) / std**2
-        - math.log(2 * math.pi * std**2)
-        + np.log(h00 * h11 - h01 * h01)
-    )
+    return -0.5 * (g0**2 + g1**2) / std**2 - math.log(2 * math.pi * std**2) + np.log(h00 * h11 - h01 * h01)
 
 
 def middle(data, loss, penalty):
@@ -244,9 +238,7 @@ def test_no_pair_in_the_plane_passes_the_claim(setting):
     at_60, at_all = exact_delta([0.6 * epsilon, epsilon], *options, search.std)
     # The integral is off by the square of the distance of its points: 1 % at worst.
     assert at_all <= delta * 1.01
-    assert (
-        at_60 >= delta
-    )  # the pair reaches 60 % of epsilon, so the bound is not far from what is true
+    assert at_60 >= delta  # the pair reaches 60 % of epsilon, so the bound is not far from what is true
     (half,) = exact_delta([epsilon], *options, search.std / 2)
     assert half > 1.5 * delta  # the twin with half the noise
 
@@ -274,9 +266,7 @@ def test_two_ways_to_take_the_integral_agree():
     rng = np.random.default_rng(4)
     for loss in (LOGISTIC, HuberLoss(0.7)):
         X = rng.normal(size=(3, 2))
-        rest = Records(
-            X / np.linalg.norm(X, axis=1)[:, None], np.array([0.0, 1.0, 0.3]), np.ones(3)
-        )
+        rest = Records(X / np.linalg.norm(X, axis=1)[:, None], np.array([0.0, 1.0, 0.3]), np.ones(3))
         pair = rest.with_one([0.6, -0.8], 1.0), rest.with_one([0.0, 1.0], 0.0)
         on_theta, mass = hockey_sticks([0.3], *pair, loss, 4.0, 3.0, 301)
         assert mass == pytest.approx(1, abs=1e-3)

@@ -46,33 +46,23 @@ def orthogonal(rng, n):
 
 KINDS = {
     "normal": lambda rng, m, p: rng.normal(size=(m, p)),
-    "clustered": lambda rng, m, p: (
-        orthogonal(rng, max(m, p))[:m, :p] + 1e-15 * rng.normal(size=(m, p))
-    ),
-    "hilbert-like": lambda rng, m, p: (
-        1.0 / (np.arange(m)[:, None] + np.arange(p) + 1 + rng.random())
-    ),
+    "clustered": lambda rng, m, p: orthogonal(rng, max(m, p))[:m, :p] + 1e-15 * rng.normal(size=(m, p)),
+    "hilbert-like": lambda rng, m, p: 1.0 / (np.arange(m)[:, None] + np.arange(p) + 1 + rng.random()),
     "rank one and noise": lambda rng, m, p: (
         np.outer(rng.normal(size=m), rng.normal(size=p)) + 1e-16 * rng.normal(size=(m, p))
     ),
     "graded": graded,
     "denormal": lambda rng, m, p: rng.integers(-9, 9, size=(m, p)) * 5e-324,
-    "one huge column": lambda rng, m, p: (
-        rng.normal(size=(m, p)) * np.r_[1e150, np.full(p - 1, 1.0)]
-    ),
+    "one huge column": lambda rng, m, p: rng.normal(size=(m, p)) * np.r_[1e150, np.full(p - 1, 1.0)],
     "one huge entry": lambda rng, m, p: (
         rng.normal(size=(m, p)) + 1e300 * (np.arange(m * p).reshape(m, p) == rng.integers(m * p))
     ),
-    "nearly parallel rows": lambda rng, m, p: (
-        rng.normal(size=(1, p)) + 1e-9 * rng.normal(size=(m, p))
-    ),
+    "nearly parallel rows": lambda rng, m, p: rng.normal(size=(1, p)) + 1e-9 * rng.normal(size=(m, p)),
     "permutation": lambda rng, m, p: np.eye(max(m, p))[rng.permutation(max(m, p))][:m, :p],
     "signs": lambda rng, m, p: rng.choice([-1.0, 1.0], size=(m, p)),
     "float32": lambda rng, m, p: rng.normal(size=(m, p)).astype(np.float32).astype(np.float64),
     "powers of two": lambda rng, m, p: np.ldexp(1.0, rng.integers(-60, 1, size=(m, p))),
-    "the largest numbers": lambda rng, m, p: (
-        rng.choice([0.0, 1.0, -1.0], size=(m, p)) * np.finfo(float).max
-    ),
+    "the largest numbers": lambda rng, m, p: rng.choice([0.0, 1.0, -1.0], size=(m, p)) * np.finfo(float).max,
 }
 
 
@@ -157,9 +147,7 @@ def test_twins_are_caught(monkeypatch):
 
     assert below(lambda A: float(np.linalg.svd(A, compute_uv=False)[0]))
     assert below(lambda A: math.sqrt(np.linalg.eigvalsh(A.T @ A)[-1]))
-    monkeypatch.setattr(
-        linear, "by_cholesky", lambda A: float(np.linalg.norm(A, 2) ** 2) * (1 - 1e-9)
-    )
+    monkeypatch.setattr(linear, "by_cholesky", lambda A: float(np.linalg.norm(A, 2) ** 2) * (1 - 1e-9))
     assert below(spectral_norm_bound)
 
 
@@ -178,25 +166,16 @@ def test_rounding_of_an_image_is_within_its_share(loss):
         # Rows nearly orthogonal to theta: the inner products cancel.
         A = rng.normal(size=(m, d)) * 10.0 ** rng.uniform(-3, 3, size=(m, 1))
         if trial % 2:
-            A = A - np.outer(A @ theta[:, 0], theta[:, 0]) / max(
-                float(theta[:, 0] @ theta[:, 0]), 1e-300
-            )
+            A = A - np.outer(A @ theta[:, 0], theta[:, 0]) / max(float(theta[:, 0] @ theta[:, 0]), 1e-300)
         for form in (A, sp.csr_matrix(A)):
             image = linear_map(bounded, form, norm=0.0)  # of its bound, the rounding is left
             exact = [
-                [
-                    sum(Fraction(float(a)) * Fraction(float(t)) for a, t in zip(row, c))
-                    for c in theta.T
-                ]
+                [sum(Fraction(float(a)) * Fraction(float(t)) for a, t in zip(row, c)) for c in theta.T]
                 for row in A
             ]
             computed = image._value.plain().reshape(m, -1)
             error = math.sqrt(
-                sum(
-                    (Fraction(float(z)) - e) ** 2
-                    for r, x in zip(computed, exact)
-                    for z, e in zip(r, x)
-                )
+                sum((Fraction(float(z)) - e) ** 2 for r, x in zip(computed, exact) for z, e in zip(r, x))
             )
             assert 2 * error <= image.l2
             worst = max(worst, 2 * error / max(image.l2, 1e-300))

@@ -77,13 +77,7 @@ class Watch:
     """Takes note of how large the integers of every choice are, against the exact statistic."""
 
     def __init__(self, monkeypatch):
-        self.seen = {
-            "gumbel_top_k": 0,
-            "numeric_sparse": 0,
-            "gaussian": 0,
-            "laplace": 0,
-            "gaussian_above": 0,
-        }
+        self.seen = {"gumbel_top_k": 0, "numeric_sparse": 0, "gaussian": 0, "laplace": 0, "gaussian_above": 0}
         self.largest = 0.0
         for name in self.seen:
             monkeypatch.setattr(mechanisms, name, self.around(name, getattr(mechanisms, name)))
@@ -195,9 +189,7 @@ def test_no_choosing_statistic_passes_the_headroom(n_public, clip):
                 pass  # refused from public numbers
             for unit in grids:
                 tried += 1
-                assert math.isinf(source.magnitude) or source.magnitude / unit <= 2.0**61 * (
-                    1 + 1e-12
-                )
+                assert math.isinf(source.magnitude) or source.magnitude / unit <= 2.0**61 * (1 + 1e-12)
                 assert math.isinf(source.magnitude) or source.magnitude >= bounded.linf * 2**44
                 assert np.abs(source.on_grid(unit).astype(object)).max() <= 2**61
     assert tried > 0 or clip in (1e-100, 1e100)
@@ -205,9 +197,7 @@ def test_no_choosing_statistic_passes_the_headroom(n_public, clip):
 
 def test_a_twin_whose_choices_use_the_usual_bound_is_caught(monkeypatch):
     monkeypatch.setattr(
-        mechanisms,
-        "_size",
-        lambda bounded, *, additive: bounded._value.usual or bounded._value.magnitude,
+        mechanisms, "_size", lambda bounded, *, additive: bounded._value.usual or bounded._value.magnitude
     )
     records = PrivateRecords(np.eye(3), np.zeros(3), n_public=2**30)
     bounded = records.mean_sup_gradient(SquaredLoss(), np.zeros(3), 1.0)

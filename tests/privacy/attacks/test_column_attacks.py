@@ -210,15 +210,11 @@ def halved(monkeypatch):
     )
 
 
-SAMPLED = [
-    name if name in ("mean", "count") else pytest.param(name, marks=pytest.mark.slow)
-    for name in CASES
-]
+SAMPLED = [name if name in ("mean", "count") else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name != "mean" else name for name in CASES],
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name != "mean" else name for name in CASES]
 )
 def test_the_adversary_shows_most_of_the_claim_and_no_more(name, monkeypatch):
     runs = {"mean": 500, "count": 500, "DPStandardScaler": 2000, "DPQuantileScaler": 2000}

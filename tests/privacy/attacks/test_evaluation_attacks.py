@@ -79,9 +79,7 @@ def attacked(model, of_cell, cells, adjacency, unit):
     public = 6 if adjacency == "add-remove" else None
     terms = dict(adjacency=adjacency, unit=unit, n_public=public, accountant=False)
     kind, options = (TwoClassTable, {"bins": 64}) if model.n_classes == 2 else (ManyClassTables, {})
-    low, high = (
-        table(cell, rows, of_cell) for cell, rows in zip(cells, (1, 4 if unit == "group" else 1))
-    )
+    low, high = (table(cell, rows, of_cell) for cell, rows in zip(cells, (1, 4 if unit == "group" else 1)))
     exact = kind(model=model, **terms, **options, epsilon=np.inf)
     way = seen(exact, high, 1)[0] - seen(exact, low, 1)[0]
     fit = kind(model=model, **terms, **options, epsilon=EPSILON, delta=DELTA)
@@ -91,10 +89,7 @@ def attacked(model, of_cell, cells, adjacency, unit):
 @pytest.mark.filterwarnings("ignore:delta=")
 @pytest.mark.parametrize(
     ("adjacency", "unit"),
-    [
-        ("replace-one", "record"),
-        pytest.param("add-remove", "group", marks=pytest.mark.thorough),
-    ],
+    [("replace-one", "record"), pytest.param("add-remove", "group", marks=pytest.mark.thorough)],
 )
 def test_a_table_shows_nearly_the_claim_and_never_more(adjacency, unit):
     """Two bounds of 2.5e-7 each: a false alarm has probability below 1e-6."""

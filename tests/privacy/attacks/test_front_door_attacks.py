@@ -88,9 +88,7 @@ def attack(monkeypatch, make, pair, runs):
 
 
 def classifier(seed):
-    return DPLogisticRegression(
-        epsilon=EPSILON, delta=DELTA, solver="moments", classes=(0, 1), random_state=seed
-    )
+    return DPLogisticRegression(epsilon=EPSILON, delta=DELTA, solver="moments", classes=(0, 1), random_state=seed)
 
 
 def regressor(seed):

@@ -172,9 +172,7 @@ def test_the_paths_of_the_second_look_and_of_the_wider_histogram_are_taken(monke
     assert 0.0 < path.cost <= accounting.gaussian_mu(0.5, DELTA) ** 2
     path.place = None  # record again
     honest, taken = targets.released_spread, []
-    monkeypatch.setattr(
-        targets, "released_spread", lambda *args: taken.append(args[4]) or honest(*args)
-    )
+    monkeypatch.setattr(targets, "released_spread", lambda *args: taken.append(args[4]) or honest(*args))
     apart = np.where(rng.random(3000) < 0.6, 1e-3 * rng.normal(size=3000), 1e6)
     assert looks(apart) >= 3
     assert max(float(reach[0]) for reach in taken) >= 1e6 / 2
@@ -197,9 +195,7 @@ class OfFew:
 
 
 RUNS, TWIN_RUNS = 500, 150
-FEW_PAIR, LEAST_PAIR = (
-    tuple((np.append(end, np.full(n - 1, 0.5)),) for end in (0.0, 1.0)) for n in (20, 6)
-)
+FEW_PAIR, LEAST_PAIR = (tuple((np.append(end, np.full(n - 1, 0.5)),) for end in (0.0, 1.0)) for n in (20, 6))
 
 
 def test_a_constant_with_public_bounds_gives_away_its_claim_and_no_more(monkeypatch):

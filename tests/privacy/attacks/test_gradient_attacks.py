@@ -56,9 +56,7 @@ def run(sign, seed, adjacency, clipping):
 
 def likelihood_ratios(seen, std, signs):
     """Log of how much likelier each coordinate is with the second sign than with the first."""
-    likelihoods = [
-        np.log((1 - RATE) + RATE * np.exp((seen * sign - sign**2 / 2) / std**2)) for sign in signs
-    ]
+    likelihoods = [np.log((1 - RATE) + RATE * np.exp((seen * sign - sign**2 / 2) / std**2)) for sign in signs]
     return (likelihoods[1] - likelihoods[0]).sum(axis=0)
 
 
@@ -88,9 +86,7 @@ def test_an_adversary_sees_most_of_the_claim_and_no_more(adjacency, clipping):
 
 def test_a_twin_with_half_the_noise_is_caught(monkeypatch):
     honest = mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(
-        mechanisms.noise, "rounded_gaussian", lambda *args: np.rint(honest(*args) / 2).astype(int)
-    )
+    monkeypatch.setattr(mechanisms.noise, "rounded_gaussian", lambda *args: np.rint(honest(*args) / 2).astype(int))
     seen, claimed = shown("zero-out", threshold=0.5)
     assert seen > claimed
 

@@ -69,8 +69,7 @@ def attack(fits, smoothing=3.0, worlds=(-1, 1), belief=1.0, **params):
         (row,) = model.privacy_.mechanisms
         gradients = -np.diff(iterates, axis=0) / 0.5 @ matrix(smoothing)
         first, second = (
-            log_density(gradients, world, BATCH / N, belief * row["noise_std"]).sum(axis=0)
-            for world in worlds
+            log_density(gradients, world, BATCH / N, belief * row["noise_std"]).sum(axis=0) for world in worlds
         )
         low.extend((second - first)[sign == worlds[0]])
         high.extend((second - first)[sign == worlds[1]])

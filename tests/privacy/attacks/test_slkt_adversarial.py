@@ -142,9 +142,7 @@ def without_clipping(monkeypatch):
     monkeypatch.setattr(minimizer, "clipped_rows", lambda X, columns, norm: clip(X, columns, 1e9))
 
 
-@pytest.mark.parametrize(
-    "breaks", [half_the_noise, without_the_factor, half_the_spectral_norm, without_clipping]
-)
+@pytest.mark.parametrize("breaks", [half_the_noise, without_the_factor, half_the_spectral_norm, without_clipping])
 def test_broken_twin_is_caught(breaks, monkeypatch):
     breaks(monkeypatch)
     assert shown(*attack("ridge", monkeypatch, runs=150, size=20.0)) > CLAIM
@@ -191,9 +189,7 @@ def test_one_record_moves_the_published_teacher_83_times_its_bound():
 def outcomes(teacher, epsilon, runs, **params):
     """Difference of the two coefficients over many fits of either data set."""
     coefs = [
-        np.array(
-            [fitted(last, teacher, epsilon, 2 * run + i, **params).coef_ for run in range(runs)]
-        )
+        np.array([fitted(last, teacher, epsilon, 2 * run + i, **params).coef_ for run in range(runs)])
         for i, last in enumerate(([0.0, 1.0], [1.0, 0.0]))
     ]
     return tuple(coef[:, 0] - coef[:, 1] for coef in coefs)

@@ -19,19 +19,9 @@ from scipy.stats import beta, binom, chi2
 
 import skdp.privacy.mechanisms
 from skdp import DPSparseERM, DPSparseERMClassifier, DPSparseERMRegressor
-from skdp.exceptions import (
-    PrivacyAccountingError,
-    PrivacyBudgetExceeded,
-    UnsupportedAccounting,
-)
+from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.fitting.task import Task
-from skdp.linear_model.sparse_erm.batches import (
-    AllRows,
-    FreshSample,
-    PublicParts,
-    cyclic,
-    published,
-)
+from skdp.linear_model.sparse_erm.batches import AllRows, FreshSample, PublicParts, cyclic, published
 from skdp.linear_model.sparse_erm.solver import Thresholds, sparse_erm
 from skdp.losses import SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
@@ -58,9 +48,7 @@ def found_first(sizes, limit, scales, entry):
     others = np.delete(sizes, entry)
     assert np.all(others == others[0])
     noise = np.linspace(-60.0, 60.0, 8001) * threshold_scale
-    density = (
-        np.exp(-np.abs(noise) / threshold_scale) * (noise[1] - noise[0]) / (2 * threshold_scale)
-    )
+    density = np.exp(-np.abs(noise) / threshold_scale) * (noise[1] - noise[0]) / (2 * threshold_scale)
     above = laplace_sf(limit + noise - others[0], query_scale)
     # A uniformly random number 0..m of the others comes first and must stay below.
     orders = len(sizes)
@@ -71,9 +59,7 @@ def found_first(sizes, limit, scales, entry):
 def losses(first, second, entry=0):
     """Log ratios of the events "entry found, its value above what it really is", and "entry found" alone."""
     (u, limit, scales), (w, _, _) = first, second
-    found = math.log(
-        found_first(np.abs(u), limit, scales, entry) / found_first(np.abs(w), limit, scales, entry)
-    )
+    found = math.log(found_first(np.abs(u), limit, scales, entry) / found_first(np.abs(w), limit, scales, entry))
     value = math.log(0.5 / float(laplace_sf(float(u[entry] - w[entry]), scales[2])))
     return found + value, found
 
@@ -86,14 +72,7 @@ def handed_to_the_sampler(X, y, monkeypatch, **params):
         taken.append((integers.copy(), limit, scales))
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
-    settings = dict(
-        epsilon=EPSILON,
-        delta=0.0,
-        clip_norm=1.0,
-        learning_rate=1.0,
-        max_iter=1,
-        fit_intercept=False,
-    )
+    settings = dict(epsilon=EPSILON, delta=0.0, clip_norm=1.0, learning_rate=1.0, max_iter=1, fit_intercept=False)
     with monkeypatch.context() as patch:
         patch.setattr(skdp.privacy.mechanisms.noise, "numeric_sparse", take)
         DPSparseERMRegressor(**{**settings, **params}).fit(X, y)
@@ -116,8 +95,7 @@ def pair(sign):
 def shown(monkeypatch, **params):
     """The largest loss of the events over both orders of the pair."""
     first, second = (
-        handed_to_the_sampler(*pair(sign), monkeypatch, threshold=1.15, **params)
-        for sign in (1.0, -1.0)
+        handed_to_the_sampler(*pair(sign), monkeypatch, threshold=1.15, **params) for sign in (1.0, -1.0)
     )
     return max(*losses(first, second), *losses(second, first))
 
@@ -181,9 +159,7 @@ def test_twin_without_the_clip_is_caught(monkeypatch):
         return Bounded.from_source(wide._value, wide.shape, linf=wide.linf / 4)
 
     monkeypatch.setattr(PrivateRecords, "mean_sup_gradient", clipped_too_late)
-    first, second = (
-        handed_to_the_sampler(*pair(sign), monkeypatch, threshold=4.6) for sign in (1.0, -1.0)
-    )
+    first, second = (handed_to_the_sampler(*pair(sign), monkeypatch, threshold=4.6) for sign in (1.0, -1.0))
     assert max(losses(first, second)) > EPSILON
 
 
@@ -253,9 +229,7 @@ def test_the_papers_amplification_over_fixed_groups_is_wrong_by_computation():
     amplified = log1p(expm1(e0) / m)
     claimed = smallest_epsilon(lambda e: randomised_response_delta(steps, amplified, e))
     real = smallest_epsilon(
-        lambda e: sum(
-            binom.pmf(k, steps, 1 / m) * randomised_response_delta(k, e0, e) for k in range(30)
-        )
+        lambda e: sum(binom.pmf(k, steps, 1 / m) * randomised_response_delta(k, e0, e) for k in range(30))
     )
     ours = smallest_epsilon(lambda e: randomised_response_delta(-(-steps // m), e0, e))
     assert claimed == pytest.approx(0.603, abs=1e-3)
@@ -282,9 +256,7 @@ class PaperParts(PublicParts):
 
     def plan(self, session, n_hits, share, split, size):
         rate = 1 / len(self._rows)
-        return session.plan_numeric_sparse(
-            self.steps, n_hits, share, split=split, size=size, rate=rate
-        )
+        return session.plan_numeric_sparse(self.steps, n_hits, share, split=split, size=size, rate=rate)
 
     def release(self, session, mean, plan, threshold, batch):
         return session.numeric_sparse(mean, plan, threshold)
@@ -328,9 +300,7 @@ def test_reported_cost_of_an_epoch_is_one_unamplified_round():
     rows = report.mechanisms
     assert [row["count"] for row in rows] == [1, 1]
     assert {row["sampling"] for row in rows} == {"full batch"}
-    assert (
-        report.epsilon >= sum(row["epsilon"] for row in rows) >= 0.999
-    )  # one round, at full price
+    assert report.epsilon >= sum(row["epsilon"] for row in rows) >= 0.999  # one round, at full price
     assert report.unit == "record"
     assert "Theorem 1" in report.erratum
     # The same budget over two epochs: two rounds of half the epsilon.
@@ -360,9 +330,7 @@ def test_a_plan_counts_the_runs_of_each_part():
     with pytest.raises(UnsupportedAccounting, match="fresh"):
         PrivacySession(epsilon=1.0, delta=1e-5).plan_numeric_sparse(2, 1, parts=3, rate=0.5)
     with pytest.raises(UnsupportedAccounting, match="sizes"):
-        PrivacySession(epsilon=1.0, delta=1e-5, adjacency="add-remove").plan_numeric_sparse(
-            2, 1, parts=3
-        )
+        PrivacySession(epsilon=1.0, delta=1e-5, adjacency="add-remove").plan_numeric_sparse(2, 1, parts=3)
 
 
 def test_cyclic_order_is_a_fresh_permutation_each_epoch():
@@ -458,10 +426,7 @@ def test_replaced_record_moves_a_batch_within_its_bound_and_no_other(schedule):
 def test_a_group_moves_the_mean_by_two_clips_whatever_its_size(rows):
     groups = np.r_[np.zeros(rows, int), [1, 2, 2]]
     X = np.ones((len(groups), 4))
-    pairs = [
-        PrivateRecords(X, np.r_[np.full(rows, target), np.zeros(3)], groups=groups)
-        for target in (-1e9, 1e9)
-    ]
+    pairs = [PrivateRecords(X, np.r_[np.full(rows, target), np.zeros(3)], groups=groups) for target in (-1e9, 1e9)]
     session = PrivacySession(epsilon=1.0, delta=1e-5, unit="group", random_state=0)
     found = moved(AllRows(1).draw(session, 0), pairs, 1 / 3)
     assert 1.99 / 3 < found <= 2 / 3
@@ -488,9 +453,7 @@ def test_default_classifier_on_a_flipped_label(batches):
     def one(label, seed):
         y = np.r_[np.ones(10), np.zeros(10), np.tile([0, 1], 10)]
         y[0] = label
-        model = DPSparseERMClassifier(
-            epsilon=epsilon, delta=delta, classes=(0, 1), random_state=seed
-        )
+        model = DPSparseERMClassifier(epsilon=epsilon, delta=delta, classes=(0, 1), random_state=seed)
         return model.fit(X, y, **groups).coef_[0, 0]
 
     low = np.array([one(0, 2 * run) for run in range(runs)])

@@ -103,30 +103,12 @@ PRIVATE = {
     "2 Dwork and Roth": variant(lambda c: c / HALF, lambda c: 2 * c / HALF, refresh=True),
 }
 BROKEN = {
-    "3 Roth": (
-        variant(lambda c: 1 / HALF, lambda c: c / HALF, release=True),
-        "value bounds the threshold",
-    ),
-    "4 Lee and Clifton": (
-        variant(lambda c: 4 / EPSILON, lambda c: 4 / (3 * EPSILON)),
-        "c positives",
-    ),
-    "5 Stoddard et al.": (
-        variant(lambda c: 1 / HALF, lambda c: 0, bounded=False),
-        "second and not first",
-    ),
-    "6 Chen et al.": (
-        variant(lambda c: 1 / HALF, lambda c: 1 / HALF, bounded=False),
-        "many positives",
-    ),
-    "no noise on the threshold": (
-        variant(lambda c: 0, lambda c: 2 * c / EPSILON),
-        "many negatives",
-    ),
-    "scale 1 / epsilon for both": (
-        variant(lambda c: 1 / EPSILON, lambda c: 1 / EPSILON),
-        "all below but one",
-    ),
+    "3 Roth": (variant(lambda c: 1 / HALF, lambda c: c / HALF, release=True), "value bounds the threshold"),
+    "4 Lee and Clifton": (variant(lambda c: 4 / EPSILON, lambda c: 4 / (3 * EPSILON)), "c positives"),
+    "5 Stoddard et al.": (variant(lambda c: 1 / HALF, lambda c: 0, bounded=False), "second and not first"),
+    "6 Chen et al.": (variant(lambda c: 1 / HALF, lambda c: 1 / HALF, bounded=False), "many positives"),
+    "no noise on the threshold": (variant(lambda c: 0, lambda c: 2 * c / EPSILON), "many negatives"),
+    "scale 1 / epsilon for both": (variant(lambda c: 1 / EPSILON, lambda c: 1 / EPSILON), "all below but one"),
     "no bound on the hits of 1": (
         variant(lambda c: 1 / HALF, lambda c: 2 / HALF, bounded=False),
         "many positives",
@@ -153,15 +135,11 @@ def shipped(queries, c, runs, rng, plan=None):
     """The mechanism as a session runs it, in its random order."""
     stream = noise.KeyStream(rng)
     plan = shipped_plan(c) if plan is None else plan
-    statistic = Bounded.with_sensitivity(
-        np.array(queries, dtype=float) + BASE, adjacency="replace-one", linf=1.0
-    )
+    statistic = Bounded.with_sensitivity(np.array(queries, dtype=float) + BASE, adjacency="replace-one", linf=1.0)
     hit = np.zeros((runs, len(queries)), dtype=bool)
     values = np.full(hit.shape, np.nan)
     for run in range(runs):
-        indices, released, _ = mechanisms.numeric_sparse(
-            statistic, plan, float(BASE), "replace-one", stream
-        )
+        indices, released, _ = mechanisms.numeric_sparse(statistic, plan, float(BASE), "replace-one", stream)
         hit[run, indices] = True
         values[run, indices] = released - BASE
     return hit, values
@@ -275,15 +253,11 @@ def test_twin_that_releases_one_value_more_is_caught(twin, monkeypatch):
     scan, epsilon = noise.sparse_vector._scan, 3.0
     if twin:
         monkeypatch.setattr(
-            noise.sparse_vector,
-            "_scan",
-            lambda values, limit, hits, *rest: scan(values, limit, hits + 1, *rest),
+            noise.sparse_vector, "_scan", lambda values, limit, hits, *rest: scan(values, limit, hits + 1, *rest)
         )
     plan = plans.NumericSparsePlan(1, 1, 0.25 * epsilon, 0.75 * epsilon, 0.5, epsilon, 1.0)
     rng = np.random.default_rng(0)
-    low, high = (
-        (shipped(side, 1, 5000, rng, plan)[1] >= 401).sum(1) for side in ([400, 400], [401, 401])
-    )
+    low, high = ((shipped(side, 1, 5000, rng, plan)[1] >= 401).sum(1) for side in ([400, 400], [401, 401]))
     found = max(epsilon_lower(low, high, 0.0, at_most) for at_most in (0, 1))
     assert (found > epsilon) == twin
     assert found >= 0.6 * epsilon

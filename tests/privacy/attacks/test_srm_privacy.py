@@ -46,9 +46,7 @@ def records_of(sign, others):
 def parts(sign, run, *, batch_size=N, sampling="Poisson", epsilon=EPSILON, momentum=G, others=0.0,
           adjacency="replace-one", C1=C1, C2=C2):  # fmt: skip
     """The fresh parts that the attacker computes, in honest units of what a record can add."""
-    session = PrivacySession(
-        epsilon=epsilon, delta=DELTA, adjacency=adjacency, minibatches=True, random_state=run
-    )
+    session = PrivacySession(epsilon=epsilon, delta=DELTA, adjacency=adjacency, minibatches=True, random_state=run)
     records = records_of(sign, others)
     groups = [BatchGroup(1, batch_size), BatchGroup(STEPS - 1, batch_size)]
     first, rest = session.plan_batches(groups, sampling=sampling, n_units=N)
@@ -56,9 +54,7 @@ def parts(sign, run, *, batch_size=N, sampling="Poisson", epsilon=EPSILON, momen
     plans = [first, *[rest] * (STEPS - 1)]
     release = estimates(session, records, LogisticLoss(), plans, Course(momentum), clips)
     released = [release(point, i)[0][0] for i, point in enumerate(POINTS)]
-    fresh = np.array(
-        [released[0], *(released[t] - (1 - momentum) * released[t - 1] for t in range(1, STEPS))]
-    )
+    fresh = np.array([released[0], *(released[t] - (1 - momentum) * released[t - 1] for t in range(1, STEPS))])
     moved = np.full(STEPS, (1 - momentum) * C2 + momentum * C1)
     moved[0] = C1
     return fresh * batch_size / moved, rest.noise_multiplier
@@ -150,9 +146,7 @@ TWINS = {
     "noise of add-remove": lambda patch: patch.setattr(mechanisms, "factor", lambda adjacency: 1.0),
     "no clip of the gradient": lambda patch: without_clip(patch, "clip_norm"),
     "no clip of the difference": lambda patch: without_clip(patch, "clip_diff_norm"),
-    "the difference is not paid for": lambda patch: with_bound(
-        patch, lambda g, large, small: g * large
-    ),
+    "the difference is not paid for": lambda patch: with_bound(patch, lambda g, large, small: g * large),
 }
 # What the last twin leaves out has to matter: the difference is most of the step there.
 SETTINGS = {"the difference is not paid for": {"momentum": 0.2, "C2": 4.0}}
@@ -160,10 +154,7 @@ SETTINGS = {"the difference is not paid for": {"momentum": 0.2, "C2": 4.0}}
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "half the noise",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in sorted(TWINS) if n != "half the noise"),
-    ],
+    ["half the noise", *(pytest.param(n, marks=pytest.mark.slow) for n in sorted(TWINS) if n != "half the noise")],
 )
 def test_twins_on_full_batches_are_caught(name, monkeypatch):
     TWINS[name](monkeypatch)
@@ -217,9 +208,7 @@ FIXED = dict(batch_size=4, epsilon=5.0, sampling="without replacement", others=-
 
 def fixed_claim(multiplier):
     groups = [(multiplier, 0.5, STEPS, N, 4)]
-    return accounting.sampled_epsilon(
-        groups, LARGE, adjacency="replace-one", sampling="without replacement"
-    )
+    return accounting.sampled_epsilon(groups, LARGE, adjacency="replace-one", sampling="without replacement")
 
 
 def fixed_epsilon(low, high, multiplier):
@@ -268,19 +257,16 @@ def fitted_parts(sign, run, **params):
         epsilon=EPSILON, delta=DELTA, clip_norm=C1, clip_diff_norm=C2, momentum=G, max_iter=STEPS,
         batch_size=N, learning_rate=1e-3, alpha=0.0, fit_intercept=False, classes=(0, 1),
     )  # fmt: skip
-    DPSRMClassifier(
-        **{**settings, **params}, random_state=run, callback=lambda i, c: path.append(c.ravel())
-    ).fit(X, np.zeros(N))
+    DPSRMClassifier(**{**settings, **params}, random_state=run, callback=lambda i, c: path.append(c.ravel())).fit(
+        X, np.zeros(N)
+    )
     v = -np.diff(path, axis=0)[:, 0] / 1e-3
     fresh = v - (1 - G) * np.concatenate([[0.0], v[:-1]])
     return fresh / np.array([C1] + [(1 - G) * C2 + G * C1] * (STEPS - 1))
 
 
 def fit_attack(runs, first=0):
-    low, high = (
-        np.array([fitted_parts(sign, 2 * run + (sign > 0)) for run in range(runs)])
-        for sign in (-1, 1)
-    )
+    low, high = (np.array([fitted_parts(sign, 2 * run + (sign > 0)) for run in range(runs)]) for sign in (-1, 1))
     return shown_mu(low[:, first:], high[:, first:])
 
 

@@ -71,11 +71,7 @@ class DummyClassifier(ClassifierMixin, PrivateFit):
 def charge(accountant, epsilon=1.0):
     """One committed pure charge; returns the process that made it."""
     accountant.reserve(
-        estimator="charge",
-        epsilon=epsilon,
-        delta=0.0,
-        adjacency="replace-one",
-        unit="record",
+        estimator="charge", epsilon=epsilon, delta=0.0, adjacency="replace-one", unit="record"
     ).commit()
     return os.getpid()
 
@@ -102,13 +98,7 @@ def charge_until_refused(accountant, barrier, queue):
 
 def reserve_and_die(accountant):
     """Reserve, then be killed as by the system's out-of-memory killer."""
-    accountant.reserve(
-        estimator="killed",
-        epsilon=1.0,
-        delta=0.0,
-        adjacency="replace-one",
-        unit="record",
-    )
+    accountant.reserve(estimator="killed", epsilon=1.0, delta=0.0, adjacency="replace-one", unit="record")
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -183,9 +183,7 @@ def test_impossible_input_is_named(call, message):
 
 def test_tradeoff_is_that_of_two_shifted_normals():
     alpha = np.linspace(0, 1, 101)
-    np.testing.assert_allclose(
-        tradeoff(0.7, alpha), norm.cdf(norm.ppf(1 - alpha) - 0.7), atol=1e-12
-    )
+    np.testing.assert_allclose(tradeoff(0.7, alpha), norm.cdf(norm.ppf(1 - alpha) - 0.7), atol=1e-12)
     assert tradeoff(math.inf, [0.0, 0.5]).tolist() == [0.0, 0.0]
 
 
@@ -275,11 +273,7 @@ def test_basic_composition_where_it_is_less_and_at_delta_zero():
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)
-@given(
-    log_z=st.floats(-6, 14),
-    log_delta=st.floats(-600, -0.01),
-    count=st.integers(1, 10**5),
-)
+@given(log_z=st.floats(-6, 14), log_delta=st.floats(-600, -0.01), count=st.integers(1, 10**5))
 def test_recheck_agrees_with_the_calibration(log_z, log_delta, count):
     rows, delta = gaussian_rows(exp(log_z), count), exp(log_delta)
     found, claim = recheck_epsilon(rows, delta), rows_epsilon(rows, delta)
@@ -316,9 +310,7 @@ def test_recheck_notices_a_wrong_closed_form(monkeypatch, factor):
 
 def test_recheck_notices_wrong_conversions(monkeypatch):
     right = pure_mu(0.1, 50)
-    monkeypatch.setattr(
-        "skdp.privacy.accounting.releases.pure.pure_mu", lambda e, count: 0.9 * pure_mu(e, count)
-    )
+    monkeypatch.setattr("skdp.privacy.accounting.releases.pure.pure_mu", lambda e, count: 0.9 * pure_mu(e, count))
     rows = [{"name": "laplace", "epsilon": 0.1, "count": 50}]
     assert rows_mu(rows) == pytest.approx(0.9 * right)
     assert recheck_epsilon(rows, 1e-5) > 1.05 * rows_epsilon(rows, 1e-5)
@@ -380,9 +372,7 @@ LAPLACE = [(0.01, 100), (0.1, 40), (0.5, 7), (1.0, 1)]
 
 
 def exact_laplace_epsilon(epsilon0, count, delta):
-    return brentq(
-        lambda e: randomised_response_delta(count, epsilon0, e) - delta, 0, count * epsilon0
-    )
+    return brentq(lambda e: randomised_response_delta(count, epsilon0, e) - delta, 0, count * epsilon0)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -507,20 +497,14 @@ def test_events_of_other_rows():
 
 def test_pld_says_nothing_at_tiny_delta():
     with pytest.raises(UnsupportedAccounting, match="PLD says nothing"):
-        theirs.composed_epsilon(
-            gaussian_rows(1.0), 1e-13, accountant="pld", adjacency="replace-one"
-        )
+        theirs.composed_epsilon(gaussian_rows(1.0), 1e-13, accountant="pld", adjacency="replace-one")
 
 
 # ---------------------------------------------------------------------- the supported table
 
 G, L, S = "gaussian", "laplace", "gumbel_top_k"
 TABLE = [
-    *[
-        ("full batch", a, m, {"pld", "rdp"})
-        for a in ADJACENCIES
-        for m in ([G], [L], [S], [G, L, S])
-    ],
+    *[("full batch", a, m, {"pld", "rdp"}) for a in ADJACENCIES for m in ([G], [L], [S], [G, L, S])],
     ("Poisson", "replace-one", [G], {"pld"}),
     ("Poisson", "zero-out", [G], {"pld", "rdp"}),
     ("Poisson", "add-remove", [G], {"pld", "rdp"}),
@@ -601,9 +585,7 @@ def test_replace_one_poisson_pair_by_our_own_quadrature(rate, sigma):
     # sigma is std / C; our multiplier is std / (2C).
     pld = theirs._poisson_pld(sigma / 2, rate, "replace-one", 1e-4)
     for epsilon in (0.0, 0.01, 0.1, 0.5, 1.0, 2.0):
-        assert pld.get_delta_for_epsilon(epsilon) == pytest.approx(
-            two_sided_delta(rate, sigma, epsilon), abs=1e-6
-        )
+        assert pld.get_delta_for_epsilon(epsilon) == pytest.approx(two_sided_delta(rate, sigma, epsilon), abs=1e-6)
     # The test has power: another convention of the multiplier is far off.
     wrong = theirs._poisson_pld(sigma, rate, "replace-one", 1e-4)
     assert abs(wrong.get_delta_for_epsilon(0.0) - two_sided_delta(rate, sigma, 0.0)) > 1e-3

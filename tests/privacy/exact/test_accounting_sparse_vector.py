@@ -40,9 +40,7 @@ def exact_epsilon(epsilon, count, delta):
     low, high = 0.0, epsilon * count
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (
-            (middle, high) if composed_delta(epsilon, count, middle) > delta else (low, middle)
-        )
+        low, high = (middle, high) if composed_delta(epsilon, count, middle) > delta else (low, middle)
     return high
 
 
@@ -178,11 +176,7 @@ def test_a_row_of_a_fresh_sample_is_amplified_already_and_others_are_not():
 
 
 def test_a_report_shows_the_rows_and_their_epsilon_at_other_deltas():
-    rows = [
-        row("above_threshold", 0.02, 50),
-        row("laplace", 0.01, 50),
-        row("sampled_pure", 0.05, 3),
-    ]
+    rows = [row("above_threshold", 0.02, 50), row("laplace", 0.01, 50), row("sampled_pure", 0.05, 3)]
     for line in rows:
         line["purpose"] = "steps"
     mu = accounting.rows_mu(rows)
@@ -220,9 +214,7 @@ def test_fresh_subsets_without_replacement_stay_within_the_amplified_epsilon(bat
     worst = 0.0
     for rest in itertools.product((-1, 0, 1), repeat=3):
         laws = [mixture((x, *rest), subsets, scale, grid) for x in (-1, 0, 1)]
-        worst = max(
-            worst, *(np.abs(np.log(a / b)).max() for a, b in itertools.combinations(laws, 2))
-        )
+        worst = max(worst, *(np.abs(np.log(a / b)).max() for a, b in itertools.combinations(laws, 2)))
     assert worst <= claim * (1 + 1e-9)
     assert worst >= 0.9 * claim
     assert claim < 0.9 * 2 / scale

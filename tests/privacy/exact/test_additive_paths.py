@@ -39,9 +39,7 @@ from tests.privacy.additive import (
 )
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:random_state is a seed",
-    "ignore:delta=0.01 is not below",
-    "ignore:the model may be no better",
+    "ignore:random_state is a seed", "ignore:delta=0.01 is not below", "ignore:the model may be no better"
 )
 EACH_CASE = pytest.mark.parametrize(("task", "path"), CASES)
 EACH_TASK = pytest.mark.parametrize("task", TASKS)
@@ -136,9 +134,7 @@ LARGE_SIZES = (1, 9000, 3, 4200, 17_000, 70, 300, 1100)
 @EACH_TASK
 @pytest.mark.parametrize("sizes", [SIZES, pytest.param(LARGE_SIZES, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("path", ["categories", "nothing shown"])
-def test_a_group_of_any_size_takes_the_same_path_within_the_sensitivities(
-    task, sizes, path, monkeypatch
-):
+def test_a_group_of_any_size_takes_the_same_path_within_the_sensitivities(task, sizes, path, monkeypatch):
     set_thresholds(monkeypatch, PATHS[path][1])
     replay = Replay(monkeypatch)
     tables = [with_a_group_of(n, one) for n, one in zip(sizes, family(task, path), strict=True)]
@@ -260,9 +256,7 @@ def test_any_table_takes_the_path_of_what_was_released(task, path, monkeypatch, 
             caplog.clear()
             _, found = replay.play(fit, *other)
             logs.append([(line.levelname, line.getMessage()) for line in caplog.records])
-            assert {name: found[name] == wanted[name] for name in wanted} == dict.fromkeys(
-                wanted, True
-            )
+            assert {name: found[name] == wanted[name] for name in wanted} == dict.fromkeys(wanted, True)
             assert found.keys() == wanted.keys()
     assert all(log == logs[0] for log in logs)
     assert logs[0]
@@ -294,12 +288,7 @@ def test_other_released_numbers_take_another_path(task, monkeypatch):
         assert found == wanted
         found = other._curves.expansion
         signatures.add(
-            (
-                str(found.counts),
-                str(found.pairs),
-                str(found.levels),
-                str(dict(counted(model.privacy_))),
-            )
+            (str(found.counts), str(found.pairs), str(found.levels), str(dict(counted(model.privacy_))))
         )
     assert len(signatures) >= 3
 

@@ -25,13 +25,9 @@ def profile(distance, epsilon):
 def test_two_steps_of_mu_are_a_step_of_two_mu(mu):
     """The most powerful test of N(mu, 1) cannot have more power on the next step than N(2 mu, 1) gives it."""
     alpha = np.linspace(1e-6, 1 - 1e-6, 1001)
-    np.testing.assert_allclose(
-        tradeoff(2 * mu, alpha), tradeoff(mu, 1 - tradeoff(mu, alpha)), rtol=0, atol=1e-12
-    )
+    np.testing.assert_allclose(tradeoff(2 * mu, alpha), tradeoff(mu, 1 - tradeoff(mu, alpha)), rtol=0, atol=1e-12)
     for epsilon in (0.0, 0.5, 1.0, 4.0):
-        assert gaussian_delta(2 * mu, epsilon) == pytest.approx(
-            profile(2 * mu, epsilon), rel=1e-5, abs=1e-12
-        )
+        assert gaussian_delta(2 * mu, epsilon) == pytest.approx(profile(2 * mu, epsilon), rel=1e-5, abs=1e-12)
         if profile(2 * mu, epsilon) > 1e-12:
             assert profile(mu, epsilon) < gaussian_delta(2 * mu, epsilon)  # one step is less
 

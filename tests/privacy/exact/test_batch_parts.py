@@ -205,9 +205,7 @@ def session_sums(plan):
     return records.mean_gradient(LogisticLoss(), np.zeros(3), 1.0) * (1 / plan.batch_size)
 
 
-@pytest.mark.parametrize(
-    "parts", [(), (0.5,), (0.5, 0.6), (1.0, 0.0), (1.5, -0.5), (math.nan, 0.5)]
-)
+@pytest.mark.parametrize("parts", [(), (0.5,), (0.5, 0.6), (1.0, 0.0), (1.5, -0.5), (math.nan, 0.5)])
 def test_shares_must_add_up_to_one(parts):
     with pytest.raises(ValueError, match="parts must be shares"):
         opened(parts=parts)
@@ -216,9 +214,7 @@ def test_shares_must_add_up_to_one(parts):
 def test_batches_without_replacement_have_one_statistic():
     session, _, records = opened()
     with pytest.raises(UnsupportedAccounting, match="Poisson batches"):
-        session.plan_batches(
-            [BatchGroup(1, 20, parts=PARTS)], sampling="without replacement", n_units=200
-        )
+        session.plan_batches([BatchGroup(1, 20, parts=PARTS)], sampling="without replacement", n_units=200)
 
 
 def test_without_privacy_parts_are_exact():

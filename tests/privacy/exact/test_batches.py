@@ -208,11 +208,7 @@ def test_a_batch_shows_nothing_and_cannot_be_made_or_copied():
             use(batch)
     with pytest.raises(TypeError, match="made by a session"):
         Batch()
-    assert [name for name in dir(batch) if not name.startswith("_")] == [
-        "batch_size",
-        "rate",
-        "sampling",
-    ]
+    assert [name for name in dir(batch) if not name.startswith("_")] == ["batch_size", "rate", "sampling"]
 
 
 def test_sampled_plans_are_made_once_and_before_any_release():
@@ -307,9 +303,7 @@ def test_releases_of_one_plan_are_one_row():
 
 def test_the_ledger_row_is_written_from_the_batch():
     records, session = records_and_session()
-    plan, fixed = session.plan_batches(
-        [BatchGroup(2, 10), BatchGroup(1, 50, purpose="start")], n_units=50
-    )
+    plan, fixed = session.plan_batches([BatchGroup(2, 10), BatchGroup(1, 50, purpose="start")], n_units=50)
     session.gaussian(gradient(records, session.draw(fixed, records)), fixed)
     session.gaussian(gradient(records, session.draw(plan, records)), plan)
     start, steps = session.report().mechanisms
@@ -361,9 +355,7 @@ def test_divisor_noise_and_sensitivity_do_not_depend_on_the_size(monkeypatch):
     (plan,) = session.plan_batches([BatchGroup(9, 10)], n_units=50)
     rows = []
     for size in (0, 3, 50):
-        monkeypatch.setattr(
-            MinibatchSampler, "units", lambda *_, k=size: np.arange(k, dtype=np.int64)
-        )
+        monkeypatch.setattr(MinibatchSampler, "units", lambda *_, k=size: np.arange(k, dtype=np.int64))
         mean = gradient(records, session.draw(plan, records))
         rows.append((mean.l2, session.noise_std(mean, plan)))
     assert len(set(rows)) == 1
@@ -391,13 +383,7 @@ def test_a_replaced_record_moves_a_batch_statistic_within_its_sensitivity(classe
             records = PrivateRecords(*data)
             batch = Batch._make(plan, units, records._rows.family)
             statistic = records.recursive_gradient(
-                loss,
-                theta,
-                previous,
-                momentum=momentum,
-                clip_norm=0.5,
-                clip_diff_norm=0.1,
-                batch=batch,
+                loss, theta, previous, momentum=momentum, clip_norm=0.5, clip_diff_norm=0.1, batch=batch
             )
             assert statistic.l2 == pytest.approx(((1 - momentum) * 0.1 + momentum * 0.5) / 10)
             sums.append(statistic._value.on_grid(2.0**-40).astype(object))
@@ -411,12 +397,7 @@ def test_the_recursive_gradient_refuses_half_a_clip():
     records, _ = records_and_session()
     with pytest.raises(ValueError, match="both be finite"):
         records.recursive_gradient(
-            LogisticLoss(),
-            np.zeros(4),
-            np.zeros(4),
-            momentum=0.5,
-            clip_norm=np.inf,
-            clip_diff_norm=1,
+            LogisticLoss(), np.zeros(4), np.zeros(4), momentum=0.5, clip_norm=np.inf, clip_diff_norm=1
         )
 
 
@@ -427,9 +408,7 @@ def test_mean_losses_move_by_at_most_the_bound_over_n():
     records = PrivateRecords(X, y)
     statistic = records.mean_losses(LogisticLoss(), points, 2.0)
     assert statistic.linf == pytest.approx(2.0 / 2 / 20)
-    wanted = np.array(
-        [np.mean(np.clip(LogisticLoss().value(X @ w, y), 0, 2.0)) - 1.0 for w in points]
-    )
+    wanted = np.array([np.mean(np.clip(LogisticLoss().value(X @ w, y), 0, 2.0)) - 1.0 for w in points])
     np.testing.assert_allclose(statistic._value.plain(), wanted, atol=1e-9)
     X2 = X.copy()
     X2[0] = 1e3 * np.sign(points[0]) * (2 * y[0] - 1)

@@ -130,8 +130,7 @@ def test_the_formula_and_a_discretised_pair_agree(shape, total):
 
 
 @pytest.mark.parametrize(
-    ("z", "expected", "renyi"),
-    [(1.5, (1.94, 2.05), (2.59, 3.08)), (4.0, (0.593, 0.628), (0.809, 0.985))],
+    ("z", "expected", "renyi"), [(1.5, (1.94, 2.05), (2.59, 3.08)), (4.0, (0.593, 0.628), (0.809, 0.985))]
 )
 def test_a_sampled_fit_is_bounded_by_its_two_pairs(z, expected, renyi):
     """500 Poisson batches of rate 0.02, composed by dp-accounting; a record that leaves, and one that comes."""
@@ -150,9 +149,7 @@ def test_a_sampled_fit_is_bounded_by_its_two_pairs(z, expected, renyi):
             low, high = 0.1, 6.0
             for _ in range(20):
                 middle = 0.5 * (low + high)
-                delta = best_of_pair(
-                    TrialCount(10, shape), loss, masses, dense._infinity_mass, middle
-                )
+                delta = best_of_pair(TrialCount(10, shape), loss, masses, dense._infinity_mass, middle)
                 low, high = (middle, high) if delta > DELTA else (low, middle)
             totals.append(high)
         # More than one fit, less than Renyi DP of dp-accounting (RepeatAndSelect, computed once).
@@ -331,12 +328,8 @@ def row_of(trials, total, delta=DELTA, gaussian=True):
 
 @each_shape
 @pytest.mark.parametrize("gaussian", [True, False])
-@pytest.mark.parametrize(
-    ("mean", "total", "delta"), [(1.5, 0.05, 1e-10), (10, 1.0, 1e-5), (1000, 4.0, 1e-6)]
-)
-def test_the_recheck_takes_what_was_calibrated_and_notices_more(
-    shape, gaussian, mean, total, delta
-):
+@pytest.mark.parametrize(("mean", "total", "delta"), [(1.5, 0.05, 1e-10), (10, 1.0, 1e-5), (1000, 4.0, 1e-6)])
+def test_the_recheck_takes_what_was_calibrated_and_notices_more(shape, gaussian, mean, total, delta):
     row = row_of(TrialCount(mean, shape), total, delta, gaussian)
     assert 0.93 * delta < recheck_best_of(row) <= delta
     assert recheck_epsilon([row], delta) == total

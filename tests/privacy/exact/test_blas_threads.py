@@ -111,10 +111,7 @@ def found():
         pytest.skip("the kernel of this system does not say what a thread has run")
     environment = {**os.environ, "SKDP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "2"}
     child = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", CHILD],
-        env=environment,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-W", "ignore", "-c", CHILD], env=environment, capture_output=True, text=True
     )
     assert child.returncode == 0, child.stderr
     told = eval(child.stdout)

@@ -361,9 +361,7 @@ def test_generators_hold_blocks_across_yields(accountant, other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "how", ["grid", "scores", "one-vs-rest", "pipeline", "voting", "bare clone"]
-)
+@pytest.mark.parametrize("how", ["grid", "scores", "one-vs-rest", "pipeline", "voting", "bare clone"])
 def test_joblib_threads_charge_the_block_of_their_caller(how, accountant, other):
     """Of one thread after the other; the callback threads of joblib clone what nobody stamped.
 
@@ -374,9 +372,7 @@ def test_joblib_threads_charge_the_block_of_their_caller(how, accountant, other)
         model = dummy.DummyClassifier()
         with parallel_config("threading"), mine:
             if how == "grid":
-                GridSearchCV(model, {"shift": [0.0, 1.0]}, cv=8, n_jobs=2, error_score="raise").fit(
-                    X, Y > 0
-                )
+                GridSearchCV(model, {"shift": [0.0, 1.0]}, cv=8, n_jobs=2, error_score="raise").fit(X, Y > 0)
             elif how == "scores":
                 cross_val_score(model, X, Y > 0, cv=17, n_jobs=2, error_score="raise")
             elif how == "voting":

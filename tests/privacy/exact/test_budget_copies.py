@@ -266,8 +266,7 @@ def test_a_file_of_version_1_is_upgraded_when_it_is_opened(path):
 
 
 @pytest.mark.parametrize(
-    ("start", "workers"),
-    [("fork", 2), ("fork", 4), pytest.param("spawn", 3, marks=pytest.mark.slow)],
+    ("start", "workers"), [("fork", 2), ("fork", 4), pytest.param("spawn", 3, marks=pytest.mark.slow)]
 )
 def test_processes_racing_for_a_ceiling(start, workers, path, monkeypatch):
     """However many: what is granted is exactly what the ceiling holds, and no copy is suspected."""
@@ -297,13 +296,9 @@ def test_reports_of_fits_in_workers(path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     accountant = BudgetAccountant(10.0, 1e-3, path=path)
-    model = DPIGHTClassifier(
-        epsilon=0.1, delta=1e-6, classes=(0, 1), max_iter=2, clip_norm=1.0, learning_rate=1.0
-    )
+    model = DPIGHTClassifier(epsilon=0.1, delta=1e-6, classes=(0, 1), max_iter=2, clip_norm=1.0, learning_rate=1.0)
     with accountant:
-        fitted = joblib.Parallel(n_jobs=2)(
-            joblib.delayed(model.fit)(X, (X[:, 0] > 0).astype(int)) for _ in "abc"
-        )
+        fitted = joblib.Parallel(n_jobs=2)(joblib.delayed(model.fit)(X, (X[:, 0] > 0).astype(int)) for _ in "abc")
     assert len(accountant.ledger()) == 3
     for each in fitted:
         assert each.privacy_.epsilon == pytest.approx(0.1)

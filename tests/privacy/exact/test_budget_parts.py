@@ -97,9 +97,7 @@ def random_history(rng, accountants, *, check=True):
         charge = check_charge("fit", epsilon, delta, mu, kind == "pure", (0.0, 0.0))
         wanted = all(admits([*sequence(history, p), charge], CEILING) for p in entered_by(part))
         try:
-            made = accountants[part].reserve(
-                estimator="fit", epsilon=epsilon, delta=delta, mu=mu, **KIND
-            )
+            made = accountants[part].reserve(estimator="fit", epsilon=epsilon, delta=delta, mu=mu, **KIND)
         except PrivacyBudgetExceeded:
             made = None
         assert not check or wanted == (made is not None)
@@ -210,9 +208,7 @@ def test_spent_is_the_largest_of_both_numbers(whole):
     assert whole.spent() == (1.0, 1e-6)
 
 
-@pytest.mark.parametrize(
-    "kinds", list(itertools.product(["gaussian", "pure", "approximate"], repeat=2))
-)
+@pytest.mark.parametrize("kinds", list(itertools.product(["gaussian", "pure", "approximate"], repeat=2)))
 def test_what_remains_is_admitted_by_every_part(kinds):
     whole = BudgetAccountant(E, D)
     parts = whole.disjoint("train", "test")
@@ -332,18 +328,14 @@ def test_names_are_kept_and_handles_are_one(path):
 
 def test_new_names_must_name_the_old_parts_too(whole):
     train, _ = whole.disjoint("train", "test")
-    with pytest.raises(
-        ValueError, match=r"has the parts 'train', 'test'.*disjoint\('train', 'test'"
-    ) as e:
+    with pytest.raises(ValueError, match=r"has the parts 'train', 'test'.*disjoint\('train', 'test'") as e:
         whole.disjoint("train", "validation")
     assert "'validation')" in str(e.value)
     with pytest.raises(ValueError, match="has the parts 'train', 'test'"):
         whole.disjoint("validation")
     found = whole.disjoint("validation", "train", "test")
     assert found[1] is train
-    with pytest.raises(
-        ValueError, match="the part 'train' of its ledger, and parts are not split again"
-    ):
+    with pytest.raises(ValueError, match="the part 'train' of its ledger, and parts are not split again"):
         train.disjoint("a", "b")
 
 
@@ -386,9 +378,7 @@ def test_blocks_estimators_and_clones_charge_their_part(whole):
 def test_workers_charge_their_part(path):
     train, test = BudgetAccountant(E, D, path=path).disjoint("train", "test")
     with joblib.parallel_config("threading"):
-        joblib.Parallel(n_jobs=2)(
-            joblib.delayed(dummy.charge)(part, 0.1) for part in (train, test, train)
-        )
+        joblib.Parallel(n_jobs=2)(joblib.delayed(dummy.charge)(part, 0.1) for part in (train, test, train))
     with multiprocessing.get_context("fork").Pool(1) as pool:
         pool.apply(dummy.charge, (test, 0.2))
     parts = [(row["part"], row["epsilon"]) for row in read_ledger(path)["fits"]]
@@ -563,9 +553,7 @@ def test_an_older_file_is_upgraded_when_it_is_opened(version, text, path):
         BudgetAccountant(3.0, D, path=path)
     assert path.read_bytes() == before
     accountant = BudgetAccountant(E, D, path=path)
-    with sqlite3.connect(
-        path
-    ) as connection:  # what earlier versions of skdp read first, and refuse
+    with sqlite3.connect(path) as connection:  # what earlier versions of skdp read first, and refuse
         assert connection.execute("PRAGMA user_version").fetchone() == (3,)
     connection.close()
     assert accountant.spent() == (0.5, 0.0)
@@ -581,7 +569,5 @@ def test_a_file_of_a_newer_version_is_refused(path):
     BudgetAccountant(E, D, path=path)
     write_file(path, "PRAGMA user_version = 4")
     for use in (lambda: read_ledger(path), lambda: BudgetAccountant(E, D, path=path)):
-        with pytest.raises(
-            ValueError, match=r"version 4; this skdp reads 3\. Use the skdp that wrote"
-        ):
+        with pytest.raises(ValueError, match=r"version 4; this skdp reads 3\. Use the skdp that wrote"):
             use()

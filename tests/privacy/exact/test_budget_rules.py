@@ -34,9 +34,7 @@ def make_fit(epsilon, delta):
 @given(
     st.floats(0.05, 20.0),
     st.sampled_from([0.0, 1e-9, 1e-5, 1e-2]),
-    st.lists(
-        st.tuples(st.floats(0.01, 5.0), st.sampled_from([0.0, 1e-8, 1e-5])), min_size=1, max_size=12
-    ),
+    st.lists(st.tuples(st.floats(0.01, 5.0), st.sampled_from([0.0, 1e-8, 1e-5])), min_size=1, max_size=12),
 )
 def test_whatever_is_admitted_is_within_the_ceiling(epsilon, delta, wanted):
     ceiling = Ceiling("", epsilon, delta, False)
@@ -121,12 +119,8 @@ def test_pure_beyond_the_filter_refuses_gaussian_fits():
     assert (epsilon, delta) == (pytest.approx(0.1), 0.0)
     with pytest.raises(PrivacyBudgetExceeded, match="a pure fit counts by its mu") as caught:
         dummy.gauss(accountant, 0.01)
-    assert f"all fits together would have mu={math.hypot(pure_mu(1.9), 0.01):.4g}" in str(
-        caught.value
-    )
-    with pytest.raises(
-        PrivacyBudgetExceeded
-    ) as caught:  # of one kind: plain addition, nothing to explain
+    assert f"all fits together would have mu={math.hypot(pure_mu(1.9), 0.01):.4g}" in str(caught.value)
+    with pytest.raises(PrivacyBudgetExceeded) as caught:  # of one kind: plain addition, nothing to explain
         dummy.charge(accountant, 0.2)
     assert "counts by its mu" not in str(caught.value)
     dummy.charge(accountant, 0.1)
@@ -217,9 +211,7 @@ def test_a_ledger_that_begins_without_mu_adds_up_epsilon_and_delta():
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(
     st.lists(
-        st.tuples(st.floats(0.01, 2.0), st.sampled_from([0.0, 1e-8, 1e-6]), st.booleans()),
-        min_size=1,
-        max_size=9,
+        st.tuples(st.floats(0.01, 2.0), st.sampled_from([0.0, 1e-8, 1e-6]), st.booleans()), min_size=1, max_size=9
     )
 )
 def test_rules_are_never_mixed_in_one_ledger(wanted):
@@ -249,9 +241,7 @@ def test_a_fit_without_mu_is_refused_after_gaussian_fits():
 def test_refusal_names_why_there_is_no_mu():
     accountant = BudgetAccountant(5.0, 1e-4)
     accountant.reserve(estimator="pure", epsilon=0.1, delta=0.0, **KIND).commit()
-    with pytest.raises(
-        PrivacyBudgetExceeded, match="draws minibatches, perturbs minima"
-    ) as refused:
+    with pytest.raises(PrivacyBudgetExceeded, match="draws minibatches, perturbs minima") as refused:
         accountant.reserve(estimator="it", epsilon=0.1, delta=1e-9, **KIND)
     assert "batch_size" in str(refused.value)
 

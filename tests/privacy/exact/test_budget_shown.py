@@ -61,9 +61,8 @@ def test_html_has_the_ceiling_the_reading_and_the_fits(tmp_path):
 
 def test_the_repr_and_the_docstring_say_what_may_be_claimed():
     assert CLAIM in repr(BudgetAccountant(1.0, 1e-5))
-    assert (
-        "claim the\n        ceiling" in BudgetAccountant.spent.__doc__
-        or "claim the ceiling" in " ".join(BudgetAccountant.spent.__doc__.split())
+    assert "claim the\n        ceiling" in BudgetAccountant.spent.__doc__ or "claim the ceiling" in " ".join(
+        BudgetAccountant.spent.__doc__.split()
     )
 
 
@@ -102,9 +101,7 @@ def test_a_missing_folder_is_named(tmp_path):
 
 
 def test_a_folder_in_place_of_a_file_is_named(tmp_path):
-    with pytest.raises(
-        IsADirectoryError, match=r"is a folder: path= of BudgetAccountant names a file"
-    ):
+    with pytest.raises(IsADirectoryError, match=r"is a folder: path= of BudgetAccountant names a file"):
         BudgetAccountant(1.0, 1e-5, path=tmp_path)
 
 

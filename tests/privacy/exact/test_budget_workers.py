@@ -166,8 +166,7 @@ def test_race_for_the_ceiling():
     context = multiprocessing.get_context("fork")
     barrier, queue = context.Barrier(2), context.Queue()
     runners = [
-        context.Process(target=dummy.charge_until_refused, args=(accountant, barrier, queue))
-        for _ in range(2)
+        context.Process(target=dummy.charge_until_refused, args=(accountant, barrier, queue)) for _ in range(2)
     ]
     for runner in runners:
         runner.start()
@@ -185,9 +184,7 @@ def test_race_for_the_ceiling():
 def test_killed_worker_stays_charged(start, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([ROOT, HERE]))
     accountant = BudgetAccountant(1.0, 0.0)
-    worker = multiprocessing.get_context(start).Process(
-        target=dummy.reserve_and_die, args=(accountant,)
-    )
+    worker = multiprocessing.get_context(start).Process(target=dummy.reserve_and_die, args=(accountant,))
     worker.start()
     worker.join(300)
     assert worker.exitcode == -9

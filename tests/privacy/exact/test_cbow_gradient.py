@@ -52,16 +52,11 @@ def test_the_gradient_is_that_of_the_loss(n_tables):
     for place in np.ndindex(vectors.shape):
         step = np.zeros_like(vectors)
         step[place] = 1e-5
-        wanted[place] = (
-            sum(loss(x, vectors + step, word, 2) - loss(x, vectors - step, word, 2) for x in X)
-            / 2e-5
-        )
+        wanted[place] = sum(loss(x, vectors + step, word, 2) - loss(x, vectors - step, word, 2) for x in X) / 2e-5
     assert np.abs(wanted).max() > 1
     np.testing.assert_allclose(found, wanted, atol=1e-5)
     losses = cbow_losses(X, vectors.astype(np.float32), WORDS, one.table(), 0)
-    np.testing.assert_allclose(
-        np.nan_to_num(losses), [loss(x, vectors, word, 2) for x in X], rtol=1e-5
-    )
+    np.testing.assert_allclose(np.nan_to_num(losses), [loss(x, vectors, word, 2) for x in X], rtol=1e-5)
 
 
 def test_negatives_are_drawn_by_their_weights():
@@ -122,9 +117,7 @@ def test_a_window_moves_the_integers_by_at_most_the_clip_norm(scale, n_tables):
         absent = X.copy()
         absent[i] = 0
         change = whole - integers(absent, vectors)
-        np.testing.assert_array_equal(
-            change, integers(X[i : i + 1], vectors)
-        )  # the others' bits stay
+        np.testing.assert_array_equal(change, integers(X[i : i + 1], vectors))  # the others' bits stay
         moved.append(np.linalg.norm(change.astype(float)) * GRID / CLIP)
     assert max(moved) <= 1
     assert max(moved) > (0.99 if scale in (1.0, 30.0) else -1)
@@ -183,11 +176,7 @@ def test_a_twin_without_the_clip_is_caught(grouped, monkeypatch):
     monkeypatch.setattr(skdp.kernels, "sum_cbow_gradients", twin)
     X = windows(30, seed=3)
     groups = np.zeros(30, dtype=int) if grouped else None
-    sums = (
-        [integers(X, table(), groups=groups)]
-        if grouped
-        else [integers(x[None], table()) for x in X]
-    )
+    sums = [integers(X, table(), groups=groups)] if grouped else [integers(x[None], table()) for x in X]
     assert max(np.linalg.norm(found.astype(float)) for found in sums) * GRID > CLIP
 
 

@@ -103,9 +103,7 @@ def test_a_group_moves_no_more_whatever_its_size(unit):
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize(
-    ("kind", "n_bins"), [("table", 64), ("confidence", 32), ("probability", 64)]
-)
+@pytest.mark.parametrize(("kind", "n_bins"), [("table", 64), ("confidence", 32), ("probability", 64)])
 def test_shipped_strategies_move_as_declared(adjacency, kind, n_bins):
     matrix = strategy(kind, n_bins, adjacency)
     cells = range(matrix.shape[1])

@@ -28,9 +28,7 @@ def norm(difference):
 
 def test_it_counts():
     assert made([0, 2, 2, 1, 2])._value.plain().tolist() == [1, 1, 3]
-    assert made([0, 2, 2, 1, 2], groups=[0, 0, 1, 1, 1])._value.plain() == pytest.approx(
-        [0.5, 1 / 3, 0.5 + 2 / 3]
-    )
+    assert made([0, 2, 2, 1, 2], groups=[0, 0, 1, 1, 1])._value.plain() == pytest.approx([0.5, 1 / 3, 0.5 + 2 / 3])
 
 
 def test_other_targets_count_nowhere():

@@ -57,9 +57,7 @@ def sum_of(X, y, size=5, function=cubes, clip=CLIP, **options):
 def neighbours(layout):
     """The worst records that can be built: from denormal to what overflows."""
     X, y = data()
-    for scale, target in itertools.product(
-        (0.0, 5e-324, 1e-110, 1e-8, 1.0, 1e8, 1e110, 1e300), (0.0, -1e9)
-    ):
+    for scale, target in itertools.product((0.0, 5e-324, 1e-110, 1e-8, 1.0, 1e8, 1e110, 1e300), (0.0, -1e9)):
         X2, y2 = X.copy(), y.copy()
         X2[0], y2[0] = np.array([-1.0, 1.0, 1.0]) * scale, target
         yield (LAYOUTS[layout](X), y), (LAYOUTS[layout](X2), y2)
@@ -81,10 +79,7 @@ def test_a_replaced_record_moves_the_sum_by_at_most_two_clip_norms(layout):
 
 def test_a_twin_that_does_not_clip_is_caught(monkeypatch):
     def unclipped(self, clip_norm, unit):
-        return sum(
-            np.rint(np.clip(v / unit, -1e18, 1e18)).astype(np.int64).sum(axis=0)
-            for v in self._blocks()
-        )
+        return sum(np.rint(np.clip(v / unit, -1e18, 1e18)).astype(np.int64).sum(axis=0) for v in self._blocks())
 
     monkeypatch.setattr(module.UnitVectors, "on_grid", unclipped)
     assert largest_move("C") > 2 * CLIP
@@ -129,14 +124,10 @@ def test_a_vector_that_is_not_finite_contributes_nothing(grouped):
         without = np.flatnonzero(groups != 0) if grouped else [0, 2, 3, 4, 5]
         options = [
             {"groups": groups} if grouped else {"n_public": 6},
-            {"groups": np.unique(groups[without], return_inverse=True)[1]}
-            if grouped
-            else {"n_public": 6},
+            {"groups": np.unique(groups[without], return_inverse=True)[1]} if grouped else {"n_public": 6},
         ]
         both = sum_of(X2, y, **options[0])._value.on_grid(GRID)
-        assert np.array_equal(
-            both, sum_of(X[without], y[without], **options[1])._value.on_grid(GRID)
-        )
+        assert np.array_equal(both, sum_of(X[without], y[without], **options[1])._value.on_grid(GRID))
 
 
 def test_a_unit_adds_the_same_integers_wherever_it_stands(monkeypatch):
@@ -155,8 +146,7 @@ def test_a_unit_adds_the_same_integers_wherever_it_stands(monkeypatch):
     order = rng.permutation(3000)
     assert np.array_equal(whole, sum_of(X[order], y, 7, product, n_public=10)._value.on_grid(GRID))
     parts = [
-        sum_of(X[part], y[part], 7, product, n_public=10)
-        for part in (slice(1), slice(1, 1500), slice(1500, None))
+        sum_of(X[part], y[part], 7, product, n_public=10) for part in (slice(1), slice(1, 1500), slice(1500, None))
     ]
     assert np.array_equal(whole, sum(part._value.on_grid(GRID) for part in parts))
     seen.clear()
@@ -169,9 +159,7 @@ def test_a_unit_adds_the_same_integers_wherever_it_stands(monkeypatch):
 def test_it_is_the_clipped_mean_gradient(layout, grouped):
     X, y = data(40)
     theta, groups = np.array([0.3, -1.0, 2.0]), np.arange(40) % 7 if grouped else None
-    records = PrivateRecords(
-        LAYOUTS[layout](X), y, groups=groups, sample_weight=np.linspace(0, 2, 40)
-    )
+    records = PrivateRecords(LAYOUTS[layout](X), y, groups=groups, sample_weight=np.linspace(0, 2, 40))
 
     def function(X, y):
         dense = X.toarray() if sp.issparse(X) else X
@@ -220,9 +208,7 @@ def test_a_wrong_function_is_refused_before_anything_is_read():
 def test_a_session_releases_it_and_a_batch_of_it():
     X, y = data(200)
     records = PrivateRecords(X, y)
-    with PrivacySession(
-        records, epsilon=2.0, delta=1e-5, random_state=0, minibatches=True
-    ) as session:
+    with PrivacySession(records, epsilon=2.0, delta=1e-5, random_state=0, minibatches=True) as session:
         (plan,) = session.plan_batches([BatchGroup(3, 20)], n_units=200)
         batch = session.draw(plan, records)
         total = records.clipped_sum(cubes, CLIP, size=5, batch=batch)
@@ -232,10 +218,7 @@ def test_a_session_releases_it_and_a_batch_of_it():
         with pytest.raises(ValueError, match="other records"):
             PrivateRecords(X, y).clipped_sum(cubes, CLIP, size=5, batch=session.draw(plan, records))
         (row,) = session.report().mechanisms
-    assert (row["sampling"], row["sensitivity"]) == (
-        "Poisson",
-        pytest.approx(2 * CLIP / 20, rel=1e-4),
-    )
+    assert (row["sampling"], row["sensitivity"]) == ("Poisson", pytest.approx(2 * CLIP / 20, rel=1e-4))
 
 
 def test_the_sum_of_a_batch_is_that_of_its_units():
@@ -243,9 +226,7 @@ def test_the_sum_of_a_batch_is_that_of_its_units():
     groups = np.arange(50) % 11
     for options in ({}, {"groups": groups}):
         records = PrivateRecords(X, y, **options)
-        with PrivacySession(
-            records, epsilon=2.0, delta=1e-5, minibatches=True, unit=records.unit
-        ) as session:
+        with PrivacySession(records, epsilon=2.0, delta=1e-5, minibatches=True, unit=records.unit) as session:
             (plan,) = session.plan_batches([BatchGroup(1, 4)], n_units=records.n_units)
             batch = session.draw(plan, records)
         units = batch._units
@@ -289,9 +270,7 @@ def test_a_unit_that_joins_a_batch_does_not_move_what_others_add():
 def test_a_twin_that_hands_out_chunks_of_a_batch_is_caught(monkeypatch):
     made = module.UnitVectors
     monkeypatch.setattr(
-        module,
-        "UnitVectors",
-        lambda rows, f, size, units, at_once: made(rows, f, size, units, 1024),
+        module, "UnitVectors", lambda rows, f, size, units, at_once: made(rows, f, size, units, 1024)
     )
     assert moves_of_an_absent_unit(lambda X, y: 1.0 * X) == 0
     assert moves_of_an_absent_unit(of_place) > 1

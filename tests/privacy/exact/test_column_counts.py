@@ -58,8 +58,7 @@ def by_hand(X, groups=None, at=AT, centers=None, absolute=False):
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"centers": CENTER}, {"absolute": True}, {"centers": CENTER, "absolute": True}],
+    "options", [{}, {"centers": CENTER}, {"absolute": True}, {"centers": CENTER, "absolute": True}]
 )
 def test_it_is_the_sum_of_the_units_means(layout, grouped, options):
     X = data(40)
@@ -110,9 +109,7 @@ def test_a_group_counts_as_one_however_many_rows_it_has(layout, rows, grid):
 
     def total(own):
         X = np.vstack([others, own])
-        return integers(
-            LAYOUTS[layout](X), grid, groups=np.r_[codes, np.full(len(own), 3)], n_public=4
-        )
+        return integers(LAYOUTS[layout](X), grid, groups=np.r_[codes, np.full(len(own), 3)], n_public=4)
 
     without = integers(LAYOUTS[layout](others), grid, groups=codes, n_public=4)
     inside, outside = np.full((rows, 4), -9.0), np.full((3, 4), math.nan)
@@ -161,9 +158,7 @@ def test_sums_of_many_wrap_around_and_do_not_clamp():
 
 def test_a_twin_that_adds_a_groups_rows_is_caught(monkeypatch):
     honest = thresholds.threshold_counts
-    monkeypatch.setattr(
-        thresholds, "threshold_counts", lambda X, members, *rest: honest(X, None, *rest)
-    )
+    monkeypatch.setattr(thresholds, "threshold_counts", lambda X, members, *rest: honest(X, None, *rest))
     X = np.r_[np.full((7, 4), -9.0), np.zeros((1, 4))]
     one, two = (integers(s * X, groups=np.r_[np.zeros(7, int), 1]) for s in (1.0, -1.0))
     assert unit_norm(one - two) * GRID > 2.0

@@ -28,17 +28,8 @@ LAYOUTS = {
 GOLDEN = 2.0 - math.sqrt(5)
 UNITS = [-1.0, 0.0, 1.0, GOLDEN, 0.5, 1e300, -math.inf, math.nan]
 # (present, squares) that are used, and others: more of either than is free.
-WEIGHTS = [
-    OF_ONE_CLASS,
-    OF_CLASSES,
-    OF_ABSENT,
-    (0.0, ALONE[1]),
-    (ALONE[0], 0.0),
-    (3.0, MOST_OF_SQUARES),
-]
-TABLES = [
-    (name, by) for name in sorted(LAYOUTS) for by in (False, True) if not (by and name == "csr")
-]
+WEIGHTS = [OF_ONE_CLASS, OF_CLASSES, OF_ABSENT, (0.0, ALONE[1]), (ALONE[0], 0.0), (3.0, MOST_OF_SQUARES)]
+TABLES = [(name, by) for name in sorted(LAYOUTS) for by in (False, True) if not (by and name == "csr")]
 each_table = pytest.mark.parametrize(("layout", "by"), TABLES)
 each_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
@@ -131,9 +122,7 @@ def test_the_weights_that_are_used_cost_the_values_nothing_under_replace_one():
     for weights, by in ((OF_ONE_CLASS, False), ((ALONE[0], 0.0), False), (OF_CLASSES, True)):
         made = statistic(np.eye(3), np.zeros(3) if by else None, weights)
         assert made.l2 == pytest.approx(2 * math.sqrt(3), rel=1e-9)
-    assert math.sqrt(3) * 1.31 == pytest.approx(
-        statistic(np.eye(3), None, OF_ABSENT, "zero-out").l2, rel=5e-3
-    )
+    assert math.sqrt(3) * 1.31 == pytest.approx(statistic(np.eye(3), None, OF_ABSENT, "zero-out").l2, rel=5e-3)
 
 
 def test_more_of_the_squares_would_not_be_free():
@@ -147,9 +136,7 @@ def test_more_of_the_squares_would_not_be_free():
     assert largest(MOST_OF_SQUARES) == pytest.approx(2.0, rel=1e-12)
     assert largest(MOST_OF_SQUARES * 1.01) > 2.0
     two = np.array([1.0, GOLDEN])
-    assert np.hypot(
-        two[0] - two[1], MOST_OF_SQUARES * (two[0] ** 2 - two[1] ** 2)
-    ) == pytest.approx(2)
+    assert np.hypot(two[0] - two[1], MOST_OF_SQUARES * (two[0] ** 2 - two[1] ** 2)) == pytest.approx(2)
     for present, squares in ((1.0, 1.67), (-0.1, 1.0), (math.nan, 1.0), (1.0, math.inf)):
         with pytest.raises(ValueError, match="present and squares"):
             statistic(np.eye(3), None, (present, squares))
@@ -157,9 +144,7 @@ def test_more_of_the_squares_would_not_be_free():
         statistic(sp.csr_matrix(np.eye(3)), np.zeros(3))
     for center, reach in ((math.nan, 1.0), (0.0, 0.0), (0.0, math.inf)):
         with pytest.raises(ValueError, match="centers and reaches"):
-            PrivateRecords(np.eye(3)).column_moments(
-                center, reach, present=1.0, squares=1.0, adjacency="zero-out"
-            )
+            PrivateRecords(np.eye(3)).column_moments(center, reach, present=1.0, squares=1.0, adjacency="zero-out")
 
 
 @each_table
@@ -250,9 +235,7 @@ def test_a_session_makes_noise_for_what_is_declared(adjacency):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_few_edges_are_counted_as_by_a_search(monkeypatch, order, dtype):
     rng = np.random.default_rng(0)
-    X = np.asarray(
-        rng.choice([-1.0, -0.5, 0.0, 0.5, 2.0, np.nan, np.inf, -np.inf], (5000, 3)), dtype, order
-    )
+    X = np.asarray(rng.choice([-1.0, -0.5, 0.0, 0.5, 2.0, np.nan, np.inf, -np.inf], (5000, 3)), dtype, order)
     for inner in ([], [0.0], [-0.5, 0.5], [-1.0, 0.0, 0.5, 2.0]):
         for low, high in ((-np.inf, np.inf), (-3.0, 3.0), (-1.5, np.inf)):
             edges = np.tile([low, *inner, high], (3, 1))

@@ -187,9 +187,7 @@ def test_a_twin_that_adds_a_groups_rows_is_caught(monkeypatch, name):
     groups = np.r_[np.zeros(7, int), 1]
     for module, function in ((windows, "window_sums"), (places, "bin_counts")):
         honest = getattr(module, function)
-        monkeypatch.setattr(
-            module, function, lambda X, members, *rest, of=honest: of(X, None, *rest)
-        )
+        monkeypatch.setattr(module, function, lambda X, members, *rest, of=honest: of(X, None, *rest))
     one, two = (integers(name, sign * X, groups=groups) for sign in (1e9, 1.0))
     assert unit_norm(one - two) * GRID > bound_under(name, "replace-one")
 
@@ -202,15 +200,7 @@ def test_numbers_that_are_none_are_refused_before_anything_is_read():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=r"must be|shape"):
             records.column_sums(centers, reaches, around=around)
-    for edges in (
-        [0.0],
-        1.0,
-        [0.0, 0.0],
-        [1.0, 0.0],
-        [0.0, math.nan],
-        np.zeros((3, 2)),
-        np.zeros((1, 4, 2)),
-    ):
+    for edges in ([0.0], 1.0, [0.0, 0.0], [1.0, 0.0], [0.0, math.nan], np.zeros((3, 2)), np.zeros((1, 4, 2))):
         with pytest.raises(ValueError, match="edges must"):
             records.histogram(edges, adjacency="replace-one")
 

@@ -19,9 +19,7 @@ FORMS = {
     "F": np.asfortranarray,
     "csr": sp.csr_matrix,
     "float32": lambda X: X.astype(np.float32),
-    "standardized": lambda X: Standardization.make([0.0, 1.0, -2.0, 0.5], [1.0, 2.0, 1e-3, 7.0]).of(
-        X
-    ),
+    "standardized": lambda X: Standardization.make([0.0, 1.0, -2.0, 0.5], [1.0, 2.0, 1e-3, 7.0]).of(X),
 }
 
 
@@ -96,9 +94,7 @@ def test_rows_of_moments_are_those_of_numpy(form, kind, columns):
 
 @pytest.mark.parametrize("form", sorted(FORMS))
 @pytest.mark.parametrize("kind", ["records", "unequal"])
-def test_a_moment_is_the_same_in_blocks_of_every_size_and_on_every_number_of_threads(
-    form, kind, monkeypatch
-):
+def test_a_moment_is_the_same_in_blocks_of_every_size_and_on_every_number_of_threads(form, kind, monkeypatch):
     X, y = wild_table(900)
     with np.errstate(all="ignore"):
         X = X.astype(np.float32) if form == "float32" else X
@@ -183,9 +179,7 @@ def test_vectors_of_a_recalibration_are_those_of_the_formula(k, shifts, short):
         return  # the last round of several classes only
     scores, y = scores_of(k)
     found = recalibration(k, shifts, short)(scores, y)
-    np.testing.assert_allclose(
-        found, vectors_in_numpy(scores, y, k, shifts, short), rtol=0, atol=4e-14
-    )
+    np.testing.assert_allclose(found, vectors_in_numpy(scores, y, k, shifts, short), rtol=0, atol=4e-14)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -251,9 +245,7 @@ def test_a_sum_is_the_sum_of_its_units_alone(kind):
     units = np.arange(120) if codes is None else codes
     for unit in range(units.max() + 1):
         own = units == unit
-        alone = PrivateRecords(
-            X[own], y[own], groups=None if codes is None else np.zeros(own.sum(), int)
-        )
+        alone = PrivateRecords(X[own], y[own], groups=None if codes is None else np.zeros(own.sum(), int))
         total += alone.clipped_sum(cubes, 0.7, size=5, rowwise=True)._value.on_grid(UNIT)
     records = PrivateRecords(X, y, groups=codes)
     whole = records.clipped_sum(cubes, 0.7, size=5, rowwise=True)

@@ -8,14 +8,7 @@ import pytest
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import LogisticLoss
-from skdp.privacy import (
-    BatchGroup,
-    Bounded,
-    BudgetAccountant,
-    PrivacySession,
-    PrivateRecords,
-    noise,
-)
+from skdp.privacy import BatchGroup, Bounded, BudgetAccountant, PrivacySession, PrivateRecords, noise
 
 FAULTS = pytest.mark.parametrize("fault", ["raises", "dtype"])
 
@@ -26,11 +19,7 @@ class ToyEngine:
     name, surplus = "three toy servers", 1.0
 
     def __init__(self, seed=0, factor=1.0):
-        self.stream, self.rng, self.factor = (
-            noise.KeyStream(seed),
-            np.random.default_rng(seed),
-            factor,
-        )
+        self.stream, self.rng, self.factor = (noise.KeyStream(seed), np.random.default_rng(seed), factor)
         self.asked = []
 
     def ready(self, opening):
@@ -53,10 +42,7 @@ class ToyEngine:
 
 def owners(count=3, n=40, **options):
     rng = np.random.default_rng(1)
-    return [
-        PrivateRecords(rng.normal(size=(n, 4)), (rng.random(n) < 0.5) * 1.0, **options)
-        for _ in range(count)
-    ]
+    return [PrivateRecords(rng.normal(size=(n, 4)), (rng.random(n) < 0.5) * 1.0, **options) for _ in range(count)]
 
 
 def statistics(count=3, clip=0.5, **options):

@@ -55,9 +55,7 @@ def test_theorem_451_does_not_reach_the_settings_of_its_tables(epsilon, passes, 
     assert not any(holds for _, holds in found)
     published = math.sqrt(min(square for square, _ in found))
     group = (published, batch / N, steps, N, batch)
-    assert sampled_epsilon(
-        [group], DELTA, adjacency="replace-one", sampling="without replacement"
-    ) < (epsilon)
+    assert sampled_epsilon([group], DELTA, adjacency="replace-one", sampling="without replacement") < (epsilon)
     poisson = calibrate_batches(epsilon, DELTA, [(1.0, batch / N, steps)], adjacency="replace-one")
     assert 3.4 < published / poisson < 4.0
 
@@ -68,10 +66,7 @@ def test_closed_form_holds_where_its_condition_does():
     valid = [math.sqrt(square) for square, holds in found if holds]
     assert valid
     group = (min(valid), 50 / N, 100 * N // 50, N, 50)
-    assert (
-        sampled_epsilon([group], DELTA, adjacency="replace-one", sampling="without replacement")
-        < 8.0
-    )
+    assert sampled_epsilon([group], DELTA, adjacency="replace-one", sampling="without replacement") < 8.0
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3])

@@ -65,9 +65,7 @@ def test_the_last_bit_of_each_bound_decides(limit, place):
 
     def reached(value, offset=0, then=None):
         head, words = whole(value)
-        heads = np.array(
-            [sum((head if k == place else 2**16 - 1) << 16 * k for k in range(4))], dtype=np.uint64
-        )
+        heads = np.array([sum((head if k == place else 2**16 - 1) << 16 * k for k in range(4))], dtype=np.uint64)
         more = [*words, offset << (64 - rules[0]) | quickly]
         if then is not None:  # from the beginning, with all 192 bits
             more += [(then >> shift) % 2**64 for shift in (128, 64, 0)]
@@ -195,16 +193,10 @@ def test_listed_and_other_entries_reach_a_limit_by_the_same_rule(limit):
     integers_[::2] = np.resize([1, 2, -1], n // 2)
     at = np.flatnonzero(integers_)
     source = Source(
-        lambda unit: integers_,
-        lambda: integers_ * 1.0,
-        0,
-        1.0,
-        sparse=lambda unit: (at, integers_[at]),
+        lambda unit: integers_, lambda: integers_ * 1.0, 0, 1.0, sparse=lambda unit: (at, integers_[at])
     )
     bounded = Bounded.from_source(source, (n,), l2=1.0)
-    found = mechanisms.gaussian_above(
-        bounded, mechanisms.Noise(1.0, 0.5, 1.0), KeyStream(0), limit
-    )[0]
+    found = mechanisms.gaussian_above(bounded, mechanisms.Noise(1.0, 0.5, 1.0), KeyStream(0), limit)[0]
     hit = np.zeros(n, dtype=bool)
     hit[found] = True
     for value in (0, 1, 2, -1):
@@ -275,9 +267,7 @@ def fresh(releases=1, epsilon=3.0, seed=0, n=40):
 def passes(monkeypatch, twin=1.0, releases=400):
     """How often rows pass a limit of one stated standard deviation, of ``releases`` each."""
     honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(
-        mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z * twin, *rest)
-    )
+    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z * twin, *rest))
     records, session, plan = fresh(releases)
     passed = np.zeros(ROWS, dtype=int)
     std = None
@@ -315,9 +305,7 @@ def test_it_costs_what_the_noisy_counts_cost():
     for release in ("gaussian", "gaussian_above"):
         records, session, plan = fresh()
         total = counts(records, session.draw(plan, records, places=True))
-        found = getattr(session, release)(
-            total, plan, *([3.0] if release == "gaussian_above" else [])
-        )
+        found = getattr(session, release)(total, plan, *([3.0] if release == "gaussian_above" else []))
         assert found.dtype == (np.float64 if release == "gaussian" else np.int64)
         rows.append(session.report().mechanisms)
         errors.append(session.report().epsilon)

@@ -91,9 +91,7 @@ def functions():
 
     def psi(c):
         v = (c + 2.5) / 5
-        waves = np.stack(
-            [np.ones_like(c), c, *(np.cos(np.pi * k * v) for k in (2, 1, 4, 3))], axis=-1
-        )
+        waves = np.stack([np.ones_like(c), c, *(np.cos(np.pi * k * v) for k in (2, 1, 4, 3))], axis=-1)
         return (waves[..., None, :] * made).sum(axis=-1)
 
     return SimpleNamespace(psi=psi, of_waves=made)
@@ -105,9 +103,7 @@ def test_the_constants_are_those_of_the_law(functions):
         [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [-1, 0, 0, 2, 0, 0], [0, 0, -1, 0, 0, 0],
          [1, 0, 0, -8, 0, 8], [0, 0, 3, 0, -4, 0]],
     )  # fmt: skip
-    np.testing.assert_allclose(
-        SMOOTH_FUNCTIONS, functions.of_waves @ of_powers, rtol=1e-14, atol=1e-14
-    )
+    np.testing.assert_allclose(SMOOTH_FUNCTIONS, functions.of_waves @ of_powers, rtol=1e-14, atol=1e-14)
     assert (np.diag(functions.of_waves[:, 2:]) > 0).all()
     assert (EDGE, N_FUNCTIONS) == (2.5, 4)
 
@@ -123,9 +119,7 @@ def test_the_functions_are_orthonormal_and_flat_beyond_the_edge(functions):
 
     made = np.column_stack([np.ones_like(t), t, psi(t)])
     product = (made * (law / law.sum())[:, None]).T @ made
-    variance = product[
-        1, 1
-    ]  # of t under the law: not 1, so a line of slope 1 is not of mean square 1
+    variance = product[1, 1]  # of t under the law: not 1, so a line of slope 1 is not of mean square 1
     assert variance == pytest.approx(1.018766, abs=1e-6)
     product[1, 1] = 1.0
     np.testing.assert_allclose(product, np.eye(6), atol=1e-13)
@@ -301,11 +295,7 @@ GROUPS = {
     "groups": np.unique(np.random.default_rng(1).integers(0, 90, 700), return_inverse=True)[1],
     "one large group": np.minimum(np.arange(700) // 650, 1) * (1 + np.arange(700) % 7),
 }
-LOSSES = {
-    "squared": SquaredLoss(),
-    "logistic": LogisticLoss(),
-    "multinomial": MultinomialLoss(3),
-}
+LOSSES = {"squared": SquaredLoss(), "logistic": LogisticLoss(), "multinomial": MultinomialLoss(3)}
 
 
 @pytest.mark.parametrize("kind", sorted(GROUPS))
@@ -328,9 +318,7 @@ def test_sums_and_scores_are_those_of_a_copy(name, kind, monkeypatch):
         np.testing.assert_array_equal(found, wanted)
     with np.errstate(all="ignore"):  # infinite cells times weights
         flat = theta[:-1].reshape(made.shape[1], -1)
-        found, wanted = (
-            linear_scores(X, flat, np.zeros(flat.shape[1])) for X in (made, made.whole())
-        )
+        found, wanted = (linear_scores(X, flat, np.zeros(flat.shape[1])) for X in (made, made.whole()))
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -339,9 +327,7 @@ def test_statistics_of_records_are_those_of_a_copy(kind):
     X, y, groups = cells(), np.random.default_rng(1).normal(size=700), GROUPS[kind]
     lazy = PrivateRecords(X, y, groups=groups, fit_intercept=True, intercept_value=0.6)
     lazy = lazy.standardized(MAP).expanded(EXPANSIONS["all"])
-    copied = PrivateRecords(
-        lazy._rows.X.whole(), y, groups=groups, fit_intercept=True, intercept_value=0.6
-    )
+    copied = PrivateRecords(lazy._rows.X.whole(), y, groups=groups, fit_intercept=True, intercept_value=0.6)
     assert lazy.shape == copied.shape
     p = lazy.n_parameters
     theta, few = np.linspace(-1, 1, p) * (np.arange(p) % 3 > 0), np.array([0, 2, 7, 17, 19])
@@ -359,22 +345,16 @@ def test_statistics_of_records_are_those_of_a_copy(kind):
 
 # ------------------------------------------------------------------ bounds
 
-SMALL = Expansion.make(
-    [4, 1, 0], [(0, 2)], WEIGHTS, levels_of=[2, 2], levels=[0.0, 1.0], level_weight=0.7
-)
+SMALL = Expansion.make([4, 1, 0], [(0, 2)], WEIGHTS, levels_of=[2, 2], levels=[0.0, 1.0], level_weight=0.7)
 P = SMALL.n_features + 1
 CLIP, NORM = 0.7, 1.5
 STATISTICS = {
     "logistic": lambda r, a: r.averaged(NORM).mean_gradient(LogisticLoss(), np.full(P, 0.1), CLIP),
-    "squared": lambda r, a: r.averaged(NORM, squared=True).mean_gradient(
-        SquaredLoss(), np.full(P, 0.1), CLIP
-    ),
+    "squared": lambda r, a: r.averaged(NORM, squared=True).mean_gradient(SquaredLoss(), np.full(P, 0.1), CLIP),
     "masked": lambda r, a: r.averaged().mean_gradient(
         SquaredLoss(), np.full(P, 0.1), CLIP, mask=np.arange(P) >= P - 2
     ),
-    "multinomial": lambda r, a: r.averaged(NORM).mean_gradient(
-        MultinomialLoss(3), np.full((P, 3), 0.1), CLIP
-    ),
+    "multinomial": lambda r, a: r.averaged(NORM).mean_gradient(MultinomialLoss(3), np.full((P, 3), 0.1), CLIP),
     "second_moment": lambda r, a: r.second_moment(NORM, 1.0, adjacency=a, target_weight=0.0),
     "with_targets": lambda r, a: r.second_moment(NORM, 1.0, adjacency=a, target_weight=0.5),
 }

@@ -14,15 +14,7 @@ from scipy.stats import chi2
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.kernels import record_squares
-from skdp.privacy import (
-    BatchGroup,
-    Outer,
-    OuterSum,
-    PieceKinds,
-    PrivacySession,
-    PrivateRecords,
-    Vectors,
-)
+from skdp.privacy import BatchGroup, Outer, OuterSum, PieceKinds, PrivacySession, PrivateRecords, Vectors
 from skdp.privacy.batches import Batch, BatchPlan, number_of_places
 from skdp.privacy.gradients import blocks, parts
 from skdp.privacy.gradients.microbatches import run_means
@@ -124,9 +116,7 @@ def test_sums_too_large_for_float64_are_added_as_integers(monkeypatch):
 
 def test_without_a_clip_it_is_the_plain_sum():
     X, weights = rows(150), np.linspace(0, 2, 150)
-    wanted = sum(
-        w * np.array([float(x) for x in exact_gradient(row)]) for row, w in zip(X, weights)
-    )
+    wanted = sum(w * np.array([float(x) for x in exact_gradient(row)]) for row, w in zip(X, weights))
     for clipping in METHODS:
         made = sum_of(PrivateRecords(X, sample_weight=weights), math.inf, clipping=clipping)
         plain = made._value.plain() * (4 if clipping == "microbatch" else 1)
@@ -142,9 +132,7 @@ def test_weights_multiply_before_the_clip():
         found = integers(X[:1], options={"sample_weight": [weight]})
         assert np.abs(found - wanted).max() <= 2  # clipped, or nothing
     short = X[:1] * 1e-3
-    assert integers(short, options={"sample_weight": [2.0]}) == pytest.approx(
-        2 * integers(short), abs=3
-    )
+    assert integers(short, options={"sample_weight": [2.0]}) == pytest.approx(2 * integers(short), abs=3)
 
 
 @pytest.mark.parametrize("layout", [np.asfortranarray, sp.csr_matrix, np.float32])
@@ -182,9 +170,7 @@ def largest_moves(clipping, trials, seed=0):
         places = rng.permutation(number_of_places(PLAN, 200))
         for i in range(2):
             X[0] = hurtful(rng) if i else (rng.choice([-1.0, 1.0]) * np.ones(FEATURES))
-            sums = integers(
-                X, batch=(np.append(0, units), places[: units.size + 1]), clipping=clipping
-            )
+            sums = integers(X, batch=(np.append(0, units), places[: units.size + 1]), clipping=clipping)
             if i == 0:
                 before = sums
                 without = integers(X, batch=(units, places[1 : units.size + 1]), clipping=clipping)
@@ -223,9 +209,7 @@ def moved_by_rounding():
     """Entries just below half a unit, and a record that lifts each over the next half: in units of the clip."""
     d, clip = 10_000, 254.0
     others = np.full((1, d), 0.49)
-    both = np.vstack(
-        [others, np.full((1, d), 2.02)]
-    )  # of norm 202, which half the margin would let in
+    both = np.vstack([others, np.full((1, d), 2.02)])  # of norm 202, which half the margin would let in
 
     def total(X):
         return integers(X, clip=clip, unit=1.0, function=entries, size=d)
@@ -250,9 +234,7 @@ def moved_by_float32():
     for _ in range(300):
         X = 1 - rng.random((64, 1)) * 2.0**-18
         X[0] = 2.0
-        both, without = (
-            integers(x, clip=1.0, unit=2.0**-30, function=entries, size=1) for x in (X, X[1:])
-        )
+        both, without = (integers(x, clip=1.0, unit=2.0**-30, function=entries, size=1) for x in (X, X[1:]))
         worst = max(worst, unit_norm(both - without))
     return worst * 2.0**-30
 
@@ -448,15 +430,9 @@ def test_there_is_a_place_for_one_unit_more_than_can_be_drawn():
 
 def test_a_batch_gets_places_where_they_are_needed():
     X = rows(50)
-    for options, placed in (
-        ({}, True),
-        ({"n_public": 50}, False),
-        ({"groups": np.arange(50)}, False),
-    ):
+    for options, placed in (({}, True), ({"n_public": 50}, False), ({"groups": np.arange(50)}, False)):
         records = PrivateRecords(X, **options)
-        with PrivacySession(
-            records, epsilon=1.0, delta=1e-5, minibatches=True, unit=records.unit
-        ) as session:
+        with PrivacySession(records, epsilon=1.0, delta=1e-5, minibatches=True, unit=records.unit) as session:
             (plan,) = session.plan_batches([BatchGroup(2, 20)], n_units=50)
             batch = session.draw(plan, records, places=True)
             assert (batch._places is not None) == placed
@@ -503,8 +479,7 @@ def test_marked_functions_are_probed_once_and_give_the_same_integers(clipping, m
         marked = integers(make(X), y, function=kinds.of(scaled(by)), clipping=clipping)
         assert sum(probes) == 1  # of the first function
         assert np.array_equal(
-            marked,
-            integers(make(X), y, function=lambda Z, _, by=by: pieces(by * Z, _), clipping=clipping),
+            marked, integers(make(X), y, function=lambda Z, _, by=by: pieces(by * Z, _), clipping=clipping)
         )
     integers(X.astype(np.float32), y, function=kinds.of(scaled(1.0)), clipping=clipping)
     assert sum(probes) == 2  # rows of another form
@@ -567,11 +542,7 @@ def test_a_wrong_function_is_refused_before_anything_is_read():
         (lambda X: [Vectors(X[:1])], ValueError, "row for each row"),
         (lambda X: [Vectors(X[:, :3])], ValueError, "pieces of"),
         (lambda X: [Vectors(X), Vectors(X[:, :0])], ValueError, "without entries"),
-        (
-            lambda X: [Vectors(X.astype([np.float32, np.float64][len(X) > 1]))],
-            ValueError,
-            "same kinds",
-        ),
+        (lambda X: [Vectors(X.astype([np.float32, np.float64][len(X) > 1]))], ValueError, "same kinds"),
         (lambda X: [Vectors(X.astype(int))], TypeError, "values must be"),
         (lambda X: [Outer(X, X[:, 0])], ValueError, "right must have 2"),
         (lambda X: [Outer(X, X.astype(np.float32))], TypeError, "one dtype"),

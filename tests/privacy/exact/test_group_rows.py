@@ -54,11 +54,7 @@ def test_limited_records_and_their_parents_share_no_order_of_rows(before):
 
     def integers(of):
         counts = of.magnitude_counts(-3, 3, adjacency="replace-one")
-        found = [
-            of.mean_gradient(LogisticLoss(), theta, 1.0),
-            counts,
-            of.class_counts(2, adjacency="replace-one"),
-        ]
+        found = [of.mean_gradient(LogisticLoss(), theta, 1.0), counts, of.class_counts(2, adjacency="replace-one")]
         found.append(of.predicted(theta).column_sums(0.0, 9.0))
         return [np.array(one._value.on_grid(2.0**-20)) for one in found]
 

@@ -102,12 +102,7 @@ def test_image_under_an_unmerged_or_integer_matrix(lie):
 
 
 @settings(deadline=None, derandomize=True, max_examples=60)
-@given(
-    st.integers(1, 12),
-    st.integers(1, 12),
-    st.integers(0, 2**32 - 1),
-    st.sampled_from([0.0, 1.0, 30.0]),
-)
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.0, 30.0]))
 def test_bound_on_random_matrices(m, p, seed, spread):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(m, p)) * np.exp(spread * rng.normal(size=(m, 1)) / 3)
@@ -161,8 +156,7 @@ def test_images_of_neighbours_stay_within_the_bound(loss):
         X[0], other[0] = 5 * direction, -5 * direction
         options = dict(alpha=0.5, row_norm=1.0, adjacency="replace-one")
         first, second = (
-            PrivateRecords(rows, target).ridge_minimizer(loss, **options)
-            for rows, target in ((X, y), (other, y))
+            PrivateRecords(rows, target).ridge_minimizer(loss, **options) for rows, target in ((X, y), (other, y))
         )
         image = linear_map(first, A)
         moved = np.linalg.norm(image._value.plain() - linear_map(second, A)._value.plain())

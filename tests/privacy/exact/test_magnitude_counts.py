@@ -113,9 +113,7 @@ def test_a_group_moves_no_more_whatever_its_size(layout, grid):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_it_can_be_released(adjacency):
     session = PrivacySession(epsilon=8.0, delta=1e-6, adjacency=adjacency, accountant=False)
-    counts = session.gaussian(
-        made(np.ones((200, 1)), adjacency, n_public=200), session.plan_gaussian(1, 1.0)
-    )
+    counts = session.gaussian(made(np.ones((200, 1)), adjacency, n_public=200), session.plan_gaussian(1, 1.0))
     assert counts.shape == (1, HIGH - LOW + 1)
     assert counts[0, -LOW] == pytest.approx(200, abs=20)
 

@@ -58,9 +58,7 @@ def exact_delta(p, r, spread, epsilon):
     edges = [x[0], *roots, x[-1]]
     points = [0.0, 1.0, -1.0]
     return sum(
-        quad(
-            excess, a, b, points=[c for c in points if a < c < b] or None, limit=400, epsabs=1e-14
-        )[0]
+        quad(excess, a, b, points=[c for c in points if a < c < b] or None, limit=400, epsabs=1e-14)[0]
         for a, b in itertools.pairwise(edges)
         if excess(0.5 * (a + b)) > 0
     )
@@ -79,17 +77,14 @@ def exact_epsilon(z, rate, adjacency, delta):
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
-    ("z", "rate", "delta"),
-    [(0.5, 0.01, 1e-5), (1.0, 0.2, 1e-3), (0.7, 0.9, 1e-6), (3.0, 0.5, 0.01)],
+    ("z", "rate", "delta"), [(0.5, 0.01, 1e-5), (1.0, 0.2, 1e-3), (0.7, 0.9, 1e-6), (3.0, 0.5, 0.01)]
 )
 def test_one_release_by_quadrature(z, rate, delta, adjacency):
     exact = exact_epsilon(z, rate, adjacency, delta)
     found = sampled_epsilon([(z, rate, 1)], delta, adjacency=adjacency)
     assert exact - 1e-8 <= found <= exact * (1 + 1.5e-3) + 1e-6
     # Another convention of the multiplier would be seen.
-    assert (
-        abs(sampled_epsilon([(2 * z, rate, 1)], delta, adjacency=adjacency) - exact) > 0.05 * exact
-    )
+    assert abs(sampled_epsilon([(2 * z, rate, 1)], delta, adjacency=adjacency) - exact) > 0.05 * exact
 
 
 def brute_epsilon(rows, delta, adjacency):
@@ -122,9 +117,7 @@ def brute_epsilon(rows, delta, adjacency):
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
-@pytest.mark.parametrize(
-    "rows", [[(0.6, 0.1)] * 2, [(1.0, 0.3)] * 3, [(0.8, 0.05), (2.0, 0.5), (3.0, 0.9)]]
-)
+@pytest.mark.parametrize("rows", [[(0.6, 0.1)] * 2, [(1.0, 0.3)] * 3, [(0.8, 0.05), (2.0, 0.5), (3.0, 0.9)]])
 def test_a_few_releases_by_brute_force(rows, adjacency):
     exact = brute_epsilon(rows, 1e-4, adjacency)
     groups = [(z, rate, 1) for z, rate in rows]
@@ -142,9 +135,7 @@ def test_both_directions_are_taken(monkeypatch):
         ]
         found = sampled_epsilon([(z, rate, 1)], delta, adjacency="zero-out")
         assert found == pytest.approx(max(by_direction), rel=1e-9)
-        assert found == pytest.approx(
-            exact_epsilon(z, rate, "zero-out", delta), rel=1.5e-3, abs=1e-6
-        )
+        assert found == pytest.approx(exact_epsilon(z, rate, "zero-out", delta), rel=1.5e-3, abs=1e-6)
         larger.add(int(np.argmax(by_direction)))
     assert 0 in larger
 
@@ -157,9 +148,7 @@ def test_privacy_loss_is_inverted():
             for x in np.array([-6.0, -1.0, 0.3, 2.0, 8.0]) * spread + 0.1:
                 loss = release.loss(x)
                 logs = [
-                    np.logaddexp.reduce(
-                        [math.log(w) - 0.5 * ((x - c) / spread) ** 2 for w, c in parts]
-                    )
+                    np.logaddexp.reduce([math.log(w) - 0.5 * ((x - c) / spread) ** 2 for w, c in parts])
                     for parts in (p, r)
                 ]
                 assert loss == pytest.approx(logs[0] - logs[1], rel=1e-6, abs=1e-9)
@@ -168,9 +157,7 @@ def test_privacy_loss_is_inverted():
                     assert release.loss(back) == pytest.approx(loss, rel=1e-8)
 
 
-@pytest.mark.parametrize(
-    "kind", [pairs_of.TWO_SIDED, pairs_of.OUT, pairs_of.TAKEN_IN, pairs_of.GAUSSIAN]
-)
+@pytest.mark.parametrize("kind", [pairs_of.TWO_SIDED, pairs_of.OUT, pairs_of.TAKEN_IN, pairs_of.GAUSSIAN])
 @pytest.mark.parametrize("grid", [1e-3, 0.05, 0.7])
 def test_masses_on_a_grid_dominate(kind, grid):
     # Mass and E e^-loss are kept, and the hockey-stick curve is nowhere below the exact one.
@@ -197,9 +184,7 @@ def fine_epsilon(z, rate, count, delta, adjacency, pessimistic, grid=2e-5):
         pessimistic_estimate=pessimistic,
         value_discretization_interval=grid,
         sampling_prob=rate,
-        neighboring_relation=relation.REPLACE_ONE
-        if adjacency == "replace-one"
-        else relation.REPLACE_SPECIAL,
+        neighboring_relation=relation.REPLACE_ONE if adjacency == "replace-one" else relation.REPLACE_SPECIAL,
     )
     return one.self_compose(count).get_epsilon_for_delta(delta)
 
@@ -230,9 +215,7 @@ def test_against_fine_grids_of_dp_accounting(z, rate, count, adjacency):
     log_delta=st.floats(-18.0, -3.0),
     adjacency=st.sampled_from(["replace-one", "zero-out"]),
 )
-def test_never_below_the_optimistic_value_of_dp_accounting(
-    log_z, log_rate, log_count, log_delta, adjacency
-):
+def test_never_below_the_optimistic_value_of_dp_accounting(log_z, log_rate, log_count, log_delta, adjacency):
     z, rate, count = math.exp(log_z), math.exp(log_rate), round(math.exp(log_count))
     delta = math.exp(log_delta)
     found = sampled_epsilon([(z, rate, count)], delta, adjacency=adjacency)
@@ -305,9 +288,7 @@ def test_tiny_deltas_are_as_right_as_others():
     found = sampled_epsilon([(z, rate, 1)], delta, adjacency="zero-out")
     x = np.linspace(0.0, 90.0, 2_000_001)
     loss = np.log1p(rate * np.expm1((x - 0.5) / z**2))
-    log_p = np.logaddexp(
-        math.log1p(-rate) + norm.logpdf(x, 0, z), math.log(rate) + norm.logpdf(x, 1, z)
-    )
+    log_p = np.logaddexp(math.log1p(-rate) + norm.logpdf(x, 0, z), math.log(rate) + norm.logpdf(x, 1, z))
 
     def excess(epsilon):
         part = np.maximum(0.0, -np.expm1(epsilon - loss))
@@ -350,9 +331,7 @@ def test_moments_of_the_likelihood_ratio(z):
 def test_fixed_size_batches_cost_what_the_guide_says():
     # n = 60000, b = 256, 15 epochs, std 1.3 C, delta 1e-5.
     rate, steps = MNIST
-    fixed = sampled_epsilon(
-        [(0.65, rate, steps, 60000, 256)], 1e-5, adjacency="replace-one", sampling=FIXED
-    )
+    fixed = sampled_epsilon([(0.65, rate, steps, 60000, 256)], 1e-5, adjacency="replace-one", sampling=FIXED)
     least = sampled_epsilon([(0.65, rate, steps)], 1e-5, adjacency="add-remove")
     poisson = sampled_epsilon([(0.65, rate, steps)], 1e-5, adjacency="replace-one")
     assert fixed == pytest.approx(7.178, abs=1e-3)
@@ -363,17 +342,12 @@ def test_fixed_size_batches_cost_what_the_guide_says():
 
 
 @pytest.mark.parametrize(
-    ("z", "n", "b", "steps"),
-    [(0.65, 60000, 256, 3515), (5.0, 1000, 100, 500), (40.0, 100, 50, 3000)],
+    ("z", "n", "b", "steps"), [(0.65, 60000, 256, 3515), (5.0, 1000, 100, 500), (40.0, 100, 50, 3000)]
 )
 def test_fixed_size_bound_is_above_the_lower_bound(z, n, b, steps):
     for delta in (1e-8, 1e-5, 1e-3):
-        fixed = sampled_epsilon(
-            [(z, b / n, steps, n, b)], delta, adjacency="replace-one", sampling=FIXED
-        )
-        assert fixed >= sampled_epsilon([(z, b / n, steps)], delta, adjacency="add-remove") * (
-            1 - 1e-3
-        )
+        fixed = sampled_epsilon([(z, b / n, steps, n, b)], delta, adjacency="replace-one", sampling=FIXED)
+        assert fixed >= sampled_epsilon([(z, b / n, steps)], delta, adjacency="add-remove") * (1 - 1e-3)
         assert fixed <= gaussian_epsilon(math.sqrt(steps) / z, delta) * (1 + 1e-12)
 
 
@@ -411,9 +385,7 @@ def ledger(groups, scale, sampling, mu):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta", "share", "groups", "adjacency", "sampling"), SETTINGS)
-def test_calibration_is_safe_tight_and_passes_the_recheck(
-    epsilon, delta, share, groups, adjacency, sampling
-):
+def test_calibration_is_safe_tight_and_passes_the_recheck(epsilon, delta, share, groups, adjacency, sampling):
     mu = math.sqrt(share) * gaussian_mu(epsilon, delta)
     options = {"mu": mu, "adjacency": adjacency, "sampling": sampling}
     scale = calibrate_batches(epsilon, delta, groups, **options)
@@ -468,16 +440,12 @@ def test_calibration_of_nothing_sampled_and_of_infinite_budgets():
             "too small for Poisson",
         ),
         (
-            lambda: calibrate_batches(
-                1.0, 1e-5, [(1.0, 0.1, 5, 50, 5)], adjacency="zero-out", sampling=FIXED
-            ),
+            lambda: calibrate_batches(1.0, 1e-5, [(1.0, 0.1, 5, 50, 5)], adjacency="zero-out", sampling=FIXED),
             UnsupportedAccounting,
             "No proof supports",
         ),
         (
-            lambda: calibrate_batches(
-                1.0, 1e-5, [(1.0, 0.1, 5)], adjacency="replace-one", sampling="shuffled"
-            ),
+            lambda: calibrate_batches(1.0, 1e-5, [(1.0, 0.1, 5)], adjacency="replace-one", sampling="shuffled"),
             UnsupportedAccounting,
             "No proof supports",
         ),
@@ -486,55 +454,29 @@ def test_calibration_of_nothing_sampled_and_of_infinite_budgets():
             ValueError,
             "epsilon must be > 0",
         ),
-        (
-            lambda: calibrate_batches(1.0, 0.0, [(1.0, 0.1, 5)], adjacency="zero-out"),
-            ValueError,
-            "delta must be",
-        ),
+        (lambda: calibrate_batches(1.0, 0.0, [(1.0, 0.1, 5)], adjacency="zero-out"), ValueError, "delta must be"),
         (
             lambda: calibrate_batches(1.0, 1e-5, [(0.0, 0.1, 5)], adjacency="zero-out"),
             ValueError,
             "weight of a group",
         ),
-        (
-            lambda: calibrate_batches(1.0, 1e-5, [], adjacency="zero-out"),
-            ValueError,
-            "nothing to calibrate",
-        ),
-        (
-            lambda: sampled_epsilon([(1.0, 0.0, 5)], 1e-5, adjacency="zero-out"),
-            ValueError,
-            "sampling_rate",
-        ),
-        (
-            lambda: sampled_epsilon([(1.0, 0.1, 1.5)], 1e-5, adjacency="zero-out"),
-            ValueError,
-            "count of a group",
-        ),
+        (lambda: calibrate_batches(1.0, 1e-5, [], adjacency="zero-out"), ValueError, "nothing to calibrate"),
+        (lambda: sampled_epsilon([(1.0, 0.0, 5)], 1e-5, adjacency="zero-out"), ValueError, "sampling_rate"),
+        (lambda: sampled_epsilon([(1.0, 0.1, 1.5)], 1e-5, adjacency="zero-out"), ValueError, "count of a group"),
         (
             lambda: sampled_epsilon([(math.nan, 0.1, 1)], 1e-5, adjacency="zero-out"),
             ValueError,
             "noise_multiplier",
         ),
-        (
-            lambda: sampled_epsilon([(1.0, 0.1, 1)], 1e-5, mu=-1.0, adjacency="zero-out"),
-            ValueError,
-            "mu must be",
-        ),
-        (
-            lambda: sampled_epsilon([(1.0, 0.1)], 1e-5, adjacency="zero-out"),
-            ValueError,
-            "a group is",
-        ),
+        (lambda: sampled_epsilon([(1.0, 0.1, 1)], 1e-5, mu=-1.0, adjacency="zero-out"), ValueError, "mu must be"),
+        (lambda: sampled_epsilon([(1.0, 0.1)], 1e-5, adjacency="zero-out"), ValueError, "a group is"),
         (
             lambda: sampled_epsilon([(1.0, 0.1, 1)], 1e-5, adjacency="replace-one", sampling=FIXED),
             ValueError,
             "n, b",
         ),
         (
-            lambda: sampled_epsilon(
-                [(1.0, 0.1, 1, 5, 6)], 1e-5, adjacency="replace-one", sampling=FIXED
-            ),
+            lambda: sampled_epsilon([(1.0, 0.1, 1, 5, 6)], 1e-5, adjacency="replace-one", sampling=FIXED),
             ValueError,
             "batch size must be",
         ),
@@ -578,14 +520,10 @@ def test_every_cell_of_the_supported_table(sampling, adjacency, accountant):
             theirs.composed_epsilon([row], 1e-5, **options)
         if not {cell for cell in SUPPORTED if cell[:2] == (sampling, adjacency)}:
             with pytest.raises(UnsupportedAccounting):
-                sampled_epsilon(
-                    [(1.3, 0.01, 200, 1000, 10)], 1e-5, adjacency=adjacency, sampling=sampling
-                )
+                sampled_epsilon([(1.3, 0.01, 200, 1000, 10)], 1e-5, adjacency=adjacency, sampling=sampling)
         return
     by_them = theirs.composed_epsilon([row], 1e-5, **options)
-    ours = sampled_epsilon(
-        [(1.3, 0.01, 200, 1000, 10)], 1e-5, adjacency=adjacency, sampling=sampling
-    )
+    ours = sampled_epsilon([(1.3, 0.01, 200, 1000, 10)], 1e-5, adjacency=adjacency, sampling=sampling)
     if (sampling, accountant) == (POISSON, "rdp"):
         assert ours < by_them < 1.5 * ours
     else:
@@ -606,9 +544,7 @@ def test_poisson_samples_by_simulation():
         x = rng.normal(0.0, spread, (draws, steps)) + (taken if kind != pairs_of.TAKEN_IN else 0.0)
         up = np.log1p(rate * np.expm1((x - 0.5) / spread**2))
         down = np.log1p(rate * np.expm1((-x - 0.5) / spread**2))
-        loss = {pairs_of.TWO_SIDED: up - down, pairs_of.OUT: up, pairs_of.TAKEN_IN: -down}[
-            kind
-        ].sum(axis=1)
+        loss = {pairs_of.TWO_SIDED: up - down, pairs_of.OUT: up, pairs_of.TAKEN_IN: -down}[kind].sum(axis=1)
         delta = 0.02
         epsilon = pld.composed_epsilon((pairs_of.NormalPair(kind, spread, rate, steps),), delta)
         parts = np.maximum(0.0, -np.expm1(epsilon - loss))

@@ -26,9 +26,7 @@ def targets(loss, rng, n):
 
 def minimiser(X, y, loss, *, alpha=0.1, row_norm=1.0, adjacency="replace-one", mask=None, **params):
     records = PrivateRecords(X, y, **{"fit_intercept": True, **params})
-    bounded = records.ridge_minimizer(
-        loss, alpha=alpha, row_norm=row_norm, adjacency=adjacency, mask=mask
-    )
+    bounded = records.ridge_minimizer(loss, alpha=alpha, row_norm=row_norm, adjacency=adjacency, mask=mask)
     return bounded, bounded._value.plain()
 
 
@@ -58,9 +56,7 @@ def tau_of(bounded, gradient, n, alpha):
 
 def worst_data(loss, n=40, d=5, row_norm=1.0):
     """Separable, every row at the norm bound and nearly the same."""
-    X = np.full((n, d), row_norm / math.sqrt(d)) + 1e-6 * np.random.default_rng(1).normal(
-        size=(n, d)
-    )
+    X = np.full((n, d), row_norm / math.sqrt(d)) + 1e-6 * np.random.default_rng(1).normal(size=(n, d))
     y = np.ones(n) if loss.name != "huber" else np.full(n, 1e6)
     return 10 * X, y
 
@@ -199,19 +195,10 @@ def test_storage_makes_no_difference(loss):
     for chosen in (None, mask):
         bounded, expected = minimiser(X, y, loss, mask=chosen, row_norm=0.8)
         repeated = sp.csr_matrix(
-            (
-                np.r_[X[0], X[0]] / 2,
-                np.r_[np.arange(7), np.arange(7)],
-                np.r_[0, np.full(60, 14)],
-            ),
-            shape=(60, 7),
+            (np.r_[X[0], X[0]] / 2, np.r_[np.arange(7), np.arange(7)], np.r_[0, np.full(60, 14)]), shape=(60, 7)
         )
         rest = sp.csr_matrix(np.r_[np.zeros((1, 7)), X[1:]])
-        forms = [
-            np.asfortranarray(X),
-            sp.csr_matrix(X),
-            sp.vstack([repeated[:1], rest[1:]]).tocsr(),
-        ]
+        forms = [np.asfortranarray(X), sp.csr_matrix(X), sp.vstack([repeated[:1], rest[1:]]).tocsr()]
         for form in forms:
             before = form.copy()
             found = minimiser(form, y, loss, mask=chosen, row_norm=0.8)[1]
@@ -245,9 +232,7 @@ def test_penalty_about_a_center(loss):
             assert np.allclose(theta, center, atol=1e-4)
     other = X.copy()
     other[0] = -100 * X[0]
-    moved = PrivateRecords(other, y, fit_intercept=True).ridge_minimizer(
-        loss, alpha=0.1, center=center, **options
-    )
+    moved = PrivateRecords(other, y, fit_intercept=True).ridge_minimizer(loss, alpha=0.1, center=center, **options)
     assert 0 < np.linalg.norm(moved._value.plain() - theta) <= bounded.l2
     with pytest.raises(ValueError, match="center"):
         records.ridge_minimizer(loss, alpha=1.0, center=np.zeros(2), **options)
@@ -298,9 +283,7 @@ def test_replaced_record_of_labels_that_are_no_class(label):
     X, y = np.full((51, 1), -1.0), np.full(51, -1.0)
     other, labels = X.copy(), y.copy()
     other[0], labels[0] = 1.0, label
-    first, second = (
-        minimiser(*data, LogisticLoss(), fit_intercept=False) for data in ((X, y), (other, labels))
-    )
+    first, second = (minimiser(*data, LogisticLoss(), fit_intercept=False) for data in ((X, y), (other, labels)))
     assert np.linalg.norm(first[1] - second[1]) <= first[0].l2
     records = [PrivateRecords(*data) for data in ((X, y), (other, labels))]
     found = []
@@ -327,8 +310,7 @@ def test_clipped_rows_have_the_norm_they_claim():
 def test_the_bound_is_made_of_public_numbers(loss):
     rng = np.random.default_rng(8)
     bounds = {
-        minimiser(rng.normal(size=(30, 4)) * size, targets(loss, rng, 30), loss)[0].l2
-        for size in (1e-3, 1.0, 1e6)
+        minimiser(rng.normal(size=(30, 4)) * size, targets(loss, rng, 30), loss)[0].l2 for size in (1e-3, 1.0, 1e6)
     }
     assert len(bounds) == 1
 
@@ -337,9 +319,7 @@ def test_release_is_within_its_noise_and_exact_without():
     rng = np.random.default_rng(9)
     X = rng.normal(size=(400, 3))
     records = PrivateRecords(X, (X[:, 0] > 0) * 1.0, fit_intercept=True)
-    bounded = records.ridge_minimizer(
-        LogisticLoss(), alpha=0.1, row_norm=2.0, adjacency="replace-one"
-    )
+    bounded = records.ridge_minimizer(LogisticLoss(), alpha=0.1, row_norm=2.0, adjacency="replace-one")
     session = PrivacySession(records, epsilon=1.0, delta=1e-5, random_state=0)
     plan = session.plan_gaussian(1)
     std = session.noise_std(bounded, plan)
@@ -358,9 +338,7 @@ def test_what_has_no_proof_is_refused():
     with pytest.raises(ValueError, match="sample_weight"):
         PrivateRecords(X, y, sample_weight=y).ridge_minimizer(LogisticLoss(), **options)
     with pytest.raises(ValueError, match="n_public"):
-        PrivateRecords(X, y).ridge_minimizer(
-            LogisticLoss(), **{**options, "adjacency": "add-remove"}
-        )
+        PrivateRecords(X, y).ridge_minimizer(LogisticLoss(), **{**options, "adjacency": "add-remove"})
     for bad in ({"alpha": 0.0}, {"alpha": math.nan}, {"row_norm": math.inf}):
         with pytest.raises(ValueError, match="between"):
             PrivateRecords(X, y).ridge_minimizer(LogisticLoss(), **{**options, **bad})

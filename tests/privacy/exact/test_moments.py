@@ -63,9 +63,7 @@ def test_a_replaced_record_moves_the_integers_by_at_most_the_bound(layout, unit)
         assert moved <= limit
         reached = max(reached, moved / limit)
         absent = PrivateRecords(convert(X[1:]), y[1:], fit_intercept=True, intercept_value=0.5)
-        without = absent.second_moment(
-            1.5, 2.0, adjacency="add-remove", target_center=0.25, target_weight=0.5
-        )
+        without = absent.second_moment(1.5, 2.0, adjacency="add-remove", target_center=0.25, target_weight=0.5)
         moved = frobenius(one._value.on_grid(unit) - without._value.on_grid(unit))
         assert moved <= without.l2 / unit + 5
         assert moved >= 0.99 * without.l2 / unit - 5
@@ -108,9 +106,7 @@ def test_a_group_of_any_size_is_one_unit():
     st.sampled_from([1.0, 2.0**-19, 2.0**-10]),
 )
 def test_integer_rows_stay_inside_the_radius(row, target, step):
-    rows = RowMoments(
-        np.array([row]), np.array([target]), None, np.arange(4), 0.3, 1.0, 1.0, 0.0, 0.5
-    )
+    rows = RowMoments(np.array([row]), np.array([target]), None, np.arange(4), 0.3, 1.0, 1.0, 0.0, 0.5)
     radius = math.floor(rows.radius / step)
     (found,) = rows._integers(slice(0, 1), step, radius)
     assert sum(int(v) ** 2 for v in found) <= radius**2
@@ -182,9 +178,7 @@ def attack(adjacency="replace-one"):
     direction = bounded(other, y2)._value.plain() - bounded(X, y)._value.plain()
 
     def one(X, y, seed):
-        session = PrivacySession(
-            epsilon=EPSILON, delta=DELTA, adjacency=adjacency, random_state=seed
-        )
+        session = PrivacySession(epsilon=EPSILON, delta=DELTA, adjacency=adjacency, random_state=seed)
         released = session.gaussian(bounded(X, y), session.plan_gaussian(1))
         return float(np.sum(released * direction))
 
@@ -225,9 +219,7 @@ def test_twin_that_does_not_clip_targets_is_caught(monkeypatch):
         return z
 
     monkeypatch.setattr(RowMoments, "_rows", unclipped)
-    monkeypatch.setattr(
-        RowMoments, "_integers", lambda self, r, step, _: np.rint(self._rows(r) / step)
-    )
+    monkeypatch.setattr(RowMoments, "_integers", lambda self, r, step, _: np.rint(self._rows(r) / step))
     assert attack() > CLAIM
 
 

@@ -187,19 +187,11 @@ def test_one_seed_gives_each_scale_its_own_words():
         (lambda: gumbel_top_k(np.array([True]), 1, 1.0), TypeError, "scores must be integers"),
         (lambda: gumbel_top_k(np.array([1], dtype=np.uint64), 1, 1.0), TypeError, "fit int64"),
         (lambda: gumbel_top_k(np.ones((2, 2), dtype=int), 1, 1.0), ValueError, "must be a vector"),
-        (
-            lambda: gumbel_top_k(np.array([1, 2]), 3, 1.0),
-            ValueError,
-            "k must be between 1 and the 2",
-        ),
+        (lambda: gumbel_top_k(np.array([1, 2]), 3, 1.0), ValueError, "k must be between 1 and the 2"),
         (lambda: gumbel_top_k(np.array([1, 2]), 0, 1.0), ValueError, "k must be between"),
         (lambda: gumbel_top_k(np.array([1, 2]), 1.0, 1.0), TypeError, "k must be an integer"),
         (lambda: gumbel_top_k(np.array([1, 2]), 1, 0.0), ValueError, "positive and finite"),
-        (
-            lambda: gumbel_top_k(np.array([1, 2]), 1, float("inf")),
-            ValueError,
-            "positive and finite",
-        ),
+        (lambda: gumbel_top_k(np.array([1, 2]), 1, float("inf")), ValueError, "positive and finite"),
         (lambda: gaussian_slack(-1), ValueError, "n_values must not be negative"),
         (lambda: selection_slack(1, 0), ValueError, "n_candidates must be between"),
         (lambda: KeyStream(info="text"), TypeError, "info must be bytes"),
@@ -270,9 +262,7 @@ class TestKeyStream:
             s._open(key, _KEY_BLOCKS - blocks_left)
         first = stream.words(8 * blocks_left - 3)
         across = stream.words(3 + 200)
-        np.testing.assert_array_equal(
-            np.concatenate([first, across]), whole.words(8 * blocks_left + 200)
-        )
+        np.testing.assert_array_equal(np.concatenate([first, across]), whole.words(8 * blocks_left + 200))
         direct = KeyStream()
         direct._open(key, _KEY_BLOCKS - blocks_left)
         old = direct._cipher.update(bytes(64 * blocks_left + 32))
@@ -402,9 +392,7 @@ class TestSelection:
     def test_equal_scores_have_no_favourite(self):
         """Ties are broken by chance, not by index; false alarms below 1e-6."""
         stream = KeyStream(24)
-        first = [
-            gumbel_top_k(np.zeros(16, dtype=np.int64), 1, 1.0, stream)[0] for _ in range(16_000)
-        ]
+        first = [gumbel_top_k(np.zeros(16, dtype=np.int64), 1, 1.0, stream)[0] for _ in range(16_000)]
         assert stats.chisquare(np.bincount(first, minlength=16)).pvalue > ALARM
 
     @pytest.mark.parametrize("gap", [50, 100, 300, 10**5, 2**58])

@@ -84,10 +84,7 @@ def log_error(p, truth):
 
 def gaussian_probability(k, sigma):
     scale = mpmath.sqrt(2) * sigma
-    return (
-        mpmath.erfc((abs(k) - mpmath.mpf(0.5)) / scale)
-        - mpmath.erfc((abs(k) + mpmath.mpf(0.5)) / scale)
-    ) / 2
+    return (mpmath.erfc((abs(k) - mpmath.mpf(0.5)) / scale) - mpmath.erfc((abs(k) + mpmath.mpf(0.5)) / scale)) / 2
 
 
 def laplace_probability(k, scale):
@@ -102,24 +99,12 @@ def points(scale, reach, offset_bits, rng):
         return range(top + 1)
     width = 1 << offset_bits
     last = top // width
-    bins = {
-        0,
-        1,
-        2,
-        last // 50,
-        last // 13,
-        last // 4,
-        last // 2,
-        last - 1,
-        *rng.integers(last, size=4),
-    }
+    bins = {0, 1, 2, last // 50, last // 13, last // 4, last // 2, last - 1, *rng.integers(last, size=4)}
     inside = {0, 1, width // 2, width - 1, int(rng.integers(width))}
     return sorted(int(j) * width + r for j in bins for r in inside if r < width)
 
 
-@pytest.mark.parametrize(
-    "sigma", [0.5, 1.0, 3.7, 300.0, 512.0, 513.0, 2.0**12 - 1, 2.0**20, 2.0**30]
-)
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 3.7, 300.0, 512.0, 513.0, 2.0**12 - 1, 2.0**20, 2.0**30])
 def test_gaussian_probabilities(sigma):
     table = tables.gaussian_table(sigma)
     algorithm = Algorithm(table, True)
@@ -139,9 +124,7 @@ def test_laplace_probabilities(scale):
             assert error < NOISE_LOG_ERROR, (k, mpmath.log(error, 2))
 
 
-@pytest.mark.parametrize(
-    "sigma", [0.5, 3.7, 512.0, pytest.param(700.3, marks=pytest.mark.slow), 2.0**40]
-)
+@pytest.mark.parametrize("sigma", [0.5, 3.7, 512.0, pytest.param(700.3, marks=pytest.mark.slow), 2.0**40])
 def test_gaussian_bins_and_cutoff(sigma):
     """Every bin of any sigma, also where offsets are too many to enumerate."""
     table = tables.gaussian_table(sigma)
@@ -207,9 +190,7 @@ def test_series_of_the_log_mass():
     assert max(abs(logs[3][1]), abs(logs[3][2])) < Fraction(1, 5000)
 
 
-@pytest.mark.parametrize(
-    ("sigma", "twin"), [(300.0, "shifted"), (2.0**20, "shifted"), (600.0, "density at k")]
-)
+@pytest.mark.parametrize(("sigma", "twin"), [(300.0, "shifted"), (2.0**20, "shifted"), (600.0, "density at k")])
 def test_enumeration_catches_a_broken_table(sigma, twin):
     """A table moved by one cell; no correction of the density; both far beyond the bound."""
     table = tables.gaussian_table(sigma)
@@ -352,12 +333,7 @@ def test_sum_of_two_tables_is_the_stochastic_rounding():
     """The convolution of two rounded Gaussians against quadrature."""
     s1, s2 = 3.0, 4.0
     p1, p2 = (
-        np.array(
-            [
-                float(Algorithm(tables.gaussian_table(s), True).probability(k))
-                for k in range(-30, 31)
-            ]
-        )
+        np.array([float(Algorithm(tables.gaussian_table(s), True).probability(k)) for k in range(-30, 31)])
         for s in (s1, s2)
     )
     both = np.convolve(p1, p2)

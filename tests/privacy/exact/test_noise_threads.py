@@ -39,11 +39,7 @@ def test_threads_draw_the_same(monkeypatch, often):
 
 @pytest.mark.parametrize(
     ("table", "square"),
-    [
-        (gaussian_table(2.0**30), True),
-        (gaussian_table(600.5), True),
-        (laplace_table(100.0), False),
-    ],
+    [(gaussian_table(2.0**30), True), (gaussian_table(600.5), True), (laplace_table(100.0), False)],
 )
 def test_eight_at_once_are_eight_one_by_one(monkeypatch, table, square):
     """Words with many ties, zeros and rejections; the reference never draws eight at once."""

@@ -185,10 +185,7 @@ def test_fewer_are_found_where_fewer_are_large_and_the_cost_is_the_same():
 def test_who_is_released_before_the_halt_is_uniform():
     """A scan from left to right would always release the first."""
     stream, runs, d = noise.KeyStream(3), 8000, 8
-    found = [
-        noise.numeric_sparse(np.full(d, 10**6), 10, 1, (2.0, 2.0, 2.0), stream)[0][0]
-        for _ in range(runs)
-    ]
+    found = [noise.numeric_sparse(np.full(d, 10**6), 10, 1, (2.0, 2.0, 2.0), stream)[0][0] for _ in range(runs)]
     counts = np.bincount(found, minlength=d)
     assert chi2.sf(((counts - runs / d) ** 2 / (runs / d)).sum(), d - 1) > ALARM
 
@@ -307,9 +304,9 @@ def test_amplification_goes_back_and_forth():
             small = accounting.amplified_epsilon(epsilon, rate)
             back = accounting.unamplified_epsilon(small, rate)
             assert back == pytest.approx(epsilon, rel=1e-7)
-            assert accounting.amplified_epsilon(
-                accounting.unamplified_epsilon(epsilon, rate), rate
-            ) <= epsilon * (1 + 1e-15)
+            assert accounting.amplified_epsilon(accounting.unamplified_epsilon(epsilon, rate), rate) <= epsilon * (
+                1 + 1e-15
+            )
     for bad in (0.0, 1.5, math.nan):
         with pytest.raises(ValueError, match="sampling_rate"):
             accounting.amplified_epsilon(1.0, bad)
@@ -483,9 +480,7 @@ def test_recheck_finds_scales_and_rates_that_do_not_give_the_epsilon():
         "name": "sampled_pure", "epsilon": 0.1, "epsilon_unsampled": 1.0, "sampling_rate": 0.1,
         "sampling": "fresh uniform",
     }  # fmt: skip
-    assert accounting.recheck_epsilon([sampled], 0.0) == pytest.approx(
-        math.log(1 + 0.1 * math.expm1(1))
-    )
+    assert accounting.recheck_epsilon([sampled], 0.0) == pytest.approx(math.log(1 + 0.1 * math.expm1(1)))
     with pytest.raises(ValueError, match="sampling_rate"):
         accounting.recheck_epsilon([{**sampled, "sampling_rate": 2.0}], 0.0)
     with pytest.raises(UnsupportedAccounting, match="covers no 'Poisson' row"):
@@ -517,11 +512,7 @@ def test_exact_session_scans_without_noise_in_a_random_order():
         (lambda s, p: s.plan_numeric_sparse(1, 1, split="even"), ValueError, "split must be"),
         (lambda s, p: s.numeric_sparse(large(), p, math.nan), ValueError, "NaN"),
         (lambda s, p: s.numeric_sparse(np.zeros(3), p, 1.0), TypeError, "Bounded"),
-        (
-            lambda s, p: s.numeric_sparse(Bounded([1.0], linf=math.inf), p, 1.0),
-            ValueError,
-            "finite linf",
-        ),
+        (lambda s, p: s.numeric_sparse(Bounded([1.0], linf=math.inf), p, 1.0), ValueError, "finite linf"),
     ],
 )
 def test_bad_arguments(call, error, words):
@@ -544,12 +535,7 @@ def test_bad_arguments(call, error, words):
     ],
 )
 def test_bad_arguments_of_the_noise(change, error, words):
-    given = {
-        "values": np.zeros(3, np.int64),
-        "threshold": 1,
-        "n_hits": 1,
-        "scales": (1.0, 1.0, 1.0),
-    }
+    given = {"values": np.zeros(3, np.int64), "threshold": 1, "n_hits": 1, "scales": (1.0, 1.0, 1.0)}
     with pytest.raises(error, match=words):
         noise.numeric_sparse(**{**given, **change})
 

@@ -19,18 +19,10 @@ from scipy.special import expit, ndtr
 from scipy.stats import norm
 
 import skdp.privacy.session.objective as session_objective
-from skdp.exceptions import (
-    PrivacyAccountingError,
-    PrivacyBudgetExceeded,
-    UnsupportedAccounting,
-)
+from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting
-from skdp.privacy.accounting.objective import (
-    objective_delta,
-    objective_noise,
-    objective_terms,
-)
+from skdp.privacy.accounting.objective import objective_delta, objective_noise, objective_terms
 from skdp.privacy.accounting.recheck.objective import recheck_objective
 from tests.privacy.audit import mu_lower
 
@@ -62,9 +54,7 @@ def points(most, loss, penalty, std):
     """Where to take the density: finer in the middle."""
     steepness = 1.0 if loss.name == "logistic" else loss.threshold
     reach = (9 * std + most * steepness) / penalty
-    return np.unique(
-        np.concatenate([np.linspace(-reach, reach, 30_001), np.linspace(-20, 20, 20_001)])
-    )
+    return np.unique(np.concatenate([np.linspace(-reach, reach, 30_001), np.linspace(-20, 20, 20_001)]))
 
 
 def hockey_stick(epsilon, theta, p, q):
@@ -207,16 +197,9 @@ def ledger_row(epsilon, delta, std, terms):
 
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(
-    losses,
-    adjacencies,
-    st.floats(0.02, 20.0),
-    st.floats(-10.0, -2.0),
-    st.floats(1.0, 100.0),
-    st.floats(-2.0, 2.0),
+    losses, adjacencies, st.floats(0.02, 20.0), st.floats(-10.0, -2.0), st.floats(1.0, 100.0), st.floats(-2.0, 2.0)
 )
-def test_recheck_agrees_with_the_calibration(
-    loss, adjacency, epsilon, log_delta, ridge, log_radius
-):
+def test_recheck_agrees_with_the_calibration(loss, adjacency, epsilon, log_delta, ridge, log_radius):
     delta, radius = 10.0**log_delta, 10.0**log_radius
     terms = objective_terms(loss, radius, ridge * radius**2 / epsilon, adjacency)
     std = objective_noise(epsilon, delta, terms)
@@ -281,9 +264,7 @@ def test_ledger_and_claim_of_a_release():
     assert first["name"] == "objective_perturbation"
     assert first["epsilon"] == pytest.approx(0.9, rel=1e-4)
     assert first["delta"] == pytest.approx(0.9e-5, rel=1e-3)
-    assert first["noise_std"] == pytest.approx(
-        2 * accounting.noise_multiplier(0.9, 0.9e-5), rel=1e-3
-    )
+    assert first["noise_std"] == pytest.approx(2 * accounting.noise_multiplier(0.9, 0.9e-5), rel=1e-3)
     assert second["purpose"] == "computed point"
     total = accounting.recheck_epsilon(report.mechanisms, 1e-5)
     assert 0.99 < total <= 1.0
@@ -379,9 +360,7 @@ def test_a_record_moves_the_gradient_by_no_more_than_claimed():
         gradients = []
         for row in hard:
             for y in targets:
-                records = PrivateRecords(
-                    np.array([row]), np.array([y]), fit_intercept=True, intercept_value=0.5
-                )
+                records = PrivateRecords(np.array([row]), np.array([y]), fit_intercept=True, intercept_value=0.5)
                 made = records.perturbed_minimizer(loss, penalty=1.0, row_norm=1.5)
                 domain = made._domain(1.0)
                 objective = domain.objective(records._rows)
@@ -412,17 +391,12 @@ def test_a_record_changes_no_bit_of_the_targets_of_others(change, lie):
     other = sp.vstack([change(X[0]), X[1:]], format="csr")
     if lie:
         other.has_canonical_format = other.has_sorted_indices = True
-    strided = (
-        np.repeat(X.toarray(), 2, axis=1)[:, ::2],
-        np.repeat(other.toarray(), 2, axis=1)[:, ::2],
-    )
+    strided = (np.repeat(X.toarray(), 2, axis=1)[:, ::2], np.repeat(other.toarray(), 2, axis=1)[:, ::2])
     for first, second in ((X, other), strided):
         bits = []
         for form in (first, second):
             records = PrivateRecords(form, y)
-            made = records.perturbed_minimizer(
-                HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=0.3
-            )
+            made = records.perturbed_minimizer(HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=0.3)
             bits.append(made._domain(1.0).objective(records._rows).y[1:])
         assert np.array_equal(*bits)
 
@@ -431,9 +405,7 @@ def test_a_target_shrinks_with_its_row():
     rows = [[3.0, 4.0], [0.3, 0.4], [1.5e308, 1.5e308], [0.0, 0.0], [np.inf, 0.0]]
     y = np.array([11.0, 11.0, 1e308, 5000.0, -1.7e308])
     records = PrivateRecords(np.array(rows), y)
-    made = records.perturbed_minimizer(
-        HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1e308
-    )
+    made = records.perturbed_minimizer(HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1e308)
     objective = made._domain(1.0).objective(records._rows)
     assert np.abs(objective.y).max() <= 1000
     made = records.perturbed_minimizer(HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1.0)
@@ -479,11 +451,7 @@ def statistics(pair, adjacency, runs):
         values = np.empty(runs)
         for run in range(runs):
             session = PrivacySession(
-                epsilon=EPSILON,
-                delta=DELTA,
-                set_aside=SHARE,
-                adjacency=adjacency,
-                random_state=2 * run + which,
+                epsilon=EPSILON, delta=DELTA, set_aside=SHARE, adjacency=adjacency, random_state=2 * run + which
             )
             theta = session.objective_perturbation(made, session.plan_gaussian(1))
             gradient = others.T @ (expit(others @ theta) - labels) + penalty * theta
@@ -499,9 +467,7 @@ def shown(first, second):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("pair", "adjacency"), [(absent_pair, "zero-out"), (replaced_pair, "replace-one")]
-)
+@pytest.mark.parametrize(("pair", "adjacency"), [(absent_pair, "zero-out"), (replaced_pair, "replace-one")])
 def test_attack_stays_below_the_claim_and_hurts(pair, adjacency):
     first, second = statistics(pair, adjacency, RUNS)
     found = shown(first, second)

@@ -27,9 +27,7 @@ def test_the_sum_has_the_largest_bound_of_the_owners():
     for name in ("l1", "l2", "linf"):
         assert getattr(total, name) == max(getattr(part, name) for part in parts)
     unit = 2.0**-40
-    assert np.array_equal(
-        total._value.on_grid(unit), sum(part._value.on_grid(unit) for part in parts)
-    )
+    assert np.array_equal(total._value.on_grid(unit), sum(part._value.on_grid(unit) for part in parts))
     assert total._value.magnitude == pytest.approx(sum(p._value.magnitude for p in parts))
     session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=0)
     session.gaussian(total, session.plan_gaussian(1, 0.5))
@@ -65,9 +63,7 @@ def test_zeros_of_another_process_have_its_public_numbers(grouped):
     assert stand_in.shape == real.shape
     calls = [
         lambda r: r.mean_gradient(LogisticLoss(), np.ones(5), 0.5) * 0.25,
-        lambda r: r.ridge_minimizer(
-            LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one"
-        ),
+        lambda r: r.ridge_minimizer(LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one"),
     ]
     for call in calls:
         here, there = call(real), call(stand_in).absent()

@@ -6,20 +6,9 @@ import numpy as np
 import pytest
 
 from skdp import DPMLPClassifier
-from skdp.exceptions import (
-    PrivacyAccountingError,
-    PrivacyBudgetExceeded,
-    UnsupportedAccounting,
-)
+from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.nn import Projections, RandomSparsification
-from skdp.privacy import (
-    PARTITION,
-    BatchGroup,
-    BudgetAccountant,
-    PrivacySession,
-    PrivateRecords,
-    accounting,
-)
+from skdp.privacy import PARTITION, BatchGroup, BudgetAccountant, PrivacySession, PrivateRecords, accounting
 from skdp.privacy.session import minibatches
 from tests.nn.test_sparsification import START, Rig, table
 

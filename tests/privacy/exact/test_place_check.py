@@ -34,9 +34,7 @@ ULP = np.float64(1 + 2.0**-52)
         lambda X, y: [Vectors(X * (ULP if len(X) == 33 else 1.0))],
         lambda X, y: [Vectors(X * np.where(np.arange(len(X)) == 63, ULP, 1.0)[:, None])],
         lambda X, y: [Outer(X, X * np.where(np.arange(len(X)) % 8 == 7, ULP, 1.0)[:, None])],
-        lambda X, y: [
-            Vectors(X * np.where(np.arange(len(X)) >= len(X) // 8 * 8, ULP, 1.0)[:, None])
-        ],
+        lambda X, y: [Vectors(X * np.where(np.arange(len(X)) >= len(X) // 8 * 8, ULP, 1.0)[:, None])],
         lambda X, y: [Vectors(X)] * (1 + (len(X) == 8)),
     ],
     ids=["mean", "one row", "33 rows", "last place", "every eighth", "tail", "more pieces"],

@@ -47,11 +47,7 @@ def test_a_plan_is_charged_once_and_shown_by_its_name():
         ledger.reserve(estimator="F", plan="p1", **PLAN)
     ledger.reserve(estimator="E", plan="p11", **PLAN).release()
     ledger.reserve(estimator="E", plan="p", **PLAN).commit()
-    assert [fit["estimator"] for fit in ledger.ledger()] == [
-        "E (plan p1)",
-        "E (plan p11)",
-        "E (plan p)",
-    ]
+    assert [fit["estimator"] for fit in ledger.ledger()] == ["E (plan p1)", "E (plan p11)", "E (plan p)"]
     assert states(ledger) == ["spent", "returned", "spent"]
 
 

@@ -202,8 +202,7 @@ def test_recheck_of_many_projections_agrees():
 def test_more_projections_are_not_always_better():
     """An estimate that is too large hides a record better: with much delta few projections cost less epsilon."""
     few, many = (
-        composed_epsilon((ProjectedPair("out", 0.1, 1.0, r, math.inf, 1),), 0.8, rtol=0.02)
-        for r in (4, 100)
+        composed_epsilon((ProjectedPair("out", 0.1, 1.0, r, math.inf, 1),), 0.8, rtol=0.02) for r in (4, 100)
     )
     assert few < 0.95 * many
     assert curve("out", few, 0.1, 1.0, 100) > 0.8  # which that of many is not at this epsilon

@@ -267,10 +267,7 @@ def test_sums_of_second_moments_are_exact_in_two_words(monkeypatch):
         z = moments._integers(slice(0, 500), step, radius)
         exact = [[sum(int(a) * int(b) for a, b in zip(p, q)) for q in z.T] for p in z.T]
         half = (1 << 2 * shift) >> 1 if shift > 0 else 0
-        wanted = [
-            [((v + half) >> 2 * shift) if shift > 0 else v << -2 * shift for v in row]
-            for row in exact
-        ]
+        wanted = [[((v + half) >> 2 * shift) if shift > 0 else v << -2 * shift for v in row] for row in exact]
         assert moments.on_grid(unit).tolist() == wanted
 
 
@@ -333,19 +330,14 @@ def test_grids_do_not_follow_from_a_private_number(n):
             mechanisms.gaussian_grid(bounded, 64.0, "add-remove")
             for bounded in (
                 r.mean_gradient(loss, theta, 1.0),
-                r.recursive_gradient(
-                    loss, theta, theta, momentum=0.5, clip_norm=1.0, clip_diff_norm=1.0
-                ),
+                r.recursive_gradient(loss, theta, theta, momentum=0.5, clip_norm=1.0, clip_diff_norm=1.0),
                 r.row_norm_count(1.0),
                 r.target_count(1.0),
             )
         ]
         found += [
             mechanisms._grid(bounded, 2.0**-60 / n_public, additive=additive)
-            for bounded in (
-                r.mean_losses(loss, theta[None], 1.0),
-                r.mean_sup_gradient(loss, theta, 1.0),
-            )
+            for bounded in (r.mean_losses(loss, theta[None], 1.0), r.mean_sup_gradient(loss, theta, 1.0))
             for additive in (True, False)
         ]
         key = (n_public, "grids")
@@ -384,9 +376,7 @@ def test_what_a_session_draws_and_charges_is_the_same_for_every_size_of_a_group(
         for sizes in ([4] * 10, [40] + [4] * 9, [1] + [4] * 9):
             X, y, groups = grouped(sizes)
             asked.clear()
-            made(name, unit="group").fit(
-                X, y if is_classifier(PRIVATE[name]()) else y + 0.5, groups=groups
-            )
+            made(name, unit="group").fit(X, y if is_classifier(PRIVATE[name]()) else y + 0.5, groups=groups)
             seen.append(list(asked))
         assert seen[0] == seen[1] == seen[2], name
 
@@ -468,20 +458,16 @@ def quietly(fit):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [pytest.param(k, marks=pytest.mark.slow) if i else k for i, k in enumerate(sorted(EXTREMES))],
+    "kind", [pytest.param(k, marks=pytest.mark.slow) if i else k for i, k in enumerate(sorted(EXTREMES))]
 )
 @pytest.mark.parametrize(
-    "adjacency",
-    ["add-remove", *(pytest.param(a, marks=pytest.mark.slow) for a in ("replace-one", "zero-out"))],
+    "adjacency", ["add-remove", *(pytest.param(a, marks=pytest.mark.slow) for a in ("replace-one", "zero-out"))]
 )
 @each_private
 def test_extreme_records_print_nothing(name, adjacency, kind):
     """A warning that only some data cause is an output that no epsilon covers."""
     public = {"adjacency": adjacency, "n_public": 40 if adjacency == "add-remove" else None}
-    if (
-        "n_public" not in inspect.signature(PRIVATE[name]).parameters
-    ):  # its counts are public: no add-remove
+    if "n_public" not in inspect.signature(PRIVATE[name]).parameters:  # its counts are public: no add-remove
         public = {"adjacency": "replace-one" if adjacency == "add-remove" else adjacency}
     for where in (0, 3):
         X, y = extreme(name, kind, where=where)
@@ -497,16 +483,10 @@ def test_extreme_records_print_nothing(name, adjacency, kind):
             assert np.isfinite(released).all()
         if "max_weight" in model.get_params():
             weights = np.resize([1.0, TINY, HUGE, 0.0, -0.0], 40)
-            quietly(
-                lambda X=X, y=y, w=weights: made(name, max_weight=2.0, **public).fit(
-                    X, y, sample_weight=w
-                )
-            )
+            quietly(lambda X=X, y=y, w=weights: made(name, max_weight=2.0, **public).fit(X, y, sample_weight=w))
         if _takes_groups(name):
             groups = np.resize(np.arange(8), 40)
-            quietly(
-                lambda X=X, y=y, g=groups: made(name, unit="group", **public).fit(X, y, groups=g)
-            )
+            quietly(lambda X=X, y=y, g=groups: made(name, unit="group", **public).fit(X, y, groups=g))
 
 
 @pytest.mark.parametrize("kind", ["huge of both signs", "denormals"])
@@ -537,9 +517,9 @@ def test_the_largest_norm_of_groups_warns_of_nothing():
 
 def test_unsupported_accounting_is_still_the_error_of_add_remove_without_replacement():
     with pytest.raises((UnsupportedAccounting, ValueError)):
-        skdp.DPSGDClassifier(
-            adjacency="add-remove", n_public=5, sampling="without_replacement", batch_size=2
-        ).fit(np.eye(4), [0, 1, 0, 1])
+        skdp.DPSGDClassifier(adjacency="add-remove", n_public=5, sampling="without_replacement", batch_size=2).fit(
+            np.eye(4), [0, 1, 0, 1]
+        )
 
 
 def test_a_shape_is_what_it_says():
@@ -583,10 +563,7 @@ def test_declared_classes_are_part_of_the_shape_and_inferred_ones_are_not(monkey
     monkeypatch.setattr(
         skdp.DPIGHTClassifier,
         "solve",
-        lambda self, session, problem: (
-            shapes.append(problem.records.shape),
-            honest(self, session, problem),
-        )[1],
+        lambda self, session, problem: (shapes.append(problem.records.shape), honest(self, session, problem))[1],
     )
     for classes in ((0, 1, 2), None):
         made("DPIGHTClassifier", classes=classes).fit(*table("DPIGHTClassifier"))

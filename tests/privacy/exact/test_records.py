@@ -11,15 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import (
-    Bounded,
-    Expansion,
-    Negatives,
-    PrivacySession,
-    PrivateRecords,
-    Standardization,
-    Vectors,
-)
+from skdp.privacy import Bounded, Expansion, Negatives, PrivacySession, PrivateRecords, Standardization, Vectors
 from skdp.privacy.batches import Partition
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
@@ -76,9 +68,7 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "shortened": lambda: r.shortened(2.0),
         "elsewhere": lambda: PrivateRecords.elsewhere(r.shape),
         "magnitude_counts": lambda: r.magnitude_counts(-2, 2, adjacency="replace-one"),
-        "cell_sums": lambda: r.cell_sums(
-            [np.eye(2, dtype=np.int64)] * 3, 1.0, adjacency="replace-one"
-        ),
+        "cell_sums": lambda: r.cell_sums([np.eye(2, dtype=np.int64)] * 3, 1.0, adjacency="replace-one"),
         "class_counts": lambda: r.class_counts(2, adjacency="replace-one"),
         "target_count": lambda: r.target_count(1.0),
         "column_counts": lambda: r.column_counts(np.zeros(3)),
@@ -89,21 +79,15 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "residual_squares": lambda: r.restricted([0, 1]).residual_squares(
             0.0, 1.0, 1.0, (1.0, 1.0, 0.0), [0, 1], adjacency="replace-one"
         ),
-        "binned_residuals": lambda: r.restricted([0, 1]).binned_residuals(
-            [0.0], 1.0, adjacency="replace-one"
-        ),
-        "column_moments": lambda: r.column_moments(
-            0.0, 1.0, present=1.0, squares=1.0, adjacency="replace-one"
-        ),
+        "binned_residuals": lambda: r.restricted([0, 1]).binned_residuals([0.0], 1.0, adjacency="replace-one"),
+        "column_moments": lambda: r.column_moments(0.0, 1.0, present=1.0, squares=1.0, adjacency="replace-one"),
         "histogram": lambda: r.histogram([0.0, 1.0], adjacency="replace-one"),
         "second_moment": lambda: r.second_moment(1.0, 1.0, adjacency="replace-one"),
         "step_scores": lambda: r.step_scores(LogisticLoss(), theta, 1.0, 0.5),
         "ridge_minimizer": lambda: r.ridge_minimizer(
             LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one"
         ),
-        "perturbed_minimizer": lambda: r.perturbed_minimizer(
-            LogisticLoss(), penalty=1.0, row_norm=1.0
-        ),
+        "perturbed_minimizer": lambda: r.perturbed_minimizer(LogisticLoss(), penalty=1.0, row_norm=1.0),
     }
     opaque = (Bounded, PrivateRecords, PerturbedMinimizer, PublicShape)
     for name in (n for n in dir(r) if not n.startswith("_")):
@@ -114,8 +98,7 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
 
 
 @pytest.mark.parametrize(
-    "attempt",
-    [copy.copy, copy.deepcopy, pickle.dumps, np.asarray, list, len, lambda r: r[0], vars],
+    "attempt", [copy.copy, copy.deepcopy, pickle.dumps, np.asarray, list, len, lambda r: r[0], vars]
 )
 def test_a_raw_value_cannot_leave(attempt):
     with pytest.raises(TypeError):
@@ -188,9 +171,7 @@ def test_the_same_test_catches_a_halved_bound(kind):
         sums = []
         for s, label in zip(sign, (0, 1)):
             X = np.array([[1e3 * s, 0.0], [0.0, 0.0]])
-            records = PrivateRecords(
-                X, np.array([label, 0], dtype=float if kind != "multinomial" else int)
-            )
+            records = PrivateRecords(X, np.array([label, 0], dtype=float if kind != "multinomial" else int))
             shape = (2,) if loss.n_outputs == 1 else (2, 3)
             if kind in ("squared", "huber"):
                 records = PrivateRecords(X, np.array([1e6 * (2 * label - 1), 0.0]))
@@ -223,9 +204,7 @@ def test_a_replaced_record_moves_a_norm_count_by_at_most_one(kind):
 def test_norm_counts_of_groups_and_of_rows_without_a_finite_norm():
     X = np.array([[3.0, 4.0], [0.0, 1.0], [1e300, 1e300], [0.0, 0.0]])
     y = np.zeros(4)
-    counts = [
-        PrivateRecords(X, y).row_norm_count(b)._value.plain()[0] for b in (0.5, 1.01, 5.01, 1e308)
-    ]
+    counts = [PrivateRecords(X, y).row_norm_count(b)._value.plain()[0] for b in (0.5, 1.01, 5.01, 1e308)]
     assert counts == [-1.0, 0.0, 1.0, 1.0]  # the row of norm inf is above every bound
     grouped = PrivateRecords(X, y, groups=np.array([0, 0, 1, 2]))
     assert grouped.row_norm_count(1.01)._value.plain()[0] == -0.5  # largest norms 5, inf, 0
@@ -300,9 +279,7 @@ def test_record_that_overflows_contributes_nothing():
     X = np.array([[1e308, 1e308], [1.0, 2.0]])
     y = np.array([-1e308, 1.0])
     both = PrivateRecords(X, y).mean_gradient(SquaredLoss(), np.full(2, 1e10), 1.0)
-    one = PrivateRecords(X[1:], y[1:], n_public=2).mean_gradient(
-        SquaredLoss(), np.full(2, 1e10), 1.0
-    )
+    one = PrivateRecords(X[1:], y[1:], n_public=2).mean_gradient(SquaredLoss(), np.full(2, 1e10), 1.0)
     grid = 2.0**-20
     assert np.array_equal(both._value.on_grid(grid), one._value.on_grid(grid))
 
@@ -311,9 +288,7 @@ def test_record_that_overflows_contributes_nothing():
 def test_no_target_makes_a_warning(grouped):
     """A warning is an output that no noise covers."""
     X, y = np.full((4, 2), 1e150), np.array([1.7e308, -1.7e308, 1.0, -1.7e308])
-    data = PrivateRecords(
-        X, y, fit_intercept=True, groups=np.array([0, 0, 1, 1]) if grouped else None
-    )
+    data = PrivateRecords(X, y, fit_intercept=True, groups=np.array([0, 0, 1, 1]) if grouped else None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for other in (
@@ -359,9 +334,7 @@ def test_units_and_adjacency_of_session_and_records_must_agree():
                 s.gaussian(bounded, plan)
     public = records(n_public=25)
     s = PrivacySession(public, epsilon=1.0, delta=1e-5, adjacency="add-remove")
-    assert s.gaussian(
-        public.mean_gradient(LogisticLoss(), theta, 1.0), s.plan_gaussian(1)
-    ).shape == (3,)
+    assert s.gaussian(public.mean_gradient(LogisticLoss(), theta, 1.0), s.plan_gaussian(1)).shape == (3,)
 
 
 def test_mask_restricts_the_gradient_before_its_norm():
@@ -391,9 +364,7 @@ def test_a_vector_of_another_length_than_the_table_is_refused(name, size):
         PrivateRecords(np.ones((5, 3)), **given)
 
 
-@pytest.mark.parametrize(
-    "codes", [[0, 1, -1], [0.0, 1.0, 2.0], [True, False, True], [[0], [1], [2]]]
-)
+@pytest.mark.parametrize("codes", [[0, 1, -1], [0.0, 1.0, 2.0], [True, False, True], [[0], [1], [2]]])
 def test_groups_that_are_no_codes_are_refused(codes):
     with pytest.raises(ValueError, match="integer codes from 0"):
         PrivateRecords(np.ones((3, 2)), np.zeros(3), groups=np.array(codes))

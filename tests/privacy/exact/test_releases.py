@@ -187,12 +187,7 @@ def test_mu_and_pure_epsilon_are_the_closed_forms():
 
 
 def test_a_release_on_a_sample_has_no_mu_and_a_laplace_release_no_sampling():
-    for row in (
-        ROWS[1],
-        ROWS[2],
-        {**ROWS[3], "sampling": "Poisson"},
-        {**ROWS[3], "sampling": "fresh uniform"},
-    ):
+    for row in (ROWS[1], ROWS[2], {**ROWS[3], "sampling": "Poisson"}, {**ROWS[3], "sampling": "fresh uniform"}):
         release = release_of(row)
         assert release.on_sample
         with pytest.raises(UnsupportedAccounting, match="has no mu"):
@@ -271,9 +266,7 @@ def test_rdp_of_fixed_samples_is_the_curve_of_plans():
     )
     found = release.rdp(rdp.ORDERS, "replace-one")
     np.testing.assert_array_equal(found, 6 * rdp.curve(1.3, 0.05))
-    np.testing.assert_allclose(
-        release.rdp(ORDERS, "replace-one"), 6 * rdp.curve_at(1.3, 0.05, ORDERS)
-    )
+    np.testing.assert_allclose(release.rdp(ORDERS, "replace-one"), 6 * rdp.curve_at(1.3, 0.05, ORDERS))
 
 
 # ---------------------------------------------------------------------- dominating pairs
@@ -308,25 +301,19 @@ def test_pld_of_pure_releases_is_their_exact_composition(epsilon, count):
         for k in range(count + 1):
             loss = (2 * k - count) * epsilon
             if loss > claim:
-                mass = math.comb(count, k) * math.exp(
-                    k * epsilon - count * math.log1p(math.exp(epsilon))
-                )
+                mass = math.comb(count, k) * math.exp(k * epsilon - count * math.log1p(math.exp(epsilon)))
                 total += mass * -math.expm1(claim - loss)
         return total
 
     exact = brentq(lambda claim: delta(claim) - 1e-5, 0, count * epsilon)
     found = by_pld([Laplace(epsilon=epsilon, count=count)], 1e-5)
     assert exact * (1 - 1e-12) <= found <= exact * (1 + 2e-3)
-    assert found <= rows_epsilon([Laplace(epsilon=epsilon, count=count).describe()], 1e-5) * (
-        1 + 2e-3
-    )
+    assert found <= rows_epsilon([Laplace(epsilon=epsilon, count=count).describe()], 1e-5) * (1 + 2e-3)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 5.0])
 def test_pld_of_one_selection_is_the_envelope(epsilon):
-    exact = brentq(
-        lambda x: math.expm1((x - epsilon) / 2) ** 2 / -math.expm1(-epsilon) - 1e-5, 0, epsilon
-    )
+    exact = brentq(lambda x: math.expm1((x - epsilon) / 2) ** 2 / -math.expm1(-epsilon) - 1e-5, 0, epsilon)
     found = by_pld([TopK(epsilon=epsilon)], 1e-5)
     assert exact * (1 - 1e-12) <= found <= exact * (1 + 2e-3)
 
@@ -429,9 +416,7 @@ class ShiftedLaplace(DominatingPair):
 
         def mass(centre):
             t = (x - centre) * self.epsilon
-            cdf = np.where(
-                t < 0, 0.5 * np.exp(np.minimum(t, 0)), 1 - 0.5 * np.exp(-np.maximum(t, 0))
-            )
+            cdf = np.where(t < 0, 0.5 * np.exp(np.minimum(t, 0)), 1 - 0.5 * np.exp(-np.maximum(t, 0)))
             return cdf[:-1] - cdf[1:]
 
         p, r = mass(0.0), mass(1.0)
@@ -472,11 +457,7 @@ def test_a_new_kind_needs_its_class_alone(scalar_laplace):
 
 def test_a_name_is_given_once(scalar_laplace):
     with pytest.raises(ValueError, match="is the name of ScalarLaplace"):
-        register(
-            dataclass(frozen=True, kw_only=True)(
-                type("Other", (Laplace,), {"name": "scalar_laplace"})
-            )
-        )
+        register(dataclass(frozen=True, kw_only=True)(type("Other", (Laplace,), {"name": "scalar_laplace"})))
     assert register(scalar_laplace) is scalar_laplace
 
 

@@ -117,9 +117,7 @@ class Tape:
             if not self.playing:
                 *out, line = honest(bounded, *rest)
                 unit = rows_of(line)[0]["grid"]
-                self.events.append(
-                    (name, bounded._value.on_grid(unit), *copy.deepcopy((out, line)))
-                )
+                self.events.append((name, bounded._value.on_grid(unit), *copy.deepcopy((out, line))))
                 return (*out, line)
             kind, integers, out, line = self.next(name)
             assert kind == name
@@ -253,9 +251,7 @@ def takes_sparse(name):
     return not issubclass(dict(skdp.all_estimators())[name], AdditiveFit)
 
 
-@pytest.mark.parametrize(
-    "sparse", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["dense", "csr"]
-)
+@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["dense", "csr"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_neighbour_takes_the_same_path_within_the_sensitivities(name, sparse, monkeypatch):
     if sparse and not takes_sparse(name):
@@ -301,11 +297,7 @@ VARIANTS = [
     ("DPLogisticRegression", {"classes": (0, 1, 2), "class_weight": {1: 5.0}, "C": 1.0}, {}),
     ("DPMLPClassifier", {"batch_size": 20, "classes": (0, 1, 2), "optimizer": "adam"}, {}),
     ("DPMLPRegressor", {"batch_size": 20, "y_bounds": (-2, 2), "optimizer": SGD(average=2.0)}, {}),
-    (
-        "DPMLPClassifier",
-        {"clipping": Microbatch(size=4), "input_range": (-2, 2)},
-        {},
-    ),
+    ("DPMLPClassifier", {"clipping": Microbatch(size=4), "input_range": (-2, 2)}, {}),
     ("DPMLPRegressor", {"clipping": Microbatch(), "batch_size": 20, "y_bounds": (-2, 2)}, {}),
     (
         "DPMLPClassifier",
@@ -315,43 +307,24 @@ VARIANTS = [
     ("DPMLPRegressor", {"batch_size": 20, "y_bounds": (-2, 2), "sampling": "partition"}, {}),
     (
         "DPCNNClassifier",
-        {
-            "batch_size": 20,
-            "gradient_estimator": RandomSparsification(0.8, ranked=True),
-            "image_shape": (5, 8),
-        },
+        {"batch_size": 20, "gradient_estimator": RandomSparsification(0.8, ranked=True), "image_shape": (5, 8)},
         {},
     ),
     ("DPCNNClassifier", {"clipping": "ghost", "image_shape": (5, 8), "batch_size": 20}, {}),
     ("DPCNNClassifier", {"clipping": "one-by-one", "image_shape": (5, 8), "max_iter": 2}, {}),
     ("DPNetworkRegressor", {"network": OWN_NET, "image_shape": (5, 8)}, {}),
-    (
-        "DPNetworkClassifier",
-        {"network": OWN_NET_OF_TWO, "image_shape": (5, 8), "clipping": "ghost"},
-        {},
-    ),
-    (
-        "DPMLPClassifier",
-        {"gradient_estimator": RECURSIVE, "batch_size": 20, "hidden_layer_sizes": (8,)},
-        {},
-    ),
+    ("DPNetworkClassifier", {"network": OWN_NET_OF_TWO, "image_shape": (5, 8), "clipping": "ghost"}, {}),
+    ("DPMLPClassifier", {"gradient_estimator": RECURSIVE, "batch_size": 20, "hidden_layer_sizes": (8,)}, {}),
     (
         "DPNetworkRegressor",
-        {
-            "network": OWN_NET,
-            "image_shape": (5, 8),
-            "gradient_estimator": RECURSIVE,
-            "clipping": "one-by-one",
-        },
+        {"network": OWN_NET, "image_shape": (5, 8), "gradient_estimator": RECURSIVE, "clipping": "one-by-one"},
         {},
     ),
 ]
 
 
 @pytest.mark.parametrize(("name", "params", "extra"), VARIANTS)
-def test_other_settings_take_the_same_path_within_the_sensitivities(
-    name, params, extra, monkeypatch
-):
+def test_other_settings_take_the_same_path_within_the_sensitivities(name, params, extra, monkeypatch):
     tape = Tape(monkeypatch)
     found = [
         tape.compare(lambda X, y: make(name, **params).fit(X, y, **extra), one, other)
@@ -472,10 +445,7 @@ GROUP_VARIANTS = [
     ("DPAdaSSPRegressor", {"n_rounds": 1, "row_norm": 1.0, "y_bounds": (-1.0, 1.0)}),
     ("DPIGHTClassifier", {"selection": "peeling", "max_iter": 4}),
     ("DPCNNClassifier", {"clipping": "ghost", "batch_size": 7, "max_iter": 2}),
-    (
-        "DPMLPClassifier",
-        {"gradient_estimator": RECURSIVE, "batch_size": 7, "hidden_layer_sizes": (3,)},
-    ),
+    ("DPMLPClassifier", {"gradient_estimator": RECURSIVE, "batch_size": 7, "hidden_layer_sizes": (3,)}),
 ]
 
 
@@ -586,9 +556,7 @@ def ordinary(name, seed=0, n=400):
 
 @pytest.mark.parametrize("name", ["DPLinearRegression", "DPLogisticRegression"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_windows_missing_values_and_far_targets_stay_within_the_sensitivities(
-    name, adjacency, monkeypatch
-):
+def test_windows_missing_values_and_far_targets_stay_within_the_sensitivities(name, adjacency, monkeypatch):
     tape, purposes = Tape(monkeypatch), set()
     n_public = None if adjacency == "replace-one" else 410
 

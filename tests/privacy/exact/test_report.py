@@ -86,11 +86,7 @@ def test_what_is_made_of_released_numbers_stands_at_the_end():
     report = make(post_processing=("predictions are cut to [0, 3]",))
     assert report.post_processing == ["predictions are cut to [0, 3]"]
     report.post_processing.clear()
-    for other in (
-        report,
-        pickle.loads(pickle.dumps(report)),
-        PrivacyReport.from_dict(report.to_dict()),
-    ):
+    for other in (report, pickle.loads(pickle.dumps(report)), PrivacyReport.from_dict(report.to_dict())):
         assert other == report
         assert "  afterwards  predictions are cut to [0, 3]\n  releases" in str(other)
         assert "predictions are cut to [0, 3]" in other._repr_html_()
@@ -176,9 +172,7 @@ def test_pickles_name_the_package_as_they_always_did():
     assert PrivacyReport.__module__ == "skdp.privacy.report"
 
 
-@pytest.mark.parametrize(
-    "report", [make(), pure(), without_guarantee()], ids=["dp", "pure", "none"]
-)
+@pytest.mark.parametrize("report", [make(), pure(), without_guarantee()], ids=["dp", "pure", "none"])
 def test_round_trips_and_equality(report):
     for twin in (
         pickle.loads(pickle.dumps(report)),
@@ -485,9 +479,7 @@ def test_a_sampled_plan_is_claimed_and_not_what_was_released(sampling):
     expected = sampled_epsilon([group], 1e-6, mu=0.1, adjacency="replace-one", sampling=sampling)
     assert report.epsilon_at(1e-6) == expected
     released = [[group[0], 0.01, 100, 10_000, 100]]
-    assert expected > 1.5 * sampled_epsilon(
-        released, 1e-6, adjacency="replace-one", sampling=sampling
-    )
+    assert expected > 1.5 * sampled_epsilon(released, 1e-6, adjacency="replace-one", sampling=sampling)
     assert report.epsilon_at(1e-6) > 1.0
     assert report.delta_at(0.99) > 1e-5 >= report.delta_at(1.0)
     assert report.mu == math.inf
@@ -602,14 +594,4 @@ def test_rows_of_one_purpose_are_one_line():
     rows = [{**row(count=2), "sensitivity": size} for size in (0.1, 0.3)]
     text = repr(make(mechanisms=[*rows, {**row(), "purpose": "other"}], epsilon=1.0))
     line = next(line for line in text.splitlines() if line.strip().startswith("gradients"))
-    assert line.split()[2:] == [
-        "multiplier",
-        "26.3795",
-        "4",
-        "full",
-        "batch",
-        "0.1",
-        "to",
-        "0.3",
-        "7.4%",
-    ]
+    assert line.split()[2:] == ["multiplier", "26.3795", "4", "full", "batch", "0.1", "to", "0.3", "7.4%"]

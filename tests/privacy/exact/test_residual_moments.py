@@ -33,15 +33,11 @@ def others(n=9):
 
 
 def moments(X, name="halves", adjacency="replace-one", **options):
-    return PrivateRecords(X, **options).residual_moments(
-        *WINDOW, WEIGHTS[name], adjacency=adjacency
-    )
+    return PrivateRecords(X, **options).residual_moments(*WINDOW, WEIGHTS[name], adjacency=adjacency)
 
 
 def squares(X, name=None, adjacency="replace-one", **options):
-    return PrivateRecords(X, **options).residual_squares(
-        *WINDOW, INFLUENCE, [0, 1, 2], adjacency=adjacency
-    )
+    return PrivateRecords(X, **options).residual_squares(*WINDOW, INFLUENCE, [0, 1, 2], adjacency=adjacency)
 
 
 def binned(X, name=None, adjacency="replace-one", **options):
@@ -109,9 +105,7 @@ def test_the_bound_is_that_of_a_fine_grid_for_any_weights():
         w = rng.uniform(0.01, 1.0, 5)
         curve_y, curve_v = np.stack((t, t**2)) * w[:2, None], np.stack((t, t**2, abs(t)))
         curve_v *= w[[2, 3, 4], None]
-        found = math.sqrt(
-            sum(((c[:, :, None] - c[:, None, :]) ** 2).sum(0).max() for c in (curve_y, curve_v))
-        )
+        found = math.sqrt(sum(((c[:, :, None] - c[:, None, :]) ** 2).sum(0).max() for c in (curve_y, curve_v)))
         made = PrivateRecords(others()).residual_moments(*WINDOW, w, adjacency="replace-one")
         assert found <= made.l2
         if w[4] >= w[2]:
@@ -165,9 +159,7 @@ def test_other_units_do_not_change_what_a_unit_adds(statistic, grouped):
 def test_it_is_the_sum_of_the_units_means(grouped):
     X = others(40)
     X[3], X[7], X[11] = math.nan, math.inf, (-1e300, 1e300)
-    groups = (
-        np.unique(np.arange(40) ** 2 % 11, return_inverse=True)[1] if grouped else np.arange(40)
-    )
+    groups = np.unique(np.arange(40) ** 2 % 11, return_inverse=True)[1] if grouped else np.arange(40)
     u, v = (np.nan_to_num(np.clip(z, -1, 1)) for z in ((X[:, 0] - 10) / 4, X[:, 1] / 0.5))
     rows = np.column_stack((u / 2, u**2, v / 2, v**2, abs(v) / 2))
     hot = np.searchsorted(EDGES, np.nan_to_num(X[:, 0], nan=-1e9), "right")[:, None] == range(4)
@@ -190,9 +182,7 @@ def twin_rows(monkeypatch, replaced):
 @pytest.mark.parametrize("statistic", [moments, binned, squares])
 def test_a_twin_without_the_clip_is_caught(monkeypatch, statistic):
     twin_rows(monkeypatch, lambda x, center, reach: (float(x) - center) / reach)
-    one, two = (
-        integers(statistic, np.vstack([others(), [(10.0, own)]]), "halves") for own in (2.0, -0.6)
-    )
+    one, two = (integers(statistic, np.vstack([others(), [(10.0, own)]]), "halves") for own in (2.0, -0.6))
     assert norm(one - two) * GRID > statistic(others()).l2 + 5 * GRID
 
 

@@ -152,10 +152,7 @@ def test_statistics_take_rows_and_give_bounded_values():
 def test_classes_of_statistics_refuse_copies():
     """A class that holds private values: only a session makes numbers of it."""
     r = PrivateRecords(np.eye(4), np.array([0.0, 1.0, 1.0, 0.0]))
-    made = [
-        VertexScores(r, LogisticLoss(), 1.0),
-        r.perturbed_minimizer(LogisticLoss(), penalty=1.0, row_norm=1.0),
-    ]
+    made = [VertexScores(r, LogisticLoss(), 1.0), r.perturbed_minimizer(LogisticLoss(), penalty=1.0, row_norm=1.0)]
     for value in made:
         for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(TypeError):

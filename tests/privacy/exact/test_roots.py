@@ -5,13 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp.privacy.accounting import (
-    gaussian,
-    gaussian_epsilon,
-    gaussian_mu,
-    pure_epsilon,
-    pure_mu,
-)
+from skdp.privacy.accounting import gaussian, gaussian_epsilon, gaussian_mu, pure_epsilon, pure_mu
 from skdp.privacy.accounting.recheck import ledger
 from skdp.privacy.accounting.roots import last_safe
 
@@ -250,9 +244,7 @@ def test_the_slope_of_the_recheck_is_that_of_its_delta(mu):
     for epsilon in (0.01 * mu, mu, 0.5 * mu * mu + 2.0 * mu):
         step = 1e-4 * mu
         below, above = (ledger._log_delta(mu, epsilon + s * step)[0] for s in (-1.0, 1.0))
-        assert ledger._log_delta(mu, epsilon)[1] == pytest.approx(
-            (below - above) / (2.0 * step), rel=1e-5
-        )
+        assert ledger._log_delta(mu, epsilon)[1] == pytest.approx((below - above) / (2.0 * step), rel=1e-5)
 
 
 def test_a_recheck_takes_few_points(monkeypatch):
@@ -268,11 +260,7 @@ def test_a_recheck_takes_few_points(monkeypatch):
 @pytest.mark.parametrize("slope", [0.0, 1e-9, 0.1, 10.0, 1e9, math.inf, math.nan, -1.0])
 def test_a_wrong_slope_leaves_the_recheck_right(monkeypatch, slope):
     expected, right = ledger._gaussian(0.3, 1e-5), ledger._log_delta
-    monkeypatch.setattr(
-        ledger,
-        "_log_delta",
-        lambda mu, e: (right(mu, e)[0], right(mu, e)[1] * slope),
-    )
+    monkeypatch.setattr(ledger, "_log_delta", lambda mu, e: (right(mu, e)[0], right(mu, e)[1] * slope))
     found = ledger._gaussian(0.3, 1e-5)
     assert found == pytest.approx(expected, rel=1e-12)
     assert right(0.3, found)[0] <= math.log(1e-5)

@@ -89,9 +89,7 @@ def test_a_group_adds_the_mean_of_its_rows():
 
 def of_a_net(X, y, k, groups):
     """The records that a net's recalibration sums: outputs first, and scores of them."""
-    mapped = PrivateRecords(X, y, groups=groups).mapped(
-        lambda X: X[:, :k] - X[:, 1:2], k, fit_intercept=True
-    )
+    mapped = PrivateRecords(X, y, groups=groups).mapped(lambda X: X[:, :k] - X[:, 1:2], k, fit_intercept=True)
     return mapped.scored(np.vstack([np.eye(k), np.zeros(k)]).reshape((k + 1, k)), 0.1)
 
 
@@ -115,9 +113,7 @@ def test_a_replaced_group_of_a_net_moves_the_sums_by_at_most_two_bounds(k):
     made, most = statistic(k), 0.0
 
     def summed(X, y, groups):
-        vectors = of_a_net(X, y, k, groups).clipped_sum(
-            made, made.bound, size=made.size, rowwise=True
-        )
+        vectors = of_a_net(X, y, k, groups).clipped_sum(made, made.bound, size=made.size, rowwise=True)
         return vectors._value.on_grid(GRID)
 
     for own, new in ((1, 30), (12, 1), (12, 25)):

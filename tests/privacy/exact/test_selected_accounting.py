@@ -120,10 +120,7 @@ def test_no_real_choice_leaks_more_than_the_envelope():
         loss = (with_it - without)[:, None] + (x / Z + 0.5 / Z**2)
         p = np.exp(with_it)[:, None] * weights
         r = p * np.exp(-loss)
-        largest = max(
-            largest,
-            float(((1 - RATE) * r + RATE * p - math.exp(0.6 * bound) * r).clip(0).sum()),
-        )
+        largest = max(largest, float(((1 - RATE) * r + RATE * p - math.exp(0.6 * bound) * r).clip(0).sum()))
         both = (1 - RATE) * r + RATE * p
         assert float((both - math.exp(bound) * r).clip(0).sum()) <= delta
     assert largest > delta  # the bound is not far away
@@ -151,10 +148,7 @@ def test_what_is_calibrated_is_what_other_code_finds(share, k, eps, rate, steps)
     # Twins: a row of what was really released, if more was released than planned.
     for more in ({"choices": k + max(1, k)}, {"choice_epsilon": 2 * plan.choice_epsilon}):
         assert recheck_epsilon([row | more], 1e-5, "zero-out") > eps
-    assert (
-        recheck_epsilon([row | {"noise_multiplier": plan.noise_multiplier / 2}], 1e-5, "zero-out")
-        > eps
-    )
+    assert recheck_epsilon([row | {"noise_multiplier": plan.noise_multiplier / 2}], 1e-5, "zero-out") > eps
 
 
 @pytest.mark.parametrize(
@@ -166,10 +160,7 @@ def test_both_roads_of_renyi_dp_agree(z, rate, steps, k, e):
     theirs = renyi_epsilon([(z, k, e, rate, steps)], 0.3, 1e-5)
     assert theirs == pytest.approx(ours, rel=5e-3)
     assert epsilon(z, rate, steps, k, e, mu=0.3) <= ours
-    step = [
-        {"name": "gumbel_top_k", "epsilon": e, "count": k},
-        {"name": "gaussian", "noise_multiplier": z},
-    ]
+    step = [{"name": "gumbel_top_k", "epsilon": e, "count": k}, {"name": "gaussian", "noise_multiplier": z}]
     alone = poisson_step_epsilon(step, rate, steps, 1e-5, adjacency="zero-out")
     assert alone == pytest.approx(amplified_epsilon([(rho, rate, steps)], 0.0, 1e-5))
 
@@ -192,15 +183,11 @@ def test_a_row_is_its_release():
     found = planned_epsilon([release], 1e-5, mu=0.2, adjacency="zero-out")
     assert found == epsilon(2.0, 0.1, 3, 7, 0.1, mu=0.2)
     whole = SelectedGaussian(noise_multiplier=2.0, choices=7, choice_epsilon=0.1, count=3)
-    assert whole.rdp(np.array([2.0, 5.0]), "zero-out") == pytest.approx(
-        whole.rho() * np.array([2.0, 5.0])
-    )
+    assert whole.rdp(np.array([2.0, 5.0]), "zero-out") == pytest.approx(whole.rho() * np.array([2.0, 5.0]))
     with pytest.raises(UnsupportedAccounting, match="every order"):
         release.rdp(np.array([2.0]), "zero-out")
     with_more = [release, Gaussian(noise_multiplier=5.0)]
-    assert planned_epsilon(with_more, 1e-5, mu=0.0, adjacency="zero-out") == epsilon(
-        2.0, 0.1, 3, 7, 0.1, mu=0.2
-    )
+    assert planned_epsilon(with_more, 1e-5, mu=0.0, adjacency="zero-out") == epsilon(2.0, 0.1, 3, 7, 0.1, mu=0.2)
 
 
 def test_what_has_no_proof_is_refused():
@@ -220,9 +207,7 @@ def test_what_has_no_proof_is_refused():
     with pytest.raises(UnsupportedAccounting, match="other statistics"):
         session.plan_batches([BatchGroup(5, 10, choices=3, parts=(0.5, 0.5))], n_units=100)
     with pytest.raises(UnsupportedAccounting):
-        session.plan_batches(
-            [BatchGroup(5, 10, choices=3)], n_units=100, sampling="without replacement"
-        )
+        session.plan_batches([BatchGroup(5, 10, choices=3)], n_units=100, sampling="without replacement")
     with pytest.raises(ValueError, match="choices"):
         session.plan_batches([BatchGroup(5, 10, choices=-1)], n_units=100)
     with pytest.raises(ValueError, match="choice_share"):

@@ -81,12 +81,7 @@ def test_no_scores_and_all_scores():
     nothing = np.array([], dtype=np.int64)
     assert noise.sparse_top_k(nothing, nothing, 7, 3, 1.0, 0).size == 3
     every = np.arange(4)
-    assert noise.sparse_top_k(every, np.zeros(4, dtype=np.int64), 4, 4, 1.0, 0).tolist() == [
-        0,
-        1,
-        2,
-        3,
-    ]
+    assert noise.sparse_top_k(every, np.zeros(4, dtype=np.int64), 4, 4, 1.0, 0).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -117,9 +112,7 @@ def test_a_clip_moves_two_vectors_no_further_apart(values, change, limit):
     before = np.linalg.norm((a - b).astype(float))
     allowed = min(before, 2 * limit) + (a.size + 16) * 2.0**-52 * limit + np.sqrt(a.size)
     assert moved <= allowed * (1 + 1e-12)
-    assert (
-        np.linalg.norm(clipped(a, limit).astype(float)) <= limit * (1 + 1e-14) + np.sqrt(a.size) / 2
-    )
+    assert np.linalg.norm(clipped(a, limit).astype(float)) <= limit * (1 + 1e-14) + np.sqrt(a.size) / 2
 
 
 def test_entries_are_entries():
@@ -155,9 +148,7 @@ N, P = 400, 30
 
 
 def session_of(seed=0, **wanted):
-    session = PrivacySession(
-        epsilon=2.0, delta=1e-5, adjacency="zero-out", minibatches=True, random_state=seed
-    )
+    session = PrivacySession(epsilon=2.0, delta=1e-5, adjacency="zero-out", minibatches=True, random_state=seed)
     group = BatchGroup(3, 50, **({"choices": 4} | wanted))
     (plan,) = session.plan_batches([group], n_units=N)
     return session, plan
@@ -188,11 +179,7 @@ def with_list(bounded):
         return at, whole[at]
 
     return Bounded.from_source(
-        replace(source, sparse=listed),
-        bounded.shape,
-        l1=bounded.l1,
-        l2=bounded.l2,
-        linf=bounded.linf,
+        replace(source, sparse=listed), bounded.shape, l1=bounded.l1, l2=bounded.l2, linf=bounded.linf
     )
 
 
@@ -202,9 +189,7 @@ def test_a_listed_statistic_is_released_like_the_vector(records, clips):
     for listed in (False, True):
         session, plan = session_of()
         mean = mean_of(records, session, plan)
-        released = session.selected_gaussian(
-            (with_list(mean) if listed else mean) * 2.0, plan, **clips
-        )
+        released = session.selected_gaussian((with_list(mean) if listed else mean) * 2.0, plan, **clips)
         found.append(released)
         assert [x.size for x in released] == [4, 4]
         session.report()
@@ -259,9 +244,7 @@ def test_a_threshold_finds_what_is_above_it_and_fills_up():
     drawn_with, sensitivity = selection.selection_grid(bounded, choice, 1.0, "zero-out")
     stream, others = noise.KeyStream(4), np.zeros(40)
     for _ in range(400):
-        at, values, line = selection.selected_gaussian(
-            bounded, choice, drawn_with, sensitivity, stream
-        )
+        at, values, line = selection.selected_gaussian(bounded, choice, drawn_with, sensitivity, stream)
         assert at.size == 3
         assert 7 in at
         others[at] += 1

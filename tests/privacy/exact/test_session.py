@@ -35,16 +35,12 @@ def counts(d=4):
 # ------------------------------------------------------------------ the noise that is drawn
 
 
-@pytest.mark.parametrize(
-    ("adjacency", "moves"), [("replace-one", 2), ("zero-out", 1), ("add-remove", 1)]
-)
+@pytest.mark.parametrize(("adjacency", "moves"), [("replace-one", 2), ("zero-out", 1), ("add-remove", 1)])
 def test_gaussian_noise_is_the_exact_formula(adjacency, moves):
     s = session(adjacency=adjacency)
     plan = s.plan_gaussian(releases=50)
     assert abs(plan.noise_multiplier - 26.3796) < 1e-3
-    released = np.concatenate(
-        [s.gaussian(Bounded(np.zeros(1000), l2=0.5), plan) for _ in range(50)]
-    )
+    released = np.concatenate([s.gaussian(Bounded(np.zeros(1000), l2=0.5), plan) for _ in range(50)])
     std = plan.noise_multiplier * moves * 0.5
     assert abs(released.std() / std - 1) < 5.2 / math.sqrt(2 * released.size)
     assert abs(released.mean()) < 5.2 * std / math.sqrt(released.size)
@@ -88,9 +84,7 @@ def test_selection_log_ratio_on_a_moved_vote(twin, monkeypatch):
     epsilon, runs = 1.0, 30000
     if twin:
         draw = mechanisms.noise.gumbel_top_k
-        monkeypatch.setattr(
-            mechanisms.noise, "gumbel_top_k", lambda x, k, scale, st: draw(x, k, scale / 2, st)
-        )
+        monkeypatch.setattr(mechanisms.noise, "gumbel_top_k", lambda x, k, scale, st: draw(x, k, scale / 2, st))
 
     def wins(votes):
         bounded = Bounded.with_sensitivity(votes, adjacency="replace-one", linf=1.0)
@@ -156,9 +150,7 @@ def test_pure_session_sums_epsilon_and_refuses_gaussian():
     with pytest.raises(ValueError, match="delta > 0"):
         s.plan_gaussian(1)
     report = s.report()
-    assert (
-        report.epsilon == 1.0
-    )  # the second was chosen after the first: only the budget is a claim
+    assert report.epsilon == 1.0  # the second was chosen after the first: only the budget is a claim
     assert report.delta < 1e-20
 
 
@@ -191,9 +183,7 @@ def test_recheck_finds_a_wrong_calibration(monkeypatch, excess):
 
 def test_recheck_finds_a_row_with_less_noise_than_planned(monkeypatch):
     honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(
-        mechanisms, "gaussian_grid", lambda b, z, adjacency: honest(b, z * 0.99, adjacency)
-    )
+    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda b, z, adjacency: honest(b, z * 0.99, adjacency))
     s = session()
     s.gaussian(counts(), s.plan_gaussian(1))
     with pytest.raises(PrivacyAccountingError):
@@ -207,9 +197,9 @@ def test_slack_of_the_sampler_is_paid_for():
     report = s.report()
     assert 0 < report.slack[0] <= 1e-5
     assert 0 < report.slack[1] < 1e-5 * 1e-5
-    ideal = norm.cdf(1 / (2 * plan.noise_multiplier) - plan.noise_multiplier) - math.exp(
-        1
-    ) * norm.cdf(-1 / (2 * plan.noise_multiplier) - plan.noise_multiplier)
+    ideal = norm.cdf(1 / (2 * plan.noise_multiplier) - plan.noise_multiplier) - math.exp(1) * norm.cdf(
+        -1 / (2 * plan.noise_multiplier) - plan.noise_multiplier
+    )
     assert ideal * math.exp(report.slack[0]) + report.slack[1] <= 1e-5
 
 

@@ -42,9 +42,7 @@ def test_csr_keeps_its_zeros_and_gives_the_same_numbers():
     found = rows_of(PrivateRecords(X).standardized(SCALED))
     assert sp.issparse(found)
     assert found.nnz == X.nnz
-    assert np.array_equal(
-        found.toarray(), rows_of(PrivateRecords(X.toarray()).standardized(SCALED))
-    )
+    assert np.array_equal(found.toarray(), rows_of(PrivateRecords(X.toarray()).standardized(SCALED)))
     with pytest.raises(ValueError, match="CSR matrix can be scaled"):
         PrivateRecords(X).standardized(MAP)
 
@@ -141,9 +139,7 @@ def test_derived_records_do_not_share_kernels():
 
 # ------------------------------------------------------------------ cells cut at the ends of a window
 
-CUT = Standardization.make(
-    [0.0, 1.0, -2.0], [1.0, 0.5, 1e-3], [-1.0, 0.5, -np.inf], [2.0, 1.5, -2.0]
-)
+CUT = Standardization.make([0.0, 1.0, -2.0], [1.0, 0.5, 1e-3], [-1.0, 0.5, -np.inf], [2.0, 1.5, -2.0])
 CUT_SCALED = Standardization.make(0.0, [1.0, 2.0, 1e-3], [-1.0, 0.0, -0.5], [0.0, 2.0, np.inf])
 CELLS = [0.0, 5e-324, 0.75, -1e300, 1e300, 1.7e308, math.inf, -math.inf, math.nan]
 
@@ -189,13 +185,7 @@ def depends_on_its_row_alone(make, form):
     rng = np.random.default_rng(3)
     for own in (rng.normal(size=3), np.array([1e300, -1e300, math.nan]), np.zeros(3)):
         found = []
-        for n, place, size in (
-            (1, 0, 1.0),
-            (8, 3, 1.0),
-            (300, 299, 1e9),
-            (301, 64, 1e-9),
-            (77, 0, 1e300),
-        ):
+        for n, place, size in ((1, 0, 1.0), (8, 3, 1.0), (300, 299, 1e9), (301, 64, 1e-9), (77, 0, 1e300)):
             X = size * rng.normal(size=(n, 3))
             X[place] = own
             X[(place + 1) % n if n > 1 else 0, 0] = own[0]
@@ -208,9 +198,7 @@ def depends_on_its_row_alone(make, form):
     return True
 
 
-@pytest.mark.parametrize(
-    "form", [np.ascontiguousarray, np.asfortranarray, np.float32, sp.csr_matrix]
-)
+@pytest.mark.parametrize("form", [np.ascontiguousarray, np.asfortranarray, np.float32, sp.csr_matrix])
 def test_a_cut_row_is_a_function_of_itself_and_a_quantile_of_the_data_is_not(form):
     with np.errstate(over="ignore"):
         assert depends_on_its_row_alone(lambda X: CUT_SCALED, form)
@@ -219,9 +207,7 @@ def test_a_cut_row_is_a_function_of_itself_and_a_quantile_of_the_data_is_not(for
 
         def of_the_data(X):  # the mutant
             dense = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
-            low, high = np.quantile(
-                np.clip(np.nan_to_num(dense), -1e30, 1e30), [0.05, 0.95], axis=0
-            )
+            low, high = np.quantile(np.clip(np.nan_to_num(dense), -1e30, 1e30), [0.05, 0.95], axis=0)
             ends = np.minimum(low, 0.0), np.maximum(high, 0.0)
             return Standardization.make(0.0, CUT_SCALED.scale, *ends)
 
@@ -254,9 +240,7 @@ def test_bounds_hold_on_replaced_records_and_groups_after_a_cut(name, form, rows
 
     def total(own, target):
         X, y = np.vstack([own, others]), np.append(np.full(len(own), target), np.zeros(30))
-        groups = (
-            None if rows is None else np.append(np.zeros(len(own), int), 1 + np.arange(30) // 3)
-        )
+        groups = None if rows is None else np.append(np.zeros(len(own), int), 1 + np.arange(30) // 3)
         records = PrivateRecords(form(X), y, groups=groups, fit_intercept=True).standardized(wide)
         statistic = STATISTICS[name](records, "replace-one")
         return statistic._value.on_grid(2.0**-30).astype(float) * 2.0**-30, statistic
@@ -268,18 +252,14 @@ def test_bounds_hold_on_replaced_records_and_groups_after_a_cut(name, form, rows
             own = np.tile(cells, (rows or 1, 1))
             own = np.nan_to_num(own, nan=0.0) if form is sp.csr_matrix else own
             found.append(total(own, target))
-    bound = found[0][1].l2 * (
-        1.0 if name in ("histogram", "magnitude_counts", "second_moment") else 2.0
-    )
+    bound = found[0][1].l2 * (1.0 if name in ("histogram", "magnitude_counts", "second_moment") else 2.0)
     moved = max(np.linalg.norm(a - b) for a, _ in found for b, _ in found)
     assert moved <= bound * (1 + 1e-6)
     if form is np.asarray:
         assert moved >= REACHED[name] * bound
 
 
-@pytest.mark.parametrize(
-    "ends", [(1.0, 0.0), (math.nan, 1.0), (0.0, math.nan), ([0, 2, 0], [1, 1, 1])]
-)
+@pytest.mark.parametrize("ends", [(1.0, 0.0), (math.nan, 1.0), (0.0, math.nan), ([0, 2, 0], [1, 1, 1])])
 def test_ends_in_the_wrong_order_are_refused(ends):
     with pytest.raises(ValueError, match="low must be at most high"):
         Standardization.make(np.zeros(3), 1.0, *ends)

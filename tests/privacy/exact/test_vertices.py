@@ -55,9 +55,7 @@ def test_lazy_and_dense_path_choose_the_same_vertices_on_every_storage(name, eps
     paths = []
     for storage in (np.ascontiguousarray, np.asfortranarray, sp.csr_matrix):
         for lazy in (True, False):
-            records = PrivateRecords(
-                storage(X), y, fit_intercept=True, sample_weight=np.linspace(0, 2, 80)
-            )
+            records = PrivateRecords(storage(X), y, fit_intercept=True, sample_weight=np.linspace(0, 2, 80))
             paths.append(walk(VertexScores(records, loss, 0.5, lazy=lazy), 60, epsilon))
     assert all(path == paths[0] for path in paths)
     assert len(set(paths[0])) > 3
@@ -186,9 +184,7 @@ def test_scores_declare_the_bound_and_the_session_its_scale(monkeypatch):
     bounded = vertices.scores()
     assert (bounded.shape, bounded.linf, bounded._value.roundings) == ((8,), 0.25, 0)
     seen = []
-    monkeypatch.setattr(
-        VertexScores, "_choose", lambda self, unit, scale, stream: seen.append((unit, scale)) or 0
-    )
+    monkeypatch.setattr(VertexScores, "_choose", lambda self, unit, scale, stream: seen.append((unit, scale)) or 0)
     vertices = VertexScores(records, SquaredLoss(), 1.0)
     with PrivacySession(epsilon=3.0, delta=0) as session:
         session.gumbel_top_k(vertices.scores(), 1, session.selection_epsilon(1, 1.0))
@@ -214,9 +210,7 @@ def test_draws_have_the_law_of_the_exponential_mechanism():
     unit = 2.0**-30
     scores = vertices.scores()._value.on_grid(unit).astype(float)
     scale, stream, runs = float(np.std(scores)), KeyStream(3), 40_000
-    counts = np.bincount(
-        [vertices._choose(unit, scale, stream) for _ in range(runs)], minlength=scores.size
-    )
+    counts = np.bincount([vertices._choose(unit, scale, stream) for _ in range(runs)], minlength=scores.size)
 
     def statistic(expected):
         return float(np.sum((counts - runs * expected) ** 2 / (runs * expected)))
@@ -251,9 +245,7 @@ def test_updated_tree_has_the_bits_of_a_tree_built_from_scratch(size, seed, outp
         if rng.random() < 0.2:
             sums //= 1000
             touched = np.arange(size)
-        reference = trees.update(
-            sums, outputs, touched, scale, reference, tree, starts, mark, nodes
-        )
+        reference = trees.update(sums, outputs, touched, scale, reference, tree, starts, mark, nodes)
         other_reference = trees.rebuild(sums, scale, other_reference, other, starts)
         assert reference == other_reference
         assert np.array_equal(tree, other)
@@ -283,9 +275,7 @@ def test_conditional_probabilities_carry_less_than_the_charged_error():
     from decimal import Decimal, getcontext
 
     getcontext().prec = 50
-    weights = [
-        (Decimal(int(s) - int(reference)) / Decimal(scale)).exp() for q in sums for s in (-q, q)
-    ]
+    weights = [(Decimal(int(s) - int(reference)) / Decimal(scale)).exp() for q in sums for s in (-q, q)]
     total = sum(w for w, leaf in zip(weights, tree) if leaf > 0)
     root = Fraction(trees._root(tree, starts))
     for w, leaf in zip(weights, tree):

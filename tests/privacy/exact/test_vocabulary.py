@@ -39,12 +39,7 @@ def opened(seed=0, epsilon=2.0, delta=1e-3, adjacency="zero-out", **options):
 
 def row(threshold, max_words, grid=GRID, sigma=SIGMA):
     unit = 1.0 / grid
-    return {
-        "threshold": threshold * unit,
-        "max_words": max_words,
-        "noise_std": sigma * unit,
-        "grid": unit,
-    }
+    return {"threshold": threshold * unit, "max_words": max_words, "noise_std": sigma * unit, "grid": unit}
 
 
 # ------------------------------------------------------------------ the threshold
@@ -210,18 +205,14 @@ def test_a_sensitivity_of_1_under_replace_one_is_caught(monkeypatch):
 
 def test_a_vocabulary_without_noise_is_caught(monkeypatch):
     silent = {name: getattr(noise, name) for name in ("CANONICAL_SIGMA", "gaussian_slack")}
-    made = SimpleNamespace(
-        **silent, rounded_gaussian=lambda sigma, size, stream: np.zeros(size, dtype=np.int64)
-    )
+    made = SimpleNamespace(**silent, rounded_gaussian=lambda sigma, size, stream: np.zeros(size, dtype=np.int64))
     monkeypatch.setattr(vocabulary, "noise", made)
     assert shown(runs=1) > 2.0
 
 
 def test_half_the_noise_is_caught(monkeypatch):
     half = {name: getattr(noise, name) for name in ("CANONICAL_SIGMA", "gaussian_slack")}
-    made = SimpleNamespace(
-        **half, rounded_gaussian=lambda sigma, *rest: noise.rounded_gaussian(sigma / 2, *rest)
-    )
+    made = SimpleNamespace(**half, rounded_gaussian=lambda sigma, *rest: noise.rounded_gaussian(sigma / 2, *rest))
     monkeypatch.setattr(vocabulary, "noise", made)
     assert shown() > 2.0
 
@@ -237,10 +228,7 @@ def test_a_word_of_one_unit_is_as_likely_as_the_recheck_says_and_a_low_threshold
     plan = opened(0).plan_vocabulary(1.0, 4)
     std = SIGMA / plan.grid
     share = -math.expm1(3 * math.log1p(-0.5 * math.erfc((lower - 3**-0.5) / std / 2**0.5)))
-    low, high = (
-        beta.ppf(audit.ALARM, hits, runs - hits + 1),
-        beta.ppf(1 - audit.ALARM, hits + 1, runs - hits),
-    )
+    low, high = (beta.ppf(audit.ALARM, hits, runs - hits + 1), beta.ppf(1 - audit.ALARM, hits + 1, runs - hits))
     assert low <= share <= high
     assert low > 1e-3  # delta: an adversary who looks for these words breaks the claim
 
@@ -276,9 +264,7 @@ def test_plans_and_words_are_checked():
     removed = opened(adjacency="add-remove")
     with pytest.raises(ValueError, match="n_public"):
         removed.release_vocabulary(words, removed.plan_vocabulary(0.5, 5))
-    assert removed.release_vocabulary(
-        PrivateWords(UNITS, n_public=9), removed.plan_vocabulary(0.5, 5)
-    )
+    assert removed.release_vocabulary(PrivateWords(UNITS, n_public=9), removed.plan_vocabulary(0.5, 5))
 
 
 @pytest.mark.parametrize("changed", [{}, {"threshold": 0}, {"grid": 2**50}, {"max_words": 10**6}])
@@ -326,9 +312,7 @@ def test_each_of_several_vocabularies_is_in_the_report_and_the_recheck():
     assert two == pytest.approx(2 * rows[1]["delta"], rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    "attempt", [copy.copy, copy.deepcopy, pickle.dumps, list, len, lambda r: r[0]]
-)
+@pytest.mark.parametrize("attempt", [copy.copy, copy.deepcopy, pickle.dumps, list, len, lambda r: r[0]])
 def test_words_cannot_be_read(attempt):
     with pytest.raises(TypeError):
         attempt(PrivateWords(UNITS))

@@ -100,9 +100,7 @@ def test_a_vote_is_a_function_of_the_block_alone():
     X, y = RNG.normal(size=(64, 8)), targets(64)
     blocks = np.arange(64) % 4
     order = np.argsort(blocks, kind="stable")  # the same rows of each block, elsewhere in memory
-    assert np.array_equal(
-        votes(X, y, loss, 3, blocks), votes(X[order], y[order], loss, 3, blocks[order])
-    )
+    assert np.array_equal(votes(X, y, loss, 3, blocks), votes(X[order], y[order], loss, 3, blocks[order]))
 
 
 def test_blocks_find_a_strong_support():
@@ -125,15 +123,11 @@ def test_blocks_are_a_sessions_own_and_weights_refused():
     with pytest.raises(TypeError, match="partition"):
         records.support_votes(SquaredLoss(), 1, np.zeros(4, int), adjacency="zero-out")
     with pytest.raises(ValueError, match="these records"):
-        PrivateRecords(np.eye(4), np.zeros(4)).support_votes(
-            SquaredLoss(), 1, blocks, adjacency="zero-out"
-        )
+        PrivateRecords(np.eye(4), np.zeros(4)).support_votes(SquaredLoss(), 1, blocks, adjacency="zero-out")
     assert records.centered(1.0).support_votes(SquaredLoss(), 1, blocks, adjacency="zero-out").size
     weighted = PrivateRecords(np.eye(4), np.zeros(4), sample_weight=np.ones(4))
     with pytest.raises(ValueError, match="weighted"):
-        weighted.support_votes(
-            SquaredLoss(), 1, session.partition(weighted, 2), adjacency="zero-out"
-        )
+        weighted.support_votes(SquaredLoss(), 1, session.partition(weighted, 2), adjacency="zero-out")
     assert repr(blocks) == "Partition()"
     for use in (len, list, np.asarray, pickle.dumps, copy.copy):
         with pytest.raises(TypeError):
@@ -200,9 +194,7 @@ EPSILON, RUNS = 2.0, 4000
 def choose(scores, seed):
     """The session's selection, with the bound of `support_votes` or of one clipped gradient."""
     session = PrivacySession(epsilon=50.0, delta=1e-5, random_state=seed)
-    bounded = Bounded.with_sensitivity(
-        np.array(scores, dtype=float), adjacency="replace-one", linf=1.0
-    )
+    bounded = Bounded.with_sensitivity(np.array(scores, dtype=float), adjacency="replace-one", linf=1.0)
     return float(session.gumbel_top_k(bounded, 1, EPSILON)[0])
 
 

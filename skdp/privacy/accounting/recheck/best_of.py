@@ -39,9 +39,7 @@ class _Trials:
         """The mean, and the parameter of the law: for shape 0 by Newton's method."""
         mean = self.mean
         if self.shape not in (0.0, 1.0) or not mean > 1.0:
-            raise ValueError(
-                f"The recheck knows no law with shape {self.shape!r} and mean {mean!r}."
-            )
+            raise ValueError(f"The recheck knows no law with shape {self.shape!r} and mean {mean!r}.")
         if self.shape:
             return mean, 1.0 / mean
         y = math.log(mean) + math.log(math.log(mean) + 1.0) + 1.0
@@ -84,9 +82,7 @@ def recheck_best_of(row: Row) -> float:
     if "base_mu" in row:
         exact = _gaussian(trials, number(row, "base_mu"), epsilon, log_error, number(row, "tail"))
     else:
-        exact = _approximate(
-            trials, number(row, "base_epsilon"), number(row, "base_delta"), epsilon
-        )
+        exact = _approximate(trials, number(row, "base_epsilon"), number(row, "base_delta"), epsilon)
     return min(1.0, math.exp(log_error) * exact + trials.mean_and_rate()[0] * number(row, "tail"))
 
 

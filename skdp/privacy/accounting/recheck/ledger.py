@@ -122,9 +122,7 @@ def _panels(mu: float, a: float) -> tuple[NDArray[np.float64], NDArray[np.float6
         halvings = max(3, min(60, math.ceil(math.log2(max(1.0, mu * width))) + 2))
         graded = width * 0.5 ** np.arange(halvings, -1, -1.0)
         pieces = [np.zeros(1), graded, np.arange(2.0, end), last]
-    edges = np.concatenate(
-        pieces
-    )  # ascending; where `end` stands twice a panel has no width and no weight
+    edges = np.concatenate(pieces)  # ascending; where `end` stands twice a panel has no width and no weight
     half = 0.5 * np.diff(edges)
     s = (edges[:-1] + half)[:, None] + half[:, None] * _NODES
     return s.ravel(), (half[:, None] * _WEIGHTS).ravel()
@@ -210,9 +208,7 @@ def _pure_epsilon(row: Row) -> float:
     return epsilon
 
 
-def _with_aside(
-    rows: Sequence[Row], aside: list[Row], delta: float, adjacency: str | None
-) -> float:
+def _with_aside(rows: Sequence[Row], aside: list[Row], delta: float, adjacency: str | None) -> float:
     """Basic composition of the rows that are only (epsilon, delta)-DP with all others."""
     for row in aside:
         if not _POINTWISE[str(row["name"])](row) <= number(row, "delta"):
@@ -315,9 +311,7 @@ def _full_batch_terms(rows: Sequence[Row]) -> tuple[list[float], list[float], li
             pure.append(count * cost)
             # A bounded-range choice costs as much as half its epsilon of randomised response.
             selection = name == "gumbel_top_k"
-            others.append(
-                count * _pure_mu(0.5 * cost) ** 2 if selection else _pure_square(cost, count)
-            )
+            others.append(count * _pure_mu(0.5 * cost) ** 2 if selection else _pure_square(cost, count))
         else:
             raise ValueError(f"The recheck does not know the mechanism {name!r}.")
     return gaussian, others, pure

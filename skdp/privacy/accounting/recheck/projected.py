@@ -109,7 +109,5 @@ def projected_distribution(
             end = int(np.searchsorted(x, m * (0.5 * m + 20.0))) + 1
             delta[:end] += weight * _curve(x[:end], m, rate, came)
         delta = np.minimum.accumulate(np.clip(delta, 0.0, 1.0))
-        found.append(
-            pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, first, last, delta)
-        )
+        found.append(pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, first, last, delta))
     return privacy_loss_distribution.PrivacyLossDistribution(found[0], found[1])

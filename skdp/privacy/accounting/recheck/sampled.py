@@ -15,11 +15,7 @@ import numpy as np
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.recheck.projected import largest_loss, projected_distribution
 from skdp.privacy.accounting.recheck.rows import Row, count_of, number
-from skdp.privacy.accounting.recheck.selected import (
-    largest_selected_loss,
-    renyi_epsilon,
-    selected_distribution,
-)
+from skdp.privacy.accounting.recheck.selected import largest_selected_loss, renyi_epsilon, selected_distribution
 
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
@@ -136,13 +132,7 @@ def _poisson(parts: tuple[Part, ...], mu: float, delta: float, adjacency: str) -
     return max(0.0, values[-1] - max(0.0, change) * ratio / (1.0 - ratio))
 
 
-def _poisson_on(
-    parts: tuple[Part, ...],
-    mu: float,
-    delta: float,
-    adjacency: str,
-    grid: float,
-) -> float:
+def _poisson_on(parts: tuple[Part, ...], mu: float, delta: float, adjacency: str, grid: float) -> float:
     import dp_accounting
     from dp_accounting.pld import privacy_loss_distribution
 
@@ -194,15 +184,11 @@ def _fixed_size(parts: tuple[tuple[float, int, int, int], ...], mu: float, delta
     import dp_accounting
     from dp_accounting import rdp
 
-    accountant = rdp.RdpAccountant(
-        neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE
-    )
+    accountant = rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
     if mu > 0.0:
         accountant.compose(dp_accounting.GaussianDpEvent(1.0 / mu))
     for z, n, b, count in parts:
-        event = dp_accounting.SampledWithoutReplacementDpEvent(
-            n, b, dp_accounting.GaussianDpEvent(z)
-        )
+        event = dp_accounting.SampledWithoutReplacementDpEvent(n, b, dp_accounting.GaussianDpEvent(z))
         accountant.compose(event, count)
     with np.errstate(over="ignore"):
         return float(accountant.get_epsilon(delta))

@@ -51,9 +51,7 @@ def _masses(spread: float, choices: int, epsilon: float) -> tuple[Array, Array, 
     return x, law(1.0), law(-1.0)
 
 
-def largest_selected_loss(
-    spread: float, choices: int, epsilon: float, rate: float, tail: float
-) -> float:
+def largest_selected_loss(spread: float, choices: int, epsilon: float, rate: float, tail: float) -> float:
     """A loss that one release passes with a probability of about ``tail``."""
     x, p, _ = _masses(spread, choices, epsilon)
     beyond = rate * np.cumsum(p[::-1])[::-1]
@@ -76,9 +74,7 @@ def selected_distribution(
         first = int(cell.min())
         # The part of each mass that moves up leaves the mean of e^-loss as it is.
         up = np.clip(np.expm1(cell * grid - at) / math.expm1(-grid), 0.0, 1.0)
-        on_grid = np.bincount(
-            cell - first, mass * (1.0 - up), minlength=int(cell.max()) - first + 2
-        )
+        on_grid = np.bincount(cell - first, mass * (1.0 - up), minlength=int(cell.max()) - first + 2)
         on_grid += np.bincount(cell - first + 1, mass * up, minlength=on_grid.size)
         kept = np.flatnonzero(on_grid)
         masses = dict(zip((kept + first).tolist(), on_grid[kept].tolist()))
@@ -86,9 +82,7 @@ def selected_distribution(
     return privacy_loss_distribution.PrivacyLossDistribution(made[0], made[1])
 
 
-def renyi_epsilon(
-    parts: list[tuple[float, int, float, float, int]], mu: float, delta: float
-) -> float:
+def renyi_epsilon(parts: list[tuple[float, int, float, float, int]], mu: float, delta: float) -> float:
     """Epsilon by the bound of Zhu and Wang (2019).
 
     Parameters

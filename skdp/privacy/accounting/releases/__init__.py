@@ -18,13 +18,7 @@ from skdp.privacy.accounting.releases.base import (
 from skdp.privacy.accounting.releases.best_of import BestOf
 from skdp.privacy.accounting.releases.gaussian import Gaussian, SampledGaussian
 from skdp.privacy.accounting.releases.projected import ProjectedGaussian, check_projections
-from skdp.privacy.accounting.releases.pure import (
-    AboveThreshold,
-    Laplace,
-    PureRelease,
-    SampledPure,
-    TopK,
-)
+from skdp.privacy.accounting.releases.pure import AboveThreshold, Laplace, PureRelease, SampledPure, TopK
 from skdp.privacy.accounting.releases.selected import SelectedGaussian, check_choices
 
 __all__ = [

@@ -13,15 +13,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON
 from skdp.privacy.accounting.pairs import DominatingPair
 
-__all__ = [
-    "LedgerRow",
-    "Release",
-    "Row",
-    "register",
-    "release_of",
-    "release_type",
-    "releases_of",
-]
+__all__ = ["LedgerRow", "Release", "Row", "register", "release_of", "release_type", "releases_of"]
 
 Row: TypeAlias = Mapping[str, object]
 LedgerRow: TypeAlias = dict[str, float | int | str | bool]
@@ -92,9 +84,7 @@ class Release:
         if not parameter >= 0.0:
             raise ValueError(f"{key} of a {self.name!r} row must be >= 0, got {parameter!r}.")
         if int(count) != count or count < 0:
-            raise ValueError(
-                f"count of a {self.name!r} row must be an integer >= 0, got {count!r}."
-            )
+            raise ValueError(f"count of a {self.name!r} row must be an integer >= 0, got {count!r}.")
         object.__setattr__(self, key, parameter)
         object.__setattr__(self, "count", int(count))
 

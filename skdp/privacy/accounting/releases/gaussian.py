@@ -7,12 +7,7 @@ import numpy as np
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting import rdp
-from skdp.privacy.accounting.amplification import (
-    FULL_BATCH,
-    POISSON,
-    WITHOUT_REPLACEMENT,
-    check_rate,
-)
+from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, WITHOUT_REPLACEMENT, check_rate
 from skdp.privacy.accounting.pairs import GAUSSIAN, OUT, TAKEN_IN, TWO_SIDED, NormalPair
 from skdp.privacy.accounting.releases.base import Array, Release, Row, register
 

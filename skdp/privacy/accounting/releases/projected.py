@@ -84,8 +84,5 @@ class ProjectedGaussian(Release):
         if not self.count:
             return (), ()
         z, rate, r = self.noise_multiplier, self.rate, self.n_projections
-        left, came = (
-            (ProjectedPair(kind, z, rate, r, self.norm_ratio, self.count),)
-            for kind in (OUT, TAKEN_IN)
-        )
+        left, came = ((ProjectedPair(kind, z, rate, r, self.norm_ratio, self.count),) for kind in (OUT, TAKEN_IN))
         return left, came

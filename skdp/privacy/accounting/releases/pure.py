@@ -6,12 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from skdp.privacy.accounting.amplification import (
-    FRESH_UNIFORM,
-    FULL_BATCH,
-    amplified_epsilon,
-    check_rate,
-)
+from skdp.privacy.accounting.amplification import FRESH_UNIFORM, FULL_BATCH, amplified_epsilon, check_rate
 from skdp.privacy.accounting.gaussian import bounded_range_mu, pure_mu
 from skdp.privacy.accounting.pairs import BoundedRangePair, DominatingPair, RandomisedResponse
 from skdp.privacy.accounting.releases.base import Array, Release, register
@@ -189,8 +184,6 @@ def _randomised_response_rdp(epsilon: float, orders: Array) -> Array:
     small = np.minimum(x, 10.0), np.minimum(y, 10.0)
     # cosh((a - 1/2) e) / cosh(e / 2) - 1 = 2 sinh(a e / 2) sinh((a - 1) e / 2) / cosh(e / 2), without
     # cancellation.
-    exact = np.log1p(
-        2.0 * np.sinh(small[0]) * np.sinh(small[1]) / math.cosh(min(0.5 * epsilon, 10.0))
-    )
+    exact = np.log1p(2.0 * np.sinh(small[0]) * np.sinh(small[1]) / math.cosh(min(0.5 * epsilon, 10.0)))
     large = np.logaddexp(x + y, -x - y) - np.logaddexp(0.5 * epsilon, -0.5 * epsilon)
     return np.where(x < 10.0, exact, large) / (orders - 1.0) * (1.0 + 1e-12)

@@ -90,9 +90,7 @@ class SelectedGaussian(Release):
         if not self.count:
             return (), ()
         z, k, e = self.noise_multiplier, self.choices, self.choice_epsilon
-        left, came = (
-            (SelectedPair(kind, z, k, e, self.rate, self.count),) for kind in (OUT, TAKEN_IN)
-        )
+        left, came = ((SelectedPair(kind, z, k, e, self.rate, self.count),) for kind in (OUT, TAKEN_IN))
         return left, came
 
     def rdp(self, orders: Array, adjacency: str) -> Array:
