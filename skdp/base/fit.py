@@ -3,9 +3,11 @@
 A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
 what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`.
 
-The order of a private fit: types of containers, parameters, the accountant's reservation, ``read``, ``solve``, the
-recheck. Nothing of the data is read before the reservation. Fitted attributes are set last. A failure before the
-first release hands the reservation back and leaves the estimator as it was.
+The order of a private fit: types of containers, parameters, the accountant's reservation, ``read``, the plan
+(`_make_plan`: what the family decides in `_decide`, warnings, facts of the report), the warnings before the first
+release, `_run` (``solve``, and what a family does with every solution, such as recalibration), the warnings from
+released numbers, the recheck. Nothing of the data is read before the reservation. Fitted attributes are set last.
+A failure before the first release hands the reservation back and leaves the estimator as it was.
 
 ``read`` may look at every record. What it raises, warns of or returns in ``fitted`` must not depend on their
 values, except that it refuses a record which fails its own check. No epsilon covers what ``read`` learns from the
@@ -190,6 +192,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
 
     _set_aside = 0.0  # share of (epsilon, delta) for a release that has no mu
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
+    _knows_width = False  # whether parameters tell the number of columns, for `plan`
     _erratum: ClassVar[str | None] = None  # of the published constant, for the report
     _unproven = False  # whether no valid proof supports the noise; the session then is exact
     _record_checks = "finite, numeric"  # what `read` asks of each record
@@ -416,7 +419,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def plan(
         self,
         n_records: int | Sequence[int] | None = None,
-        n_features: int = 1,
+        n_features: int | None = None,
         *,
         n_groups: int | Sequence[int] | None = None,
         n_classes: int | None = None,
@@ -429,8 +432,9 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         n_records : int or sequence of int, default=None
             Number of records, with ``unit="record"``; not needed where ``n_public`` is given. Estimators of
             several owners take the number of each owner, as [400, 300, 80]. `DPWord2Vec` counts windows.
-        n_features : int, default=1
-            Of images, the number of pixels times that of channels. `DPLSTMClassifier` and `DPWord2Vec` know it.
+        n_features : int, default=None
+            Number of columns; of images, pixels times channels. Leave it out for `DPLSTMClassifier` and
+            `DPWord2Vec`, whose parameters tell it.
         n_groups : int or sequence of int, default=None
             Number of groups, with ``unit="group"``; the rest as for ``n_records``.
         n_classes : int, default=None
@@ -455,11 +459,14 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         if counted is None and self.n_public is None:
             wanted = "n_groups" if self.unit == "group" else "n_records"
             raise ValueError(f"a plan needs {wanted}=, the number of {wanted[2:]}, or the parameter n_public")
-        check_number("n_features", n_features, Integral, low=1)
+        if n_features is None and not self._knows_width:
+            raise ValueError("a plan needs n_features=, the number of columns")
+        width = 1 if n_features is None else n_features
+        check_number("n_features", width, Integral, low=1)
         if n_classes is not None:
             check_number("n_classes", n_classes, Integral, low=2)
         shape = PublicShape(
-            self._session_unit, 1, int(n_features), n_public=self.n_public, n_classes=n_classes,
+            self._session_unit, 1, int(width), n_public=self.n_public, n_classes=n_classes,
             container="csr" if sparse else "dense",
         )  # fmt: skip
         shape = self._shape_of(counted if self.n_public is None else self.n_public, shape)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["THRESHOLDS", "Threshold", "passes", "threshold"]
+__all__ = ["THRESHOLDS", "Threshold", "is_given", "threshold"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def threshold(warning: str, method: str = "") -> float:
     return _row(warning, method).number
 
 
-def passes(warning: str, value: float, method: str = "", *, unit: float = 1.0) -> bool:
+def is_given(warning: str, value: float, method: str = "", *, unit: float = 1.0) -> bool:
     """Whether a value, measured in ``unit``, is on the side of the threshold where the warning is given."""
     row = _row(warning, method)
     return value < row.number * unit if row.side == "below" else value > row.number * unit

@@ -13,7 +13,7 @@ from typing import Literal
 from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.scales import GRID
-from skdp.fitting.thresholds import passes, threshold
+from skdp.fitting.thresholds import is_given, threshold
 from skdp.privacy import PublicShape, factor
 
 __all__ = [
@@ -228,7 +228,7 @@ def _few(facts: Facts) -> Iterator[str]:
         return
     wanted = " and ".join(f"{name}=" for name in facts.searched)
     if facts.owners is not None:
-        if passes("few units", facts.mass * facts.owners.part):
+        if is_given("few units", facts.mass * facts.owners.part):
             n, kind = facts.shape.n_units, facts.owners.unit
             what = f"{n} {kind}s" if n > 1 else f"1 {kind}"
             yield (
@@ -236,20 +236,20 @@ def _few(facts: Facts) -> Iterator[str]:
                 f"more {kind}s or a larger epsilon"
             )
     elif facts.method == "evaluate":
-        if passes("few units", facts.mass, "evaluate"):
+        if is_given("few units", facts.mass, "evaluate"):
             how = f"{wanted} as public numbers, " if wanted else ""
             yield (
                 f"{_told(facts)}: the released windows of targets and residuals are mostly noise, and scores have "
                 f"wide intervals; give {how}more {unit}s or a larger epsilon"
             )
     elif facts.method == "statistics":
-        if wanted and passes("few units", facts.mass, "statistics", unit=d**0.5):
+        if wanted and is_given("few units", facts.mass, "statistics", unit=d**0.5):
             columns = "1 column" if d == 1 else f"{d} columns"
             yield (
                 f"{_told(facts)} for {columns}: the released scales are mostly noise; give {wanted} as public "
                 f"numbers, more {unit}s or a larger epsilon"
             )
-    elif wanted and passes("few units", facts.mass, facts.method):
+    elif wanted and is_given("few units", facts.mass, facts.method):
         numbers = "public numbers" if len(facts.searched) > 1 else "a public number"
         yield (
             f"{_told(facts)}: the released scales are mostly noise; give {wanted} as {numbers}, more {unit}s or a "
@@ -272,7 +272,7 @@ def _many(facts: Facts) -> Iterator[str]:
     """One release of the whole budget could not hold so many coefficients."""
     mass = facts.mass if facts.owners is None else facts.mass * facts.owners.part
     size = noise_size(facts.release, facts.shape, facts.adjacency, facts.n_coefs)
-    if facts.release and passes("too many coefficients", mass, unit=size):
+    if facts.release and is_given("too many coefficients", mass, unit=size):
         hidden = {
             "gradient": "longer than any mean gradient can be",
             "second moments": "larger than most eigenvalues of the second moments",
@@ -293,13 +293,13 @@ def _worse_than_a_constant(facts: Facts) -> Iterator[str]:
         mass *= facts.weight
         if facts.owners is not None:
             mass *= facts.owners.part
-        if passes("worse than frequencies", mass, facts.method):
+        if is_given("worse than frequencies", mass, facts.method):
             sure = threshold("worse than frequencies", facts.method)
             yield (
                 f"{about} probabilities of {facts.name} may be worse than the frequencies of the classes; labels "
                 f"are less affected. About {_enough(shape, sure, mass)} would be enough, or a larger epsilon"
             )
-    elif facts.calibrated and passes("worse than the mean", mass):
+    elif facts.calibrated and is_given("worse than the mean", mass):
         yield (
             f"{about} predictions of {facts.name} may be worse than the mean of y. About "
             f"{_enough(shape, threshold('worse than the mean'), mass)} would be enough for few features, or a "
@@ -331,7 +331,7 @@ def _of_net(facts: Facts) -> Iterator[str]:
             f"the net ends with {net.bounded_by}, which bounds its outputs or their signs: end it with the Dense "
             "layer before it"
         )
-    if passes("few units", net.signal, "nets"):
+    if is_given("few units", net.signal, "nets"):
         yield (
             f"{_told(facts)} for a net of {net.n_parameters} parameters: most of what it learns may be noise; use "
             f"a smaller net, more {facts.shape.unit}s, a larger epsilon or a linear model"
@@ -340,7 +340,7 @@ def _of_net(facts: Facts) -> Iterator[str]:
 
 def _of_words(facts: Facts) -> Iterator[str]:
     words = facts.words
-    if words is not None and passes("few units", words.signal, "DPWord2Vec"):
+    if words is not None and is_given("few units", words.signal, "DPWord2Vec"):
         units = facts.shape.counted().replace("record", "window")
         counted = f"{words.n_words} word" if words.n_words == 1 else f"{words.n_words} words"
         yield (
@@ -354,14 +354,14 @@ def _of_owners(facts: Facts) -> Iterator[str]:
     owners = facts.owners
     if owners is None:
         return
-    if owners.weights_owners and passes("small owner", owners.part):
+    if owners.weights_owners and is_given("small owner", owners.part):
         yield (
             f"the smallest owner has {owners.smallest} of {facts.shape.n_units} {owners.unit}s. With "
             "weighting='owner' all noise is as large as if every owner were so small: "
             f"{1 / owners.part:.3g} times that of weighting='record'"
         )
     yield from _noisy_predictions(facts, owners)
-    if passes("larger penalty", owners.penalty):
+    if is_given("larger penalty", owners.penalty):
         yield (
             f"the proof needs a penalty {owners.penalty:.2g} times that of alpha={owners.alpha:g} for the "
             f"smallest owner, of {owners.smallest} records: coefficients are about so much too small. Use larger "
@@ -382,12 +382,12 @@ def _noisy_predictions(facts: Facts, owners: OwnerFacts) -> Iterator[str]:
     larger = "a larger alpha, " if owners.penalised else ""
     cures = f"{larger}more {owners.unit}s, fewer features or a larger epsilon"
     if facts.task == "classes":
-        if passes("noise of scores", owners.noise):
+        if is_given("noise of scores", owners.noise):
             yield (
                 f"the noise moves the scores by about {owners.noise:.2g}: labels and probabilities are of little "
                 f"use. Use {cures}"
             )
-    elif passes("noise of predictions", owners.noise, unit=owners.reach):
+    elif is_given("noise of predictions", owners.noise, unit=owners.reach):
         yield (
             f"the noise moves the predictions by about {owners.noise:.2g}, in units of y. Unless the targets vary "
             f"by much more than that, the model is worse than their mean. Give narrower y_bounds, or use {cures}"
@@ -399,7 +399,7 @@ def _noisy_predictions(facts: Facts, owners: OwnerFacts) -> Iterator[str]:
 
 def _tiny(facts: Released) -> Iterator[str]:
     for name, released in facts.norms:
-        if passes("tiny scale", released):
+        if is_given("tiny scale", released):
             what = "the smallest that can be released" if released <= SMALLEST else "tiny"
             zeros = "" if facts.task == "classes" else ", or more than half of the targets 0"
             yield (
@@ -410,7 +410,7 @@ def _tiny(facts: Released) -> Iterator[str]:
 
 
 def _shrunk(facts: Released) -> Iterator[str]:
-    if passes("shrunk", facts.shrinkage):
+    if is_given("shrunk", facts.shrinkage):
         yield (
             "the predictions can hardly be told from noise, so the coefficients were shrunk to "
             f"{facts.shrinkage:.0%} of what they were, and the model predicts about the released centre of y; use "
@@ -420,14 +420,14 @@ def _shrunk(facts: Released) -> Iterator[str]:
 
 def _unscaled(facts: Released) -> Iterator[str]:
     """Rows are far longer than those of standardized columns, and nothing was learnt from them."""
-    nothing = passes("shrunk", facts.shrinkage) or passes("no slope", facts.slope_noise)
-    if facts.n_features == 1 or not nothing or passes("norms are noise", facts.mass):
+    nothing = is_given("shrunk", facts.shrinkage) or is_given("no slope", facts.slope_noise)
+    if facts.n_features == 1 or not nothing or is_given("norms are noise", facts.mass):
         return
     for name, released in facts.norms:
         unit = math.sqrt(facts.n_features)
         if name == "clip_norm":  # of gradients, which have the unit of the targets
             unit *= facts.reach
-        if passes("columns of different scale", released, unit=unit):
+        if is_given("columns of different scale", released, unit=unit):
             front = "DPLogisticRegression" if facts.task == "classes" else "DPLinearRegression"
             yield (
                 f"hardly anything was learnt, and the released {name} is {released:.2g}, as of columns that are "
@@ -440,7 +440,7 @@ def _unscaled(facts: Released) -> Iterator[str]:
 def _clipped(facts: Released) -> Iterator[str]:
     named, much = [], threshold("values outside")
     for name, part, noise in facts.clipped:
-        if passes("values outside", part - NOISES * noise):
+        if is_given("values outside", part - NOISES * noise):
             named.append(repr(name))
     if named:
         said = ", ".join(named[:5]) + (", ..." if named[5:] else "")
@@ -452,7 +452,7 @@ def _clipped(facts: Released) -> Iterator[str]:
 
 
 def _outside(facts: Released) -> Iterator[str]:
-    if passes("scores outside", facts.outside):
+    if is_given("scores outside", facts.outside):
         yield (
             f"more than {threshold('scores outside'):.0%} of the scores are in the outermost bins, at "
             "probabilities of about 0 or 1: y_score must be probabilities, or bins= public edges of other scores, "

@@ -14,7 +14,6 @@ from skdp.base.kinds import choice, described
 from skdp.base.plan import Advice, Decision, gaussian_steps
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
-from skdp.fitting.thresholds import passes
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
@@ -295,7 +294,7 @@ def _window_of_targets(session: PrivacySession, targets: PrivateRecords, present
     found = released_window(session, targets, WINDOW_SHARE, tail=TAIL, present=present)
     first = found.center
     far = abs(float(first[0])) > FAR * float(found.reach[0])
-    if not far or passes("few units", targets.n_units * session.mu, "evaluate"):
+    if not far or is_given("few units", targets.n_units * session.mu, "evaluate"):
         return found, WINDOW_SHARE
     near = targets.mapped(lambda rows: np.asarray(rows) - first, 1)
     found = released_window(session, near, WINDOW_SHARE, tail=TAIL, present=present)

@@ -109,6 +109,8 @@ class SequenceNet(NetClassifier):
         """Check the ids of each record and the labels."""
         return super().read(self._table(X, {}), y, groups, **weights)
 
+    _knows_width = True
+
     def _imagined(self, shape: PublicShape) -> Problem:
         return super()._imagined(of_width(shape, int(cast("int", self.max_length)), "max_length"))
 

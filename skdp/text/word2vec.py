@@ -295,6 +295,8 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         read = Sentences.read(X, groups, int(self.window), self.n_public, known)
         return SentenceProblem(read, {}, ())
 
+    _knows_width = True
+
     def _imagined(self, shape: PublicShape) -> SentenceProblem:
         records: Any = NoRecords(of_width(shape, 2 * int(self.window) + 1, "window"))
         return SentenceProblem(records, {}, ())

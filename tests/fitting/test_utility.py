@@ -12,7 +12,7 @@ import pytest
 
 import skdp
 from skdp.exceptions import UtilityWarning
-from skdp.fitting.thresholds import THRESHOLDS, passes, threshold
+from skdp.fitting.thresholds import THRESHOLDS, is_given, threshold
 from skdp.fitting.utility import (
     Facts,
     NetFacts,
@@ -122,9 +122,9 @@ def test_every_row_of_the_table_decides_a_warning(monkeypatch):
 
     def passing(warning, value, method="", **unit):
         asked.add((warning, method if (warning, method) in KEYS else ""))
-        return passes(warning, value, method, **unit)
+        return is_given(warning, value, method, **unit)
 
-    monkeypatch.setattr("skdp.fitting.utility.passes", passing)
+    monkeypatch.setattr("skdp.fitting.utility.is_given", passing)
     net = replace(with_net(), task="classes", mass=100.0)
     for facts in (*(row[0] for row in BEFORE), of("DPSRM", 100.0), net):
         utility_warnings(facts)

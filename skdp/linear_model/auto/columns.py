@@ -209,7 +209,7 @@ def _taken_as_standardized(columns: Columns, found: "ColumnWindows") -> np.ndarr
     if usual.mean() < PART:
         return chosen
     reach = columns.reach[columns.seen]
-    # ColumnWindows of 1 and more may be those of dummies that nobody standardized.
+    # Windows of 1 and more may be those of dummies that nobody standardized.
     free = ~found.is_given[columns.seen]
     taken = columns.seen[free & (usual | ((scale > BULK) & (reach < 1.0)))]
     columns.center[taken], columns.reach[taken] = 0.0, 1.0
@@ -220,7 +220,7 @@ def _taken_as_standardized(columns: Columns, found: "ColumnWindows") -> np.ndarr
 
 @dataclass(frozen=True)
 class ColumnWindows:
-    """ColumnWindows of the columns before their moments are known.
+    """Windows of the columns before their moments are known.
 
     Attributes
     ----------

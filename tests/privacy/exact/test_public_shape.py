@@ -112,7 +112,7 @@ READERS = {
     ("privacy/shape.py", "of"),
     ("base/fit.py", "_count_records"),
     # the door: one entry a row, checked and coded
-    ("fitting/targets.py", "_records"),
+    ("fitting/targets.py", "table_records"),
     ("base/cells.py", "as_table"),
     ("base/tables.py", "_validate_on_device"),
     ("base/tables.py", "encode_groups"),
