@@ -80,7 +80,7 @@ THRESHOLDS = (
     ),
     Threshold("larger penalty", "", "above", 2.0, "penalty / alpha", "a choice"),
     Threshold("tiny scale", "", "below", 1e-4, "released norm", "most rows are empty; a choice"),
-    Threshold("shrunk", "", "below", 0.5, "shrinkage_", "half of the coefficients is noise; a choice"),
+    Threshold("shrunk", "", "below", 0.5, "``shrinkage_``", "half of the coefficients is noise; a choice"),
     Threshold(
         "no slope", "", "above", 0.2, "noise of the slope of the scores / slope", "examples/unscaled_columns.py"
     ),
