@@ -19,7 +19,7 @@ from skdp import DPAdaSSPRegressor, DPSLKTClassifier, DPSLKTRegressor, DPSparseE
 from skdp.exceptions import PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning
 from skdp.fitting.stochastic import StochasticFit
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
-from skdp.multiparty.estimators import _GradientFit
+from skdp.multiparty.estimators import GradientPerturbationFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn.frame import NetFit
 from tests import texts
@@ -148,7 +148,7 @@ def test_tiny_scales_and_too_many_coefficients(name, route):
     assert holds(messages, "the released ") == bool(adaptive)
     many = told(route, cls(epsilon=0.5, **declared(cls)), *table(40, cls, d=60))
     # Those that average minimisers warn of the noise of predictions, or of the penalty, by themselves.
-    alone = issubclass(cls, MultipartyFit) and not issubclass(cls, _GradientFit)
+    alone = issubclass(cls, MultipartyFit) and not issubclass(cls, GradientPerturbationFit)
     assert holds(many, "are too many") == (issubclass(cls, DENSE) and not alone)
 
 

@@ -105,7 +105,7 @@ def parameter(kind: Kind, text: str, *, default: T, releases: Releases = True, p
     kind : Kind
         Made by `real`, `integer`, `choice`, `flag`, `callback` or `described` of `skdp.base.kinds`.
     text : str
-        Description for the docstring; its lines are cleaned as those of a docstring.
+        Description for the docstring; its lines are cleaned like a docstring.
     default : object
         Type checkers look for this keyword.
     releases : bool or "unless None", default=True

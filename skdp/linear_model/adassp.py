@@ -27,7 +27,7 @@ from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["LARGEST", "DPAdaSSPRegressor", "RoundPlan", "adassp", "check_scales", "given_scales_assumption"]
+__all__ = ["LARGEST", "DPAdaSSPRegressor", "RoundPlan", "adassp", "given_scales_assumption"]
 
 LARGEST = 4096  # features; the release has as many entries as their square. A choice, not tuned.
 # FLOOR was chosen among ten rules on synthetic data (user guide). The other constants are choices, not tuned.
@@ -313,11 +313,6 @@ class DPAdaSSPRegressor(BoundedPredictions, NumberModel, GLMModel, _RegressionFi
 
     def _check_targets(self) -> None:
         """The loss is fixed."""
-
-
-def check_scales(row_norm: Any, y_bounds: Any) -> None:
-    parameters.ROW_NORM.kind.check("row_norm", row_norm)
-    parameters.check_y_bounds("y_bounds", y_bounds)
 
 
 def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:

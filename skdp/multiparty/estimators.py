@@ -25,7 +25,7 @@ from skdp.multiparty.intermediate import report_at
 from skdp.multiparty.release import Release, is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession
 
-__all__ = ["MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegressor"]
+__all__ = ["GradientPerturbationFit", "MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegressor"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class DescentDecision(OwnersDecision):
     settings: DescentSettings
 
 
-class _GradientFit(MultipartyFit):
+class GradientPerturbationFit(MultipartyFit):
     """Gradient perturbation."""
 
     max_iter: AutoInt = parameter(
@@ -191,7 +191,7 @@ CLIP_NORM_OF_TARGETS: Any = changed(
 
 
 @document()
-class MPCGradientPerturbationClassifier(MultipartyClassifier, _GradientFit):
+class MPCGradientPerturbationClassifier(MultipartyClassifier, GradientPerturbationFit):
     """Logistic or softmax regression of several owners by secure noisy gradient descent.
 
     In each round every owner computes the sum of its records' gradients. Only the noisy sum of all owners is
@@ -243,7 +243,7 @@ class MPCGradientPerturbationClassifier(MultipartyClassifier, _GradientFit):
 
 
 @document(MPCGradientPerturbationClassifier)
-class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
+class MPCGradientPerturbationRegressor(MultipartyRegressor, GradientPerturbationFit):
     """Linear regression of several owners by secure noisy gradient descent.
 
     In each round every owner computes the sum of its records' gradients. Only the noisy sum of all owners is

@@ -16,7 +16,7 @@ from skdp.multiparty.output import average_of_minimizers, ridge_loss
 from skdp.multiparty.release import is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacySession, factor
 
-__all__ = ["MPCOutputPerturbationClassifier", "MPCOutputPerturbationRegressor"]
+__all__ = ["MPCOutputPerturbationClassifier", "MPCOutputPerturbationRegressor", "OutputPerturbationFit"]
 
 
 WEIGHTING_OF_MODELS: Any = changed(
@@ -48,7 +48,7 @@ class OutputDecision(OwnersDecision):
     penalised: bool = True
 
 
-class _OutputFit(MultipartyFit):
+class OutputPerturbationFit(MultipartyFit):
     """Output perturbation."""
 
     alpha = changed(more="The noise is as large as 1 / alpha.")
@@ -103,7 +103,7 @@ class _OutputFit(MultipartyFit):
 
 
 @document(MPCGradientPerturbationClassifier)
-class MPCOutputPerturbationClassifier(MultipartyClassifier, _OutputFit):
+class MPCOutputPerturbationClassifier(MultipartyClassifier, OutputPerturbationFit):
     """Logistic or softmax regression of several owners by a secure noisy average of their models.
 
     Every owner minimises the mean loss of its own records plus ``alpha / 2 * ||theta||^2``, the intercept
@@ -154,7 +154,7 @@ class MPCOutputPerturbationClassifier(MultipartyClassifier, _OutputFit):
 
 
 @document(MPCOutputPerturbationClassifier)
-class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
+class MPCOutputPerturbationRegressor(MultipartyRegressor, OutputPerturbationFit):
     """Linear regression of several owners by a secure noisy average of their models.
 
     Every owner minimises its own objective, and only the noisy average of the minimisers is opened, once, as in

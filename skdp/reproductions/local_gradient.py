@@ -10,7 +10,11 @@ from typing import Any, Literal
 from skdp._docs import document
 from skdp.base.declare import fitted, fixed
 from skdp.fitting.glm import Problem
-from skdp.multiparty.estimators import CLIP_NORM_OF_TARGETS, MPCGradientPerturbationClassifier, _GradientFit
+from skdp.multiparty.estimators import (
+    CLIP_NORM_OF_TARGETS,
+    GradientPerturbationFit,
+    MPCGradientPerturbationClassifier,
+)
 from skdp.multiparty.frame import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings
 from skdp.multiparty.release import Release
@@ -24,7 +28,7 @@ OWN_NOISE = (
 )
 
 
-class _LocalGradientFit(_GradientFit):
+class _LocalGradientFit(GradientPerturbationFit):
     """Gradient perturbation without a secure sum."""
 
     delta = DELTA_OF_GAUSSIAN

@@ -16,7 +16,7 @@ from skdp.multiparty.output_estimators import (
     RIDGE_LOSS,
     MPCOutputPerturbationClassifier,
     OutputDecision,
-    _OutputFit,
+    OutputPerturbationFit,
 )
 from skdp.privacy import PrivacySession
 from skdp.reproductions.local_gradient import OWN_NOISE
@@ -25,7 +25,7 @@ from skdp.reproductions.own_noise import release_with_own_noise
 __all__ = ["DPLocalOutputPerturbationClassifier", "DPLocalOutputPerturbationRegressor"]
 
 
-class _LocalOutputFit(_OutputFit):
+class _LocalOutputFit(OutputPerturbationFit):
     """Output perturbation without a secure sum."""
 
     engine: Any = fixed(default="plain")

@@ -33,7 +33,7 @@ from skdp.multiparty.output_estimators import (
     RIDGE_LOSS,
     MPCOutputPerturbationClassifier,
     OutputDecision,
-    _OutputFit,
+    OutputPerturbationFit,
 )
 from skdp.multiparty.release import laplace_epsilon
 from skdp.privacy import Bounded, PrivacySession, sum_of_owners
@@ -41,7 +41,7 @@ from skdp.privacy import Bounded, PrivacySession, sum_of_owners
 __all__ = ["MPCPathakClassifier", "MPCPathakRegressor"]
 
 
-class _PathakFit(_OutputFit):
+class _PathakFit(OutputPerturbationFit):
     """An average with the noise of one owner."""
 
     epsilon = changed(more="`privacy_` states what the noise costs, which is much less with many owners.")

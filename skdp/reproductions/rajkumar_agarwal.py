@@ -27,7 +27,11 @@ from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.kinds import choice
 from skdp.fitting.glm import Problem
-from skdp.multiparty.estimators import CLIP_NORM_OF_TARGETS, MPCGradientPerturbationClassifier, _GradientFit
+from skdp.multiparty.estimators import (
+    CLIP_NORM_OF_TARGETS,
+    GradientPerturbationFit,
+    MPCGradientPerturbationClassifier,
+)
 from skdp.multiparty.frame import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings
 from skdp.multiparty.release import Release, make_release
@@ -54,7 +58,7 @@ def total_epsilon(epsilon: float, delta: float, rounds: int) -> float:
     return accounting.gaussian_epsilon(mu, delta)
 
 
-class _RajkumarAgarwalFit(_GradientFit):
+class _RajkumarAgarwalFit(GradientPerturbationFit):
     """Gradient descent with two noises."""
 
     epsilon = changed(

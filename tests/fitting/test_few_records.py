@@ -15,7 +15,7 @@ from skdp.fitting.stochastic import StochasticFit
 from skdp.linear_model.auto.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.multiparty.frame import MultipartyFit
-from skdp.multiparty.output_estimators import _OutputFit
+from skdp.multiparty.output_estimators import OutputPerturbationFit
 from skdp.nn.frame import NetFit
 from skdp.privacy import PrivacySession, accounting
 
@@ -115,7 +115,7 @@ def test_rows_that_are_mostly_empty_are_named(name):
 
 def least_needed(cls, d):
     """The least n mu at d features; None where few coefficients, or few numbers of a step, are released."""
-    if issubclass(cls, _OutputFit) or cls.__name__.startswith("DPLocalObjective"):
+    if issubclass(cls, OutputPerturbationFit) or cls.__name__.startswith("DPLocalObjective"):
         return None  # they warn of the noise of scores, or of the penalty
     if issubclass(cls, (StochasticFit, PrivateThresholdingFit, MultipartyFit)):
         return 2 * math.sqrt(d + 1)  # a gradient of all parameters

@@ -53,9 +53,10 @@ class PieceKinds:
 
     The gradients of a net are a function of rows at each point that its steps reach. All of these functions are
     marked by `of` of one object. The first that is used is called with rows of zeros; its kinds of pieces are
-    public. The pieces of all others, at every call, are compared with these. So a function that gives other kinds
-    is refused as it is without a mark, but it may be refused after rows were read and the release was charged.
-    What depends on the kinds (margins of rounding, places of entries) is public and right in both cases.
+    public. The pieces of all others, at every call, are compared with these. A marked function that gives other
+    kinds is refused when it first gets rows, after the release was charged. An empty batch has no rows, so the
+    step of the refusal would tell whether batches were empty. Mark only functions whose kinds cannot change.
+    What depends on the kinds (margins of rounding, places of entries) is public, and right with or without a mark.
 
     Examples
     --------
