@@ -1,18 +1,16 @@
 """What fits of linear models decide before their first release: the method's decision, and how a fit closes."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from skdp.base.plan import Decision, Step
 from skdp.fitting.glm import Problem
-from skdp.fitting.portion import part_of_whole
 from skdp.fitting.quantiles import TargetRange
 from skdp.fitting.recalibrate import Recalibration
-from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession
+from skdp.privacy import BatchPlan, GaussianPlan
 
-__all__ = ["LinearDecision", "TargetShares", "linear_decision", "made_step", "planned_step"]
+__all__ = ["LinearDecision", "TargetShares", "linear_decision", "made_step"]
 
 
 @dataclass(frozen=True)
@@ -71,18 +69,6 @@ def linear_decision(problem: Problem) -> LinearDecision:
     """The decision of a fit; one that decides otherwise, such as that of several owners, closes with nothing."""
     made = problem.decision
     return made if isinstance(made, LinearDecision) else LinearDecision()
-
-
-def planned_step(
-    session: PrivacySession, purpose: str, share: float, releases: int | None = 1
-) -> tuple[Step, ...]:
-    """Gaussian releases that take a share of a session or a portion together; nothing for no share."""
-    if not share or releases == 0:
-        return ()
-    whole, mu = share * part_of_whole(session), session.mu
-    if releases is None or not 0 < mu < math.inf:
-        return (Step(purpose, whole, releases),)
-    return (Step(purpose, whole, releases, math.sqrt(releases) / (mu * math.sqrt(whole))),)
 
 
 def made_step(plans: Iterable[GaussianPlan | BatchPlan]) -> tuple[Step, ...]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -15,10 +15,10 @@ from skdp.base.kinds import flag
 from skdp.base.plan import Advice, Decision, Step
 from skdp.base.weights import names_weights
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import from_theta, parameter_shape
 from skdp.fitting.decision import LinearDecision, linear_decision
 from skdp.fitting.glm import Problem, expected_weight
-from skdp.fitting.portion import Portion, part_of_whole
 from skdp.fitting.recalibrate import (
     LARGEST_SLOPE,
     Recalibration,
@@ -42,7 +42,7 @@ __all__ = [
     "parameter_shape",
 ]
 
-Method = Callable[[PrivacySession, Problem], LinearDecision]
+Method = Callable[[BudgetSplit, Problem], LinearDecision]
 
 # Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
@@ -58,7 +58,13 @@ def count_assumption(problem: Problem) -> tuple[str, ...]:
 
 
 class LinearModel(Declared):
-    """What private and exact fits of linear models share."""
+    """What private and exact fits of linear models share.
+
+    A subclass gives `_solved`, and `_method` where it decides something. One that overrides `solve` has the whole
+    budget, and closes with nothing.
+    """
+
+    _solved: ClassVar[Callable[..., Solution]]  # of a budget and a problem
 
     fit_intercept: bool = parameter(
         flag(),
@@ -68,6 +74,20 @@ class LinearModel(Declared):
 
     def _check_targets(self) -> None:
         """Check the parameters that say what targets are: classes, losses."""
+
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        """Decide what the method does with its part of the budget."""
+        return LinearDecision()
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        """Run the method; the scores of a classifier are then recalibrated by a part of the budget."""
+        budget, plan = BudgetSplit(session), linear_decision(problem).recalibration
+        if plan is None:
+            return self._solved(budget, problem)
+        (rest,) = budget.split(method=1.0 - plan.share)
+        solution = self._solved(rest, problem)
+        theta, noise = plan.with_noise(session, problem.records, solution.theta)
+        return replace(solution, theta=theta, slope_noise=noise)
 
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
         coef, intercept = from_theta(solution.theta, self.fit_intercept, hasattr(self, "classes"))
@@ -82,7 +102,7 @@ class LinearModel(Declared):
 
 
 class LinearFit(LinearModel, PrivateFit[Problem]):
-    """The fit of a private linear model; a subclass gives `_check_parameters` and `solve`."""
+    """The fit of a private linear model; a subclass gives `_check_parameters`."""
 
     _free_if_none = frozenset({"coef_init", "class_weight"})
 
@@ -161,15 +181,11 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
     def _recalibrates(self, problem: Problem) -> bool:
         """Whether a classifier's scores are recalibrated, where the budget allows it; public."""
-        return is_classifier(self)
-
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
-        """Decide what the method does with a session, which may be a portion of the fit's."""
-        return LinearDecision()
+        return is_classifier(self) and type(self).solve is LinearModel.solve
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         recalibrates = self._recalibrates(problem)
-        made = self._recalibrated(session, problem, self._method, recalibrates)
+        made = self._recalibrated(BudgetSplit(session), problem, self._method, recalibrates)
         aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
         if aside:
             left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
@@ -179,25 +195,17 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         return replace(made, signal=expected_signal(self._facts(session, problem, made)))
 
     def _recalibrated(
-        self, session: PrivacySession, problem: Problem, method: Method, recalibrates: bool
+        self, budget: BudgetSplit, problem: Problem, method: Method, recalibrates: bool
     ) -> LinearDecision:
         """The decision of a method that leaves a part of the budget to the recalibration of its scores."""
-        plan = self._plan_recalibration(session, problem) if recalibrates else None
+        plan = self._plan_recalibration(budget.session, problem) if recalibrates else None
         if plan is None:
-            return method(session, problem)
-        made = method(Portion.of(session, 1.0 - plan.share), problem)
+            return method(budget, problem)
+        (rest,) = budget.split(method=1.0 - plan.share)
+        made = method(rest, problem)
         counts = sum(each.releases for each in plan.plans)
-        closing = Step("recalibration", plan.share * part_of_whole(session), counts)
+        closing = Step("recalibration", plan.share * budget.share, counts)
         return replace(made, steps=(*made.steps, closing), recalibration=plan)
-
-    def _run(self, session: PrivacySession, problem: Problem) -> Solution:
-        """`solve`; the scores of a classifier are then recalibrated by a part of the budget."""
-        plan = linear_decision(problem).recalibration
-        if plan is None:
-            return super()._run(session, problem)
-        solution = super()._run(Portion.of(session, 1.0 - plan.share), problem)
-        theta, noise = plan.with_noise(session, problem.records, solution.theta)
-        return replace(solution, theta=theta, slope_noise=noise)
 
     def _plan_recalibration(
         self, session: PrivacySession, problem: Problem
@@ -267,7 +275,7 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
 
 class ExactLinearFit(LinearModel, ExactFit[Problem]):
-    """The fit of a linear model without privacy; a subclass gives `_check_parameters` and `solve`."""
+    """The fit of a linear model without privacy; a subclass gives `_check_parameters`."""
 
     n_public = None
     max_weight = math.inf
@@ -275,12 +283,8 @@ class ExactLinearFit(LinearModel, ExactFit[Problem]):
     def _check_parameters(self) -> None:
         self._check_targets()
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
-        """Decide what the method does."""
-        return LinearDecision()
-
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        return self._method(session, problem)
+        return self._method(BudgetSplit(session), problem)
 
     def _inferred(self) -> tuple[str, ...]:
         """Return no leak: an exact fit promises nothing."""

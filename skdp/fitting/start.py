@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from skdp.base.fit import Solution
 from skdp.base.plan import Step
-from skdp.fitting.decision import planned_step
 from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.scales import (
     CLIP_FACTOR,
@@ -80,14 +79,12 @@ def scale_part(task: Task, clip_norm: float | None, learning_rate: float | None)
     if clip_norm is not None and learning_rate is not None:
         return 0.0
     questions = QUESTIONS * count_searches(task.records, task.loss)
-    return grown_share(task.session, task.records.n_units, questions)
+    return grown_share(task.budget, task.records.n_units, questions)
 
 
 def scale_steps(task: Task, share: float) -> tuple[Step, ...]:
     """The searches for the scales of the data, as a plan shows them."""
-    return planned_step(
-        task.session, "scale", share, QUESTIONS * count_searches(task.records, task.loss)
-    )
+    return task.budget.step("scale", share, QUESTIONS * count_searches(task.records, task.loss))
 
 
 def begin(task: Task, clip_norm: float | None, learning_rate: float | None, share: float) -> Start:
@@ -104,7 +101,7 @@ def begin(task: Task, clip_norm: float | None, learning_rate: float | None, shar
     """
     if share:
         scales = released_scales(
-            task.session,
+            task.budget,
             task.records,
             task.loss,
             task.theta,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from skdp.base.fit import Solution
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.calibration import MOST, calibrate, released_shift
-from skdp.fitting.decision import LinearDecision, TargetShares, planned_step
+from skdp.fitting.decision import LinearDecision, TargetShares
 from skdp.fitting.glm import Problem
-from skdp.fitting.portion import Portion
 from skdp.fitting.quantiles import (
     RANGE_QUESTIONS,
     RANGE_SEARCHES,
@@ -60,9 +60,9 @@ class InTargetUnits:
     _hopeless = HOPELESS
     _needs_reach = False  # whether the method needs the reach of the targets by itself
 
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+    def _searches_targets(self, budget: BudgetSplit, problem: Problem) -> bool:
         """Whether centre and reach of the targets may be released: a public decision."""
-        return session.exact or session.delta > 0
+        return budget.session.exact or budget.session.delta > 0
 
     def _given_range(self) -> TargetRange | None:
         """A public range of the targets, which costs nothing."""
@@ -72,59 +72,58 @@ class InTargetUnits:
         target = TargetRange.between(*bounds)
         return target if self.fit_intercept else TargetRange(0.0, max(map(abs, target.bounds)))
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
-        last = self._last_share(session, problem)
-        shares = self._shares(session, problem, last)
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        last = self._last_share(budget, problem)
+        shares = self._shares(budget, problem, last)
         if shares is None:
-            made: LinearDecision = super()._method(session, problem)  # type: ignore[misc]
+            made: LinearDecision = super()._method(budget, problem)  # type: ignore[misc]
             return replace(made, calibrated=last > 0)
-        made = super()._method(Portion.of(session, shares.rest), problem)  # type: ignore[misc]
+        (rest,) = budget.split(method=shares.rest)
+        made = super()._method(rest, problem)  # type: ignore[misc]
         steps = (
-            *planned_step(session, "scale", shares.range, RANGE_SEARCHES * RANGE_QUESTIONS),
+            *budget.step("scale", shares.range, RANGE_SEARCHES * RANGE_QUESTIONS),
             *made.steps,
-            *planned_step(session, "calibration", shares.calibration, None),
-            *planned_step(session, "calibration", shares.mean),
+            *budget.step("calibration", shares.calibration, None),
+            *budget.step("calibration", shares.mean),
         )
         return replace(made, steps=steps, calibrated=last > 0, targets=shares)
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         shares = problem.decision.targets
         if shares is None:
-            found: Solution = super().solve(session, problem)  # type: ignore[misc]
+            found: Solution = super()._solved(budget, problem)  # type: ignore[misc]
             return replace(found, attributes={"target_center_": 0.0, **found.attributes})
         records, target = problem.records, shares.given
-        rest = Portion.of(session, shares.rest)
+        (rest,) = budget.split(method=shares.rest)
         if target is None:
-            centered = self.fit_intercept and _mass(session, records.n_units) >= LEAST
-            target = released_range(session, records, shares.range, centered=centered)
+            centered = self.fit_intercept and _mass(budget.session, records.n_units) >= LEAST
+            target = released_range(budget, records, shares.range, centered=centered)
         moved = records.centered(target.center) if target.center else records
-        found = super().solve(rest, replace(problem, records=moved, target=target))  # type: ignore[misc]
-        theta, calibrated = self._calibrated(session, moved, target, np.array(found.theta), shares)
+        found = super()._solved(rest, replace(problem, records=moved, target=target))  # type: ignore[misc]
+        theta, calibrated = self._calibrated(budget, moved, target, np.array(found.theta), shares)
         theta[records.n_features :] += target.center
         attributes = {"target_center_": target.center, "target_reach_": target.bound, **calibrated}
         return replace(found, theta=theta, attributes={**found.attributes, **attributes})
 
-    def _shares(
-        self, session: PrivacySession, problem: Problem, last: float
-    ) -> TargetShares | None:
+    def _shares(self, budget: BudgetSplit, problem: Problem, last: float) -> TargetShares | None:
         """Divide mu^2, by public numbers; None where nothing of the targets is released."""
         given = self._given_range()
         needed = bool(last) or self.fit_intercept or self._needs_reach
-        if not needed or not self._searches_targets(session, problem):
+        if not needed or not self._searches_targets(budget, problem):
             return None
         constant, mean = False, 0.0
-        first = 0.0 if given else self._first_share(session, problem)
+        first = 0.0 if given else self._first_share(budget, problem)
         if last and self.fit_intercept:
             hopeless = self._hopeless + EACH * math.sqrt(problem.records.n_features)
-            constant = _mass(session, problem.records.n_units) < hopeless
-            mean = self._mean_share(session, problem)
+            constant = _mass(budget.session, problem.records.n_units) < hopeless
+            mean = self._mean_share(budget, problem)
         if constant:
             first, last, mean = 0.0 if given else CONSTANT_PARTS[0], 0.0, CONSTANT_PARTS[1]
         return TargetShares(first, last, mean, constant, given)
 
     def _calibrated(
         self,
-        session: PrivacySession,
+        budget: BudgetSplit,
         records: PrivateRecords,
         target: TargetRange,
         theta: np.ndarray,
@@ -136,7 +135,7 @@ class InTargetUnits:
             theta, found["shrinkage_"] = np.zeros_like(theta), 0.0
         if shares.calibration:
             calibration = calibrate(
-                session,
+                budget,
                 records,
                 theta,
                 target.bound,
@@ -148,28 +147,28 @@ class InTargetUnits:
                 calibration.factor,
             )
         if shares.mean:
-            shift = released_shift(session, records, theta, target.bound, shares.mean)
+            shift = released_shift(budget, records, theta, target.bound, shares.mean)
             theta[records.n_features :] += shift / records.intercept_value
         return theta, found
 
-    def _first_share(self, session: PrivacySession, problem: Problem) -> float:
+    def _first_share(self, budget: BudgetSplit, problem: Problem) -> float:
         """Share of mu^2 for centre and reach of the targets."""
         return grown_share(
-            session,
+            budget,
             problem.records.n_units,
             RANGE_SEARCHES * RANGE_QUESTIONS,
             SMALLEST_SHARE,
             largest=LARGEST_RANGE,
         )
 
-    def _mean_share(self, session: PrivacySession, problem: Problem) -> float:
+    def _mean_share(self, budget: BudgetSplit, problem: Problem) -> float:
         """Share of mu^2 for the mean residual."""
-        mass = _mass(session, problem.records.n_units)
+        mass = _mass(budget.session, problem.records.n_units)
         return min(LARGEST_MEAN, max(MEAN, (MEAN_MASS / mass) ** 2))
 
-    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
+    def _last_share(self, budget: BudgetSplit, problem: Problem) -> float:
         """Share of mu^2 for the calibration; weighted records and the user's own step size have none."""
         literal = getattr(self, "learning_rate", "auto") != "auto"
-        if session.exact or literal or getattr(self, "max_weight", None) is not None:
+        if budget.session.exact or literal or getattr(self, "max_weight", None) is not None:
             return 0.0
-        return grown_share(session, problem.records.n_units, CALIBRATION_ANSWERS, CALIBRATION)
+        return grown_share(budget, problem.records.n_units, CALIBRATION_ANSWERS, CALIBRATION)

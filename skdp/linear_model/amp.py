@@ -16,7 +16,8 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import described, real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
@@ -52,7 +53,7 @@ ERRATUM = (
 
 
 def perturbed_minimum(
-    session: PrivacySession,
+    budget: BudgetSplit,
     records: PrivateRecords,
     loss: Loss,
     *,
@@ -79,10 +80,10 @@ def perturbed_minimum(
         The penalty that was used.
     """
     records = records.with_intercept(INTERCEPT * row_norm)
-    penalty = chosen_penalty(session, records, loss, row_norm, alpha)
+    penalty = chosen_penalty(budget.session, records, loss, row_norm, alpha)
     minimizer = records.perturbed_minimizer(loss, penalty=penalty, row_norm=row_norm)
-    plan = session.plan_gaussian(1, share, purpose="computed point")
-    theta = session.objective_perturbation(minimizer, plan)
+    plan = budget.plan_gaussian(1, share, purpose="computed point")
+    theta = budget.session.objective_perturbation(minimizer, plan)
     if records.fit_intercept:
         theta[-1] = theta[-1] * records.intercept_value
     return theta, penalty / records.n_units
@@ -181,9 +182,9 @@ class PerturbedFit(LinearFit):
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return count_assumption(problem)
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         """Divide the Gaussian part of the budget, and refuse what it cannot hold."""
-        session.require_feasible(problem.records.n_parameters, 1, POINT_SHARE)
+        budget.require_feasible(problem.records.n_parameters, 1, POINT_SHARE)
         norm, alpha = given(self.row_norm), given(self.alpha)
         plan = Minimum(norm, alpha, 1.0 if norm is not None else POINT_SHARE)
         scale = 0.0 if norm is not None else 1.0 - POINT_SHARE
@@ -194,20 +195,20 @@ class PerturbedFit(LinearFit):
                 "alpha": number_or_released(alpha),
             },
             steps=(
-                *planned_step(session, "scale", scale, QUESTIONS),
-                *planned_step(session, "computed point", plan.point_share),
+                *budget.step("scale", scale, QUESTIONS),
+                *budget.step("computed point", plan.point_share),
             ),
             details=plan,
         )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         records, plan = problem.records, problem.decision.details
         norm = plan.row_norm
         if norm is None:
-            norm = released_row_norm(session, records, 1.0 - plan.point_share)
+            norm = released_row_norm(budget, records, 1.0 - plan.point_share)
         norm, (loss, found) = float(norm), self._loss(problem)
         theta, alpha = perturbed_minimum(
-            session,
+            budget,
             records,
             loss,
             row_norm=norm,
@@ -238,17 +239,17 @@ class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
     _needs_reach = True
     _hopeless = 85.0  # only a part of the budget is for Gaussian noise
 
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+    def _searches_targets(self, budget: BudgetSplit, problem: Problem) -> bool:
         return given(self.huber_threshold) is None
 
-    def _first_share(self, session: PrivacySession, problem: Problem) -> float:
+    def _first_share(self, budget: BudgetSplit, problem: Problem) -> float:
         return RANGE_SHARE
 
-    def _mean_share(self, session: PrivacySession, problem: Problem) -> float:
+    def _mean_share(self, budget: BudgetSplit, problem: Problem) -> float:
         return MEAN_SHARE
 
-    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
-        return 0.0 if session.exact else CALIBRATION_SHARE
+    def _last_share(self, budget: BudgetSplit, problem: Problem) -> float:
+        return 0.0 if budget.session.exact else CALIBRATION_SHARE
 
     def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
         threshold = given(self.huber_threshold)

@@ -24,12 +24,12 @@ from skdp.base.kinds import real
 from skdp.base.plan import Step
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
-from skdp.fitting.portion import part_of_whole
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.fitting.search import noisy_search
@@ -37,7 +37,7 @@ from skdp.fitting.settings import number_or_released
 from skdp.fitting.target_units import InTargetUnits
 from skdp.fitting.task import Task, given
 from skdp.losses import Loss
-from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
+from skdp.privacy import PrivateRecords, VertexScores, accounting
 
 __all__ = ["DPFrankWolfeClassifier", "DPFrankWolfeRegressor", "frank_wolfe"]
 
@@ -82,14 +82,14 @@ def frank_wolfe(
     Solution
         With at most ``max_iter`` non-zero coefficients.
     """
-    session, records, loss = task.session, task.records, task.loss
-    epsilon = session.selection_epsilon(max_iter, share)
+    budget, records, loss = task.budget, task.records, task.loss
+    epsilon = budget.selection_epsilon(max_iter, share)
     # Stale gradients may be off by about the scale of the noise, which for small n would be too much.
     tolerance = min(TOLERANCE, 2 / (epsilon * records.n_units))
     vertices = VertexScores(records, loss, clip_norm, **{"tolerance": tolerance, **options})
     point, shrink = np.zeros(records.n_parameters * loss.n_outputs), 1.0
     for t in range(max_iter):
-        vertex = int(session.gumbel_top_k(vertices.scores(), 1, epsilon, purpose="steps")[0])
+        vertex = int(budget.session.gumbel_top_k(vertices.scores(), 1, epsilon, purpose="steps")[0])
         gamma = 2 / (t + 2)
         shrink *= 1 - gamma
         if shrink == 0.0:
@@ -122,7 +122,7 @@ def count_medians(loss: Loss) -> int:
 
 
 def released_scales(
-    session: PrivacySession,
+    budget: BudgetSplit,
     records: PrivateRecords,
     loss: Loss,
     *,
@@ -140,15 +140,15 @@ def released_scales(
         return 1.0, float(clip_norm), float(radius)
     residual = loss.start_sup_norm
     part = share / count_medians(loss)
-    row = noisy_search(session, part, records.row_sup_norm_count)
+    row = noisy_search(budget, part, records.row_sup_norm_count)
     if residual is not None:
         gradient = residual * row
     else:
         scaled, start = records.with_intercept(row), np.zeros(parameter_shape(records, loss))
-        gradient = noisy_search(session, part, partial(scaled.gradient_sup_norm_count, loss, start))
+        gradient = noisy_search(budget, part, partial(scaled.gradient_sup_norm_count, loss, start))
     factor, power, size = REGRESSOR_RADIUS if residual is None else CLASSIFIER_RADIUS
-    if not session.exact:
-        mu = accounting.gaussian_mu(session.epsilon, session.delta)
+    if not budget.session.exact:
+        mu = accounting.gaussian_mu(budget.session.epsilon, budget.session.delta)
         size = min(size, factor * (records.n_units * mu) ** power)
     clip = CLIP_FACTOR * gradient if clip_norm is None else float(clip_norm)
     ball = size * gradient / row**2 if radius is None else float(radius)
@@ -221,14 +221,14 @@ class FrankWolfeFit(LinearFit):
                     f"to a count; give {name} as a number, or delta > 0"
                 )
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         records, loss = problem.records, problem.loss
         radius, clip, steps = given(self.radius), given(self.clip_norm), given(self.max_iter)
         if steps is None:
-            steps = steps_for(records.n_units, session.epsilon, session.delta)
+            steps = steps_for(records.n_units, budget.session.epsilon, budget.session.delta)
         questions, scale = QUESTIONS * count_medians(loss), 0.0
         if radius is None or clip is None:
-            scale = grown_share(session, records.n_units, questions)
+            scale = grown_share(budget, records.n_units, questions)
         return LinearDecision(
             sizes={
                 "n_iter": int(steps),
@@ -237,24 +237,24 @@ class FrankWolfeFit(LinearFit):
                 "clip_norm": number_or_released(clip),
             },
             steps=(
-                *planned_step(session, "scale", scale, questions),
-                Step("steps", (1.0 - scale) * part_of_whole(session), int(steps)),
+                *budget.step("scale", scale, questions),
+                Step("steps", (1.0 - scale) * budget.share, int(steps)),
             ),
             details=Vertices(radius, clip, int(steps), scale),
         )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         records, loss, plan = problem.records, problem.loss, problem.decision.details
         value, clip, radius = released_scales(
-            session,
+            budget,
             records,
             loss,
             radius=plan.radius,
             clip_norm=plan.clip_norm,
             share=plan.scale_share,
         )
-        with linear_progress(self, session, plan.n_iter) as monitor:
-            task = Task(session, records.with_intercept(value), loss, monitor=monitor)
+        with linear_progress(self, budget.session, plan.n_iter) as monitor:
+            task = Task(budget, records.with_intercept(value), loss, monitor=monitor)
             solution = frank_wolfe(
                 task,
                 radius=radius,
@@ -275,9 +275,9 @@ class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):
 
     _largest_factor = 1.0  # the coefficients stay in the ball
 
-    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
+    def _last_share(self, budget: BudgetSplit, problem: Problem) -> float:
         literal = given(self.radius) is not None and given(self.clip_norm) is not None
-        return 0.0 if literal else super()._last_share(session, problem)
+        return 0.0 if literal else super()._last_share(budget, problem)
 
 
 @document()

@@ -6,7 +6,7 @@ from skdp._docs import document
 from skdp.base.declare import changed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier
 from skdp.fitting.parameters import Auto
 from skdp.fitting.settings import StepSettings, number_or_released
@@ -33,13 +33,13 @@ class FullSteps:
 
 def planned_descent(task: Task, settings: StepSettings) -> LinearDecision:
     """Choose the number of steps; all of the budget that the scales leave goes to them equally."""
-    session, size = task.session, task.theta.size
+    budget, size = task.budget, task.theta.size
     steps = settings.max_iter
     if steps is None:
-        seen = precision(session, task.records, size) / PRECISION_PER_STEP
+        seen = precision(budget.session, task.records, size) / PRECISION_PER_STEP
         steps = round(min(MOST_STEPS, max(LEAST_STEPS, seen)))
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
-    session.require_feasible(size, steps, 1.0 - aside)
+    budget.require_feasible(size, steps, 1.0 - aside)
     return LinearDecision(
         sizes={
             "n_iter": steps,
@@ -47,7 +47,7 @@ def planned_descent(task: Task, settings: StepSettings) -> LinearDecision:
             "clip_norm": number_or_released(settings.clip_norm),
             "learning_rate": number_or_released(settings.learning_rate),
         },
-        steps=(*scale_steps(task, aside), *planned_step(session, "steps", 1.0 - aside, steps)),
+        steps=(*scale_steps(task, aside), *budget.step("steps", 1.0 - aside, steps)),
         details=FullSteps(settings, steps, aside),
         release="gradient",
     )
@@ -55,13 +55,13 @@ def planned_descent(task: Task, settings: StepSettings) -> LinearDecision:
 
 def gradient_descent(task: Task, details: FullSteps) -> Solution:
     """Take noisy steps on full gradients."""
-    session, size = task.session, task.theta.size
+    budget, size = task.budget, task.theta.size
     settings, steps, aside = details.settings, details.n_iter, details.scale_share
     rate = settings.learning_rate
     task.expect(steps)
     start = begin(task, settings.clip_norm, rate, aside)
     rule = step_rule(rate, start.task.theta, start.scales.distance, steps, size, size)
-    return descent_from(start, session.plan_gaussian(steps, 1.0 - aside), rule, steps)
+    return descent_from(start, budget.plan_gaussian(steps, 1.0 - aside), rule, steps)
 
 
 @document()

@@ -16,6 +16,7 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, integer
 from skdp.base.plan import Advice
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
@@ -167,7 +168,7 @@ class NetFit(MinibatchFit[Problem]):
                 "as a NumPy array or a SciPy CSR matrix"
             )
         n_units = problem.records.n_units
-        return {"inputs": grown_share(session, n_units, INPUT_QUESTIONS, INPUT_SHARE)}
+        return {"inputs": grown_share(BudgetSplit(session), n_units, INPUT_QUESTIONS, INPUT_SHARE)}
 
     def _plan_last(self, session: PrivacySession, problem: Problem) -> Any:
         """A plan of releases after the steps, with its ``share`` of mu^2; or None."""

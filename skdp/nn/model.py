@@ -15,6 +15,7 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import described
 from skdp.base.tables import validate_table
 from skdp.fitting.bounded import cut_text
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.quantiles import (
     RANGE_QUESTIONS,
@@ -197,23 +198,24 @@ class NetRegressor(NetModel, NumberModel, NetFit):
 
     def _shares(self, session: PrivacySession, problem: Problem) -> dict[str, float]:
         shares, n_units = super()._shares(session, problem), problem.records.n_units
+        budget = BudgetSplit(session)
         if isinstance(self.y_bounds, str):
             shares["targets"] = grown_share(
-                session,
+                budget,
                 n_units,
                 RANGE_SEARCHES * RANGE_QUESTIONS,
                 SMALLEST_SHARE,
                 largest=LARGEST_RANGE,
             )
         if not session.exact:
-            shares["calibration"] = grown_share(session, n_units, CALIBRATION_ANSWERS, CALIBRATION)
+            shares["calibration"] = grown_share(budget, n_units, CALIBRATION_ANSWERS, CALIBRATION)
         return shares
 
     def _targets(
         self, session: PrivacySession, problem: Problem, shares: Mapping[str, float]
     ) -> Targets:
         if "targets" in shares:
-            found = released_range(session, problem.records, shares["targets"])
+            found = released_range(BudgetSplit(session), problem.records, shares["targets"])
             return Targets(found.center, found.bound)
         low, high = (float(end) for end in self.y_bounds)
         return Targets(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)

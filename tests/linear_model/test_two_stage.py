@@ -11,6 +11,7 @@ import skdp.privacy.mechanisms
 import skdp.privacy.statistics.minimizer
 from skdp import DPTwoStageClassifier, DPTwoStageRegressor
 from skdp.datasets import make_sparse_classification, make_sparse_regression
+from skdp.fitting.budget import BudgetSplit
 from skdp.linear_model.two_stage.solver import (
     PENALTY,
     Plan,
@@ -259,7 +260,9 @@ def attack_selection(runs=700):
     def one(table, seed):
         session = PrivacySession(epsilon=EPSILON, delta=DELTA, random_state=seed)
         records = PrivateRecords(table, y)
-        support, _ = select_support(session, records, SquaredLoss(), 1, plan, (0.05, 0.9))
+        support, _ = select_support(
+            BudgetSplit(session), records, SquaredLoss(), 1, plan, (0.05, 0.9)
+        )
         return float(support[0])
 
     low = np.array([one(X, 2 * run) for run in range(runs)])

@@ -17,6 +17,7 @@ from skdp.exceptions import UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.any_cells import TakesAnyCell, unbounded
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import (
@@ -128,7 +129,7 @@ class FrontDoor(LinearFit):
         """Whether so few records leave the method of moments a constant only; public numbers decide."""
 
     @abstractmethod
-    def _steps(self, session: PrivacySession, problem: Problem, plan: Moments) -> tuple[Step, ...]:
+    def _steps(self, budget: BudgetSplit, problem: Problem, plan: Moments) -> tuple[Step, ...]:
         """The parts of the budget of the method of moments."""
 
     @abstractmethod
@@ -147,16 +148,16 @@ class FrontDoor(LinearFit):
         """The largest part of mu^2 that a release after the first one may take; public."""
         return LARGEST_STEP
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
         choice = self._choice(problem.records.shape)
         if choice.solver == "moments":
-            made = self._planned_moments(session, problem)
+            made = self._planned_moments(budget, problem)
         else:
-            made = self._planned_specialist(choice.solver, session, problem)
+            made = self._planned_specialist(choice.solver, budget, problem)
         return replace(made, method=choice.solver, reason=choice.reason)
 
-    def _planned_moments(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _planned_moments(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         records = problem.records
         plan = Moments(
             self._alpha(problem),
@@ -164,22 +165,22 @@ class FrontDoor(LinearFit):
             self.n_nonzero_coefs,
             self._column_ends(problem),
             self._given_bounds(),
-            constant=self._only_a_constant(session, records.shape),
+            constant=self._only_a_constant(budget.session, records.shape),
         )
         # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
-        session.require_feasible(self._size(problem), 1, self._largest_step(plan))
+        budget.require_feasible(self._size(problem), 1, self._largest_step(plan))
         size = records.n_parameters * problem.loss.n_outputs
         mass, wide = self._mass(records.shape), (records.n_features + 1) ** 1.5
         return LinearDecision(
             sizes={"n_parameters": problem.loss.n_outputs if plan.constant else size},
-            steps=self._steps(session, problem, plan),
+            steps=self._steps(budget, problem, plan),
             signal=mass / wide if math.isfinite(mass) else None,
             constant=plan.constant,
             details=plan,
         )
 
     def _planned_specialist(
-        self, solver: str, session: PrivacySession, problem: Problem
+        self, solver: str, budget: BudgetSplit, problem: Problem
     ) -> LinearDecision:
         hint = OR_MOMENTS if "solver" in self.get_params(deep=False) else ""
         if self.feature_bounds is not None:
@@ -190,12 +191,9 @@ class FrontDoor(LinearFit):
         if self.C == AUTOMATIC:
             raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
         specialist = self._specialist(solver, problem)
-        made = self._recalibrated(session, problem, specialist._method, is_classifier(self))
-        signal = expected_signal(specialist._facts(session, problem, made))
+        made = self._recalibrated(budget, problem, specialist._method, is_classifier(self))
+        signal = expected_signal(specialist._facts(budget.session, problem, made))
         return replace(made, signal=signal, release="", details=made)
-
-    def _recalibrates(self, problem: Problem) -> bool:
-        return False  # the method of moments has its own; that of a specialist is planned with it
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         made = problem.decision
@@ -264,8 +262,8 @@ class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
     def _only_a_constant(self, session: PrivacySession, shape: PublicShape) -> bool:
         return only_frequencies(shape, session.epsilon, session.delta)
 
-    def _steps(self, session: PrivacySession, problem: Problem, plan: Moments) -> tuple[Step, ...]:
-        return classification_steps(session, problem.records, plan)
+    def _steps(self, budget: BudgetSplit, problem: Problem, plan: Moments) -> tuple[Step, ...]:
+        return classification_steps(budget, problem.records, plan)
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common = dict(
@@ -422,8 +420,8 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
     def _only_a_constant(self, session: PrivacySession, shape: PublicShape) -> bool:
         return self.fit_intercept and only_a_constant(shape, session.epsilon, session.delta)
 
-    def _steps(self, session: PrivacySession, problem: Problem, plan: Moments) -> tuple[Step, ...]:
-        return regression_steps(session, problem.records, plan)
+    def _steps(self, budget: BudgetSplit, problem: Problem, plan: Moments) -> tuple[Step, ...]:
+        return regression_steps(budget, problem.records, plan)
 
     def _of_specialist(self, specialist: LinearFit, found: Solution) -> dict[str, Any]:
         names = ("target_center_", "target_reach_")

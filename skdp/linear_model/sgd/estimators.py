@@ -8,6 +8,7 @@ from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.kinds import real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
 from skdp.fitting.parameters import Auto
@@ -20,7 +21,6 @@ from skdp.linear_model.sgd.solver import (
     planned_descent,
     stochastic_descent,
 )
-from skdp.privacy import PrivacySession
 
 __all__ = [
     "DPLSSGDClassifier",
@@ -100,7 +100,7 @@ class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
     )
     shrinkage_: float = fitted()
 
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+    def _searches_targets(self, budget: BudgetSplit, problem: Problem) -> bool:
         return given(self.clip_norm) is None or given(self.learning_rate) is None
 
 

@@ -16,6 +16,7 @@ from skdp.base.kinds import choice, described, integer, real
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
@@ -166,18 +167,18 @@ class PrivateTransferFit(LinearFit):
             with_support=self.teacher == "private-support",
         )
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         self._public_inputs(problem)
-        task = Task(session, problem.records, problem.loss, np.empty(0))
+        task = Task(budget, problem.records, problem.loss, np.empty(0))
         if self.teacher == "published":
             return LinearDecision(method=self.teacher)
         return replace(planned_transfer(task, self._settings(problem)), method=self.teacher)
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         public = self._public_inputs(problem)
         transfer = Transfer(public, self.transfer_distribution, self.n_transfer)
         settings = self._settings(problem)
-        task = Task(session, problem.records, problem.loss, np.empty(0))
+        task = Task(budget, problem.records, problem.loss, np.empty(0))
         if self.teacher == "published":
             return published_transfer(
                 task, transfer, settings, epsilon=self.epsilon, delta=self.delta
@@ -218,7 +219,7 @@ class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
     shrinkage_: float = fitted()
     _needs_reach = True
 
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+    def _searches_targets(self, budget: BudgetSplit, problem: Problem) -> bool:
         literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None
         return self.teacher != "published" and not literal
 

@@ -8,6 +8,7 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import choice, integer, real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
@@ -23,7 +24,6 @@ from skdp.linear_model.two_stage.solver import (
     planned_stages,
     two_stage,
 )
-from skdp.privacy import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
 
@@ -66,11 +66,11 @@ class _TwoStageFit(LinearFit):
     y_bounds = "auto"  # a parameter of the regressor
     second_stage = "output"  # a parameter of the classifier
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         records, loss = problem.records, problem.loss
         s = self.n_nonzero_coefs
         check_features(s, records.n_features)
-        s = default_support(session, records) if s is None else int(s)
+        s = default_support(budget.session, records) if s is None else int(s)
         if loss.is_quadratic and s > LARGEST:
             raise ValueError(
                 f"loss='squared' can keep at most {LARGEST} features, asked for {s}: the square of their "
@@ -84,13 +84,13 @@ class _TwoStageFit(LinearFit):
             given(self.alpha),
             self.second_stage,
         )
-        return planned_stages(session, records, loss, plan)
+        return planned_stages(budget, records, loss, plan)
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         plan: Plan = problem.decision.details
         target, d = problem.target, problem.records.n_features
         reach = None if target is None else target.bound
-        theta, attributes = two_stage(session, problem.records, problem.loss, plan, reach)
+        theta, attributes = two_stage(budget, problem.records, problem.loss, plan, reach)
         if target is not None:
             attributes["y_bounds_"] = target.bounds
         return Solution(theta, n_iter=1 + (plan.n_nonzero_coefs < d), attributes=attributes)
@@ -206,13 +206,13 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
                 "second_stage='amp' is not proven for unit='group'; use second_stage='output'"
             )
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         if self.second_stage == "amp" and problem.loss.n_outputs > 1:
             raise ValueError(
                 f"second_stage='amp' fits two classes, not {problem.loss.n_outputs}; "
                 "use second_stage='output'"
             )
-        return super()._method(session, problem)
+        return super()._method(budget, problem)
 
 
 @document(DPTwoStageClassifier)
