@@ -1,21 +1,22 @@
 """What fits of linear models decide before their first release: the method's decision, and how a fit closes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from skdp.base.plan import Decision, Step
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.glm import Problem
 from skdp.fitting.quantiles import TargetRange
 from skdp.fitting.recalibrate import Recalibration
 from skdp.privacy import BatchPlan, GaussianPlan
 
-__all__ = ["LinearDecision", "TargetShares", "linear_decision", "made_step"]
+__all__ = ["LinearDecision", "Method", "TargetShares", "linear_decision", "made_step"]
 
 
 @dataclass(frozen=True)
 class TargetShares:
-    """Shares of mu^2 for the range of the targets, the calibration and the mean residual; see `InTargetUnits`.
+    """Shares of mu^2 for the range of the targets, the calibration and the mean residual; see `TargetUnits`.
 
     Attributes
     ----------
@@ -63,6 +64,9 @@ class LinearDecision(Decision):
     calibrated: bool = False
     recalibration: Recalibration | None = None
     targets: TargetShares | None = None
+
+
+Method = Callable[[BudgetSplit, Problem], LinearDecision]
 
 
 def linear_decision(problem: Problem) -> LinearDecision:

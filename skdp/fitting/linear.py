@@ -17,13 +17,14 @@ from skdp.base.weights import names_weights
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import from_theta, parameter_shape
-from skdp.fitting.decision import LinearDecision, linear_decision
+from skdp.fitting.decision import LinearDecision, Method, linear_decision
 from skdp.fitting.glm import Problem, expected_weight
 from skdp.fitting.recalibrate import (
     LARGEST_SLOPE,
     Recalibration,
     plan_recalibration,
 )
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.utility import (
     Facts,
     Released,
@@ -41,8 +42,6 @@ __all__ = [
     "count_assumption",
     "parameter_shape",
 ]
-
-Method = Callable[[BudgetSplit, Problem], LinearDecision]
 
 # Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
@@ -79,9 +78,23 @@ class LinearModel(Declared):
         """Decide what the method does with its part of the budget."""
         return LinearDecision()
 
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits | None:
+        """How a regression starts and closes; None works in the units of y."""
+        return None
+
+    def _closed(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        """The decision of the method and of what closes a regression."""
+        units = self._target_units(budget.session, problem)
+        if units is None:
+            return self._method(budget, problem)
+        return units.decided(budget, problem, self._method)
+
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        """Run the method; the scores of a classifier are then recalibrated by a part of the budget."""
+        """Run the method in units of the targets; a classifier's scores are then recalibrated."""
         budget, plan = BudgetSplit(session), linear_decision(problem).recalibration
+        units = self._target_units(session, problem)
+        if units is not None:
+            return units.solved(budget, problem, self._solved)
         if plan is None:
             return self._solved(budget, problem)
         (rest,) = budget.split(method=1.0 - plan.share)
@@ -185,7 +198,7 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         recalibrates = self._recalibrates(problem)
-        made = self._recalibrated(BudgetSplit(session), problem, self._method, recalibrates)
+        made = self._recalibrated(BudgetSplit(session), problem, self._closed, recalibrates)
         aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
         if aside:
             left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
@@ -284,7 +297,7 @@ class ExactLinearFit(LinearModel, ExactFit[Problem]):
         self._check_targets()
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        return self._method(BudgetSplit(session), problem)
+        return self._closed(BudgetSplit(session), problem)
 
     def _inferred(self) -> tuple[str, ...]:
         """Return no leak: an exact fit promises nothing."""

@@ -30,9 +30,9 @@ from skdp.fitting.quantiles import (
     scale_share,
 )
 from skdp.fitting.settings import number_or_released
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import given
-from skdp.privacy import PrivateRecords
+from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = [
     "LARGEST",
@@ -288,15 +288,13 @@ class _AdaSSPFit(LinearFit):
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return given_scales_assumption(self.row_norm, self.y_bounds)
 
-
-class _RegressionFit(InTargetUnits, _AdaSSPFit):
-    """The fit in units of the targets."""
-
-    _needs_reach = True
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        searched = session.exact or session.delta > 0
+        return TargetUnits.of(self, searched=searched, needs_reach=True)
 
 
 @document()
-class DPAdaSSPRegressor(BoundedPredictions, GLMRegressor, _RegressionFit):
+class DPAdaSSPRegressor(BoundedPredictions, GLMRegressor, _AdaSSPFit):
     """Linear regression from noisy second moments, differentially private.
 
     AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The normal

@@ -26,7 +26,7 @@ from skdp.fitting.quantiles import (
     released_row_norm,
 )
 from skdp.fitting.settings import number_or_released
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import given
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -34,6 +34,9 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 __all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum", "require_two"]
 
 # BALANCE was chosen on a quarter of a9a's training part. The other constants are choices, not tuned.
+HOPELESS = (
+    85.0  # units times mu below which a regression is a constant: a part of the budget is Gaussian
+)
 POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point; each search
 LARGEST = 0.4  # largest part of (epsilon, delta) for the point and the searches together
 PRECISION = 4.0  # units over the noise of one count, which a larger share of the budget can reach
@@ -222,7 +225,7 @@ class PerturbedFit(LinearFit):
         return problem.loss, {}
 
 
-class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
+class _PerturbedRegressionFit(PerturbedFit):
     """The fit of a regression; with a number for the threshold nothing of the targets is released."""
 
     huber_threshold: Auto = parameter(
@@ -236,20 +239,16 @@ class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
     )
     huber_threshold_: float = fitted()
     shrinkage_: float = fitted()
-    _needs_reach = True
-    _hopeless = 85.0  # only a part of the budget is for Gaussian noise
 
-    def _searches_targets(self, budget: BudgetSplit, problem: Problem) -> bool:
-        return given(self.huber_threshold) is None
-
-    def _first_share(self, budget: BudgetSplit, problem: Problem) -> float:
-        return RANGE_SHARE
-
-    def _mean_share(self, budget: BudgetSplit, problem: Problem) -> float:
-        return MEAN_SHARE
-
-    def _last_share(self, budget: BudgetSplit, problem: Problem) -> float:
-        return 0.0 if budget.session.exact else CALIBRATION_SHARE
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        return TargetUnits.of(
+            self,
+            searched=given(self.huber_threshold) is None,
+            needs_reach=True,
+            hopeless=HOPELESS,
+            shares=(RANGE_SHARE, CALIBRATION_SHARE, MEAN_SHARE),
+            calibrates=True,
+        )
 
     def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
         threshold = given(self.huber_threshold)

@@ -11,7 +11,7 @@ against each other, so their difference moves by 2 Delta, and the factor 2 stays
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -34,10 +34,10 @@ from skdp.fitting.progress import linear_progress
 from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.fitting.search import noisy_search
 from skdp.fitting.settings import number_or_released
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import Task, given
 from skdp.losses import Loss
-from skdp.privacy import PrivateRecords, VertexScores, accounting
+from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
 
 __all__ = ["DPFrankWolfeClassifier", "DPFrankWolfeRegressor", "frank_wolfe"]
 
@@ -266,18 +266,21 @@ class FrankWolfeFit(LinearFit):
         return Solution(task.to_user(solution.theta), solution.n_iter, attributes)
 
 
-class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):
+class _FrankWolfeRegressionFit(FrankWolfeFit):
     """The fit of a regression; with numbers for radius and clip norm it is the published algorithm."""
 
     loss: Literal["squared", "huber"] = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
     shrinkage_: float = fitted()
 
-    _largest_factor = 1.0  # the coefficients stay in the ball
-
-    def _last_share(self, budget: BudgetSplit, problem: Problem) -> float:
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
         literal = given(self.radius) is not None and given(self.clip_norm) is not None
-        return 0.0 if literal else super()._last_share(budget, problem)
+        units = TargetUnits.of(
+            self,
+            searched=session.exact or session.delta > 0,
+            largest_factor=1.0,  # the coefficients stay in the ball
+        )
+        return replace(units, calibrates=units.calibrates and not literal)
 
 
 @document()

@@ -12,6 +12,7 @@ from skdp import DPAdaSSPRegressor
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.quantiles import released_range, scale_share
 from skdp.fitting.search import AVERAGED, noisy_search
+from skdp.fitting.target_units import TargetUnits
 from skdp.linear_model.adassp import adaptive_ridge, normal_equations
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from tests.privacy.audit import shown
@@ -208,7 +209,7 @@ def attack(runs=300, calibrated=False, **params):
         model = DPAdaSSPRegressor(**{**settings, **params}, random_state=seed)
         if calibrated:
             return model.fit(X, y).coef_[0]
-        with mock.patch.object(DPAdaSSPRegressor, "_last_share", return_value=0.0):
+        with mock.patch.object(TargetUnits, "calibration_share", return_value=0.0):
             return model.fit(X, y).coef_[0]
 
     low = np.array([one(-1e6, 2 * run) for run in range(runs)])

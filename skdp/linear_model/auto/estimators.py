@@ -191,7 +191,7 @@ class FrontDoor(LinearFit):
         if self.C == AUTOMATIC:
             raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
         specialist = self._specialist(solver, problem)
-        made = self._recalibrated(budget, problem, specialist._method, is_classifier(self))
+        made = self._recalibrated(budget, problem, specialist._closed, is_classifier(self))
         signal = expected_signal(specialist._facts(budget.session, problem, made))
         return replace(made, signal=signal, release="", details=made)
 
@@ -454,7 +454,7 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
 
             made = DPLSSGDRegressor(**common)
         if self.y_bounds is not None:
-            made.y_bounds = self.y_bounds  # read by `InTargetUnits`
+            made.y_bounds = self.y_bounds  # read by `TargetUnits`
         return made
 
 

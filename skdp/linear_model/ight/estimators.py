@@ -26,10 +26,10 @@ from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
-from skdp.privacy import PublicShape
+from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = [
     "DPIGHTClassifier",
@@ -150,15 +150,15 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
         check_clip("clip_norm", self.clip_norm, self.epsilon)
 
 
-class PrivateRegressionFit(InTargetUnits, PrivateThresholdingFit):
+class PrivateRegressionFit(PrivateThresholdingFit):
     """The private fit of a regression; numbers for all scales make it the published algorithm."""
 
     loss: Literal["squared", "huber"] = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
     shrinkage_: float = fitted()
 
-    def _searches_targets(self, budget: BudgetSplit, problem: Problem) -> bool:
-        return self._settings().adaptive
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        return TargetUnits.of(self, searched=self._settings().adaptive)
 
 
 class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
@@ -193,14 +193,14 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
         return settings if settings.max_iter else replace(settings, max_iter=EXACT_MAX_ITER)
 
 
-class ExactRegressionFit(InTargetUnits, ExactThresholdingFit):
+class ExactRegressionFit(ExactThresholdingFit):
     """The non-private fit of a regression, with the same centre of the targets."""
 
     loss: Literal["squared", "huber"] = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
 
-    def _searches_targets(self, budget: BudgetSplit, problem: Problem) -> bool:
-        return self._settings().adaptive
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        return TargetUnits.of(self, searched=self._settings().adaptive)
 
 
 @document()

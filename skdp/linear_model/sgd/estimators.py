@@ -8,12 +8,11 @@ from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.kinds import real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
 from skdp.fitting.parameters import Auto
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
@@ -21,6 +20,7 @@ from skdp.linear_model.sgd.solver import (
     planned_descent,
     stochastic_descent,
 )
+from skdp.privacy import PrivacySession
 
 __all__ = [
     "DPLSSGDClassifier",
@@ -87,7 +87,7 @@ class StochasticDescentFit(StochasticFit):
         )
 
 
-class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
+class StochasticRegressionFit(StochasticDescentFit):
     """The fit of a regression; numbers for all scales make it the published algorithm."""
 
     loss: Literal["squared", "huber"] = parameters.LOSS
@@ -100,8 +100,9 @@ class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
     )
     shrinkage_: float = fitted()
 
-    def _searches_targets(self, budget: BudgetSplit, problem: Problem) -> bool:
-        return given(self.clip_norm) is None or given(self.learning_rate) is None
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        searched = given(self.clip_norm) is None or given(self.learning_rate) is None
+        return TargetUnits.of(self, searched=searched)
 
 
 @document()

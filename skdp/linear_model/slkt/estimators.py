@@ -22,7 +22,7 @@ from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.slkt.solver import (
     Settings,
@@ -201,7 +201,7 @@ class PrivateTransferFit(LinearFit):
         return found
 
 
-class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
+class _TransferRegressionFit(PrivateTransferFit):
     """The fit of a regression.
 
     The published teacher, and numbers for both bounds, release nothing of the targets.
@@ -217,11 +217,11 @@ class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
     )
     huber_threshold_: float = fitted()
     shrinkage_: float = fitted()
-    _needs_reach = True
 
-    def _searches_targets(self, budget: BudgetSplit, problem: Problem) -> bool:
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
         literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None
-        return self.teacher != "published" and not literal
+        searched = self.teacher != "published" and not literal
+        return TargetUnits.of(self, searched=searched, needs_reach=True)
 
 
 @document()

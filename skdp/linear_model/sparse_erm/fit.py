@@ -23,7 +23,7 @@ from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.sparse_erm.batches import (
     SCHEDULES,
@@ -42,7 +42,7 @@ from skdp.linear_model.sparse_erm.solver import (
     solve,
 )
 from skdp.losses import HuberLoss, SquaredLoss, is_shipped
-from skdp.privacy import PublicShape
+from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = ["BatchedProblem", "SparseGradientFit", "SparseLinearFit", "SparseRegressionFit"]
 
@@ -340,15 +340,16 @@ class SparseGradientFit:
         return found
 
 
-class SparseRegressionFit(InTargetUnits, SparseGradientFit):
+class SparseRegressionFit(SparseGradientFit):
     """The fit of a regression; numbers for all scales make it the published algorithm."""
 
     shrinkage_: float
 
-    def _searches_targets(self, budget: BudgetSplit, problem: Problem) -> bool:
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
         adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None
         of_numbers = isinstance(problem.loss, (SquaredLoss, HuberLoss))
-        return of_numbers and adaptive and (budget.session.exact or budget.session.delta > 0)
+        searched = of_numbers and adaptive and (session.exact or session.delta > 0)
+        return TargetUnits.of(self, searched=searched)
 
 
 def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto, AutoInt
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import given
 from skdp.linear_model.adassp import LARGEST, given_scales_assumption
 from skdp.linear_model.two_stage.solver import (
@@ -24,6 +24,7 @@ from skdp.linear_model.two_stage.solver import (
     planned_stages,
     two_stage,
 )
+from skdp.privacy import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
 
@@ -100,7 +101,7 @@ class _TwoStageFit(LinearFit):
         return found if problem.loss.is_quadratic else found + count_assumption(problem)
 
 
-class _TwoStageRegressionFit(InTargetUnits, _TwoStageFit):
+class _TwoStageRegressionFit(_TwoStageFit):
     """The fit of a regression, in units of the targets."""
 
     loss: Literal["squared", "huber"] = parameter(
@@ -120,7 +121,9 @@ class _TwoStageRegressionFit(InTargetUnits, _TwoStageFit):
     y_bounds_: tuple[float, float] = fitted()
     shrinkage_: float = fitted()
 
-    _needs_reach = True
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        searched = session.exact or session.delta > 0
+        return TargetUnits.of(self, searched=searched, needs_reach=True)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
