@@ -225,38 +225,6 @@ class PerturbedFit(LinearFit):
         return problem.loss, {}
 
 
-class _PerturbedRegressionFit(PerturbedFit):
-    """The fit of a regression; with a number for the threshold nothing of the targets is released."""
-
-    huber_threshold: Auto = parameter(
-        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),
-        """Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
-        "auto" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
-        of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the
-        reach. With a number, bring y near 0 by a public constant, because targets beyond 1000 thresholds are
-        clipped. The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
-        default="auto",
-    )
-    huber_threshold_: float = fitted()
-    shrinkage_: float = fitted()
-
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        return TargetUnits.of(
-            self,
-            searched=given(self.huber_threshold) is None,
-            needs_reach=True,
-            hopeless=HOPELESS,
-            shares=(RANGE_SHARE, CALIBRATION_SHARE, MEAN_SHARE),
-            calibrates=True,
-        )
-
-    def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
-        threshold = given(self.huber_threshold)
-        if threshold is None:
-            threshold = THRESHOLD * problem.target.bound
-        return HuberLoss(float(threshold)), {"huber_threshold_": float(threshold)}
-
-
 @document()
 class DPAMPClassifier(GLMClassifier, PerturbedFit):
     """Logistic regression for two classes by approximate minima perturbation, differentially private.
@@ -352,7 +320,7 @@ def require_two(count: int) -> None:
 
 
 @document(DPAMPClassifier)
-class DPAMPRegressor(BoundedPredictions, GLMRegressor, _PerturbedRegressionFit):
+class DPAMPRegressor(BoundedPredictions, GLMRegressor, PerturbedFit):
     """Robust linear regression by approximate minima perturbation, differentially private.
 
     It minimises the l2-regularised Huber loss plus a random linear term, as in [Iyengar2019]_.
@@ -414,3 +382,33 @@ class DPAMPRegressor(BoundedPredictions, GLMRegressor, _PerturbedRegressionFit):
 
     def _check_targets(self) -> None:
         """The loss is fixed."""
+
+    huber_threshold: Auto = parameter(
+        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),
+        """Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
+        "auto" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
+        of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the
+        reach. With a number, bring y near 0 by a public constant, because targets beyond 1000 thresholds are
+        clipped. The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
+        default="auto",
+    )
+    huber_threshold_: float = fitted()
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        return TargetUnits.of(
+            self,
+            searched=given(self.huber_threshold) is None,
+            needs_reach=True,
+            hopeless=HOPELESS,
+            shares=(RANGE_SHARE, CALIBRATION_SHARE, MEAN_SHARE),
+            calibrates=True,
+        )
+
+    def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
+        threshold = given(self.huber_threshold)
+        if threshold is None:
+            threshold = THRESHOLD * problem.target.bound
+        return HuberLoss(float(threshold)), {"huber_threshold_": float(threshold)}

@@ -266,23 +266,6 @@ class FrankWolfeFit(LinearFit):
         return Solution(task.to_user(solution.theta), solution.n_iter, attributes)
 
 
-class _FrankWolfeRegressionFit(FrankWolfeFit):
-    """The fit of a regression; with numbers for radius and clip norm it is the published algorithm."""
-
-    loss: Literal["squared", "huber"] = parameters.LOSS
-    huber_threshold: float = parameters.HUBER_THRESHOLD
-    shrinkage_: float = fitted()
-
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        literal = given(self.radius) is not None and given(self.clip_norm) is not None
-        units = TargetUnits.of(
-            self,
-            searched=session.exact or session.delta > 0,
-            largest_factor=1.0,  # the coefficients stay in the ball
-        )
-        return replace(units, calibrates=units.calibrates and not literal)
-
-
 @document()
 class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     """Logistic or softmax regression in an l1 ball that is differentially private: private Frank-Wolfe.
@@ -346,7 +329,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
 
 
 @document(DPFrankWolfeClassifier)
-class DPFrankWolfeRegressor(BoundedPredictions, GLMRegressor, _FrankWolfeRegressionFit):
+class DPFrankWolfeRegressor(BoundedPredictions, GLMRegressor, FrankWolfeFit):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
@@ -397,3 +380,18 @@ class DPFrankWolfeRegressor(BoundedPredictions, GLMRegressor, _FrankWolfeRegress
         from y. The rest of the intercept is the coefficient of a constant feature, which is the released
         median sup norm of the rows, or 1 without one."""
     )
+
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        literal = given(self.radius) is not None and given(self.clip_norm) is not None
+        units = TargetUnits.of(
+            self,
+            searched=session.exact or session.delta > 0,
+            largest_factor=1.0,  # the coefficients stay in the ball
+        )
+        return replace(units, calibrates=units.calibrates and not literal)

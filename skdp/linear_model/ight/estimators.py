@@ -150,17 +150,6 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
         check_clip("clip_norm", self.clip_norm, self.epsilon)
 
 
-class PrivateRegressionFit(PrivateThresholdingFit):
-    """The private fit of a regression; numbers for all scales make it the published algorithm."""
-
-    loss: Literal["squared", "huber"] = parameters.LOSS
-    huber_threshold: float = parameters.HUBER_THRESHOLD
-    shrinkage_: float = fitted()
-
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        return TargetUnits.of(self, searched=self._settings().adaptive)
-
-
 class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
     """The non-private fit: the same algorithm through a session that releases exact values."""
 
@@ -198,6 +187,8 @@ class ExactRegressionFit(ExactThresholdingFit):
 
     loss: Literal["squared", "huber"] = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
 
     def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
         return TargetUnits.of(self, searched=self._settings().adaptive)
@@ -263,7 +254,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 
 
 @document(DPIGHTClassifier)
-class DPIGHTRegressor(BoundedPredictions, GLMRegressor, PrivateRegressionFit):
+class DPIGHTRegressor(BoundedPredictions, GLMRegressor, PrivateThresholdingFit):
     """Sparse linear regression that is differentially private.
 
     DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_,
@@ -303,6 +294,15 @@ class DPIGHTRegressor(BoundedPredictions, GLMRegressor, PrivateRegressionFit):
     >>> model.privacy_.guarantee
     'proven'
     """
+
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        return TargetUnits.of(self, searched=self._settings().adaptive)
 
 
 @document(DPIGHTClassifier)

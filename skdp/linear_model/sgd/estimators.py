@@ -98,6 +98,8 @@ class StochasticRegressionFit(StochasticDescentFit):
         subtracted. It is not released if both parameters are numbers, or if the records are fewer than
         ``50 / mu``. In these cases subtract a public centre of y yourself."""
     )
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
     shrinkage_: float = fitted()
 
     def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:

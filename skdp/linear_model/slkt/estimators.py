@@ -201,29 +201,6 @@ class PrivateTransferFit(LinearFit):
         return found
 
 
-class _TransferRegressionFit(PrivateTransferFit):
-    """The fit of a regression.
-
-    The published teacher, and numbers for both bounds, release nothing of the targets.
-    """
-
-    huber_threshold: Auto = parameter(
-        real(low=1e-50, high=1e50, word="auto"),
-        """Residual beyond which Huber's loss is linear, in units of y, > 0. "auto" releases the targets'
-        median, which is subtracted, and their reach, of which the threshold is a part. The squared loss is not
-        offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
-        The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
-        default="auto",
-    )
-    huber_threshold_: float = fitted()
-    shrinkage_: float = fitted()
-
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None
-        searched = self.teacher != "published" and not literal
-        return TargetUnits.of(self, searched=searched, needs_reach=True)
-
-
 @document()
 class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
     """Sparse logistic or softmax regression by private knowledge transfer.
@@ -294,7 +271,7 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
 
 
 @document(DPSLKTClassifier)
-class DPSLKTRegressor(BoundedPredictions, GLMRegressor, _TransferRegressionFit):
+class DPSLKTRegressor(BoundedPredictions, GLMRegressor, PrivateTransferFit):
     """Sparse linear regression by private knowledge transfer.
 
     DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher with Huber's loss is
@@ -341,3 +318,21 @@ class DPSLKTRegressor(BoundedPredictions, GLMRegressor, _TransferRegressionFit):
 
     def _check_targets(self) -> None:
         """The loss is fixed."""
+
+    huber_threshold: Auto = parameter(
+        real(low=1e-50, high=1e50, word="auto"),
+        """Residual beyond which Huber's loss is linear, in units of y, > 0. "auto" releases the targets'
+        median, which is subtracted, and their reach, of which the threshold is a part. The squared loss is not
+        offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
+        The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
+        default="auto",
+    )
+    huber_threshold_: float = fitted()
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None
+        searched = self.teacher != "published" and not literal
+        return TargetUnits.of(self, searched=searched, needs_reach=True)

@@ -343,6 +343,8 @@ class SparseGradientFit:
 class SparseRegressionFit(SparseGradientFit):
     """The fit of a regression; numbers for all scales make it the published algorithm."""
 
+    target_center_: float
+    target_reach_: float
     shrinkage_: float
 
     def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:

@@ -101,36 +101,6 @@ class _TwoStageFit(LinearFit):
         return found if problem.loss.is_quadratic else found + count_assumption(problem)
 
 
-class _TwoStageRegressionFit(_TwoStageFit):
-    """The fit of a regression, in units of the targets."""
-
-    loss: Literal["squared", "huber"] = parameter(
-        choice("squared", "huber"),
-        """With the squared loss the second stage releases the normal equations (`DPAdaSSPRegressor`). With
-        Huber's loss it releases a noisy minimiser.""",
-        default="squared",
-    )
-    huber_threshold: float = parameters.HUBER_THRESHOLD
-    y_bounds: Any = parameters.Y_BOUNDS
-    alpha = changed(
-        kind=real(low=0, high=MOST, word="auto"),
-        more="""
-        It is that of the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it
-        balances bias and noise by public numbers.""",
-    )
-    y_bounds_: tuple[float, float] = fitted()
-    shrinkage_: float = fitted()
-
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        searched = session.exact or session.delta > 0
-        return TargetUnits.of(self, searched=searched, needs_reach=True)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.loss != "squared":
-            PENALISED.check("alpha", self.alpha)
-
-
 @document()
 class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     """Sparse logistic or softmax regression in two stages, differentially private.
@@ -219,7 +189,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 
 
 @document(DPTwoStageClassifier)
-class DPTwoStageRegressor(BoundedPredictions, GLMRegressor, _TwoStageRegressionFit):
+class DPTwoStageRegressor(BoundedPredictions, GLMRegressor, _TwoStageFit):
     """Sparse linear regression in two stages, differentially private.
 
     The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a linear model on
@@ -262,3 +232,31 @@ class DPTwoStageRegressor(BoundedPredictions, GLMRegressor, _TwoStageRegressionF
     >>> bool(model.score(X, y) > 0.5)
     True
     """
+
+    loss: Literal["squared", "huber"] = parameter(
+        choice("squared", "huber"),
+        """With the squared loss the second stage releases the normal equations (`DPAdaSSPRegressor`). With
+        Huber's loss it releases a noisy minimiser.""",
+        default="squared",
+    )
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    y_bounds: Any = parameters.Y_BOUNDS
+    alpha = changed(
+        kind=real(low=0, high=MOST, word="auto"),
+        more="""
+        It is that of the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it
+        balances bias and noise by public numbers.""",
+    )
+    y_bounds_: tuple[float, float] = fitted()
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        searched = session.exact or session.delta > 0
+        return TargetUnits.of(self, searched=searched, needs_reach=True)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.loss != "squared":
+            PENALISED.check("alpha", self.alpha)
