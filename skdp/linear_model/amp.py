@@ -68,8 +68,8 @@ def perturbed_minimum(
 
     Parameters
     ----------
-    session : PrivacySession
-        With a part set aside, unless it is exact.
+    budget : BudgetSplit
+        Of a session with a part set aside, unless it is exact.
     loss : LogisticLoss or HuberLoss
     alpha : float or None
         Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None finds it.

@@ -72,8 +72,8 @@ def two_stage(
 
     Parameters
     ----------
-    session : PrivacySession
-        All of its budget is used.
+    budget : BudgetSplit
+        All of it is used.
     reach : float, default=None
         Of centred targets; None for classes.
 

@@ -267,6 +267,19 @@ def test_every_share_of_a_split_is_a_share_of_its_own():
     asked.require_feasible.assert_called_once_with(10, 2, 0.3)
 
 
+def test_parts_of_a_split_and_what_is_taken_of_it_add_up_to_its_share():
+    session = opened()
+    steps, scales = BudgetSplit(session, 0.5).split(steps=0.9, scales=0.1)
+    assert (steps.share, scales.share) == (0.9 * 0.5, 0.1 * 0.5)
+    first, second = steps.take(0.7, "first"), steps.take(0.7, "rest")
+    assert steps.left == 0.0
+    assert first.share + second.share == pytest.approx(steps.share, rel=1e-12)
+    BudgetSplit(session, 0.5).plan_gaussian(1)
+    scales.plan_gaussian(1)
+    with pytest.raises(PrivacyBudgetExceeded, match="less than was asked for"):
+        scales.plan_gaussian(1)
+
+
 def test_batches_pay_for_what_was_planned_before_them():
     """The noise of batches is calibrated together with the releases that others may make."""
 
