@@ -61,8 +61,8 @@ class TargetUnits:
     fit_intercept : bool
     given : TargetRange or None
         A public range of the targets, which costs nothing.
-    searched : bool
-        Whether centre and reach of the targets may be released.
+    searched : bool or None
+        Whether centre and reach of the targets may be released; None where delta > 0 allows Gaussian noise.
     calibrates : bool
         Whether the coefficients are calibrated; those of weighted records and of the user's own steps are not.
     needs_reach : bool
@@ -77,7 +77,7 @@ class TargetUnits:
 
     fit_intercept: bool
     given: TargetRange | None = None
-    searched: bool = True
+    searched: bool | None = None
     calibrates: bool = True
     needs_reach: bool = False
     largest_factor: float = MOST
@@ -134,7 +134,9 @@ class TargetUnits:
         """Divide mu^2, by public numbers; None where nothing of the targets is released."""
         given, n_units = self.given, problem.records.n_units
         needed = bool(last) or self.fit_intercept or self.needs_reach
-        if not needed or not self.searched:
+        session, searched = budget.session, self.searched
+        searched = session.exact or session.delta > 0 if searched is None else searched
+        if not needed or not searched:
             return None
         constant, mean = False, 0.0
         first = 0.0 if given else self._range_share(budget, n_units)

@@ -291,8 +291,7 @@ class _AdaSSPFit(LinearFit):
         return given_scales_assumption(self.row_norm, self.y_bounds)
 
     def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        searched = session.exact or session.delta > 0
-        return TargetUnits.of(self, searched=searched, needs_reach=True)
+        return TargetUnits.of(self, needs_reach=True)
 
 
 @document()

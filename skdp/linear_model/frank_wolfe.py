@@ -389,9 +389,5 @@ class DPFrankWolfeRegressor(BoundedPredictions, GLMRegressor, FrankWolfeFit):
 
     def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
         literal = given(self.radius) is not None and given(self.clip_norm) is not None
-        units = TargetUnits.of(
-            self,
-            searched=session.exact or session.delta > 0,
-            largest_factor=1.0,  # the coefficients stay in the ball
-        )
+        units = TargetUnits.of(self, largest_factor=1.0)  # the coefficients stay in the ball
         return replace(units, calibrates=units.calibrates and not literal)

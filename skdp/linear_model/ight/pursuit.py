@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from skdp.base.fit import Solution
-from skdp.base.plan import Step
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.loop import NoisyGradient
 from skdp.fitting.refit import Refit, refit
@@ -32,7 +31,7 @@ from skdp.fitting.steps import square
 from skdp.fitting.task import Task
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
-__all__ = ["are_few", "pays", "pursue", "require_room", "rounds_of"]
+__all__ = ["are_few", "pays", "pursue", "require_room"]
 
 
 @dataclass(frozen=True)
@@ -85,11 +84,6 @@ def require_room(
     size, few = records.n_parameters * n_outputs, (s + 1) * n_outputs
     budget.require_feasible(size, len(RANKED), share * RANKED.finding)
     budget.require_feasible(few, sum(CHOSEN.steps), share * sum(RANKED.fits))
-
-
-def rounds_of(budget: BudgetSplit, share: float) -> tuple[Step, ...]:
-    """The rounds, as a plan shows them; released scales decide how many there are."""
-    return budget.step("rounds", share, None)
 
 
 def pursue(task: Task, s: int, scales: Scales, share: float) -> Solution:

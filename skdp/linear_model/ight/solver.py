@@ -36,7 +36,7 @@ from skdp.fitting.steps import (
     step_rule,
 )
 from skdp.fitting.task import Task
-from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room, rounds_of
+from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room
 from skdp.losses import Loss, SquaredLoss
 
 __all__ = ["Schedule", "Settings", "planned_thresholding", "solve", "thresholding"]
@@ -299,7 +299,11 @@ def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> 
         },
         steps=(
             *budget.step("scale", plan.clip_share, questions),
-            *(rounds_of(budget, 1 - plan.clip_share) if rounds else plan.steps(budget, settings)),
+            *(
+                budget.step("rounds", 1 - plan.clip_share, None)
+                if rounds
+                else plan.steps(budget, settings)
+            ),
         ),
         details=Thresholding(settings, s, plan, rounds),
         # If few coefficients are kept, most of the noise is cut off by the threshold.

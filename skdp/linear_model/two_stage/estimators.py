@@ -253,8 +253,7 @@ class DPTwoStageRegressor(BoundedPredictions, GLMRegressor, _TwoStageFit):
     shrinkage_: float = fitted()
 
     def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        searched = session.exact or session.delta > 0
-        return TargetUnits.of(self, searched=searched, needs_reach=True)
+        return TargetUnits.of(self, needs_reach=True)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
