@@ -13,8 +13,9 @@ from functools import partial
 
 import numpy as np
 
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.search import likely_search
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy import Bounded, PrivateRecords
 
 __all__ = ["MOST", "Calibration", "calibrate", "released_shift"]
 
@@ -67,7 +68,7 @@ class Calibration:
 
 
 def calibrate(
-    session: PrivacySession,
+    budget: BudgetSplit,
     records: PrivateRecords,
     theta: np.ndarray,
     reach: float,
@@ -93,9 +94,9 @@ def calibrate(
         Largest factor.
     """
     part, scored, left = SEARCH * share, records.predicted(theta), records.residual(theta)
-    bound = quantile(session, scored.row_norm_count, records.n_units, reach * SCORES, part)
+    bound = quantile(budget, scored.row_norm_count, records.n_units, reach * SCORES, part)
     far = partial(left.target_count, absolute=True)
-    of_left = quantile(session, far, records.n_units, reach * SCORES, part)
+    of_left = quantile(budget, far, records.n_units, reach * SCORES, part)
     if bound > LARGEST * reach:
         return Calibration(0.0, 0.0)
     constant = INTERCEPT * bound if records.fit_intercept else 0.0
@@ -103,16 +104,16 @@ def calibrate(
     known, scored = (1.0, left.predicted(theta)) if close else (0.0, scored)
     scored = scored.with_intercept(constant) if constant else scored
     clip = of_left if close else reach
-    moment = scored.second_moment(bound, clip, adjacency=session.adjacency)
-    plan = session.plan_gaussian(1, share - 2 * part, purpose="calibration")
-    matrix = session.gaussian(moment, plan)
-    scale, noise = clip / math.hypot(bound, constant), session.noise_std(moment, plan)
+    moment = scored.second_moment(bound, clip, adjacency=budget.session.adjacency)
+    plan = budget.plan_gaussian(1, share - 2 * part, purpose="calibration")
+    matrix = budget.session.gaussian(moment, plan)
+    scale, noise = clip / math.hypot(bound, constant), budget.session.noise_std(moment, plan)
     released = Moments(0.5 * (matrix + matrix.T), noise, scale, constant, SKEW * reach)
     return released.solve(known, largest)
 
 
 def released_shift(
-    session: PrivacySession, records: PrivateRecords, theta: np.ndarray, reach: float, share: float
+    budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, reach: float, share: float
 ) -> float:
     """Release the mean of what a linear model leaves of the targets, shrunk by what is known of its noise.
 
@@ -132,21 +133,21 @@ def released_shift(
     """
     left, n = records.residual(theta).of_targets(), records.n_units
     nearest = NEAREST if theta.any() else NEAREST_CONSTANT
-    plan = session.plan_gaussian(1, share, purpose="calibration")
-    noise = session.noise_std(left.column_sums(0.0, reach), plan) / n  # over the clip, whatever it is
+    plan = budget.plan_gaussian(1, share, purpose="calibration")
+    noise = budget.session.noise_std(left.column_sums(0.0, reach), plan) / n  # over the clip, whatever it is
     clip = reach * min(FARTHEST, max(nearest, MEAN_NOISE / noise))
-    mean = float(session.gaussian(left.column_sums(0.0, clip), plan)[0]) / n
+    mean = float(budget.session.gaussian(left.column_sums(0.0, clip), plan)[0]) / n
     return clip * mean * max(LEAST_KEPT, 1.0 - (noise / mean) ** 2) if mean else 0.0
 
 
 def quantile(
-    session: PrivacySession, count: Callable[[float], Bounded], n_units: int, grid: np.ndarray, share: float
+    budget: BudgetSplit, count: Callable[[float], Bounded], n_units: int, grid: np.ndarray, share: float
 ) -> float:
     """Release a number that few units exceed: 2 %, or as many as the noise allows to see."""
-    plan = session.plan_gaussian(QUESTIONS, share, purpose="calibration")
-    noise = session.noise_std(count(1.0), plan) / n_units
+    plan = budget.plan_gaussian(QUESTIONS, share, purpose="calibration")
+    noise = budget.session.noise_std(count(1.0), plan) / n_units
     level = 1 - min(0.5, max(TAIL, SEEN * noise))
-    return likely_search(session, plan, count, grid, n_units=n_units, level=level)
+    return likely_search(budget.session, plan, count, grid, n_units=n_units, level=level)
 
 
 @dataclass(frozen=True)

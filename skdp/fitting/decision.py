@@ -1,25 +1,24 @@
 """What fits of linear models decide before their first release: the method's decision, and how a fit closes."""
 
-import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from skdp.base.plan import Decision, Step
-from skdp.fitting.glm import Problem
-from skdp.fitting.portion import part_of_whole
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.targets import Problem
 from skdp.fitting.quantiles import TargetRange
 from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.utility import Release
-from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession
+from skdp.privacy import BatchPlan, GaussianPlan
 
-__all__ = ["LinearDecision", "TargetShares", "linear_decision", "made_step", "planned_step", "sizes_of"]
+__all__ = ["LinearDecision", "Method", "TargetShares", "linear_decision", "made_step", "sizes_of"]
 
 RELEASED = "released"  # stands for a number that follows from releases
 
 
 @dataclass(frozen=True)
 class TargetShares:
-    """Shares of mu^2 for the range of the targets, the calibration and the mean residual; see `InTargetUnits`.
+    """Shares of mu^2 for the range of the targets, the calibration and the mean residual; see `TargetUnits`.
 
     Attributes
     ----------
@@ -69,6 +68,9 @@ class LinearDecision(Decision):
     targets: TargetShares | None = None
 
 
+Method = Callable[[BudgetSplit, Problem], LinearDecision]
+
+
 def linear_decision(problem: Problem) -> LinearDecision:
     """The decision of a fit; one that decides otherwise, such as that of several owners, closes with nothing."""
     made = problem.decision
@@ -78,18 +80,6 @@ def linear_decision(problem: Problem) -> LinearDecision:
 def sizes_of(**numbers: object) -> dict[str, object]:
     """Sizes of a decision; None stands for a number that the fit releases on the way."""
     return {name: RELEASED if value is None else value for name, value in numbers.items()}
-
-
-def planned_step(
-    session: PrivacySession, purpose: str, share: float, releases: int | None = 1
-) -> tuple[Step, ...]:
-    """Gaussian releases that take a share of a session or a portion together; nothing for no share."""
-    if not share or releases == 0:
-        return ()
-    whole, mu = share * part_of_whole(session), session.mu
-    if releases is None or not 0 < mu < math.inf:
-        return (Step(purpose, whole, releases),)
-    return (Step(purpose, whole, releases, math.sqrt(releases) / (mu * math.sqrt(whole))),)
 
 
 def made_step(plans: Iterable[GaussianPlan | BatchPlan]) -> tuple[Step, ...]:

@@ -1,7 +1,7 @@
 """The fit of a linear model: coefficients, and warnings about their number."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -14,18 +14,16 @@ from skdp.base.fit import PrivateFit, Solution
 from skdp.base.plan import Advice, Decision, Step
 from skdp.base.weights import names_weights
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, linear_decision
+from skdp.fitting.decision import LinearDecision, Method, linear_decision
 from skdp.fitting.glm import Problem, expected_weight
 from skdp.fitting.linear_model import LinearModel
-from skdp.fitting.portion import Portion, part_of_whole
 from skdp.fitting.recalibrate import LARGEST_SLOPE, plan_recalibration
 from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
 __all__ = ["ExactLinearFit", "LinearFit", "LinearModel", "Solution", "count_assumption", "parameter_shape"]
-
-Method = Callable[[PrivacySession, Problem], LinearDecision]
 
 # Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
@@ -41,7 +39,7 @@ def count_assumption(problem: Problem) -> tuple[str, ...]:
 
 
 class LinearFit(LinearModel, PrivateFit[Problem]):
-    """The fit of a private linear model; a subclass gives `_method`, which decides, and `solve`, which runs."""
+    """The fit of a private linear model."""
 
     _free_if_none = frozenset({"coef_init", "class_weight"})
 
@@ -118,17 +116,14 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
     def _recalibrates(self, problem: Problem) -> bool:
         """Whether a classifier's scores are recalibrated, where the budget allows it; public."""
-        return is_classifier(self)
-
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
-        """Decide what the method does with a session, which may be a portion of the fit's."""
-        return LinearDecision()
+        return is_classifier(self) and type(self).solve is LinearModel.solve
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
+        budget = BudgetSplit(session)
         if self._recalibrates(problem):
-            made = self._recalibrated(session, problem, self._method)
+            made = self._recalibrated(budget, problem, self._closed)
         else:
-            made = self._method(session, problem)
+            made = self._closed(budget, problem)
         aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
         if aside:
             left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
@@ -146,33 +141,25 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         n_coefs = math.prod(parameter_shape(problem.records, problem.loss))
         return mass / noise_size(release, shape, self.adjacency, n_coefs)
 
-    def _recalibrated(self, session: PrivacySession, problem: Problem, method: Method) -> LinearDecision:
+    def _recalibrated(self, budget: BudgetSplit, problem: Problem, method: Method) -> LinearDecision:
         """The decision of a method that leaves a part of the budget to the recalibration of its scores."""
         given, alpha = getattr(self, "max_weight", None), getattr(self, "alpha", None)
         # A penalty that the user asked for makes coefficients small on purpose.
         shrinks = isinstance(alpha, (int, float)) and alpha > 0 and getattr(self, "penalty", "l2") == "l2"
         plan = plan_recalibration(
-            session,
+            budget.session,
             problem.records,
             problem.loss,
             weights=(expected_weight(self, problem), 1.0 if given is None else float(given)),
             steepest=1.0 if shrinks else LARGEST_SLOPE,
         )
         if plan is None:
-            return method(session, problem)
-        made = method(Portion.of(session, 1.0 - plan.share), problem)
+            return method(budget, problem)
+        (rest,) = budget.split(method=1.0 - plan.share)
+        made = method(rest, problem)
         counts = sum(each.releases for each in plan.plans)
-        closing = Step("recalibration", plan.share * part_of_whole(session), counts)
+        closing = Step("recalibration", plan.share * budget.share, counts)
         return replace(made, steps=(*made.steps, closing), recalibration=plan)
-
-    def _run(self, session: PrivacySession, problem: Problem) -> Solution:
-        """`solve`; the scores of a classifier are then recalibrated by a part of the budget."""
-        plan = linear_decision(problem).recalibration
-        if plan is None:
-            return super()._run(session, problem)
-        solution = super()._run(Portion.of(session, 1.0 - plan.share), problem)
-        theta, noise = plan.with_noise(session, problem.records, solution.theta)
-        return replace(solution, theta=theta, slope_noise=noise)
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
         return utility_warnings(self._utility(session, problem))
@@ -221,7 +208,7 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
 
 class ExactLinearFit(LinearModel, ExactFit[Problem]):
-    """The fit of a linear model without privacy; a subclass gives `_method` and `solve`."""
+    """The fit of a linear model without privacy."""
 
     n_public = None
     max_weight = math.inf
@@ -229,12 +216,8 @@ class ExactLinearFit(LinearModel, ExactFit[Problem]):
     def _check_parameters(self) -> None:
         self._check_targets()
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
-        """Decide what the method does."""
-        return LinearDecision()
-
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        return self._method(session, problem)
+        return self._closed(BudgetSplit(session), problem)
 
     def _inferred(self) -> tuple[str, ...]:
         """Return no leak: an exact fit promises nothing."""

@@ -1,6 +1,8 @@
 """A linear model: its intercept, the scores of rows, and the fitted model as one of scikit-learn's own."""
 
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,16 +15,25 @@ from skdp.base.declare import Declared, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import flag
 from skdp.base.tables import validate_table
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import from_theta
+from skdp.fitting.decision import LinearDecision, linear_decision
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import Problem, imagined_records, table_records, unfilled_records
 from skdp.kernels import are_rows_alone, is_cupy, on_host
+from skdp.privacy import PrivacySession
 
 __all__ = ["LinearModel", "linear_regression", "logistic_regression"]
 
 
 class LinearModel(Declared):
-    """What private and exact fits of linear models share: the intercept, the scores of rows, and the export."""
+    """What private and exact fits of linear models share: how they run, the scores of rows, and the export.
 
+    A subclass gives `_solved`, and `_method` where it decides something. One that overrides `solve` has the whole
+    budget, and closes with nothing.
+    """
+
+    _solved: ClassVar[Callable[..., Solution]]  # of a budget and a problem
     fit_intercept: bool = parameter(
         flag(), "Whether to fit an intercept, as the coefficient of a constant feature.", default=True
     )
@@ -37,6 +48,34 @@ class LinearModel(Declared):
 
     def _check_targets(self) -> None:
         """Check the parameters that say what targets are: classes, losses."""
+
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        """Decide what the method does with its part of the budget."""
+        return LinearDecision()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits | None:
+        """How a regression starts and closes; None works in the units of y."""
+        return None
+
+    def _closed(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        """The decision of the method and of what closes a regression."""
+        units = self._target_units(budget.session, problem)
+        if units is None:
+            return self._method(budget, problem)
+        return units.decided(budget, problem, self._method)
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        """Run the method in units of the targets; a classifier's scores are then recalibrated."""
+        budget, plan = BudgetSplit(session), linear_decision(problem).recalibration
+        units = self._target_units(session, problem)
+        if units is not None:
+            return units.solved(budget, problem, self._solved)
+        if plan is None:
+            return self._solved(budget, problem)
+        (rest,) = budget.split(method=1.0 - plan.share)
+        solution = self._solved(rest, problem)
+        theta, noise = plan.with_noise(session, problem.records, solution.theta)
+        return replace(solution, theta=theta, slope_noise=noise)
 
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
         coef, intercept = from_theta(solution.theta, self.fit_intercept, hasattr(self, "classes"))

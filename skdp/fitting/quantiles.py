@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.scales import grown_share
 from skdp.fitting.search import AVERAGED, QUESTIONS, likely_search, noisy_search
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy import Bounded, PrivateRecords
 
 __all__ = [
     "QUESTIONS",
@@ -55,26 +56,26 @@ class TargetRange:
         return self.center - self.bound, self.center + self.bound
 
 
-def scale_share(session: PrivacySession, n_units: int, searches: int) -> float:
+def scale_share(budget: BudgetSplit, n_units: int, searches: int) -> float:
     """Share of mu^2 for all searches together: 5 %, more (at most 20 %) where the units are few.
 
     It is made from public numbers, as `grown_share`.
     """
     if not searches:
         return 0.0
-    return grown_share(session, n_units, searches * QUESTIONS, SMALLEST_SHARE)
+    return grown_share(budget, n_units, searches * QUESTIONS, SMALLEST_SHARE)
 
 
 def released_row_norm(
-    session: PrivacySession, records: PrivateRecords, share: float, level: float = 0.5, grid: np.ndarray = ROW_GRID
+    budget: BudgetSplit, records: PrivateRecords, share: float, level: float = 0.5, grid: np.ndarray = ROW_GRID
 ) -> float:
     """Release a grid point near a quantile of the row norms, by default the median."""
     offset = (level - 0.5) * records.n_units
-    return noisy_search(session, share, records.row_norm_count, grid=grid, doubt=AVERAGED, offset=offset)
+    return noisy_search(budget, share, records.row_norm_count, grid=grid, doubt=AVERAGED, offset=offset)
 
 
 def released_range(
-    session: PrivacySession, records: PrivateRecords, share: float, *, centered: bool = True
+    budget: BudgetSplit, records: PrivateRecords, share: float, *, centered: bool = True
 ) -> TargetRange:
     """Release the targets' centre and reach by searches that divide the share.
 
@@ -89,29 +90,27 @@ def released_range(
         False leaves the centre at 0.
     """
     part = share / RANGE_SEARCHES
-    size = _quantile(session, records, SIZES, part, MOST_ABOVE)
+    size = _quantile(budget, records, SIZES, part, MOST_ABOVE)
     if not centered:
-        return TargetRange(0.0, _quantile(session, records, size * REACHES, 2 * part, TAIL))
+        return TargetRange(0.0, _quantile(budget, records, size * REACHES, 2 * part, TAIL))
     first, again = part * (1 - AGAIN), part * AGAIN
-    center = _median(session, records, size * EVEN_GRID, first)
+    center = _median(budget, records, size * EVEN_GRID, first)
     moved = records.centered(center)
     if abs(center) < NEAR * size:
-        return TargetRange(center, _quantile(session, moved, size * REACHES, part + again, TAIL))
-    size = _quantile(session, moved, size * WIDE_REACHES, first, TAIL)
-    center += _median(session, moved, size * EVEN_GRID, again)
+        return TargetRange(center, _quantile(budget, moved, size * REACHES, part + again, TAIL))
+    size = _quantile(budget, moved, size * WIDE_REACHES, first, TAIL)
+    center += _median(budget, moved, size * EVEN_GRID, again)
     moved = records.centered(center)
-    return TargetRange(center, _quantile(session, moved, size * WIDE_REACHES, again, TAIL))
+    return TargetRange(center, _quantile(budget, moved, size * WIDE_REACHES, again, TAIL))
 
 
-def _median(session: PrivacySession, records: PrivateRecords, grid: np.ndarray, share: float) -> float:
+def _median(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, share: float) -> float:
     """Release a number near the median of the targets."""
-    plan = session.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
-    return likely_search(session, plan, records.target_count, grid, n_units=records.n_units)
+    plan = budget.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
+    return likely_search(budget.session, plan, records.target_count, grid, n_units=records.n_units)
 
 
-def _quantile(
-    session: PrivacySession, records: PrivateRecords, grid: np.ndarray, share: float, tail: float
-) -> float:
+def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, share: float, tail: float) -> float:
     """Release a number that about this part of the targets exceed in magnitude, or more if the noise hides so few.
 
     Of a larger part the number is lengthened to 2 %, as if the targets were normal.
@@ -120,14 +119,14 @@ def _quantile(
     def count(bound: float) -> Bounded:
         return records.target_count(bound, absolute=True)
 
-    plan = session.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
-    noise = session.noise_std(count(1.0), plan) / records.n_units
+    plan = budget.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
+    noise = budget.session.noise_std(count(1.0), plan) / records.n_units
     seen = min(0.5, max(tail, SEEN * noise))
-    found = likely_search(session, plan, count, grid, n_units=records.n_units, level=1 - seen)
+    found = likely_search(budget.session, plan, count, grid, n_units=records.n_units, level=1 - seen)
     return found * float(ndtri(tail / 2) / ndtri(seen / 2)) if seen > tail else found
 
 
-def released_reach(session: PrivacySession, records: PrivateRecords, share: float, grid: np.ndarray) -> float:
+def released_reach(budget: BudgetSplit, records: PrivateRecords, share: float, grid: np.ndarray) -> float:
     """Release a number that about 98 % of the targets do not exceed in magnitude.
 
     The noise of the counts decides how far into the tail the search looks. A shorter reach is then lengthened to a
@@ -137,9 +136,9 @@ def released_reach(session: PrivacySession, records: PrivateRecords, share: floa
     def count(bound: float) -> Bounded:
         return records.target_count(bound, absolute=True)
 
-    plan = session.plan_gaussian(QUESTIONS, share, purpose="scale")
-    noise = session.noise_std(count(1.0), plan) / records.n_units
+    plan = budget.plan_gaussian(QUESTIONS, share, purpose="scale")
+    noise = budget.session.noise_std(count(1.0), plan) / records.n_units
     tail = min(0.5, max(TAIL, 2.0 * noise))
     offset = (0.5 - tail) * records.n_units
-    reach = noisy_search(session, share, count, grid=grid, doubt=AVERAGED, offset=offset, plan=plan)
+    reach = noisy_search(budget, share, count, grid=grid, doubt=AVERAGED, offset=offset, plan=plan)
     return reach * float(ndtri(TAIL / 2) / ndtri(tail / 2))

@@ -16,7 +16,7 @@ Privacy: the scores are functions of single rows and of the released model (`Pri
 vector is a function of its scores, its label and released numbers. It is clipped, weighted and added by
 `PrivateRecords.clipped_sum`, whose bound holds whatever the vectors are; `bound_of` says why nothing is cut. The
 rows of a group have weights 1 / (their number), so that a group adds the mean of vectors in a ball. The plans are
-made before the fit, which gets the rest of the budget as a `Portion`.
+made before the fit, which gets the rest of the budget as a `BudgetSplit`.
 """
 
 import math
@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.search import noisy_search
 from skdp.losses import Loss
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
@@ -123,7 +124,7 @@ class Recalibration:
             centre = self._medians(session, scored)
             scored = scored.scored(np.eye(k), centre)  # less the centre, which reads no row again
         spread = noisy_search(
-            session,
+            BudgetSplit(session),
             0.0,
             scored.row_norm_count,
             grid=SCALES,

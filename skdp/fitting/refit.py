@@ -62,12 +62,12 @@ def refit(task: Task, chosen: np.ndarray, settings: Refit, first: int = 0) -> So
         The chosen coefficients are multiplied by the factor of James and Stein, which takes out the energy that
         noise alone would have. Its attribute is ``learning_rate_``.
     """
-    session, records, loss, theta = task.session, task.records, task.loss, task.theta
+    budget, records, loss, theta = task.budget, task.records, task.loss, task.theta
     d, s = records.n_features, len(chosen)
     places = np.append(chosen, np.arange(d, records.n_parameters))
     few = records.restricted(chosen)
     scales = released_scales(
-        session, few, loss, theta[places], share=settings.scale_share, between=settings.between
+        budget, few, loss, theta[places], share=settings.scale_share, between=settings.between
     )
     factor = records.intercept_value / scales.intercept if records.fit_intercept else 1.0
     inner = theta[places]
@@ -81,7 +81,7 @@ def refit(task: Task, chosen: np.ndarray, settings: Refit, first: int = 0) -> So
 
     few_task = replace(task, records=few.with_intercept(scales.intercept), penalty=task.penalty.restricted(s))
     rule = DistanceOverGradients(inner, START * scales.distance, settings.steps, inner.size, inner.size)
-    plan = session.plan_gaussian(settings.steps, settings.share, purpose="refit")
+    plan = budget.plan_gaussian(settings.steps, settings.share, purpose="refit")
     gradient_at = NoisyGradient(few_task, plan, CLIP_FACTOR[loss.is_classification] * scales.clip_norm)
     found = descend(
         gradient_at,

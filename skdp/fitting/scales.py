@@ -9,9 +9,10 @@ from functools import partial
 
 import numpy as np
 
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.search import EVERYTHING, GRID, noisy_search
 from skdp.losses import Loss
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivateRecords, accounting
 
 __all__ = [
     "CLIP_SHARE",
@@ -76,7 +77,7 @@ EVERYWHERE = Between()
 
 
 def grown_share(
-    session: PrivacySession,
+    budget: BudgetSplit,
     n_units: int,
     questions: int,
     smallest: float = CLIP_SHARE,
@@ -88,9 +89,9 @@ def grown_share(
     It is made from public numbers. With too much noise a search ends far from the median, and the fit is of no
     use. It is a share of ``part``, which is a share of the session's mu^2.
     """
-    if session.exact:
+    if budget.session.exact:
         return smallest
-    mu = accounting.bounded_range_mu(session.selection_epsilon(1, 1.0))  # of the whole session
+    mu = accounting.bounded_range_mu(budget.selection_epsilon(1, 1.0))  # of the whole session
     wanted = questions * (PRECISION / (n_units * mu)) ** 2 / part
     return min(largest, max(smallest, wanted))
 
@@ -106,7 +107,7 @@ def given_scales(clip_norm: float) -> Scales:
 
 
 def released_scales(
-    session: PrivacySession,
+    budget: BudgetSplit,
     records: PrivateRecords,
     loss: Loss,
     theta: np.ndarray,
@@ -130,40 +131,40 @@ def released_scales(
         Whether the user's own step size is used: the intercept's feature then is 1.
     """
     part = share / count_searches(records, loss)
-    row = noisy_search(session, part, records.row_norm_count, between=between.row)
+    row = noisy_search(budget, part, records.row_norm_count, between=between.row)
     value = 1.0 if literal else INTERCEPT * row
     full = math.hypot(row, value) if records.fit_intercept else row
     scaled, start = _moved(records, theta, value)
 
     if loss.start_norm is None:
         count = partial(scaled.gradient_norm_count, loss, start, each_row=True)
-        of_row = noisy_search(session, part, count, between=between.gradient)
+        of_row = noisy_search(budget, part, count, between=between.gradient)
     else:
         of_row = full * loss.start_norm
     of_unit = of_row
     if records.unit == "group":
         count = partial(scaled.gradient_norm_count, loss, start)
-        of_unit = noisy_search(session, part, count, between=between.unit)
+        of_unit = noisy_search(budget, part, count, between=between.unit)
     distance = START * of_row / (loss.smoothness * full**2)
     return Scales(value, CLIP_FACTOR * of_unit, distance, row, of_row)
 
 
 def released_sup_scales(
-    session: PrivacySession, records: PrivateRecords, loss: Loss, theta: np.ndarray, *, share: float, literal: bool
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, theta: np.ndarray, *, share: float, literal: bool
 ) -> Scales:
     """Release the scales from medians of sup norms: of the rows and, for regression, of their gradients.
 
     As `released_scales`, for a method that clips in the sup norm; the clip norm is the median itself.
     """
     part = share if loss.start_sup_norm is not None else share / 2
-    row = noisy_search(session, part, records.row_sup_norm_count)
+    row = noisy_search(budget, part, records.row_sup_norm_count)
     value = 1.0 if literal else SUP_INTERCEPT * row
     largest = max(row, value) if records.fit_intercept else row
     if loss.start_sup_norm is not None:
         clip_norm = largest * loss.start_sup_norm
     else:
         scaled, start = _moved(records, theta, value)
-        clip_norm = noisy_search(session, part, partial(scaled.gradient_sup_norm_count, loss, start))
+        clip_norm = noisy_search(budget, part, partial(scaled.gradient_sup_norm_count, loss, start))
     return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
 
 
@@ -175,16 +176,16 @@ def _moved(records: PrivateRecords, theta: np.ndarray, value: float) -> tuple[Pr
 
 
 def released_prior(
-    session: PrivacySession, records: PrivateRecords, loss: Loss, start: np.ndarray, share: float
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, start: np.ndarray, share: float
 ) -> np.ndarray:
     """Intercept at which the classes have their released frequencies."""
     assert loss.start_norm is not None
     only = np.zeros(records.n_parameters, dtype=bool)
     only[-1] = True
-    plan = session.plan_gaussian(1, share, purpose="class frequencies")
+    plan = budget.plan_gaussian(1, share, purpose="class frequencies")
     clip_norm = loss.start_norm * records.intercept_value
     mean = records.mean_gradient(loss, start, clip_norm, mask=only)
-    slope = session.gaussian(mean, plan)[-1] / records.intercept_value
+    slope = budget.session.gaussian(mean, plan)[-1] / records.intercept_value
     k = max(2, loss.n_outputs)
     frequency = np.clip(1.0 / k - slope, 0.1 / k, 1 - 0.1 / k)
     if loss.n_outputs == 1:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp.fitting.budget import BudgetSplit
 from skdp.privacy import Bounded, GaussianPlan, PrivacySession
 
 __all__ = ["AVERAGED", "EVERYTHING", "FIRST", "GRID", "QUESTIONS", "Doubt", "likely_search", "noisy_search"]
@@ -51,7 +52,7 @@ AVERAGED = Doubt(1.5, again=True)  # for quantiles
 
 
 def noisy_search(
-    session: PrivacySession,
+    budget: BudgetSplit,
     share: float,
     count: Callable[[float], Bounded],
     *,
@@ -87,7 +88,7 @@ def noisy_search(
         return float(grid[low])
     if plan is None:
         questions = QUESTIONS if doubt.again else (high - low).bit_length()
-        plan = session.plan_gaussian(questions, share, purpose="scale")
+        plan = budget.plan_gaussian(questions, share, purpose="scale")
     total, asked = 0.0, 0
     nearest, least = 0, math.inf
     for _ in range(plan.releases):
@@ -95,9 +96,9 @@ def noisy_search(
             break
         middle = (low + high) // 2
         question = count(float(grid[middle]))
-        total += float(session.gaussian(question, plan)[0]) - offset
+        total += float(budget.session.gaussian(question, plan)[0]) - offset
         asked += 1
-        noise = math.sqrt(asked) * session.noise_std(question, plan)
+        noise = math.sqrt(asked) * budget.session.noise_std(question, plan)
         if (abs(total) + noise) / asked < least:
             nearest, least = middle, (abs(total) + noise) / asked
         if doubt.lost(total, noise):

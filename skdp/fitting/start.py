@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from skdp.base.fit import Solution
 from skdp.base.plan import Step
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, made_step, planned_step, sizes_of
+from skdp.fitting.decision import LinearDecision, made_step, sizes_of
 from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.scales import (
     CLIP_FACTOR,
@@ -85,7 +85,7 @@ def scale_part(task: Task, clip_norm: float | None, learning_rate: float | None)
     if clip_norm is not None and learning_rate is not None:
         return 0.0
     questions = QUESTIONS * count_searches(task.records, task.loss)
-    return grown_share(task.session, task.records.n_units, questions)
+    return grown_share(task.budget, task.records.n_units, questions)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class StepPlan(Generic[SettingsT]):
             "clip_norm": given.clip_norm,
             "learning_rate": given.learning_rate,
         }
-        scales = planned_step(task.session, "scale", share, questions)
+        scales = task.budget.step("scale", share, questions)
         return LinearDecision(
             sizes=sizes_of(**{**numbers, **sizes}),
             steps=(*scales, *made_step(self.plans), *steps),
@@ -141,7 +141,7 @@ def begin(task: Task, clip_norm: float | None, learning_rate: float | None, shar
     """
     if share:
         scales = released_scales(
-            task.session, task.records, task.loss, task.theta, share=share, literal=learning_rate is not None
+            task.budget, task.records, task.loss, task.theta, share=share, literal=learning_rate is not None
         )
     else:
         assert clip_norm is not None

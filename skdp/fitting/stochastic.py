@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from skdp.base.declare import fitted, fixed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_clip
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision
@@ -18,7 +19,7 @@ from skdp.fitting.penalties import PENALTIES
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.task import Task, given
-from skdp.privacy import PrivacySession, accounting
+from skdp.privacy import accounting
 
 __all__ = ["SAMPLING", "StochasticFit", "StochasticRun"]
 
@@ -59,17 +60,17 @@ class StochasticRun(LinearModel):
             center=problem.center,
         )
 
-    def _task(self, session: PrivacySession, problem: Problem) -> Task:
+    def _task(self, budget: BudgetSplit, problem: Problem) -> Task:
         penalty = PENALTIES[self.penalty](float(self.alpha), problem.records.n_features)
         theta = self._start(problem)
-        return Task(session, problem.records, problem.loss, theta, penalty=penalty)
+        return Task(budget, problem.records, problem.loss, theta, penalty=penalty)
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
-        return self._planned(self._task(session, problem), self._settings())
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        return self._planned(self._task(budget, problem), self._settings())
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        with linear_progress(self, session, given(self.max_iter)) as monitor:
-            task = replace(self._task(session, problem), monitor=monitor)
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+        with linear_progress(self, budget.session, given(self.max_iter)) as monitor:
+            task = replace(self._task(budget, problem), monitor=monitor)
             return self._algorithm(task, problem.decision.details)
 
 

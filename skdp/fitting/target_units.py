@@ -1,21 +1,24 @@
-"""Regression in units of a released centre and reach of the targets: one part that all regressors share."""
+"""Regression in units of a released centre and reach of the targets: how every regression starts and closes."""
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from skdp.base.fit import Solution
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.calibration import MOST, calibrate, released_shift
-from skdp.fitting.decision import LinearDecision, TargetShares, planned_step
-from skdp.fitting.glm import Problem
-from skdp.fitting.portion import Portion
+from skdp.fitting.decision import LinearDecision, Method, TargetShares
 from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES, SMALLEST_SHARE, TargetRange, released_range
 from skdp.fitting.scales import grown_share
+from skdp.fitting.targets import Problem
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
-__all__ = ["InTargetUnits"]
+__all__ = ["TargetUnits"]
+
+Solver = Callable[[BudgetSplit, Problem], Solution]
 
 # Chosen on inner splits of the training parts of the suite and on synthetic tables.
 LEAST = 20.0  # units times mu below which no centre is searched for: it would end anywhere
@@ -37,86 +40,134 @@ def _mass(session: PrivacySession, n_units: int) -> float:
     return n_units * accounting.gaussian_mu(session.epsilon, session.delta)
 
 
-class InTargetUnits:
-    """A mixin before the fit of a private regressor.
+@dataclass(frozen=True)
+class TargetUnits:
+    """How a private regression starts and closes, in public numbers.
 
     Centre and reach of y are released first. The fit sees centred targets, and its coefficients are calibrated
     (`skdp.fitting.calibration`). The centre is added to the intercept in the end. With
     very few records, a public decision, all coefficients are 0 and most of the budget goes to the mean of y.
 
     The method gets the rest of the budget, in its decision as in its releases.
+
+    Attributes
+    ----------
+    fit_intercept : bool
+    given : TargetRange or None
+        A public range of the targets, which costs nothing.
+    searched : bool or None
+        Whether centre and reach of the targets may be released; None where delta > 0 allows Gaussian noise.
+    calibrates : bool
+        Whether the coefficients are calibrated; those of weighted records and of the user's own steps are not.
+    needs_reach : bool
+        Whether the method needs the reach of the targets by itself.
+    largest_factor : float
+        Of the coefficients, by the calibration.
+    hopeless : float or None
+        Units times mu below which all coefficients are 0; None is `HOPELESS`.
+    shares : tuple of float or None
+        Shares of mu^2 for the range, the calibration and the mean residual; None makes them of the shape.
     """
 
-    target_center_: float
-    target_reach_: float
     fit_intercept: bool
-    _largest_factor = MOST  # of the coefficients, by the calibration
-    _hopeless = HOPELESS
-    _needs_reach = False  # whether the method needs the reach of the targets by itself
+    given: TargetRange | None = None
+    searched: bool | None = None
+    calibrates: bool = True
+    needs_reach: bool = False
+    largest_factor: float = MOST
+    hopeless: float | None = None
+    shares: tuple[float, float, float] | None = None
 
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
-        """Whether centre and reach of the targets may be released: a public decision."""
-        return session.exact or session.delta > 0
+    @classmethod
+    def of(cls, model: Any, **options: Any) -> "TargetUnits":
+        """Those of an estimator by its parameters."""
+        bounds, target = getattr(model, "y_bounds", "auto"), None
+        if not isinstance(bounds, str):
+            target = TargetRange.between(*bounds)
+            if not model.fit_intercept:
+                target = TargetRange(0.0, max(map(abs, target.bounds)))
+        own_steps = getattr(model, "learning_rate", "auto") != "auto"
+        calibrates = not own_steps and getattr(model, "max_weight", None) is None
+        return cls(model.fit_intercept, target, **{"calibrates": calibrates, **options})
 
-    def _given_range(self) -> TargetRange | None:
-        """A public range of the targets, which costs nothing."""
-        bounds = getattr(self, "y_bounds", "auto")
-        if isinstance(bounds, str):
-            return None
-        target = TargetRange.between(*bounds)
-        return target if self.fit_intercept else TargetRange(0.0, max(map(abs, target.bounds)))
-
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
-        last = self._last_share(session, problem)
-        shares = self._shares(session, problem, last)
+    def decided(self, budget: BudgetSplit, problem: Problem, method: Method) -> LinearDecision:
+        """The decision of a method that leaves a part of the budget to the start and the close."""
+        last = self.calibration_share(budget, problem)
+        shares = self.divided(budget, problem, last)
         if shares is None:
-            made: LinearDecision = super()._method(session, problem)  # type: ignore[misc]
-            return replace(made, calibrated=last > 0)
-        made = super()._method(Portion.of(session, shares.rest), problem)  # type: ignore[misc]
+            return replace(method(budget, problem), calibrated=last > 0)
+        (rest,) = budget.split(method=shares.rest)
+        made = method(rest, problem)
         steps = (
-            *planned_step(session, "scale", shares.range, RANGE_SEARCHES * RANGE_QUESTIONS),
+            *budget.step("scale", shares.range, RANGE_SEARCHES * RANGE_QUESTIONS),
             *made.steps,
-            *planned_step(session, "calibration", shares.calibration, None),
-            *planned_step(session, "calibration", shares.mean),
+            *budget.step("calibration", shares.calibration, None),
+            *budget.step("calibration", shares.mean),
         )
         return replace(made, steps=steps, calibrated=last > 0, targets=shares)
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solved(self, budget: BudgetSplit, problem: Problem, solver: Solver) -> Solution:
+        """Release the range, run the method on centred targets, calibrate, and move the intercept back."""
         shares = problem.decision.targets
         if shares is None:
-            found: Solution = super().solve(session, problem)  # type: ignore[misc]
+            found = solver(budget, problem)
             return replace(found, attributes={"target_center_": 0.0, **found.attributes})
         records, target = problem.records, shares.given
-        rest = Portion.of(session, shares.rest)
+        (rest,) = budget.split(method=shares.rest)
         if target is None:
-            centered = self.fit_intercept and _mass(session, records.n_units) >= LEAST
-            target = released_range(session, records, shares.range, centered=centered)
+            centered = self.fit_intercept and _mass(budget.session, records.n_units) >= LEAST
+            target = released_range(budget, records, shares.range, centered=centered)
         moved = records.centered(target.center) if target.center else records
-        found = super().solve(rest, replace(problem, records=moved, target=target))  # type: ignore[misc]
-        theta, calibrated = self._calibrated(session, moved, target, np.array(found.theta), shares)
+        found = solver(rest, replace(problem, records=moved, target=target))
+        theta, calibrated = self._calibrated(budget, moved, target, np.array(found.theta), shares)
         theta[records.n_features :] += target.center
         attributes = {"target_center_": target.center, "target_reach_": target.bound, **calibrated}
         return replace(found, theta=theta, attributes={**found.attributes, **attributes})
 
-    def _shares(self, session: PrivacySession, problem: Problem, last: float) -> TargetShares | None:
+    def divided(self, budget: BudgetSplit, problem: Problem, last: float) -> TargetShares | None:
         """Divide mu^2, by public numbers; None where nothing of the targets is released."""
-        given = self._given_range()
-        needed = bool(last) or self.fit_intercept or self._needs_reach
-        if not needed or not self._searches_targets(session, problem):
+        given, n_units = self.given, problem.records.n_units
+        needed = bool(last) or self.fit_intercept or self.needs_reach
+        session, searched = budget.session, self.searched
+        searched = session.exact or session.delta > 0 if searched is None else searched
+        if not needed or not searched:
             return None
         constant, mean = False, 0.0
-        first = 0.0 if given else self._first_share(session, problem)
+        first = 0.0 if given else self._range_share(budget, n_units)
         if last and self.fit_intercept:
-            hopeless = self._hopeless + EACH * math.sqrt(problem.records.n_features)
-            constant = _mass(session, problem.records.n_units) < hopeless
-            mean = self._mean_share(session, problem)
+            hopeless = HOPELESS if self.hopeless is None else self.hopeless
+            hopeless += EACH * math.sqrt(problem.records.n_features)
+            constant = _mass(budget.session, n_units) < hopeless
+            mean = self._mean_share(budget, n_units)
         if constant:
             first, last, mean = 0.0 if given else CONSTANT_PARTS[0], 0.0, CONSTANT_PARTS[1]
         return TargetShares(first, last, mean, constant, given)
 
+    def calibration_share(self, budget: BudgetSplit, problem: Problem) -> float:
+        """Share of mu^2 for the calibration."""
+        if budget.session.exact or not self.calibrates:
+            return 0.0
+        if self.shares is not None:
+            return self.shares[1]
+        return grown_share(budget, problem.records.n_units, CALIBRATION_ANSWERS, CALIBRATION)
+
+    def _range_share(self, budget: BudgetSplit, n_units: int) -> float:
+        """Share of mu^2 for centre and reach of the targets."""
+        if self.shares is not None:
+            return self.shares[0]
+        questions = RANGE_SEARCHES * RANGE_QUESTIONS
+        return grown_share(budget, n_units, questions, SMALLEST_SHARE, largest=LARGEST_RANGE)
+
+    def _mean_share(self, budget: BudgetSplit, n_units: int) -> float:
+        """Share of mu^2 for the mean residual."""
+        if self.shares is not None:
+            return self.shares[2]
+        mass = _mass(budget.session, n_units)
+        return min(LARGEST_MEAN, max(MEAN, (MEAN_MASS / mass) ** 2))
+
     def _calibrated(
         self,
-        session: PrivacySession,
+        budget: BudgetSplit,
         records: PrivateRecords,
         target: TargetRange,
         theta: np.ndarray,
@@ -128,32 +179,10 @@ class InTargetUnits:
             theta, found["shrinkage_"] = np.zeros_like(theta), 0.0
         if shares.calibration:
             calibration = calibrate(
-                session, records, theta, target.bound, shares.calibration, largest=self._largest_factor
+                budget, records, theta, target.bound, shares.calibration, largest=self.largest_factor
             )
             theta, found["shrinkage_"] = (calibration.of(theta, records.n_features), calibration.factor)
         if shares.mean:
-            shift = released_shift(session, records, theta, target.bound, shares.mean)
+            shift = released_shift(budget, records, theta, target.bound, shares.mean)
             theta[records.n_features :] += shift / records.intercept_value
         return theta, found
-
-    def _first_share(self, session: PrivacySession, problem: Problem) -> float:
-        """Share of mu^2 for centre and reach of the targets."""
-        return grown_share(
-            session,
-            problem.records.n_units,
-            RANGE_SEARCHES * RANGE_QUESTIONS,
-            SMALLEST_SHARE,
-            largest=LARGEST_RANGE,
-        )
-
-    def _mean_share(self, session: PrivacySession, problem: Problem) -> float:
-        """Share of mu^2 for the mean residual."""
-        mass = _mass(session, problem.records.n_units)
-        return min(LARGEST_MEAN, max(MEAN, (MEAN_MASS / mass) ** 2))
-
-    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
-        """Share of mu^2 for the calibration; weighted records and the user's own step size have none."""
-        literal = getattr(self, "learning_rate", "auto") != "auto"
-        if session.exact or literal or getattr(self, "max_weight", None) is not None:
-            return 0.0
-        return grown_share(session, problem.records.n_units, CALIBRATION_ANSWERS, CALIBRATION)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.penalties import NO_PENALTY, Penalty
 from skdp.fitting.progress import Monitor, Progress
 from skdp.losses import Loss
@@ -20,12 +21,12 @@ def given(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Task:
-    """The session, the records and the loss of a fit, and where it starts.
+    """The budget, the records and the loss of a fit, and where it starts.
 
     Attributes
     ----------
-    session : PrivacySession
-        Pays for every release; an exact session gives the algorithm without noise.
+    budget : BudgetSplit
+        The algorithm's own. Its session pays for every release; an exact one gives the algorithm without noise.
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
         Start; the intercept is the last row. Empty where the method has no other start than 0.
     monitor : callable or None
@@ -34,12 +35,17 @@ class Task:
         Added to the mean loss: a function of theta alone.
     """
 
-    session: PrivacySession
+    budget: BudgetSplit
     records: PrivateRecords
     loss: Loss
     theta: np.ndarray = field(default_factory=lambda: np.empty(0))
     monitor: Monitor | None = None
     penalty: Penalty = NO_PENALTY
+
+    @property
+    def session(self) -> PrivacySession:
+        """What releases statistics."""
+        return self.budget.session
 
     def rescaled(self, value: float) -> "Task":
         """The same with another value of the intercept's feature; `to_user` turns iterates back."""

@@ -18,12 +18,13 @@ from skdp.base.kinds import integer
 from skdp.base.plan import Step
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.glm import GLMModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import QUESTIONS, released_reach, released_row_norm, scale_share
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
 
@@ -71,7 +72,7 @@ class RoundPlan:
     @classmethod
     def of(
         cls,
-        session: PrivacySession,
+        budget: BudgetSplit,
         records: PrivateRecords,
         *,
         row_norm: float | None,
@@ -80,24 +81,24 @@ class RoundPlan:
         n_rounds: int = 3,
     ) -> "RoundPlan":
         """Divide a share of mu^2, and refuse what it cannot hold; an exact session needs one round."""
-        n_rounds = 1 if session.exact else n_rounds
-        part = share * scale_share(session, records.n_units, int(row_norm is None))
+        n_rounds = 1 if budget.session.exact else n_rounds
+        part = share * scale_share(budget, records.n_units, int(row_norm is None))
         plan = cls(row_norm, alpha, n_rounds, part, share - part)
         size = records.n_parameters + 1
-        session.require_feasible(size * size * n_rounds, 1, plan.rest * ROUNDS[n_rounds][0])
+        budget.require_feasible(size * size * n_rounds, 1, plan.rest * ROUNDS[n_rounds][0])
         return plan
 
-    def steps(self, session: PrivacySession) -> tuple[Step, ...]:
+    def steps(self, budget: BudgetSplit) -> tuple[Step, ...]:
         """The parts of the budget, as a plan shows them."""
-        found = planned_step(session, "scale", self.scale_share, QUESTIONS)
+        found = budget.step("scale", self.scale_share, QUESTIONS)
         for k, paid in enumerate(self.moment_shares):
-            bound = planned_step(session, "scale", REACH_SHARE * self.rest, QUESTIONS) if k else ()
-            found += (*bound, *planned_step(session, "second moment", paid))
+            bound = budget.step("scale", REACH_SHARE * self.rest, QUESTIONS) if k else ()
+            found += (*bound, *budget.step("second moment", paid))
         return found
 
 
 def adassp(
-    session: PrivacySession, records: PrivateRecords, reach: float, plan: RoundPlan
+    budget: BudgetSplit, records: PrivateRecords, reach: float, plan: RoundPlan
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Fit a private ridge regression.
 
@@ -115,13 +116,13 @@ def adassp(
     """
     norm, rest = plan.row_norm, plan.rest
     if norm is None:
-        norm = released_row_norm(session, records, plan.scale_share)
+        norm = released_row_norm(budget, records, plan.scale_share)
     records = records.with_intercept(INTERCEPT * norm)
-    equations = NormalEquations(session, records, norm)
+    equations = NormalEquations(budget, records, norm)
     bound, theta = reach, np.zeros(records.n_parameters)
     for k, paid in enumerate(plan.moment_shares):
         if k:
-            bound = released_reach(session, records.residual(theta), REACH_SHARE * rest, bound * RESIDUAL_GRID)
+            bound = released_reach(budget, records.residual(theta), REACH_SHARE * rest, bound * RESIDUAL_GRID)
         theta = theta + equations.solve(theta, bound, plan.alpha, TARGET_WEIGHT[min(k, 1)], paid)
     if records.fit_intercept:
         theta[-1] = theta[-1] * records.intercept_value
@@ -135,8 +136,8 @@ class NormalEquations:
     round releases X^T X anew, and the releases are averaged with inverse variances.
     """
 
-    def __init__(self, session: PrivacySession, records: PrivateRecords, norm: float) -> None:
-        self.session, self.records, self.norm = session, records, norm
+    def __init__(self, budget: BudgetSplit, records: PrivateRecords, norm: float) -> None:
+        self.budget, self.records, self.norm = budget, records, norm
         self.gram: Any = 0.0
         self.weight, self.ridge = 0.0, 0.0
 
@@ -144,15 +145,15 @@ class NormalEquations:
         self, theta: np.ndarray, bound: float, alpha: float | None, target_weight: float, share: float
     ) -> np.ndarray:
         """Release the moments of the residuals at ``theta`` and return what to add to it."""
-        session, records = self.session, self.records
+        budget, records = self.budget, self.records
         moment = records.residual(theta).second_moment(
-            self.norm, bound, adjacency=session.adjacency, target_weight=target_weight
+            self.norm, bound, adjacency=budget.session.adjacency, target_weight=target_weight
         )
-        plan = session.plan_gaussian(1, share, purpose="second moment")
-        released = session.gaussian(moment, plan)
+        plan = budget.plan_gaussian(1, share, purpose="second moment")
+        released = budget.session.gaussian(moment, plan)
         scale = bound / (target_weight * math.hypot(self.norm, self._intercept))
         gram, cross = normal_equations(released, scale)
-        std = session.noise_std(moment, plan)
+        std = budget.session.noise_std(moment, plan)
         weight = 1.0 / std**2 if std else 1.0
         self.weight += weight
         self.gram = self.gram + (gram - self.gram) * (weight / self.weight)
@@ -217,12 +218,14 @@ class _AdaSSPFit(LinearFit):
         default=3,
     )
     verbose: bool = parameters.VERBOSE_UNUSED
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
     shrinkage_: float = fitted()
     row_norm_: float = fitted()
     y_bounds_: tuple[float, float] = fitted()
     alpha_: float = fitted()
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         records = problem.records
         if records.n_features > LARGEST:
             raise ValueError(
@@ -230,33 +233,30 @@ class _AdaSSPFit(LinearFit):
                 f"at most {LARGEST} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
             )
         plan = RoundPlan.of(
-            session, records, row_norm=given(self.row_norm), alpha=given(self.alpha), n_rounds=self.n_rounds
+            budget, records, row_norm=given(self.row_norm), alpha=given(self.alpha), n_rounds=self.n_rounds
         )
         return LinearDecision(
             sizes=sizes_of(n_iter=plan.n_rounds, n_parameters=records.n_parameters, row_norm=plan.row_norm),
-            steps=plan.steps(session),
+            steps=plan.steps(budget),
             details=plan,
             release="second moments",
         )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         plan: RoundPlan = problem.decision.details
-        theta, attributes = adassp(session, problem.records, problem.target.bound, plan)
+        theta, attributes = adassp(budget, problem.records, problem.target.bound, plan)
         attributes["y_bounds_"] = problem.target.bounds
         return Solution(theta, n_iter=plan.n_rounds, attributes=attributes)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return given_scales_assumption(self.row_norm, self.y_bounds)
 
-
-class _RegressionFit(InTargetUnits, _AdaSSPFit):
-    """The fit in units of the targets."""
-
-    _needs_reach = True
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        return TargetUnits.of(self, needs_reach=True)
 
 
 @document()
-class DPAdaSSPRegressor(BoundedPredictions, NumberModel, GLMModel, _RegressionFit):
+class DPAdaSSPRegressor(BoundedPredictions, NumberModel, GLMModel, _AdaSSPFit):
     """Linear regression from noisy second moments, differentially private.
 
     AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The normal

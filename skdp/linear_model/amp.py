@@ -16,12 +16,13 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import described, real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import QUESTIONS, released_row_norm
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import given
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -29,6 +30,7 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 __all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum", "require_two"]
 
 # BALANCE was chosen on a quarter of a9a's training part. The other constants are choices, not tuned.
+HOPELESS = 85.0  # units times mu below which a regression is a constant: a part of the budget is Gaussian
 POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point; each search
 LARGEST = 0.4  # largest part of (epsilon, delta) for the point and the searches together
 PRECISION = 4.0  # units over the noise of one count, which a larger share of the budget can reach
@@ -48,7 +50,7 @@ ERRATUM = (
 
 
 def perturbed_minimum(
-    session: PrivacySession,
+    budget: BudgetSplit,
     records: PrivateRecords,
     loss: Loss,
     *,
@@ -60,8 +62,8 @@ def perturbed_minimum(
 
     Parameters
     ----------
-    session : PrivacySession
-        With a part set aside, unless it is exact.
+    budget : BudgetSplit
+        Of a session with a part set aside, unless it is exact.
     loss : LogisticLoss or HuberLoss
     alpha : float or None
         Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None finds it.
@@ -75,10 +77,10 @@ def perturbed_minimum(
         The penalty that was used.
     """
     records = records.with_intercept(INTERCEPT * row_norm)
-    penalty = chosen_penalty(session, records, loss, row_norm, alpha)
+    penalty = chosen_penalty(budget.session, records, loss, row_norm, alpha)
     minimizer = records.perturbed_minimizer(loss, penalty=penalty, row_norm=row_norm)
-    plan = session.plan_gaussian(1, share, purpose="computed point")
-    theta = session.objective_perturbation(minimizer, plan)
+    plan = budget.plan_gaussian(1, share, purpose="computed point")
+    theta = budget.session.objective_perturbation(minimizer, plan)
     if records.fit_intercept:
         theta[-1] = theta[-1] * records.intercept_value
     return theta, penalty / records.n_units
@@ -177,71 +179,32 @@ class PerturbedFit(LinearFit):
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return count_assumption(problem)
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         """Divide the Gaussian part of the budget, and refuse what it cannot hold."""
-        session.require_feasible(problem.records.n_parameters, 1, POINT_SHARE)
+        budget.require_feasible(problem.records.n_parameters, 1, POINT_SHARE)
         norm, alpha = given(self.row_norm), given(self.alpha)
         plan = Minimum(norm, alpha, 1.0 if norm is not None else POINT_SHARE)
         scale = 0.0 if norm is not None else 1.0 - POINT_SHARE
         return LinearDecision(
             sizes=sizes_of(n_parameters=problem.records.n_parameters, row_norm=norm, alpha=alpha),
-            steps=(
-                *planned_step(session, "scale", scale, QUESTIONS),
-                *planned_step(session, "computed point", plan.point_share),
-            ),
+            steps=(*budget.step("scale", scale, QUESTIONS), *budget.step("computed point", plan.point_share)),
             details=plan,
         )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         records, plan = problem.records, problem.decision.details
         norm = plan.row_norm
         if norm is None:
-            norm = released_row_norm(session, records, 1.0 - plan.point_share)
+            norm = released_row_norm(budget, records, 1.0 - plan.point_share)
         norm, (loss, found) = float(norm), self._loss(problem)
         theta, alpha = perturbed_minimum(
-            session, records, loss, row_norm=norm, alpha=plan.alpha, share=plan.point_share
+            budget, records, loss, row_norm=norm, alpha=plan.alpha, share=plan.point_share
         )
         return Solution(theta, attributes={"row_norm_": norm, "alpha_": alpha, **found})
 
     def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
         """The loss, and fitted attributes that belong to it."""
         return problem.loss, {}
-
-
-class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
-    """The fit of a regression; with a number for the threshold nothing of the targets is released."""
-
-    huber_threshold: Auto = parameter(
-        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),
-        """Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
-        "auto" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
-        of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the
-        reach. With a number, bring y near 0 by a public constant, because targets beyond 1000 thresholds are
-        clipped. The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
-        default="auto",
-    )
-    huber_threshold_: float = fitted()
-    shrinkage_: float = fitted()
-    _needs_reach = True
-    _hopeless = 85.0  # only a part of the budget is for Gaussian noise
-
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
-        return given(self.huber_threshold) is None
-
-    def _first_share(self, session: PrivacySession, problem: Problem) -> float:
-        return RANGE_SHARE
-
-    def _mean_share(self, session: PrivacySession, problem: Problem) -> float:
-        return MEAN_SHARE
-
-    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
-        return 0.0 if session.exact else CALIBRATION_SHARE
-
-    def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
-        threshold = given(self.huber_threshold)
-        if threshold is None:
-            threshold = THRESHOLD * problem.target.bound
-        return HuberLoss(float(threshold)), {"huber_threshold_": float(threshold)}
 
 
 @document()
@@ -339,7 +302,7 @@ def require_two(count: int) -> None:
 
 
 @document(DPAMPClassifier)
-class DPAMPRegressor(BoundedPredictions, NumberModel, GLMModel, _PerturbedRegressionFit):
+class DPAMPRegressor(BoundedPredictions, NumberModel, GLMModel, PerturbedFit):
     """Robust linear regression by approximate minima perturbation, differentially private.
 
     It minimises the l2-regularised Huber loss plus a random linear term, as in [Iyengar2019]_.
@@ -401,3 +364,33 @@ class DPAMPRegressor(BoundedPredictions, NumberModel, GLMModel, _PerturbedRegres
 
     def _check_targets(self) -> None:
         """The loss is fixed."""
+
+    huber_threshold: Auto = parameter(
+        real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),
+        """Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
+        "auto" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
+        of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the
+        reach. With a number, bring y near 0 by a public constant, because targets beyond 1000 thresholds are
+        clipped. The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
+        default="auto",
+    )
+    huber_threshold_: float = fitted()
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        return TargetUnits.of(
+            self,
+            searched=given(self.huber_threshold) is None,
+            needs_reach=True,
+            hopeless=HOPELESS,
+            shares=(RANGE_SHARE, CALIBRATION_SHARE, MEAN_SHARE),
+            calibrates=True,
+        )
+
+    def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
+        threshold = given(self.huber_threshold)
+        if threshold is None:
+            threshold = THRESHOLD * problem.target.bound
+        return HuberLoss(float(threshold)), {"huber_threshold_": float(threshold)}

@@ -11,7 +11,7 @@ against each other, so their difference moves by 2 Delta, and the factor 2 stays
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -24,16 +24,16 @@ from skdp.base.kinds import real
 from skdp.base.plan import Step
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
+from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
-from skdp.fitting.portion import part_of_whole
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.fitting.search import noisy_search
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import Task, given
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
@@ -75,14 +75,14 @@ def frank_wolfe(
     Solution
         With at most ``max_iter`` non-zero coefficients.
     """
-    session, records, loss = task.session, task.records, task.loss
-    epsilon = session.selection_epsilon(max_iter, share)
+    budget, records, loss = task.budget, task.records, task.loss
+    epsilon = budget.selection_epsilon(max_iter, share)
     # Stale gradients may be off by about the scale of the noise, which for small n would be too much.
     tolerance = min(TOLERANCE, 2 / (epsilon * records.n_units))
     vertices = VertexScores(records, loss, clip_norm, **{"tolerance": tolerance, **options})
     point, shrink = np.zeros(records.n_parameters * loss.n_outputs), 1.0
     for t in range(max_iter):
-        vertex = int(session.gumbel_top_k(vertices.scores(), 1, epsilon, purpose="steps")[0])
+        vertex = int(budget.session.gumbel_top_k(vertices.scores(), 1, epsilon, purpose="steps")[0])
         gamma = 2 / (t + 2)
         shrink *= 1 - gamma
         if shrink == 0.0:
@@ -115,7 +115,7 @@ def count_medians(loss: Loss) -> int:
 
 
 def released_scales(
-    session: PrivacySession,
+    budget: BudgetSplit,
     records: PrivateRecords,
     loss: Loss,
     *,
@@ -133,15 +133,15 @@ def released_scales(
         return 1.0, float(clip_norm), float(radius)
     residual = loss.start_sup_norm
     part = share / count_medians(loss)
-    row = noisy_search(session, part, records.row_sup_norm_count)
+    row = noisy_search(budget, part, records.row_sup_norm_count)
     if residual is not None:
         gradient = residual * row
     else:
         scaled, start = records.with_intercept(row), np.zeros(parameter_shape(records, loss))
-        gradient = noisy_search(session, part, partial(scaled.gradient_sup_norm_count, loss, start))
+        gradient = noisy_search(budget, part, partial(scaled.gradient_sup_norm_count, loss, start))
     factor, power, size = REGRESSOR_RADIUS if residual is None else CLASSIFIER_RADIUS
-    if not session.exact:
-        mu = accounting.gaussian_mu(session.epsilon, session.delta)
+    if not budget.session.exact:
+        mu = accounting.gaussian_mu(budget.session.epsilon, budget.session.delta)
         size = min(size, factor * (records.n_units * mu) ** power)
     clip = CLIP_FACTOR * gradient if clip_norm is None else float(clip_norm)
     ball = size * gradient / row**2 if radius is None else float(radius)
@@ -211,14 +211,14 @@ class FrankWolfeFit(LinearFit):
                     f"to a count; give {name} as a number, or delta > 0"
                 )
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         records, loss = problem.records, problem.loss
         radius, clip, steps = given(self.radius), given(self.clip_norm), given(self.max_iter)
         if steps is None:
-            steps = steps_for(records.n_units, session.epsilon, session.delta)
+            steps = steps_for(records.n_units, budget.session.epsilon, budget.session.delta)
         questions, scale = QUESTIONS * count_medians(loss), 0.0
         if radius is None or clip is None:
-            scale = grown_share(session, records.n_units, questions)
+            scale = grown_share(budget, records.n_units, questions)
         return LinearDecision(
             sizes=sizes_of(
                 n_iter=int(steps),
@@ -227,38 +227,24 @@ class FrankWolfeFit(LinearFit):
                 clip_norm=clip,
             ),
             steps=(
-                *planned_step(session, "scale", scale, questions),
-                Step("steps", (1.0 - scale) * part_of_whole(session), int(steps)),
+                *budget.step("scale", scale, questions),
+                Step("steps", (1.0 - scale) * budget.share, int(steps)),
             ),
             details=Vertices(radius, clip, int(steps), scale),
         )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         records, loss, plan = problem.records, problem.loss, problem.decision.details
         value, clip, radius = released_scales(
-            session, records, loss, radius=plan.radius, clip_norm=plan.clip_norm, share=plan.scale_share
+            budget, records, loss, radius=plan.radius, clip_norm=plan.clip_norm, share=plan.scale_share
         )
-        with linear_progress(self, session, plan.n_iter) as monitor:
-            task = Task(session, records.with_intercept(value), loss, monitor=monitor)
+        with linear_progress(self, budget.session, plan.n_iter) as monitor:
+            task = Task(budget, records.with_intercept(value), loss, monitor=monitor)
             solution = frank_wolfe(
                 task, radius=radius, max_iter=plan.n_iter, clip_norm=clip, share=1.0 - plan.scale_share
             )
         attributes = {"radius_": radius, "clip_norm_": clip}
         return Solution(task.to_user(solution.theta), solution.n_iter, attributes)
-
-
-class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):
-    """The fit of a regression; with numbers for radius and clip norm it is the published algorithm."""
-
-    loss: Literal["squared", "huber"] = parameters.LOSS
-    huber_threshold: float = parameters.HUBER_THRESHOLD
-    shrinkage_: float = fitted()
-
-    _largest_factor = 1.0  # the coefficients stay in the ball
-
-    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
-        literal = given(self.radius) is not None and given(self.clip_norm) is not None
-        return 0.0 if literal else super()._last_share(session, problem)
 
 
 @document()
@@ -324,7 +310,7 @@ class DPFrankWolfeClassifier(LabelModel, GLMModel, FrankWolfeFit):
 
 
 @document(DPFrankWolfeClassifier)
-class DPFrankWolfeRegressor(BoundedPredictions, NumberModel, GLMModel, _FrankWolfeRegressionFit):
+class DPFrankWolfeRegressor(BoundedPredictions, NumberModel, GLMModel, FrankWolfeFit):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
@@ -375,3 +361,14 @@ class DPFrankWolfeRegressor(BoundedPredictions, NumberModel, GLMModel, _FrankWol
         from y. The rest of the intercept is the coefficient of a constant feature, which is the released
         median sup norm of the rows, or 1 without one."""
     )
+
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        literal = given(self.radius) is not None and given(self.clip_norm) is not None
+        units = TargetUnits.of(self, largest_factor=1.0)  # the coefficients stay in the ball
+        return replace(units, calibrates=units.calibrates and not literal)

@@ -4,7 +4,7 @@ from skdp._docs import document
 from skdp.base.declare import changed
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMModel, LabelModel
 from skdp.fitting.parameters import Auto
 from skdp.fitting.settings import StepSettings
@@ -22,26 +22,26 @@ LEAST_STEPS, MOST_STEPS = 20, 100  # bounds of the number of steps
 
 def planned_descent(task: Task, settings: StepSettings) -> LinearDecision:
     """Choose the number of steps; all of the budget that the scales leave goes to them equally."""
-    session, size = task.session, task.theta.size
+    budget, size = task.budget, task.theta.size
     steps = settings.max_iter
     if steps is None:
-        seen = precision(session, task.records, size) / PRECISION_PER_STEP
+        seen = precision(budget.session, task.records, size) / PRECISION_PER_STEP
         steps = round(min(MOST_STEPS, max(LEAST_STEPS, seen)))
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
-    session.require_feasible(size, steps, 1.0 - aside)
-    taken = planned_step(session, "steps", 1.0 - aside, steps)
+    budget.require_feasible(size, steps, 1.0 - aside)
+    taken = budget.step("steps", 1.0 - aside, steps)
     return StepPlan(settings, steps, aside).decision(task, taken)
 
 
 def gradient_descent(task: Task, plan: StepPlan[StepSettings]) -> Solution:
     """Take noisy steps on full gradients."""
-    session, size = task.session, task.theta.size
+    budget, size = task.budget, task.theta.size
     settings, steps, aside = plan.settings, plan.n_iter, plan.scale_share
     rate = settings.learning_rate
     task.expect(steps)
     start = begin(task, settings.clip_norm, rate, aside)
     rule = step_rule(rate, start.task.theta, start.scales.distance, steps, size, size)
-    return descent_from(start, session.plan_gaussian(steps, 1.0 - aside), rule, steps)
+    return descent_from(start, budget.plan_gaussian(steps, 1.0 - aside), rule, steps)
 
 
 @document()

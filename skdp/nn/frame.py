@@ -20,6 +20,7 @@ from skdp.base.kinds import choice, described, integer
 from skdp.base.plan import Advice, Decision
 from skdp.base.tables import validate_table
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit
@@ -167,7 +168,7 @@ class NetFit(MinibatchFit[Problem]):
                 "as a NumPy array or a SciPy CSR matrix"
             )
         n_units = problem.records.n_units
-        return {"inputs": grown_share(session, n_units, INPUT_QUESTIONS, INPUT_SHARE)}
+        return {"inputs": grown_share(BudgetSplit(session), n_units, INPUT_QUESTIONS, INPUT_SHARE)}
 
     def _recalibration(self, session: PrivacySession, problem: Problem) -> Recalibration | None:
         """The plan of the last releases of a classifier, where the budget allows them."""

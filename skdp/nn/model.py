@@ -11,6 +11,7 @@ from skdp.base.declare import fitted, fixed, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import described
 from skdp.fitting.bounded import cut_text
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.quantiles import SMALLEST_SHARE, released_range
 from skdp.fitting.recalibrate import Recalibration
@@ -104,18 +105,19 @@ class NetRegressor(NumberModel, NetFit):
 
     def _shares(self, session: PrivacySession, problem: Problem) -> dict[str, float]:
         shares, n_units = super()._shares(session, problem), problem.records.n_units
+        budget = BudgetSplit(session)
         if isinstance(self.y_bounds, str):
             shares["targets"] = grown_share(
-                session, n_units, TARGET_QUESTIONS, SMALLEST_SHARE, largest=LARGEST_RANGE
+                budget, n_units, TARGET_QUESTIONS, SMALLEST_SHARE, largest=LARGEST_RANGE
             )
         if not session.exact:
-            shares["calibration"] = grown_share(session, n_units, CALIBRATION_ANSWERS, CALIBRATION)
+            shares["calibration"] = grown_share(budget, n_units, CALIBRATION_ANSWERS, CALIBRATION)
         return shares
 
     def _targets(self, session: PrivacySession, problem: Problem) -> Targets:
         shares = problem.decision.details.shares
         if "targets" in shares:
-            found = released_range(session, problem.records, shares["targets"])
+            found = released_range(BudgetSplit(session), problem.records, shares["targets"])
             return Targets(found.center, found.bound)
         low, high = (float(end) for end in self.y_bounds)
         return Targets(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base.plan import Decision, Step
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
-from skdp.fitting.decision import made_step, planned_step
+from skdp.fitting.decision import made_step
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES
 from skdp.fitting.recalibrate import Recalibration
@@ -233,7 +234,7 @@ def _steps(session: PrivacySession, plan: NetPlan) -> tuple[Step, ...]:
     """How the budget is divided, in the order of the releases and in the words of the ledger."""
     shares, last = plan.shares, plan.recalibration
     searches = {"window": ("inputs", INPUT_QUESTIONS), "scale": ("targets", TARGET_QUESTIONS)}
-    closing = planned_step(session, "calibration", shares.get("calibration", 0.0))
+    closing = BudgetSplit(session).step("calibration", shares.get("calibration", 0.0))
     if last is not None:
         closing = (Step("recalibration", last.share, sum(each.releases for each in last.plans)),)
     return (

@@ -17,7 +17,8 @@ from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import real
 from skdp.fitting import parameters
-from skdp.fitting.decision import LinearDecision, planned_step
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMModel, LabelModel
 from skdp.fitting.loop import NoisyGradient
 from skdp.fitting.parameters import Auto
@@ -27,7 +28,6 @@ from skdp.fitting.start import Start, StepPlan, begin, scale_part
 from skdp.fitting.steps import square
 from skdp.fitting.stochastic import FullBatchFit
 from skdp.fitting.task import Task
-from skdp.privacy import PrivacySession
 
 __all__ = ["AdaptiveSettings", "DPAGDClassifier", "Purse", "adaptive_descent"]
 
@@ -91,8 +91,8 @@ def planned_descent(task: Task, settings: AdaptiveSettings) -> LinearDecision:
     """Divide the budget between the scales and the steps; how many there will be, releases decide."""
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
     steps = settings.max_iter or STEPS
-    _require_feasible(task.session, Purse(1.0 - aside, steps), task.theta.size)
-    taken = planned_step(task.session, "gradient and distance", 1.0 - aside, None)
+    _require_feasible(task.budget, Purse(1.0 - aside, steps), task.theta.size)
+    taken = task.budget.step("gradient and distance", 1.0 - aside, None)
     most = None if settings.max_iter is None else f"at most {settings.max_iter}"
     plan = StepPlan(settings, steps, aside)
     return plan.decision(task, taken, n_iter=most, loss_bound=settings.loss_bound)
@@ -164,7 +164,7 @@ class _Line:
             purse.gradient += extra
 
     def _measure(self, point: np.ndarray, share: float) -> np.ndarray:
-        plan = self._task.session.plan_gaussian(1, self._purse.pay(share), purpose="gradient")
+        plan = self._task.budget.plan_gaussian(1, self._purse.pay(share), purpose="gradient")
         loss_alone = replace(self._task, penalty=NO_PENALTY)
         return NoisyGradient(loss_alone, plan, self._clip)(point, 0)[0]
 
@@ -180,20 +180,20 @@ class _Line:
         public = np.array([value if value < 1e100 else 1e100 for value in values])
         public = np.minimum(public - public.min(), _LARGEST_GAP * self._bound)
         losses = task.records.mean_losses(task.loss, points, self._bound)
-        epsilon = task.session.selection_epsilon(1, self._purse.pay(self._purse.choice))
+        epsilon = task.budget.selection_epsilon(1, self._purse.pay(self._purse.choice))
         scores = (-losses).shifted(-public)
         best = int(task.session.gumbel_top_k(scores, 1, epsilon, purpose="distance")[0])
         return float(distances[best]), points[best]
 
 
-def _require_feasible(session: PrivacySession, purse: Purse, size: int) -> None:
+def _require_feasible(budget: BudgetSplit, purse: Purse, size: int) -> None:
     """Refuse a fit whose sampling error the budget cannot hold, before the first release.
 
     Every gradient is followed by a choice, so there are at most as many of each as choices can be paid; the
     error of a choice is that of 128 Gaussian values.
     """
     most = math.ceil(purse.left / purse.choice)
-    session.require_feasible(size + 128, most, purse.gradient * most)
+    budget.require_feasible(size + 128, most, purse.gradient * most)
 
 
 @document()

@@ -30,14 +30,14 @@ LARGEST_RATE = 5.0  # largest step size, in 1 / curvature
 
 def planned_rounds(task: Task, settings: BatchSettings) -> LinearDecision:
     """Plan all rounds, before anything is released, and refuse what the budget cannot hold."""
-    session, n_units = task.session, task.records.n_units
+    budget, n_units = task.budget, task.records.n_units
     rounds = settings.max_iter or ROUNDS
     size = settings.batch_size or max(LEAST_BATCH, -(-n_units // PARTS))
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
-    (plan,) = session.plan_batches(
+    (plan,) = budget.plan_batches(
         [BatchGroup(rounds, size)], sampling=settings.sampling, n_units=n_units, share=1.0 - aside
     )
-    session.require_feasible_batches(task.theta.size, [plan])
+    budget.session.require_feasible_batches(task.theta.size, [plan])
     found = StepPlan(settings, rounds, aside, (plan,))
     return found.decision(task, batch_size=plan.batch_size)
 
@@ -48,15 +48,15 @@ def random_round(task: Task, plan: StepPlan[BatchSettings]) -> Solution:
     The round R is uniform on 1..T and does not depend on the records. The steps after it are not taken, because
     their results would be dropped. The noise and the claim are those of all T steps.
     """
-    session, settings, rounds = task.session, plan.settings, plan.n_iter
+    budget, settings, rounds = task.budget, plan.settings, plan.n_iter
     rate = settings.learning_rate
-    last = 1 + int(session.integers(rounds, 1)[0])
+    last = 1 + int(budget.session.integers(rounds, 1)[0])
     task.expect(last)
     start = begin(task, settings.clip_norm, rate, plan.scale_share)
     if rate is None:
         # The softmax of K classes has curvature 1 / K at 0, and at most 1 / 2.
         flatter = max(1.0, task.loss.n_outputs / 2.0)
-        seen = precision(session, task.records, task.theta.size)
+        seen = precision(budget.session, task.records, task.theta.size)
         walk = WALK * flatter * seen / start.clip_factor / rounds
         rate = min(LARGEST_RATE, walk) / (start.curvature + task.penalty.smoothness)
     return descent_from(start, plan.plans[0], ConstantStep(rate), last)

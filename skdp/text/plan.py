@@ -7,8 +7,9 @@ from typing import Any
 
 from skdp.base.plan import Advice, Decision
 from skdp.exceptions import UtilityWarning
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.clipped_mean import ClippedMean, Clipping
-from skdp.fitting.decision import made_step, planned_step
+from skdp.fitting.decision import made_step
 from skdp.fitting.optimizers import Rule, rate_factor
 from skdp.fitting.selection import AdaFEST, SelectedMean, SparseSelection, advice_on_choice, advice_on_counts
 from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
@@ -100,7 +101,7 @@ def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict
             "clip_norm": plan.clip_norm,
             "learning_rate": RELEASED if waits else first_rate(model, plan, most),
         },
-        steps=(*planned_step(session, "vocabulary", share), *made_step((batches,))),
+        steps=(*BudgetSplit(session).step("vocabulary", share), *made_step((batches,))),
         signal=None if math.isinf(seen) else seen,
         details=plan,
     )

@@ -10,6 +10,7 @@ from sklearn.base import is_classifier, is_regressor
 
 import skdp
 from skdp.exceptions import UtilityWarning
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.scales import LARGEST_SHARE, PRECISION, grown_share
 from skdp.fitting.stochastic import StochasticFit
 from skdp.linear_model.auto.estimators import FrontDoor
@@ -30,12 +31,12 @@ Y = X @ np.array([1, -1, 0.5, 0, 0, 0]) + 10 + RNG.normal(size=N)
 def test_the_share_of_the_scales_grows_where_units_are_few_by_public_numbers():
     session = PrivacySession(epsilon=1.0, delta=1e-5)
     mu = accounting.gaussian_mu(1.0, 1e-5)
-    shares = [grown_share(session, n, 16) for n in (50, N, 1200, 10**6)]
+    shares = [grown_share(BudgetSplit(session), n, 16) for n in (50, N, 1200, 10**6)]
     assert shares[0] == LARGEST_SHARE
     assert shares[1] == pytest.approx(16 * (PRECISION / (N * mu)) ** 2, rel=1e-3)
     assert shares[2:] == [0.02, 0.02]  # exactly: larger fits stay what they were
-    assert grown_share(session, N, 16, part=0.9) == pytest.approx(shares[1] / 0.9)
-    assert grown_share(PrivacySession(epsilon=math.inf, delta=1e-5), 50, 16) == 0.02
+    assert grown_share(BudgetSplit(session), N, 16, part=0.9) == pytest.approx(shares[1] / 0.9)
+    assert grown_share(BudgetSplit(PrivacySession(epsilon=math.inf, delta=1e-5)), 50, 16) == 0.02
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import DPAdaSSPRegressor
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.quantiles import released_range, scale_share
 from skdp.fitting.search import AVERAGED, noisy_search
+from skdp.fitting.target_units import TargetUnits
 from skdp.linear_model.adassp import adaptive_ridge, normal_equations
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from tests.privacy.audit import shown
@@ -97,9 +99,9 @@ def test_search_finds_a_quantile():
     records = PrivateRecords(np.zeros((4000, 1)), np.exp(rng.normal(size=4000)))
     for seed in range(5):
         session, share = session_for(4000, seed=seed)
-        found = noisy_search(session, share, records.target_count, doubt=AVERAGED)
+        found = noisy_search(BudgetSplit(session), share, records.target_count, doubt=AVERAGED)
         assert 0.8 < found < 1.25
-        found = noisy_search(session, share, records.target_count, doubt=AVERAGED, offset=0.4 * 4000)
+        found = noisy_search(BudgetSplit(session), share, records.target_count, doubt=AVERAGED, offset=0.4 * 4000)
         assert 2.3 < found < 6.0  # the 90 % quantile is 3.6
 
 
@@ -108,16 +110,16 @@ def test_released_range_covers_the_targets(center, spread):
     rng = np.random.default_rng(2)
     records = PrivateRecords(np.zeros((20_000, 1)), center + spread * rng.normal(size=20_000))
     session, share = session_for(20_000)
-    found = released_range(session, records, share)
+    found = released_range(BudgetSplit(session), records, share)
     assert abs(found.center - center) < max(1.5 * spread, 0.05 * abs(center))
     assert 1.5 * spread < found.bound < 3.5 * spread + 0.1 * abs(center)
 
 
 def test_scale_share_grows_where_units_are_few():
     session, _ = session_for(1)
-    assert scale_share(session, 100_000, 4) == 0.05
-    assert scale_share(session, 50, 4) == 0.2
-    assert scale_share(session, 50, 0) == 0.0
+    assert scale_share(BudgetSplit(session), 100_000, 4) == 0.05
+    assert scale_share(BudgetSplit(session), 50, 4) == 0.2
+    assert scale_share(BudgetSplit(session), 50, 0) == 0.0
 
 
 def test_scales_are_asked_for_only_if_adaptive():
@@ -192,7 +194,7 @@ def attack(runs=300, calibrated=False, **params):
         model = DPAdaSSPRegressor(**{**settings, **params}, random_state=seed)
         if calibrated:
             return model.fit(X, y).coef_[0]
-        with mock.patch.object(DPAdaSSPRegressor, "_last_share", return_value=0.0):
+        with mock.patch.object(TargetUnits, "calibration_share", return_value=0.0):
             return model.fit(X, y).coef_[0]
 
     low = np.array([one(-1e6, 2 * run) for run in range(runs)])

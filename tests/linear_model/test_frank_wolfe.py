@@ -11,6 +11,7 @@ import skdp.privacy.mechanisms
 from skdp import DPFrankWolfeClassifier, DPFrankWolfeRegressor
 from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.task import Task
 from skdp.linear_model.frank_wolfe import frank_wolfe, steps_for
 from skdp.losses import SquaredLoss
@@ -47,7 +48,7 @@ def test_without_noise_the_duality_gap_closes():
     X, y = data()
     records = PrivateRecords(X, y)
     with PrivacySession.without_privacy() as session:
-        task = Task(session, records, SquaredLoss())
+        task = Task(BudgetSplit(session), records, SquaredLoss())
         theta = frank_wolfe(task, radius=4.0, max_iter=300, clip_norm=1e3).theta
     gradient = X.T @ (X @ theta - y) / len(y)
     gap = gradient @ theta + 4.0 * np.abs(gradient).max()
@@ -218,7 +219,7 @@ def test_bad_parameters_are_refused(params, match):
 def test_no_choice_beyond_the_plan():
     records = PrivateRecords(*data())
     with PrivacySession(epsilon=1.0, delta=0.0) as session:
-        task = Task(session, records, SquaredLoss())
+        task = Task(BudgetSplit(session), records, SquaredLoss())
         frank_wolfe(task, radius=1.0, max_iter=3, clip_norm=1.0)
         with pytest.raises(PrivacyBudgetExceeded):
             frank_wolfe(task, radius=1.0, max_iter=3, clip_norm=1.0)
@@ -276,7 +277,9 @@ def run_algorithm(target, run, rows=1, n_public=None, **params):
     iterates = []
     settings = dict(epsilon=EPSILON, delta=DELTA, unit=records.unit, random_state=run)
     with PrivacySession(records, **{**settings, **params}) as session:
-        task = Task(session, records, SquaredLoss(), monitor=lambda i, theta: iterates.append(float(theta[0])))
+        task = Task(
+            BudgetSplit(session), records, SquaredLoss(), monitor=lambda i, theta: iterates.append(float(theta[0]))
+        )
         frank_wolfe(task, radius=1.0, max_iter=STEPS, clip_norm=1.0)
     return positive(iterates)
 

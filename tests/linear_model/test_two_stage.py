@@ -11,6 +11,8 @@ import skdp.privacy.mechanisms
 import skdp.privacy.statistics.minimizer
 from skdp import DPTwoStageClassifier, DPTwoStageRegressor
 from skdp.datasets import make_sparse_classification, make_sparse_regression
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.target_units import TargetUnits
 from skdp.linear_model.two_stage.solver import (
     PENALTY,
     Plan,
@@ -206,7 +208,7 @@ def attack_fit(runs=200):
         model = DPTwoStageRegressor(**settings, alpha=100.0, random_state=seed)
         # Without the calibration, which would hide what the minimiser shows. With it:
         # `test_what_follows_the_steps_is_in_the_claim` of tests/privacy/attacks/test_front_door_attacks.py.
-        with mock.patch.object(DPTwoStageRegressor, "_last_share", return_value=0.0):
+        with mock.patch.object(TargetUnits, "calibration_share", return_value=0.0):
             return model.fit(X, y).coef_[0]
 
     low = np.array([one(-1e6, 2 * run) for run in range(runs)])
@@ -250,7 +252,7 @@ def attack_selection(runs=700):
     def one(table, seed):
         session = PrivacySession(epsilon=EPSILON, delta=DELTA, random_state=seed)
         records = PrivateRecords(table, y)
-        support, _ = select_support(session, records, SquaredLoss(), 1, plan, (0.05, 0.9))
+        support, _ = select_support(BudgetSplit(session), records, SquaredLoss(), 1, plan, (0.05, 0.9))
         return float(support[0])
 
     low = np.array([one(X, 2 * run) for run in range(runs)])

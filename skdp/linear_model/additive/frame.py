@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import described, integer
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import Problem
 from skdp.linear_model.additive.categories import category_values, check_categories
@@ -129,8 +130,8 @@ class AdditiveFit(Inspectable, FrontDoor):
         """Columns and values of the declared categories."""
         return category_values(self.categories, problem.records.n_features, self._names(problem))
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
-        made = super()._method(session, problem)
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        made = super()._method(budget, problem)
         if made.method != "moments":
             line = made.reason
         else:

@@ -13,7 +13,7 @@ row and of public or released numbers alone (`PrivateRecords.expanded`), so a un
 the clip norm G, and a positive semidefinite matrix of trace at most C^2, whatever the features are: the
 sensitivities are the ones of the rounds (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under zero-out
 and add-remove). Which of the releases follow is decided by earlier ones, and all shares add up to at most 1 on
-every path (`Shares`). Evidence, choices and steps are post-processing.
+every path (`BudgetSplit`). Evidence, choices and steps are post-processing.
 """
 
 import math
@@ -216,7 +216,7 @@ class CurveSearch:
         self._expansion = found = asked.features
         if found.size:
             rows, squares = self._lines.expanded(found), mean_squares(found)
-            steps.grow(rows, released_gram(steps.shares, rows, share * GRAM, squares), squares)
+            steps.grow(rows, released_gram(steps.budget, rows, share * GRAM, squares), squares)
             rest -= GRAM
         steps.step(asked.gradient, asked.noise, asked.clip)
         for i, part in enumerate(parts.last):

@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from skdp.base.fit import Solution
 from skdp.base.plan import Step
-from skdp.fitting.decision import planned_step
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
 from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto import intercepts
@@ -23,7 +23,6 @@ from skdp.linear_model.auto.doubts import FrontSolution, doubt_of_classes
 from skdp.linear_model.auto.moments import Moments, rest_step
 from skdp.linear_model.auto.penalty import matching_C
 from skdp.linear_model.auto.scatter import along_direction, common_factor, covariances, replaced
-from skdp.linear_model.auto.shares import Shares
 from skdp.linear_model.auto.steps import FIRST, ROW_NORM, Gram, Growth, Steps, largest_rows, released_gram
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -67,20 +66,20 @@ def moment_classification(
     Solution
         Its theta is in the user's units.
     """
-    shares, alpha = Shares(session), min(plan.alpha, STRONGEST)
+    budget, alpha = BudgetSplit(session), min(plan.alpha, STRONGEST)
     if plan.constant:
-        frequency, none = _frequencies(shares, records, n_classes, 1.0), Columns.none(records)
+        frequency, none = _frequencies(budget, records, n_classes, 1.0), Columns.none(records)
         constant = {**none.attributes(), "C_": 0.0}
         return Solution(_start(records, loss, frequency), 0, constant)
-    columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=plan.feature_bounds)
-    frequency = _frequencies(shares, records, n_classes, counts_share(session, records))
+    columns = standardize(budget, records, REACH, MOMENTS, own=OWN, given=plan.feature_bounds)
+    frequency = _frequencies(budget, records, n_classes, counts_share(session, records))
     rows = columns.rows(records)
-    recalibration = _plan_recalibration(shares, rows, loss, alpha)
-    last = not recalibration and rows.fit_intercept and intercepts.is_worth(shares, rows, loss)
-    left = shares.left - last * intercepts.SHARE
-    gram = released_gram(shares, rows, left * GRAM)
+    recalibration = _plan_recalibration(budget, rows, loss, alpha)
+    last = not recalibration and rows.fit_intercept and intercepts.is_worth(budget, rows, loss)
+    left = budget.left - last * intercepts.SHARE
+    gram = released_gram(budget, rows, left * GRAM)
     left *= 1.0 - GRAM
-    model = _Steps(shares, rows, loss, frequency, gram, alpha, plan.automatic)
+    model = _Steps(budget, rows, loss, frequency, gram, alpha, plan.automatic)
     kept = np.arange(rows.n_features)
     if growth is not None and growth.begins(columns, frequency):
         growth.run(model, left)
@@ -96,7 +95,7 @@ def moment_classification(
     if recalibration:
         theta, model.slope_noise = recalibration.with_noise(session, model.rows, theta)
     elif last:
-        theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
+        theta = intercepts.corrected(budget, model.rows, loss, theta, model.gram)
     doubt = doubt_of_classes(records.shape, columns.n_seen, *model.signal()) if not session.exact else ""
     found = {**columns.attributes(), "C_": model.C}
     if growth is not None:
@@ -112,29 +111,31 @@ def counts_share(session: PrivacySession, records: PrivateRecords) -> float:
     return min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
 
 
-def classification_steps(session: PrivacySession, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
+def classification_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
     """The parts of the budget, as a plan shows them."""
     if plan.constant:
-        return planned_step(session, "class counts", 1.0)
+        return budget.step("class counts", 1.0)
     return rest_step(
-        session,
+        budget,
         "Gram matrix, gradients and intercepts",
-        *planned_step(session, "octaves", REACH, None),
-        *planned_step(session, "column moments", MOMENTS, None),
-        *planned_step(session, "class counts", counts_share(session, records)),
+        *budget.step("octaves", REACH, None),
+        *budget.step("column moments", MOMENTS, None),
+        *budget.step("class counts", counts_share(budget.session, records)),
     )
 
 
-def _plan_recalibration(shares: Shares, rows: PrivateRecords, loss: Loss, alpha: float) -> Recalibration | None:
+def _plan_recalibration(
+    budget: BudgetSplit, rows: PrivateRecords, loss: Loss, alpha: float
+) -> Recalibration | None:
     """Plan the recalibration of the scores, where n mu and the number of seen columns say that it helps."""
-    session = shares.session
+    session = budget.session
     mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     if mass < MANY or rows.n_parameters**1.5 > CLEAN * mass:
         return None
     # A penalty that the user asked for makes coefficients small on purpose.
     plan = plan_recalibration(session, rows, loss, steepest=1.0 if alpha else LARGEST_SLOPE)
     if plan is not None:
-        shares.left -= plan.share
+        budget.left -= plan.share
     return plan
 
 
@@ -148,11 +149,11 @@ def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarra
     return theta
 
 
-def _frequencies(shares: Shares, records: PrivateRecords, n_classes: int, share: float) -> np.ndarray:
+def _frequencies(budget: BudgetSplit, records: PrivateRecords, n_classes: int, share: float) -> np.ndarray:
     """Release the class frequencies; none is below two standard deviations of its noise."""
-    session = shares.session
+    session = budget.session
     counts = records.class_counts(n_classes, adjacency=session.adjacency)
-    plan = shares.plan(share, "class counts")
+    plan = budget.take(share, "class counts")
     found = session.gaussian(counts, plan)
     found = np.maximum(found, max(2.0 * session.noise_std(counts, plan), 0.5))
     return np.asarray(found / found.sum())
@@ -178,7 +179,7 @@ class _Steps(Steps):
 
     def __init__(
         self,
-        shares: Shares,
+        budget: BudgetSplit,
         rows: PrivateRecords,
         loss: Loss,
         frequency: np.ndarray,
@@ -186,7 +187,7 @@ class _Steps(Steps):
         alpha: float,
         automatic: bool,
     ) -> None:
-        super().__init__(shares, rows, gram, alpha, automatic)
+        super().__init__(budget, rows, gram, alpha, automatic)
         self._loss, self.theta = loss, _start(rows, loss, frequency)
         self._of_classes, self._between = _between(frequency)
         self._damped = (1.0 - DAMP) * self._between + DAMP / 2

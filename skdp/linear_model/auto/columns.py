@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp.fitting.budget import BudgetSplit
 from skdp.linear_model.auto.octaves import HIGH, LOW, SURELY, highest_octaves
-from skdp.linear_model.auto.shares import Shares
 from skdp.linear_model.auto.windows import NARROW, narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization, accounting
 
@@ -150,7 +150,7 @@ class Columns:
 
 
 def standardize(
-    shares: Shares,
+    budget: BudgetSplit,
     records: PrivateRecords,
     of_reach: float,
     of_moments: float,
@@ -180,12 +180,12 @@ def standardize(
     """
     d = records.n_features
     centered = records.fit_intercept and records.shape.container == "dense"
-    found = released_windows(shares, records, of_reach, own, given)
+    found = released_windows(budget, records, of_reach, own, given)
     columns = found.columns(centered)
     if not np.isfinite(columns.reach).any():
         return columns
     seen = columns.seen
-    variance, noise, square = _moments(shares, records, columns, seen, of_moments, centered)
+    variance, noise, square = _moments(budget, records, columns, seen, of_moments, centered)
     columns.noise = noise
     taken = _taken_as_standardized(columns, found) if centered else np.zeros(d, dtype=bool)
     columns.reach[~taken & found.is_doubtful(square)] = np.inf
@@ -193,7 +193,7 @@ def standardize(
         unseen = np.isfinite(columns.reach) & (variance < UNSEEN * noise)
         far = np.flatnonzero(unseen & ~taken & (found.in_two > FAR * records.n_units))
         if far.size:
-            _zoom(shares, records, columns, far, found.ends)
+            _zoom(budget, records, columns, far, found.ends)
     return columns
 
 
@@ -280,7 +280,7 @@ class ColumnWindows:
 
 
 def released_windows(
-    shares: Shares, records: PrivateRecords, share: float, least: float, given: np.ndarray | None
+    budget: BudgetSplit, records: PrivateRecords, share: float, least: float, given: np.ndarray | None
 ) -> ColumnWindows:
     """Release octave counts of the columns without public ends, and find windows."""
     d = records.n_features
@@ -293,18 +293,18 @@ def released_windows(
     in_two, evidence = np.full((2, d), math.inf)
     if unknown.any():
         few = records if unknown.all() else records.restricted(np.flatnonzero(unknown))
-        found = _released_reaches(shares, few, share, least)
+        found = _released_reaches(budget, few, share, least)
         reach[unknown], in_two[unknown], evidence[unknown] = found
     return ColumnWindows(center, reach, ends, in_two, evidence)
 
 
 def _released_reaches(
-    shares: Shares, records: PrivateRecords, share: float, least: float
+    budget: BudgetSplit, records: PrivateRecords, share: float, least: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Release octave counts; return the reaches, inf where nothing is seen, ``in_two`` and ``evidence``."""
-    session = shares.session
+    session = budget.session
     bounded = records.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
-    plan = shares.plan(share, "octaves")
+    plan = budget.take(share, "octaves")
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
     top, sure, evidence = highest_octaves(counts, noise, records.n_units, least)
@@ -347,7 +347,12 @@ def _of_the_bulk(
 
 
 def _moments(
-    shares: Shares, records: PrivateRecords, columns: Columns, chosen: np.ndarray, share: float, centered: bool
+    budget: BudgetSplit,
+    records: PrivateRecords,
+    columns: Columns,
+    chosen: np.ndarray,
+    share: float,
+    centered: bool,
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Release means and deviations of the chosen columns, from the second moments of the rows (u, 1).
 
@@ -360,13 +365,13 @@ def _moments(
     square : ndarray of shape (n_features,)
         Released mean squares, in standard deviations of their noise; 0 for other columns.
     """
-    session, n, d = shares.session, records.n_units, chosen.size
+    session, n, d = budget.session, records.n_units, chosen.size
     few = records if d == records.n_features else records.restricted(chosen)
-    present = _present(shares, few) if centered else np.ones(d)
+    present = _present(budget, few) if centered else np.ones(d)
     few = few.standardized(columns.window(chosen)).with_intercept(1.0)
     p = few.n_parameters
     moment = few.second_moment(math.sqrt(TYPICAL * d), 1.0, adjacency=session.adjacency, target_weight=0.0)
-    plan = shares.plan(share, "column moments")
+    plan = budget.take(share, "column moments")
     released = session.gaussian(moment, plan)[:p, :p] / n
     noise = session.noise_std(moment, plan) / n
     both = 0.5 * (released + released.T)
@@ -387,11 +392,11 @@ def _moments(
     return variance, noise, in_noise
 
 
-def _present(shares: Shares, records: PrivateRecords) -> np.ndarray:
+def _present(budget: BudgetSplit, records: PrivateRecords) -> np.ndarray:
     """Release which part of each column is not missing; 1 where that cannot be told from all of it."""
-    session, n = shares.session, records.n_units
+    session, n = budget.session, records.n_units
     counts = records.column_counts(np.inf)
-    plan = shares.plan(PRESENT, "missing values")
+    plan = budget.take(PRESENT, "missing values")
     found = session.gaussian(counts, plan) / n + 0.5
     noise = session.noise_std(counts, plan) / n
     return np.where(found > 1.0 - MISSED * noise, 1.0, np.clip(found, LEAST_PRESENT, 1.0))
@@ -404,19 +409,21 @@ def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
     return center + away * max(0.0, 1.0 - (found.size - 1) * noise**2 / max(float(away @ away), 1e-300))
 
 
-def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray, ends: np.ndarray) -> None:
+def _zoom(
+    budget: BudgetSplit, records: PrivateRecords, columns: Columns, far: np.ndarray, ends: np.ndarray
+) -> None:
     """Move the windows of columns that are far from 0 to where their records are, within public ends."""
-    session, n = shares.session, records.n_units
+    session, n = budget.session, records.n_units
     mass, left = n * accounting.gaussian_mu(session.epsilon, session.delta), ZOOM_PARTS[0] * ZOOM
     if 2.0 * math.sqrt(far.size / left) > CLEAR * mass:
         return
     few, wide = records.restricted(far), columns.reach[far]
     look = max(LEAST_LOOK, min(0.5 * left, far.size * (LOOK / mass) ** 2))
-    found = narrowed(shares, few, wide, look, left - look, "zoom", GIVEN_UP, start=columns.center[far])
+    found = narrowed(budget, few, wide, look, left - look, "zoom", GIVEN_UP, start=columns.center[far])
     if not found.columns.size:
         return
     far, wide, few = far[found.columns], wide[found.columns], few.restricted(found.columns)
-    last = released_spread(shares, few, left - found.spent, found.center, found.reach, "zoom")
+    last = released_spread(budget, few, left - found.spent, found.center, found.reach, "zoom")
     width = 3.0 * last.deviation
     # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
     # hundreds of deviations away.
@@ -428,4 +435,4 @@ def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.nda
         place = far[good]
         columns.center[place], columns.reach[place] = last.center[good], width[good]
         columns.low[place], columns.high[place] = low[good], high[good]
-        _moments(shares, records, columns, place, ZOOM_PARTS[1] * ZOOM, True)
+        _moments(budget, records, columns, place, ZOOM_PARTS[1] * ZOOM, True)

@@ -17,6 +17,7 @@ from skdp.exceptions import UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.any_cells import TakesAnyCell, unbounded
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMModel, Problem, relative_weights
@@ -121,7 +122,7 @@ class FrontDoor(LinearFit):
         """Whether so few records leave the method of moments a constant only; public numbers decide."""
 
     @abstractmethod
-    def _steps(self, session: PrivacySession, problem: Problem, plan: Moments) -> tuple[Step, ...]:
+    def _steps(self, budget: BudgetSplit, problem: Problem, plan: Moments) -> tuple[Step, ...]:
         """The parts of the budget of the method of moments."""
 
     @abstractmethod
@@ -136,16 +137,16 @@ class FrontDoor(LinearFit):
         """More numbers than a fit draws; public."""
         return 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
         choice = self._choice(problem.records.shape)
         if choice.solver == "moments":
-            made = self._planned_moments(session, problem)
+            made = self._planned_moments(budget, problem)
         else:
-            made = self._planned_specialist(choice.solver, session, problem)
+            made = self._planned_specialist(choice.solver, budget, problem)
         return replace(made, method=choice.solver, reason=choice.reason)
 
-    def _planned_moments(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _planned_moments(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         records = problem.records
         plan = Moments(
             self._alpha(problem),
@@ -153,21 +154,21 @@ class FrontDoor(LinearFit):
             self.n_nonzero_coefs,
             self._column_ends(problem),
             self._given_bounds(),
-            constant=self._only_a_constant(session, records.shape),
+            constant=self._only_a_constant(budget.session, records.shape),
         )
         # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
         largest = self._largest_of_a_constant if plan.constant else LARGEST_STEP
-        session.require_feasible(self._size(problem), 1, largest)
+        budget.require_feasible(self._size(problem), 1, largest)
         size = records.n_parameters * problem.loss.n_outputs
         return LinearDecision(
             sizes={"n_parameters": problem.loss.n_outputs if plan.constant else size},
-            steps=self._steps(session, problem, plan),
-            signal=self._signal(session, problem, "second moments"),
+            steps=self._steps(budget, problem, plan),
+            signal=self._signal(budget.session, problem, "second moments"),
             constant=plan.constant,
             details=plan,
         )
 
-    def _planned_specialist(self, solver: str, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _planned_specialist(self, solver: str, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         hint = OR_MOMENTS if "solver" in self.get_params(deep=False) else ""
         if self.feature_bounds is not None:
             raise ValueError(
@@ -178,14 +179,11 @@ class FrontDoor(LinearFit):
             raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
         specialist = self._specialist(solver, problem)
         if is_classifier(self):
-            made = self._recalibrated(session, problem, specialist._method)
+            made = self._recalibrated(budget, problem, specialist._closed)
         else:
-            made = specialist._method(session, problem)
-        signal = self._signal(session, problem, made.release)
+            made = specialist._closed(budget, problem)
+        signal = self._signal(budget.session, problem, made.release)
         return replace(made, signal=signal, release="", details=made)
-
-    def _recalibrates(self, problem: Problem) -> bool:
-        return False  # the method of moments has its own; that of a specialist is planned with it
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         made = problem.decision
@@ -254,8 +252,8 @@ class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
     def _only_a_constant(self, session: PrivacySession, shape: PublicShape) -> bool:
         return only_frequencies(shape, session.epsilon, session.delta)
 
-    def _steps(self, session: PrivacySession, problem: Problem, plan: Moments) -> tuple[Step, ...]:
-        return classification_steps(session, problem.records, plan)
+    def _steps(self, budget: BudgetSplit, problem: Problem, plan: Moments) -> tuple[Step, ...]:
+        return classification_steps(budget, problem.records, plan)
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common = dict(
@@ -410,8 +408,8 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
     def _only_a_constant(self, session: PrivacySession, shape: PublicShape) -> bool:
         return self.fit_intercept and only_a_constant(shape, session.epsilon, session.delta)
 
-    def _steps(self, session: PrivacySession, problem: Problem, plan: Moments) -> tuple[Step, ...]:
-        return regression_steps(session, problem.records, plan)
+    def _steps(self, budget: BudgetSplit, problem: Problem, plan: Moments) -> tuple[Step, ...]:
+        return regression_steps(budget, problem.records, plan)
 
     def _of_specialist(self, specialist: LinearFit, found: Solution) -> dict[str, Any]:
         names = ("target_center_", "target_reach_")
@@ -433,7 +431,7 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
 
             made = DPLSSGDRegressor(**common)
         if self.y_bounds is not None:
-            made.y_bounds = self.y_bounds  # read by `InTargetUnits`
+            made.y_bounds = self.y_bounds  # read by `TargetUnits`
         return made
 
 

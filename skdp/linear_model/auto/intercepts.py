@@ -9,7 +9,7 @@ import math
 import numpy as np
 from scipy.special import expit, softmax
 
-from skdp.linear_model.auto.shares import Shares
+from skdp.fitting.budget import BudgetSplit
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords, accounting, factor
 
@@ -21,14 +21,16 @@ DRAWS = 2048  # simulated scores
 LARGEST = 2.0  # largest change of an intercept
 
 
-def is_worth(shares: Shares, rows: PrivateRecords, loss: Loss) -> bool:
+def is_worth(budget: BudgetSplit, rows: PrivateRecords, loss: Loss) -> bool:
     """Whether the noise of the correction is small enough; public numbers decide."""
-    session = shares.session
+    session = budget.session
     mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     return factor(session.adjacency) * loss.lipschitz / (mass * math.sqrt(SHARE)) < WORTH
 
 
-def corrected(shares: Shares, rows: PrivateRecords, loss: Loss, theta: np.ndarray, gram: np.ndarray) -> np.ndarray:
+def corrected(
+    budget: BudgetSplit, rows: PrivateRecords, loss: Loss, theta: np.ndarray, gram: np.ndarray
+) -> np.ndarray:
     """Release the mean of (probabilities - labels), and move the intercepts so that it becomes 0.
 
     How much a mean probability moves with an intercept follows from the scores' distribution. It is simulated:
@@ -46,11 +48,11 @@ def corrected(shares: Shares, rows: PrivateRecords, loss: Loss, theta: np.ndarra
     **Privacy.** A record adds p - e_y, of norm at most 1 (two classes: one entry) or sqrt(2); a group adds the
     mean over its rows.
     """
-    session = shares.session
+    session = budget.session
     only = np.zeros(rows.n_parameters, dtype=bool)
     only[-1] = True
     mean = rows.averaged().mean_gradient(loss, theta, loss.lipschitz, mask=only)
-    plan = shares.plan(SHARE, "mean probabilities")
+    plan = budget.take(SHARE, "mean probabilities")
     surplus = session.gaussian(mean, plan)[-1]
     noise = session.noise_std(mean, plan)
     size = float(np.sum(surplus**2))

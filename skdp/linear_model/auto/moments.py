@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from skdp.base.plan import Step
-from skdp.fitting.decision import planned_step
-from skdp.privacy import PrivacySession
+from skdp.fitting.budget import BudgetSplit
 
 __all__ = ["Moments", "rest_step"]
 
@@ -39,6 +38,6 @@ class Moments:
     constant: bool = False
 
 
-def rest_step(session: PrivacySession, purpose: str, *steps: Step) -> tuple[Step, ...]:
+def rest_step(budget: BudgetSplit, purpose: str, *steps: Step) -> tuple[Step, ...]:
     """These steps, and what they leave; releases decide in how many steps that is spent."""
-    return (*steps, *planned_step(session, purpose, 1.0 - sum(step.share for step in steps), None))
+    return (*steps, *budget.step(purpose, 1.0 - sum(step.share for step in steps), None))

@@ -14,7 +14,7 @@ from scipy.special import erf
 
 from skdp.base.fit import Solution
 from skdp.base.plan import Step
-from skdp.fitting.decision import planned_step
+from skdp.fitting.budget import BudgetSplit
 from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto.columns import Columns, standardize
 from skdp.linear_model.auto.doubts import FrontSolution, doubt_of_numbers, no_targets
@@ -22,7 +22,6 @@ from skdp.linear_model.auto.moments import Moments, rest_step
 from skdp.linear_model.auto.octaves import HIGH, LOW
 from skdp.linear_model.auto.penalty import matching_C
 from skdp.linear_model.auto.scatter import along_direction, covariances, replaced
-from skdp.linear_model.auto.shares import Shares
 from skdp.linear_model.auto.slopes import released_slope, slope_share
 from skdp.linear_model.auto.steps import FIRST, Gram, Growth, Steps, largest_rows, released_gram
 from skdp.linear_model.auto.targets import KEY, PURPOSE, TargetWindow, range_share, released_target_range
@@ -76,24 +75,24 @@ def moment_regression(
     Solution
         Its theta is in the user's units.
     """
-    shares = Shares(session)
+    budget = BudgetSplit(session)
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     if plan.constant:
-        return _constant(shares, records, plan.y_bounds)
-    columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=plan.feature_bounds)
-    window = released_target_range(shares, records, given=plan.y_bounds)
+        return _constant(budget, records, plan.y_bounds)
+    columns = standardize(budget, records, REACH, MOMENTS, own=OWN, given=plan.feature_bounds)
+    window = released_target_range(budget, records, given=plan.y_bounds)
     if not window.reach:
-        return _nothing(shares, records, window)
+        return _nothing(budget, records, window)
     center, reach, highest = window.center, window.reach, window.highest
     rows = columns.rows(records).centered(center)
     last = mean_share(session, records)
-    of_slope = slope_share(shares, records)
-    left = shares.left - last - of_slope
-    gram = released_gram(shares, rows, left * GRAM)
+    of_slope = slope_share(budget, records)
+    left = budget.left - last - of_slope
+    gram = released_gram(budget, rows, left * GRAM)
     left *= 1.0 - GRAM
     clean = mass / rows.n_parameters**1.5
     clips = _between(*NEAR_CLIP, NEAR_POWER, clean), _between(*FAR_CLIP, FAR_POWER, clean)
-    model = _Steps(shares, rows, gram, reach / KEY, clips, plan.alpha, plan.automatic)
+    model = _Steps(budget, rows, gram, reach / KEY, clips, plan.alpha, plan.automatic)
     kept = np.arange(rows.n_features)
     if growth is not None and growth.begins(columns):
         growth.run(model, left)
@@ -110,8 +109,8 @@ def moment_regression(
     if records.fit_intercept:
         cut = max(KEY, model.far, min(FARTHEST, 0.5 * MEAN_NOISE * mass * math.sqrt(last))) * model.deviation
         residuals = model.rows.residual(theta)
-        bound = max(cut, _tail(shares, residuals, FAR_SHARE * last, highest))
-        mean, doubt_of_mean = _mean(shares, residuals, bound, (1.0 - FAR_SHARE) * last, SKEW * model.deviation)
+        bound = max(cut, _tail(budget, residuals, FAR_SHARE * last, highest))
+        mean, doubt_of_mean = _mean(budget, residuals, bound, (1.0 - FAR_SHARE) * last, SKEW * model.deviation)
         theta[-1] += mean + center
     doubt = ""
     if not session.exact:
@@ -138,29 +137,29 @@ def range_of_few(session: PrivacySession, records: PrivateRecords) -> float:
     return min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
 
 
-def regression_steps(session: PrivacySession, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
+def regression_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
     """The parts of the budget, as a plan shows them."""
     if plan.constant:
-        window = planned_step(session, PURPOSE, range_of_few(session, records), None)
-        return rest_step(session, "mean residual", *window)
+        window = budget.step(PURPOSE, range_of_few(budget.session, records), None)
+        return rest_step(budget, "mean residual", *window)
     return rest_step(
-        session,
+        budget,
         "Gram matrix, gradients and slope",
-        *planned_step(session, "octaves", REACH, None),
-        *planned_step(session, "column moments", MOMENTS, None),
-        *planned_step(session, PURPOSE, range_share(session, records), None),
-        *planned_step(session, "mean residual", mean_share(session, records), None),
+        *budget.step("octaves", REACH, None),
+        *budget.step("column moments", MOMENTS, None),
+        *budget.step(PURPOSE, range_share(budget.session, records), None),
+        *budget.step("mean residual", mean_share(budget.session, records), None),
     )
 
 
-def _nothing(shares: Shares, records: PrivateRecords, window: TargetWindow) -> FrontSolution:
+def _nothing(budget: BudgetSplit, records: PrivateRecords, window: TargetWindow) -> FrontSolution:
     """The model of targets of which nothing was found: 0 for every row.
 
     The rest of the budget goes to looks that nobody needs: the claim is the whole, whatever was found.
     """
-    session, targets = shares.session, records.of_targets()
+    session, targets = budget.session, records.of_targets()
     counted = targets.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
-    plan = shares.plan(shares.left, "range of the targets", LAST_LOOKS)
+    plan = budget.take(budget.left, "range of the targets", LAST_LOOKS)
     for _ in range(LAST_LOOKS):
         session.gaussian(counted, plan)
     theta, attributes = np.zeros(records.n_parameters), _found(window, Columns.none(records))
@@ -201,7 +200,7 @@ class _Steps(Steps):
 
     def __init__(
         self,
-        shares: Shares,
+        budget: BudgetSplit,
         rows: PrivateRecords,
         gram: Gram,
         deviation: float,
@@ -209,7 +208,7 @@ class _Steps(Steps):
         alpha: float,
         automatic: bool,
     ) -> None:
-        super().__init__(shares, rows, gram, alpha, automatic)
+        super().__init__(budget, rows, gram, alpha, automatic)
         self._loss, self.theta = SquaredLoss(), np.zeros(rows.n_parameters)
         self.deviation, (self.near, self.far) = deviation, clips
         self._restart(grown=True)
@@ -223,7 +222,7 @@ class _Steps(Steps):
         """Release the deviation of the residuals with a part of a share; return what is left of it."""
         residuals = self.rows.residual(self.theta).of_targets()
         window = np.zeros(1), np.array([KEY * self.deviation])
-        found = released_spread(self.shares, residuals, SCALE * share, *window, "scale of the residuals")
+        found = released_spread(self.budget, residuals, SCALE * share, *window, "scale of the residuals")
         now = math.hypot(float(found.deviation[0]), float(found.center[0]))
         self.deviation = min(self.deviation, now)
         return (1.0 - SCALE) * share
@@ -237,7 +236,7 @@ class _Steps(Steps):
         """Release the slope of the targets on the predictions, and shrink the coefficients that are too steep."""
         d, spread = self.rows.n_features, math.sqrt(max(self.signal()[0], 0.0))
         if spread:
-            factor, noise = released_slope(self.shares, self.rows, self.theta, share, spread, self.deviation)
+            factor, noise = released_slope(self.budget, self.rows, self.theta, share, spread, self.deviation)
             self._slope = factor, noise, self.theta
             self.theta = np.append(factor * self.theta[:d], self.theta[d:])
 
@@ -307,38 +306,38 @@ def _inside(clip: float) -> float:
     return max(LEAST_INSIDE, float(erf(clip / math.sqrt(2.0))))
 
 
-def _tail(shares: Shares, rows: PrivateRecords, share: float, highest: int) -> float:
+def _tail(budget: BudgetSplit, rows: PrivateRecords, share: float, highest: int) -> float:
     """Release the end of the highest octave that surely holds residuals, up to twice the one of y; 0 for none."""
-    session = shares.session
+    session = budget.session
     counted = rows.of_targets().magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
-    plan = shares.plan(share, "octaves of the residuals")
+    plan = budget.take(share, "octaves of the residuals")
     counts = session.gaussian(counted, plan)[0]
     sure = np.flatnonzero(counts > CLEARLY * max(session.noise_std(counted, plan), 0.25))
     sure = sure[sure <= highest + 1]
     return float(2.0 ** (LOW + int(sure[-1]))) if sure.size else 0.0
 
 
-def _constant(shares: Shares, records: PrivateRecords, y_bounds: tuple[float, float] | None) -> Solution:
+def _constant(budget: BudgetSplit, records: PrivateRecords, y_bounds: tuple[float, float] | None) -> Solution:
     """A constant model: the released mean of the targets."""
-    window = released_target_range(shares, records, range_of_few(shares.session, records), y_bounds)
+    window = released_target_range(budget, records, range_of_few(budget.session, records), y_bounds)
     if not window.reach:
-        return _nothing(shares, records, window)
+        return _nothing(budget, records, window)
     theta, bound = np.zeros(records.n_parameters), FEW_BOUND * window.reach
-    mean, _ = _mean(shares, records.centered(window.center), bound, shares.left)
+    mean, _ = _mean(budget, records.centered(window.center), bound, budget.left)
     theta[-1] = window.center + mean
     return Solution(theta, 0, _found(window, Columns.none(records)))
 
 
 def _mean(
-    shares: Shares, rows: PrivateRecords, bound: float, share: float, expected: float = math.inf
+    budget: BudgetSplit, rows: PrivateRecords, bound: float, share: float, expected: float = math.inf
 ) -> tuple[float, float]:
     """Release the mean of the targets, clipped to ``bound``, shrunk by what is known of its noise; and this noise.
 
     ``expected`` is how large it may be expected to be.
     """
-    session, n = shares.session, rows.n_units
+    session, n = budget.session, rows.n_units
     total = rows.of_targets().column_sums(0.0, bound)
-    plan = shares.plan(share, "mean residual")
+    plan = budget.take(share, "mean residual")
     mean = float(session.gaussian(total, plan)[0]) / n
     noise = session.noise_std(total, plan) / n
     kept = max(0.0, 1.0 - (noise / mean) ** 2) if mean else 0.0

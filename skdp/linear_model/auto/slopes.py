@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from skdp.linear_model.auto.shares import Shares
+from skdp.fitting.budget import BudgetSplit
 from skdp.privacy import PrivateRecords, accounting
 
 __all__ = ["released_slope", "slope_share"]
@@ -27,15 +27,15 @@ SURELY, TOO_STEEP = 1.5, 0.9
 NORMAL = ndtri((np.arange(64) + 0.5) / 64)  # equally likely values of a normal law, for the noise of a factor
 
 
-def slope_share(shares: Shares, records: PrivateRecords) -> float:
+def slope_share(budget: BudgetSplit, records: PrivateRecords) -> float:
     """Share of mu^2 for the slope; 0 where units are few. Public."""
-    session = shares.session
+    session = budget.session
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     return min(LARGEST, max(LEAST, (MASS / mass) ** 2)) if mass >= ENOUGH else 0.0
 
 
 def released_slope(
-    shares: Shares, rows: PrivateRecords, theta: np.ndarray, share: float, spread: float, deviation: float
+    budget: BudgetSplit, rows: PrivateRecords, theta: np.ndarray, share: float, spread: float, deviation: float
 ) -> tuple[float, float]:
     """Release the moments of predictions and residuals; return a factor of the coefficients, and its known noise.
 
@@ -53,7 +53,7 @@ def released_slope(
     **Privacy.** It is the second moment of (prediction, constant, residual), scaled down to norm R: it moves by
     sqrt(2) R^2 in Frobenius norm when a record is replaced, or by R^2 (`PrivateRecords.second_moment`).
     """
-    session, d = shares.session, rows.n_features
+    session, d = budget.session, rows.n_features
     only = theta.copy()
     only[d:] = 0.0
     mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
@@ -63,7 +63,7 @@ def released_slope(
     scored = rows.residual(theta).predicted(only)
     scored = scored.with_intercept(constant) if constant else scored
     moment = scored.second_moment(bound, clip, adjacency=session.adjacency)
-    plan = shares.plan(share, "slope")
+    plan = budget.take(share, "slope")
     matrix, noise = session.gaussian(moment, plan), session.noise_std(moment, plan)
     return _factor(0.5 * (matrix + matrix.T), noise, clip / math.hypot(bound, constant))
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from skdp.fitting.budget import BudgetSplit
 from skdp.linear_model.auto.columns import Columns
 from skdp.linear_model.auto.penalty import Weigh, weighing
 from skdp.linear_model.auto.scatter import Move
-from skdp.linear_model.auto.shares import Shares
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords
 
@@ -45,17 +45,19 @@ class Gram(NamedTuple):
     parts: np.ndarray
 
 
-def released_gram(shares: Shares, rows: PrivateRecords, share: float, squares: np.ndarray | None = None) -> Gram:
+def released_gram(
+    budget: BudgetSplit, rows: PrivateRecords, share: float, squares: np.ndarray | None = None
+) -> Gram:
     """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
 
     Columns are standardized, so the matrix is shrunk first: towards the identity, or towards the diagonal matrix
     of the mean squares that are expected of the features.
     """
-    session, p, n = shares.session, rows.n_parameters, rows.n_units
+    session, p, n = budget.session, rows.n_parameters, rows.n_units
     squares = np.ones(p) if squares is None else squares
     norm = math.sqrt(ROW_NORM**2 * float(squares.sum()) - rows.fit_intercept)
     moment = rows.second_moment(norm, 1.0, adjacency=session.adjacency, target_weight=0.0)
-    plan = shares.plan(share, "Gram matrix")
+    plan = budget.take(share, "Gram matrix")
     released = session.gaussian(moment, plan)[:p, :p] / n
     noise = session.noise_std(moment, plan) / n
     other = np.diag(squares - 1.0)
@@ -176,8 +178,10 @@ class Steps(ABC):
     _squared = False  # whether long rows weigh less by the square
     _doubled = 1.0  # noise of a gradient's outputs over the noise that was added
 
-    def __init__(self, shares: Shares, rows: PrivateRecords, gram: Gram, alpha: float, automatic: bool) -> None:
-        self.shares, self.rows, self.gram = shares, rows, gram.matrix
+    def __init__(
+        self, budget: BudgetSplit, rows: PrivateRecords, gram: Gram, alpha: float, automatic: bool
+    ) -> None:
+        self.budget, self.rows, self.gram = budget, rows, gram.matrix
         self.gram_noise, self._held, self._moves = gram.noise, gram.parts, list[Move]()
         self.squares = np.ones(rows.n_parameters)
         self._alpha, self._weigh = alpha, weighing(automatic)
@@ -255,8 +259,8 @@ class Steps(ABC):
         """
         theta = with_zeros(self.theta, rows.n_parameters - len(self.theta))
         mean = rows.mean_gradient(self._loss, theta, self.clip_norm(clip, square), mask=mask)
-        plan = self.shares.plan(share, purpose)
-        session = self.shares.session
+        plan = self.budget.take(share, purpose)
+        session = self.budget.session
         return session.gaussian(mean, plan), session.noise_std(mean, plan)
 
     def step(self, gradient: np.ndarray, noise: float | np.ndarray, clip: float) -> None:

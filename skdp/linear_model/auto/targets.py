@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp.fitting.budget import BudgetSplit
 from skdp.linear_model.auto.octaves import HIGH, LOW, NEAR, SURELY, posterior_of_tops
-from skdp.linear_model.auto.shares import Shares
 from skdp.linear_model.auto.windows import LAST, NARROW, Spread, narrowed, released_spread
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
@@ -62,7 +62,10 @@ def range_share(session: PrivacySession, records: PrivateRecords) -> float:
 
 
 def released_target_range(
-    shares: Shares, records: PrivateRecords, share: float | None = None, given: tuple[float, float] | None = None
+    budget: BudgetSplit,
+    records: PrivateRecords,
+    share: float | None = None,
+    given: tuple[float, float] | None = None,
 ) -> TargetWindow:
     """Release centre and reach of the targets.
 
@@ -70,13 +73,13 @@ def released_target_range(
     between the ends, narrowed until the targets fill the window, and a last one with more of the budget. Without
     an intercept the centre is 0, and nothing is narrowed.
     """
-    session, n = shares.session, records.n_units
+    session, n = budget.session, records.n_units
     mass = n * accounting.gaussian_mu(session.epsilon, session.delta)
     if share is None:
         share = range_share(session, records)
     targets, last = records.of_targets(), PARTS[1] * share
     if given is None:
-        center, (highest, above, found) = np.zeros(1), _highest(shares, targets, PARTS[0] * share)
+        center, (highest, above, found) = np.zeros(1), _highest(budget, targets, PARTS[0] * share)
         reach = np.array([2.0 ** (LOW + highest)])
         if not found:
             return TargetWindow(0.0, 0.0, highest, 0.0, 0.0)
@@ -87,35 +90,35 @@ def released_target_range(
     if records.fit_intercept:
         look = max(LEAST_LOOK, min(LARGEST_LOOK * share, (LOOK / mass) ** 2))
         windows = narrowed(
-            shares, targets, reach, look, 0.5 * shares.left, PURPOSE, ATOM, look < PATIENT * share, center
+            budget, targets, reach, look, 0.5 * budget.left, PURPOSE, ATOM, look < PATIENT * share, center
         )
         if windows.columns.size:
             center, reach = windows.center, windows.reach
         last = max(last - look, 0.5 * last)
-    spread = released_spread(shares, targets, last, center, reach, PURPOSE)
+    spread = released_spread(budget, targets, last, center, reach, PURPOSE)
     for _ in range(AGAIN * (records.fit_intercept and bool(windows.columns.size))):
-        if spread.deviation > NARROW * reach or shares.left < 0.5:
+        if spread.deviation > NARROW * reach or budget.left < 0.5:
             break
         center, reach = spread.center, LAST * spread.deviation
-        spread = released_spread(shares, targets, last, center, reach, PURPOSE)
-    if spread.beyond.max() > LOST and above > highest and shares.left >= LEFT + last:
+        spread = released_spread(budget, targets, last, center, reach, PURPOSE)
+    if spread.beyond.max() > LOST and above > highest and budget.left >= LEFT + last:
         # Most targets are near each other, and the others far away: the window must hold both.
         reach, highest = np.array([2.0 ** (LOW + above)]), above
-        spread = released_spread(shares, targets, last, np.zeros(1), reach, PURPOSE)
+        spread = released_spread(budget, targets, last, np.zeros(1), reach, PURPOSE)
     return _window(spread, highest, records.fit_intercept, given)
 
 
-def _highest(shares: Shares, targets: PrivateRecords, share: float) -> tuple[int, int, bool]:
+def _highest(budget: BudgetSplit, targets: PrivateRecords, share: float) -> tuple[int, int, bool]:
     """Release counts by octaves: the number of the targets' highest octave, and the next likely one above it.
 
     Last, whether the counts show that targets lie there at all. If not, they are released once more, with more of
     the budget.
     """
-    session = shares.session
+    session = budget.session
     counted = targets.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
     total, weight = np.zeros((1, HIGH - LOW + 1)), 0.0
     for part in (share, SECOND * share):
-        plan = shares.plan(part, PURPOSE)
+        plan = budget.take(part, PURPOSE)
         counts, noise = session.gaussian(counted, plan), session.noise_std(counted, plan)
         precision = max(noise, EXACT) ** -2.0
         total, weight = total + precision * counts, weight + precision
@@ -125,7 +128,7 @@ def _highest(shares: Shares, targets: PrivateRecords, share: float) -> tuple[int
         top = max([top, *(int(k) for k in np.flatnonzero(counts[0] > SURELY * noise))])
         # Noise elsewhere may be higher: only counts near the likely octave say that targets lie there.
         is_found = bool(own[0, max(top - NEAR, 0) : top + NEAR + 1].max() > FOUND)
-        if is_found or shares.left < AFTER_SECOND + SECOND * share:
+        if is_found or budget.left < AFTER_SECOND + SECOND * share:
             break
     rest = np.where(np.arange(own.shape[1]) > top + 1, own[0], -np.inf)
     above = int(rest.argmax()) if rest.max() > ABOVE else top

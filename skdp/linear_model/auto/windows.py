@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr
 
-from skdp.linear_model.auto.shares import Shares
+from skdp.fitting.budget import BudgetSplit
 from skdp.privacy import PrivateRecords
 
 __all__ = ["Spread", "narrowed", "released_spread"]
@@ -61,7 +61,7 @@ class Spread:
 
 
 def released_spread(
-    shares: Shares, records: PrivateRecords, share: float, center: np.ndarray, reach: np.ndarray, purpose: str
+    budget: BudgetSplit, records: PrivateRecords, share: float, center: np.ndarray, reach: np.ndarray, purpose: str
 ) -> Spread:
     """Release a histogram of each column between ``center - reach`` and ``center + reach``, and read it.
 
@@ -74,13 +74,13 @@ def released_spread(
     purpose : str
         For the ledger.
     """
-    session, n = shares.session, records.n_units
+    session, n = budget.session, records.n_units
     middle, reach = center, np.maximum(reach, FINEST * np.abs(center))
     edges = np.empty((reach.size, BINS + 3))
     edges[:, 1:-1] = center[:, None] + reach[:, None] * _EDGES
     edges[:, 0], edges[:, -1] = -np.inf, np.inf
     counted = records.histogram(edges, adjacency=session.adjacency)
-    plan = shares.plan(share, purpose)
+    plan = budget.take(share, purpose)
     parts = session.gaussian(counted, plan) / n
     noise = session.noise_std(counted, plan) / n
     _, means, deviations, smooth = _family()
@@ -151,7 +151,7 @@ class Windows:
 
 
 def narrowed(
-    shares: Shares,
+    budget: BudgetSplit,
     records: PrivateRecords,
     reach: np.ndarray,
     look: float,
@@ -178,7 +178,7 @@ def narrowed(
     columns, center, widest = np.arange(reach.size), np.zeros(reach.size) + start, reach
     spent, atom, settled = 0.0, np.zeros(reach.size), not patient
     for _ in range(PASSES):
-        found = released_spread(shares, records, look, center, reach, purpose)
+        found = released_spread(budget, records, look, center, reach, purpose)
         spent, atom = spent + look, atom + found.atom
         kept = np.flatnonzero(atom < given_up)
         narrow = found.deviation < NARROW * reach

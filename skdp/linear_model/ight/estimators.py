@@ -16,6 +16,7 @@ from skdp.base.kinds import choice, real
 from skdp.base.plan import Advice
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_clip, check_features
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision
@@ -25,7 +26,7 @@ from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
 from skdp.privacy import PrivacySession, PublicShape
@@ -72,23 +73,23 @@ class _ThresholdingFit(LinearModel):
             learning_rate=given(self.learning_rate),
         )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        with linear_progress(self, session) as monitor:
-            task = replace(self._task(session, problem), monitor=monitor)
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+        with linear_progress(self, budget.session) as monitor:
+            task = replace(self._task(budget, problem), monitor=monitor)
             return solve(task, problem.decision.details)
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
-        task = self._task(session, problem)
+        task = self._task(budget, problem)
         # A given intercept will be moved by the centre of the targets, which is not known yet.
         moved = task.theta if is_classifier(self) else self._start(problem, 1.0)
         from_zero = not task.theta.any() and not moved.any()
         return planned_thresholding(task, self._settings(), from_zero=from_zero)
 
-    def _task(self, session: PrivacySession, problem: Problem) -> Task:
+    def _task(self, budget: BudgetSplit, problem: Problem) -> Task:
         penalty = L2Penalty(self.alpha, problem.records.n_features)
         start = self._start(problem, problem.center)
-        return Task(session, problem.records, problem.loss, start, penalty=penalty)
+        return Task(budget, problem.records, problem.loss, start, penalty=penalty)
 
     def _start(self, problem: Problem, center: float) -> np.ndarray:
         return start_point(
@@ -146,17 +147,6 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
         check_clip("clip_norm", self.clip_norm, self.epsilon)
 
 
-class PrivateRegressionFit(InTargetUnits, PrivateThresholdingFit):
-    """The private fit of a regression; numbers for all scales make it the published algorithm."""
-
-    loss: Literal["squared", "huber"] = parameters.LOSS
-    huber_threshold: float = parameters.HUBER_THRESHOLD
-    shrinkage_: float = fitted()
-
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
-        return self._settings().adaptive
-
-
 class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
     """The non-private fit: the same algorithm through a session that releases exact values."""
 
@@ -189,14 +179,16 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
         return settings if settings.max_iter else replace(settings, max_iter=EXACT_MAX_ITER)
 
 
-class ExactRegressionFit(InTargetUnits, ExactThresholdingFit):
+class ExactRegressionFit(ExactThresholdingFit):
     """The non-private fit of a regression, with the same centre of the targets."""
 
     loss: Literal["squared", "huber"] = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
 
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
-        return self._settings().adaptive
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        return TargetUnits.of(self, searched=self._settings().adaptive)
 
 
 @document()
@@ -259,7 +251,7 @@ class DPIGHTClassifier(LabelModel, GLMModel, PrivateThresholdingFit):
 
 
 @document(DPIGHTClassifier)
-class DPIGHTRegressor(BoundedPredictions, NumberModel, GLMModel, PrivateRegressionFit):
+class DPIGHTRegressor(BoundedPredictions, NumberModel, GLMModel, PrivateThresholdingFit):
     """Sparse linear regression that is differentially private.
 
     DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_,
@@ -299,6 +291,15 @@ class DPIGHTRegressor(BoundedPredictions, NumberModel, GLMModel, PrivateRegressi
     >>> model.privacy_.guarantee
     'proven'
     """
+
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        return TargetUnits.of(self, searched=self._settings().adaptive)
 
 
 @document(DPIGHTClassifier)

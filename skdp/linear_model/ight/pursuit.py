@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from skdp.base.fit import Solution
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.loop import NoisyGradient
 from skdp.fitting.refit import Refit, refit
 from skdp.fitting.scales import Between, Scales, released_prior
@@ -72,11 +73,11 @@ def are_few(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bo
     return n_kept**2 <= 4 * records.n_units * mu
 
 
-def require_room(session: PrivacySession, records: PrivateRecords, s: int, n_outputs: int, share: float) -> None:
+def require_room(budget: BudgetSplit, records: PrivateRecords, s: int, n_outputs: int, share: float) -> None:
     """Refuse rounds whose releases the budget cannot hold, before the first of them."""
     size, few = records.n_parameters * n_outputs, (s + 1) * n_outputs
-    session.require_feasible(size, len(RANKED), share * RANKED.finding)
-    session.require_feasible(few, sum(CHOSEN.steps), share * sum(RANKED.fits))
+    budget.require_feasible(size, len(RANKED), share * RANKED.finding)
+    budget.require_feasible(few, sum(CHOSEN.steps), share * sum(RANKED.fits))
 
 
 def pursue(task: Task, s: int, scales: Scales, share: float) -> Solution:
@@ -93,13 +94,13 @@ def pursue(task: Task, s: int, scales: Scales, share: float) -> Solution:
     share : float
         Share of the session's mu^2 that everything here takes.
     """
-    session, records, loss, theta = task.session, task.records, task.loss, task.theta
+    budget, records, loss, theta = task.budget, task.records, task.loss, task.theta
     between = (scales.gradient / math.sqrt(theta.size), scales.gradient)
     largest = sup_median(task, theta, share * SUP_SHARE, between)
     if loss.is_classification and records.fit_intercept and records.unit == "record":
         # Without the prior, gradients of unequal classes would show the class frequencies, not the features.
         prior = theta.copy()
-        prior[-1] = released_prior(session, records, loss, theta, share * PRIOR_SHARE)
+        prior[-1] = released_prior(budget, records, loss, theta, share * PRIOR_SHARE)
         theta = prior
     if SPREAD * largest * math.sqrt(s) <= scales.gradient:
         rounds = CHOSEN_BY_CLASSIFIERS if loss.is_classification else CHOSEN
@@ -112,7 +113,7 @@ def pursue(task: Task, s: int, scales: Scales, share: float) -> Solution:
         if k and not loss.is_classification:
             between = (clip_norm * 2.0 / SMALLER, clip_norm * 2.0)
             count = partial(records.gradient_norm_count, loss, theta)
-            clip_norm = noisy_search(session, part / 2, count, between=between) / 2
+            clip_norm = noisy_search(budget, part / 2, count, between=between) / 2
         chosen = finder.find(theta, clip_norm, part / 2)
         again = Refit(
             rounds.steps[k],
@@ -144,7 +145,7 @@ def sup_median(task: Task, theta: np.ndarray, share: float, between: tuple[float
     """Release the median sup norm of the rows' gradients at theta, the intercept's entry apart."""
     records, start = blind(task.records, theta)
     count = partial(records.gradient_sup_norm_count, task.loss, start)
-    return noisy_search(task.session, share, count, between=between)
+    return noisy_search(task.budget, share, count, between=between)
 
 
 def blind(records: PrivateRecords, theta: np.ndarray) -> tuple[PrivateRecords, np.ndarray]:
@@ -164,7 +165,7 @@ class Choice:
     def __init__(self, task: Task, s: int, rounds: Rounds, share: float, largest: float) -> None:
         self._task, self._s, self._rounds, self._largest = task, s, len(rounds), largest
         self._round = 0
-        self._cost = task.session.selection_epsilon(s, share * rounds.finding)
+        self._cost = task.budget.selection_epsilon(s, share * rounds.finding)
         self._chosen = np.empty(0, dtype=np.int64)
 
     def find(self, theta: np.ndarray, clip_norm: float, share: float) -> np.ndarray:
@@ -195,7 +196,7 @@ class Ranking:
 
     def __init__(self, task: Task, s: int, share: float) -> None:
         self._task, self._s = task, s
-        self._plan = task.session.plan_gaussian(len(RANKED), share * RANKED.finding)
+        self._plan = task.budget.plan_gaussian(len(RANKED), share * RANKED.finding)
         self._first: np.ndarray | None = None
         self._curvature = 0.0
         self._points: Any = 0.0

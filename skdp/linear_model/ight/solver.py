@@ -15,7 +15,8 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.base.plan import Step
-from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.loop import GradientAt, NoisyGradient, Project, descend
 from skdp.fitting.scales import (
     CLIP_SHARE,
@@ -30,7 +31,6 @@ from skdp.fitting.steps import AcceleratedStep, StepRule, keep_largest, square, 
 from skdp.fitting.task import Task
 from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room
 from skdp.losses import Loss, SquaredLoss
-from skdp.privacy import PrivacySession
 
 __all__ = ["Schedule", "Settings", "planned_thresholding", "solve", "thresholding"]
 
@@ -61,7 +61,7 @@ def thresholding(
     project : callable
         Keeps the s largest coefficients of a point.
     """
-    gradient_at = NoisyGradient(task, task.session.plan_gaussian(max_iter, share), clip_norm)
+    gradient_at = NoisyGradient(task, task.budget.plan_gaussian(max_iter, share), clip_norm)
     return gradient_at, lambda point: keep_largest(point, s, task.records.n_features)
 
 
@@ -76,16 +76,16 @@ def peeling(
     Privacy: one unit moves a score by at most eta times what it moves the mean gradient
     (`PrivateRecords.step_scores`). Each of the s choices costs the epsilon of one bounded-range choice.
     """
-    d, session, records = task.records.n_features, task.session, task.records
-    epsilon = session.selection_epsilon(max_iter * s, share * SELECTION_SHARE)
-    plan = session.plan_gaussian(max_iter, share * (1 - SELECTION_SHARE))
+    d, budget, records = task.records.n_features, task.budget, task.records
+    epsilon = budget.selection_epsilon(max_iter * s, share * SELECTION_SHARE)
+    plan = budget.plan_gaussian(max_iter, share * (1 - SELECTION_SHARE))
     release = NoisyGradient(task, plan, clip_norm)
 
     def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
         scores = records.step_scores(task.loss, theta, clip_norm, rule.learning_rate or 1.0)
         release.mask = np.ones(records.n_parameters, dtype=bool)
         release.mask[:d] = False
-        release.mask[session.gumbel_top_k(scores, s, epsilon)] = True
+        release.mask[budget.session.gumbel_top_k(scores, s, epsilon)] = True
         return release(theta, iteration)
 
     def chosen(point: np.ndarray) -> np.ndarray:
@@ -104,7 +104,7 @@ def on_support(task: Task, theta: np.ndarray, plan: "Schedule", clip_norm: float
     d = task.records.n_features
     kept = np.ones(task.records.n_parameters, dtype=bool)
     kept[:d] = np.any(theta[:d].reshape(d, -1) != 0, axis=1)
-    releases = task.session.plan_gaussian(plan.last, plan.last_share, purpose="refit")
+    releases = task.budget.plan_gaussian(plan.last, plan.last_share, purpose="refit")
     return NoisyGradient(task, releases, clip_norm, mask=kept)
 
 
@@ -183,23 +183,23 @@ class Schedule:
         share = refit if last else 0.0
         return cls(total - last, last, 1 - rest, rest * (1 - share), rest * share)
 
-    def steps(self, session: PrivacySession, settings: Settings) -> tuple[Step, ...]:
+    def steps(self, budget: BudgetSplit, settings: Settings) -> tuple[Step, ...]:
         """The steps, as a plan shows them."""
-        refit = planned_step(session, "refit", self.last_share, self.last)
+        refit = budget.step("refit", self.last_share, self.last)
         if settings.selection != "peeling":
-            return (*planned_step(session, "steps", self.first_share, self.first), *refit)
+            return (*budget.step("steps", self.first_share, self.first), *refit)
         choice = self.first_share * SELECTION_SHARE
         return (
-            *planned_step(session, "selection", choice, None),
-            *planned_step(session, "steps", self.first_share - choice, self.first),
+            *budget.step("selection", choice, None),
+            *budget.step("steps", self.first_share - choice, self.first),
             *refit,
         )
 
-    def require_feasible(self, session: PrivacySession, size: int) -> None:
+    def require_feasible(self, budget: BudgetSplit, size: int) -> None:
         """Refuse a fit whose releases the budget cannot hold, before the first of them."""
-        session.require_feasible(size, self.first, self.first_share)
+        budget.require_feasible(size, self.first, self.first_share)
         if self.last:
-            session.require_feasible(size, self.first + self.last, self.last_share)
+            budget.require_feasible(size, self.first + self.last, self.last_share)
 
 
 @dataclass(frozen=True)
@@ -256,20 +256,20 @@ def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> 
     from_zero : bool
         Whether the steps start from 0, as rounds do.
     """
-    session, records, loss = task.session, task.records, task.loss
+    budget, records, loss = task.budget, task.records, task.loss
     kept = settings.n_nonzero_coefs
     s = records.n_features if kept is None else kept
     questions = QUESTIONS * count_searches(records, loss)
-    scale_share = grown_share(session, records.n_units, questions)
+    scale_share = grown_share(budget, records.n_units, questions)
     n_outputs = loss.n_outputs
-    few = are_few(session, records, s * n_outputs)
+    few = are_few(budget.session, records, s * n_outputs)
     plan = Schedule.of(loss, records.n_features, s, settings, scale_share, few)
-    rounds = settings.untouched and from_zero and pays(session, records, s * n_outputs)
+    rounds = settings.untouched and from_zero and pays(budget.session, records, s * n_outputs)
     if rounds:
-        require_room(session, records, s, n_outputs, 1 - plan.clip_share)
+        require_room(budget, records, s, n_outputs, 1 - plan.clip_share)
     else:
-        plan.require_feasible(session, records.n_parameters * n_outputs)
-    in_rounds = planned_step(session, "rounds", 1 - plan.clip_share, None)
+        plan.require_feasible(budget, records.n_parameters * n_outputs)
+    in_rounds = budget.step("rounds", 1 - plan.clip_share, None)
     return LinearDecision(
         method="rounds" if rounds else "",
         sizes=sizes_of(
@@ -280,8 +280,8 @@ def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> 
             learning_rate=settings.learning_rate,
         ),
         steps=(
-            *planned_step(session, "scale", plan.clip_share, questions),
-            *(in_rounds if rounds else plan.steps(session, settings)),
+            *budget.step("scale", plan.clip_share, questions),
+            *(in_rounds if rounds else plan.steps(budget, settings)),
         ),
         details=Thresholding(settings, s, plan, rounds),
         # If few coefficients are kept, most of the noise is cut off by the threshold.
@@ -296,7 +296,7 @@ def scales_of(task: Task, settings: Settings, plan: Schedule) -> Scales:
     if clip_norm is not None and literal:
         return given_scales(float(clip_norm))
     scales = released_scales(
-        task.session, task.records, task.loss, task.theta, share=plan.clip_share, literal=literal
+        task.budget, task.records, task.loss, task.theta, share=plan.clip_share, literal=literal
     )
     return scales if clip_norm is None else replace(scales, clip_norm=float(clip_norm))
 
@@ -314,8 +314,8 @@ def first_rule(task: Task, s: int, settings: Settings, plan: Schedule, scales: S
 
 def largest_curvature(task: Task) -> float:
     """Bound the curvature of the mean loss, by power iteration on exact gradients of the squared loss."""
-    plan = task.session.plan_gaussian(POWER_ITER + 1, purpose="curvature")
-    squared = Task(task.session, task.records, SquaredLoss())
+    plan = task.budget.plan_gaussian(POWER_ITER + 1, purpose="curvature")
+    squared = Task(task.budget, task.records, SquaredLoss())
     gradient_at, p, size = NoisyGradient(squared, plan, math.inf), task.records.n_parameters, 0.0
     at_zero, _ = gradient_at(np.zeros(p), 0)
     direction = np.random.default_rng(0).normal(size=p)

@@ -41,13 +41,13 @@ def steps_and_batch(task: Task, max_iter: int | None, batch_size: int | None) ->
     max_iter, batch_size : int or None
         None where the fit finds the number.
     """
-    session, n_units = task.session, task.records.n_units
+    budget, n_units = task.budget, task.records.n_units
     if batch_size is not None:
         return max_iter or MAX_ITER, batch_size
     steps = max_iter or BATCH_STEPS
     # The noise of a batch's sum over the clip norm is about factor * part * sqrt(steps) / mu.
-    least = LEAST_NOISE * session.mu / (factor(session.adjacency) * math.sqrt(steps))
+    least = LEAST_NOISE * budget.session.mu / (factor(budget.session.adjacency) * math.sqrt(steps))
     part = max(LEAST_PART, least)
-    if not (is_long(task) and session.minibatches) or part > MOST_PART:
+    if not (is_long(task) and budget.session.minibatches) or part > MOST_PART:
         return max_iter or MAX_ITER, n_units
     return steps, math.ceil(part * n_units)

@@ -12,7 +12,7 @@ from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
 from skdp.fitting.parameters import Auto
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import given
 from skdp.linear_model.sgd.solver import AVERAGE, Settings, planned_descent, stochastic_descent
 from skdp.privacy import PrivacySession
@@ -76,7 +76,7 @@ class StochasticDescentFit(StochasticFit):
         )
 
 
-class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
+class StochasticRegressionFit(StochasticDescentFit):
     """The fit of a regression; numbers for all scales make it the published algorithm."""
 
     loss: Literal["squared", "huber"] = parameters.LOSS
@@ -87,10 +87,13 @@ class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
         subtracted. It is not released if both parameters are numbers, or if the records are fewer than
         ``50 / mu``. In these cases subtract a public centre of y yourself."""
     )
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
     shrinkage_: float = fitted()
 
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
-        return given(self.clip_norm) is None or given(self.learning_rate) is None
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        searched = given(self.clip_norm) is None or given(self.learning_rate) is None
+        return TargetUnits.of(self, searched=searched)
 
 
 @document()

@@ -51,14 +51,14 @@ def noise_left(d: int, smoothing: float) -> float:
 
 def planned_descent(task: Task, settings: Settings) -> LinearDecision:
     """Plan all steps, before anything is released, and refuse what the budget cannot hold."""
-    session, n_units = task.session, task.records.n_units
+    budget, n_units = task.budget, task.records.n_units
     steps, batch_size = steps_and_batch(task, settings.max_iter, settings.batch_size)
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
-    (plan,) = session.plan_batches(
+    (plan,) = budget.plan_batches(
         [BatchGroup(steps, batch_size)], sampling=settings.sampling, n_units=n_units, share=1.0 - aside
     )
     size = math.prod(parameter_shape(task.records, task.loss))
-    session.require_feasible_batches(size, (plan,))
+    budget.session.require_feasible_batches(size, (plan,))
     found = StepPlan(settings, steps, aside, (plan,))
     return found.decision(task, batch_size=plan.batch_size)
 

@@ -16,12 +16,13 @@ from skdp.base.kinds import choice, described, integer, real
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.slkt.solver import (
     Settings,
@@ -166,18 +167,18 @@ class PrivateTransferFit(LinearFit):
             with_support=self.teacher == "private-support",
         )
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         self._public_inputs(problem)
-        task = Task(session, problem.records, problem.loss, np.empty(0))
+        task = Task(budget, problem.records, problem.loss, np.empty(0))
         if self.teacher == "published":
             return LinearDecision(method=self.teacher)
         return replace(planned_transfer(task, self._settings(problem)), method=self.teacher)
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         public = self._public_inputs(problem)
         transfer = Transfer(public, self.transfer_distribution, self.n_transfer)
         settings = self._settings(problem)
-        task = Task(session, problem.records, problem.loss, np.empty(0))
+        task = Task(budget, problem.records, problem.loss, np.empty(0))
         if self.teacher == "published":
             return published_transfer(task, transfer, settings, epsilon=self.epsilon, delta=self.delta)
         return private_transfer(task, transfer, settings, problem.decision.details)
@@ -196,29 +197,6 @@ class PrivateTransferFit(LinearFit):
         if given(self.row_norm) is not None:
             found += ("row_norm was not chosen by looking at these records",)
         return found
-
-
-class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
-    """The fit of a regression.
-
-    The published teacher, and numbers for both bounds, release nothing of the targets.
-    """
-
-    huber_threshold: Auto = parameter(
-        real(low=1e-50, high=1e50, word="auto"),
-        """Residual beyond which Huber's loss is linear, in units of y, > 0. "auto" releases the targets'
-        median, which is subtracted, and their reach, of which the threshold is a part. The squared loss is not
-        offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
-        The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
-        default="auto",
-    )
-    huber_threshold_: float = fitted()
-    shrinkage_: float = fitted()
-    _needs_reach = True
-
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
-        literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None
-        return self.teacher != "published" and not literal
 
 
 @document()
@@ -291,7 +269,7 @@ class DPSLKTClassifier(LabelModel, GLMModel, PrivateTransferFit):
 
 
 @document(DPSLKTClassifier)
-class DPSLKTRegressor(BoundedPredictions, NumberModel, GLMModel, _TransferRegressionFit):
+class DPSLKTRegressor(BoundedPredictions, NumberModel, GLMModel, PrivateTransferFit):
     """Sparse linear regression by private knowledge transfer.
 
     DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher with Huber's loss is
@@ -338,3 +316,21 @@ class DPSLKTRegressor(BoundedPredictions, NumberModel, GLMModel, _TransferRegres
 
     def _check_targets(self) -> None:
         """The loss is fixed."""
+
+    huber_threshold: Auto = parameter(
+        real(low=1e-50, high=1e50, word="auto"),
+        """Residual beyond which Huber's loss is linear, in units of y, > 0. "auto" releases the targets'
+        median, which is subtracted, and their reach, of which the threshold is a part. The squared loss is not
+        offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
+        The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
+        default="auto",
+    )
+    huber_threshold_: float = fitted()
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None
+        searched = self.teacher != "published" and not literal
+        return TargetUnits.of(self, searched=searched, needs_reach=True)

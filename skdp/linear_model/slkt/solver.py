@@ -19,8 +19,9 @@ import scipy.sparse as sp
 
 from skdp.base.fit import Solution
 from skdp.fitting import quantiles
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
+from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.loop import descend
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.quantiles import QUESTIONS, scale_share
@@ -172,7 +173,7 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings, plan: T
     task : Task
         Its loss is that of the private support's steps; regression then goes on with the Huber loss.
     """
-    session, records, loss = task.session, task.records, task.loss
+    budget, records, loss = task.budget, task.records, task.loss
     d = records.n_features
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
     norm, threshold = settings.row_norm, settings.huber_threshold
@@ -185,7 +186,7 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings, plan: T
     if threshold is not None:
         loss = HuberLoss(float(threshold))
     if norm is None:
-        norm = released_row_norm(session, few, scales, least)
+        norm = released_row_norm(budget, few, scales, least)
     teacher = Teacher(norm, settings.alpha, support.alpha, plan.label_share, start)
     found = teach(replace(task, records=few, loss=loss), transfer, features, min(s, len(features)), teacher)
     theta = np.zeros(parameter_shape(records, loss))
@@ -198,13 +199,13 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings, plan: T
 
 def planned_transfer(task: Task, settings: Settings) -> LinearDecision:
     """Divide the budget, choose the way to a support, and refuse what the budget cannot hold."""
-    session, records, width = task.session, task.records, task.loss.n_outputs
+    budget, records, width = task.budget, task.records, task.loss.n_outputs
     s = records.n_features if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
-    scales = scale_share(session, records.n_units, int(settings.row_norm is None))
-    support = Support.of(session, records, s, width) if settings.with_support else NO_SUPPORT
+    scales = scale_share(budget, records.n_units, int(settings.row_norm is None))
+    support = Support.of(budget.session, records, s, width) if settings.with_support else NO_SUPPORT
     part = (1 - scales) * support.share
     medians = MEDIAN_QUESTIONS * count_searches(records, task.loss)
-    first = part and part * grown_share(session, records.n_units, medians, part=part)
+    first = part and part * grown_share(budget, records.n_units, medians, part=part)
     plan = TransferPlan(scales, support, first, part - first, (1 - scales) * (1 - support.share))
     require_feasible(task, s, plan)
     return LinearDecision(
@@ -215,10 +216,10 @@ def planned_transfer(task: Task, settings: Settings) -> LinearDecision:
             alpha=settings.alpha,
         ),
         steps=(
-            *planned_step(session, "scale", plan.first_scale_share, medians),
-            *planned_step(session, "steps", plan.support_share, None if support.rounds else STEPS),
-            *planned_step(session, "scale", scales, QUESTIONS),
-            *planned_step(session, "labels", plan.label_share),
+            *budget.step("scale", plan.first_scale_share, medians),
+            *budget.step("steps", plan.support_share, None if support.rounds else STEPS),
+            *budget.step("scale", scales, QUESTIONS),
+            *budget.step("labels", plan.label_share),
         ),
         details=plan,
     )
@@ -247,12 +248,12 @@ class Teacher:
 
 def teach(task: Task, transfer: Transfer, features: np.ndarray, s: int, settings: Teacher) -> Solution:
     """Release the teacher's labels of the public inputs, and fit the student to them."""
-    session, row_norm = task.session, settings.row_norm
+    budget, row_norm = task.budget, settings.row_norm
     value = INTERCEPT * row_norm
     records = task.records.with_intercept(value)
     factor = intercept_factor(records)
     longest = math.hypot(row_norm, value if records.fit_intercept else 0.0)
-    plan = session.plan_gaussian(1, settings.share, purpose="labels")
+    plan = budget.plan_gaussian(1, settings.share, purpose="labels")
     noise = math.sqrt(plan.noise_multiplier / records.n_units)
     penalty = longest**2 * max(settings.strength * noise / s**0.125, LEAST_ALPHA)
     if settings.alpha is not None:
@@ -262,18 +263,18 @@ def teach(task: Task, transfer: Transfer, features: np.ndarray, s: int, settings
         task.loss,
         alpha=penalty,
         row_norm=row_norm,
-        adjacency=session.adjacency,
+        adjacency=budget.session.adjacency,
         center=None if start is None else scaled_intercept(start, 1 / factor),
     )
-    inputs, norm = transfer.inputs(session, features, value if records.fit_intercept else None)
+    inputs, norm = transfer.inputs(budget.session, features, value if records.fit_intercept else None)
     labels = linear_map(teacher, inputs, norm=norm)
-    released = session.gaussian(labels, plan)
+    released = budget.session.gaussian(labels, plan)
     theta = student(inputs, released, norm, s, len(features))
     attributes = {
         "alpha_": penalty,
         "row_norm_": float(row_norm),
         "n_transfer_": int(labels.shape[0]),
-        "label_noise_": session.noise_std(labels, plan),
+        "label_noise_": budget.session.noise_std(labels, plan),
     }
     return Solution(scaled_intercept(theta, factor), attributes=attributes)
 
@@ -291,12 +292,12 @@ def private_support(task: Task, s: int, plan: TransferPlan) -> tuple[np.ndarray,
     row : float
         A number near the median norm of whole rows.
     """
-    session, records, loss = task.session, task.records, task.loss
+    budget, records, loss = task.budget, task.records, task.loss
     theta, d = np.zeros(parameter_shape(records, loss)), records.n_features
     share = plan.support_share
-    scales = released_scales(session, records, loss, theta, share=plan.first_scale_share)
+    scales = released_scales(budget, records, loss, theta, share=plan.first_scale_share)
     records = records.with_intercept(scales.intercept)
-    inner = Task(session, records, loss, theta)
+    inner = Task(budget, records, loss, theta)
     if plan.support.rounds:
         found = pursue(inner, s, scales, share)
     else:
@@ -336,7 +337,7 @@ def published_transfer(
     The task's session is exact. gamma is the largest entry of any record's gradient at the teacher, as in the
     theorem.
     """
-    session, records = task.session, task.records
+    budget, records = task.budget, task.records
     d, n, alpha = records.n_features, records.n_units, settings.alpha
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
     if alpha is None:  # the form of the paper's grid
@@ -346,30 +347,28 @@ def published_transfer(
     exact = ThresholdingSettings(
         settings.n_nonzero_coefs, max_iter=TEACHER_STEPS, clip_norm=math.inf, refit=0.0, tol=TEACHER_TOL
     )
-    penalised = Task(session, records, task.loss, theta, penalty=L2Penalty(alpha, d))
+    penalised = Task(budget, records, task.loss, theta, penalty=L2Penalty(alpha, d))
     steps = planned_thresholding(penalised, exact, from_zero=True).details
     teacher = solve(penalised, cast("Thresholding", steps)).theta
-    gamma = largest_gradient_entry(session, records, task.loss, teacher)
-    inputs, norm = transfer.inputs(session, np.arange(d), 1.0 if records.fit_intercept else None)
+    gamma = largest_gradient_entry(budget, records, task.loss, teacher)
+    inputs, norm = transfer.inputs(budget.session, np.arange(d), 1.0 if records.fit_intercept else None)
     spread = charge * math.sqrt(s) * norm * gamma / (n * alpha) if charge else 0.0
-    rng = np.random.default_rng(session.integers(2**32, 8).tolist())
+    rng = np.random.default_rng(budget.session.integers(2**32, 8).tolist())
     clean = np.asarray(inputs @ teacher)
     theta = student(inputs, clean + spread * rng.normal(size=clean.shape), norm, s, d)
     attributes = {"alpha_": float(alpha), "n_transfer_": len(clean), "label_noise_": spread}
     return Solution(theta, 1, attributes=attributes)
 
 
-def largest_gradient_entry(
-    session: PrivacySession, records: PrivateRecords, loss: Loss, theta: np.ndarray
-) -> float:
+def largest_gradient_entry(budget: BudgetSplit, records: PrivateRecords, loss: Loss, theta: np.ndarray) -> float:
     """Smallest grid point that no record's gradient exceeds in the sup norm, by exact counts."""
-    plan = session.plan_gaussian(len(GRID) + 1, purpose="gamma")
+    plan = budget.plan_gaussian(len(GRID) + 1, purpose="gamma")
     count = partial(records.gradient_sup_norm_count, loss, theta)
-    everyone = float(session.gaussian(count(math.inf), plan)[0])
-    return noisy_search(session, 1.0, count, offset=everyone, plan=plan)
+    everyone = float(budget.session.gaussian(count(math.inf), plan)[0])
+    return noisy_search(budget, 1.0, count, offset=everyone, plan=plan)
 
 
-def released_row_norm(session: PrivacySession, records: PrivateRecords, share: float, least: float = 0.0) -> float:
+def released_row_norm(budget: BudgetSplit, records: PrivateRecords, share: float, least: float = 0.0) -> float:
     """Release a grid point near the median row norm, to which rows are clipped.
 
     Most rows of sparse data may be empty on a few features, so the median of all rows may be 0. If ``least`` is
@@ -378,19 +377,19 @@ def released_row_norm(session: PrivacySession, records: PrivateRecords, share: f
     level = 0.5
     if least:
         part = share / (QUESTIONS + 1)
-        plan, share = session.plan_gaussian(1, part, purpose="scale"), share - part
-        shorter = session.gaussian(records.row_norm_count(least), plan)[0]
+        plan, share = budget.plan_gaussian(1, part, purpose="scale"), share - part
+        shorter = budget.session.gaussian(records.row_norm_count(least), plan)[0]
         empty = min(MOST_EMPTY, 0.5 + float(shorter) / records.n_units)
         level = 0.5 + 0.5 * empty if empty > MOSTLY_EMPTY else 0.5
-    return max(least, quantiles.released_row_norm(session, records, share, level, GRID))
+    return max(least, quantiles.released_row_norm(budget, records, share, level, GRID))
 
 
 def require_feasible(task: Task, s: int, plan: TransferPlan) -> None:
     """Refuse a fit whose releases the budget cannot hold, before the first of them."""
-    session, records, width = task.session, task.records, task.loss.n_outputs
+    budget, records, width = task.budget, task.records, task.loss.n_outputs
     size = records.n_parameters * width
-    session.require_feasible(size, 1, plan.label_share)
+    budget.require_feasible(size, 1, plan.label_share)
     if plan.support.rounds:
-        require_room(session, records, s, width, plan.support_share)
+        require_room(budget, records, s, width, plan.support_share)
     elif plan.support_share:
-        session.require_feasible(size, STEPS, plan.support_share)
+        budget.require_feasible(size, STEPS, plan.support_share)

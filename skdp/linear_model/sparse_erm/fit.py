@@ -14,6 +14,7 @@ from skdp.base.kinds import choice, integer, real
 from skdp.base.weights import names_weights
 from skdp.exceptions import UnsupportedAccounting
 from skdp.fitting import parameters
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_clip
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision
@@ -22,7 +23,7 @@ from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import Task, given
 from skdp.linear_model.sparse_erm.batches import SCHEDULES, AllRows, FreshSample, PublicParts, require_replace_one
 from skdp.linear_model.sparse_erm.solver import (
@@ -250,21 +251,21 @@ class SparseGradientFit:
     def _imagined(self, shape: PublicShape) -> BatchedProblem:
         return BatchedProblem(**vars(super()._imagined(shape)))  # type: ignore[misc]
 
-    def _method(self, session: PrivacySession, problem: Any) -> LinearDecision:
-        task, codes, shape = (self._task(session, problem), problem.batch_codes, problem.records.shape)
+    def _method(self, budget: BudgetSplit, problem: Any) -> LinearDecision:
+        task, codes, shape = (self._task(budget, problem), problem.batch_codes, problem.records.shape)
         if self.batch_size is not None and self.batch_size > shape.n_units:
             raise ValueError(f"batch_size={self.batch_size} is more than the {shape.counted()}")
         sizes = np.array([shape.n_units]) if codes is None else np.bincount(codes)
         steps = self._steps(int(sizes.min()), len(sizes), task.theta.size)
         return planned_sparse(task, steps, self._settings())
 
-    def solve(self, session: PrivacySession, problem: Any) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Any) -> Solution:
         details: SparseSteps = problem.decision.details
-        with linear_progress(self, session) as monitor:
-            task = replace(self._task(session, problem), monitor=monitor)
-            return solve(task, self._batches(session, problem, details.n_iter), details)
+        with linear_progress(self, budget.session) as monitor:
+            task = replace(self._task(budget, problem), monitor=monitor)
+            return solve(task, self._batches(budget, problem, details.n_iter), details)
 
-    def _task(self, session: PrivacySession, problem: Any) -> Task:
+    def _task(self, budget: BudgetSplit, problem: Any) -> Task:
         records, loss = problem.records, problem.loss
         theta = start_point(
             self.coef_init,
@@ -273,18 +274,18 @@ class SparseGradientFit:
             fit_intercept=self.fit_intercept,
             center=problem.center,
         )
-        return Task(session, records, loss, theta)
+        return Task(budget, records, loss, theta)
 
     def _settings(self) -> Settings:
         names = ("n_hits", "learning_rate", "clip_norm", "threshold", "refit")
         return Settings(**{name: given(getattr(self, name)) for name in names}, split=self.split)
 
-    def _batches(self, session: PrivacySession, problem: BatchedProblem, steps: int) -> AllRows:
+    def _batches(self, budget: BudgetSplit, problem: BatchedProblem, steps: int) -> AllRows:
         """Return the schedule: public, or drawn from the key stream, before the data are touched."""
         records, codes = problem.records, problem.batch_codes
         if codes is not None:
             n_parts = int(codes.max()) + 1
-            return PublicParts(codes, SCHEDULES[self.schedule](session, n_parts, steps))
+            return PublicParts(codes, SCHEDULES[self.schedule](budget.session, n_parts, steps))
         if self.batch_size is None:
             return AllRows(steps)
         return FreshSample(steps, records.n_units, int(self.batch_size))
@@ -317,15 +318,18 @@ class SparseGradientFit:
         return found
 
 
-class SparseRegressionFit(InTargetUnits, SparseGradientFit):
+class SparseRegressionFit(SparseGradientFit):
     """The fit of a regression; numbers for all scales make it the published algorithm."""
 
+    target_center_: float
+    target_reach_: float
     shrinkage_: float
 
-    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
         adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None
         of_numbers = isinstance(problem.loss, (SquaredLoss, HuberLoss))
-        return of_numbers and adaptive and (session.exact or session.delta > 0)
+        searched = of_numbers and adaptive and (session.exact or session.delta > 0)
+        return TargetUnits.of(self, searched=searched)
 
 
 def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:

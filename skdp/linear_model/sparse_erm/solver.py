@@ -13,9 +13,8 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.base.plan import Step
-from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
+from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.loop import descend
-from skdp.fitting.portion import part_of_whole
 from skdp.fitting.refit import Refit, refit
 from skdp.fitting.scales import (
     CLIP_SHARE,
@@ -86,24 +85,24 @@ class SparseGradient:
     def __init__(self, task: Task, batches: AllRows, settings: Thresholds) -> None:
         self._task, self._batches, self._settings = task, batches, settings
         size = task.theta.size
-        self._plan = batches.plan(task.session, settings.n_hits, settings.share, settings.split, size)
+        self._plan = batches.plan(task.budget, settings.n_hits, settings.share, settings.split, size)
         self.threshold, self.n_released = 0.0, 0
         self.seen = np.zeros(size, dtype=bool)
 
     def __call__(self, theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
         """Return the sparse gradient and the variance of its noise, summed up."""
-        session, settings = self._task.session, self._settings
-        batch = self._batches.draw(session, iteration)
+        budget, settings = self._task.budget, self._settings
+        batch = self._batches.draw(budget.session, iteration)
         mean = self._task.records.mean_sup_gradient(
             self._task.loss, theta, settings.clip_norm, units=batch.units, divisor=batch.divisor
         )
-        _, query_scale, value_scale = session.numeric_sparse_scales(mean, self._plan)
+        _, query_scale, value_scale = budget.session.numeric_sparse_scales(mean, self._plan)
         self.threshold = (
             automatic_threshold(query_scale, theta.size, settings.n_hits)
             if settings.threshold is None
             else settings.threshold
         )
-        hits, values = self._batches.release(session, mean, self._plan, self.threshold, batch)
+        hits, values = self._batches.release(budget.session, mean, self._plan, self.threshold, batch)
         self.n_released += len(hits)
         self.seen[hits] = True
         believed = np.abs(values) >= settings.believed * self.threshold
@@ -195,13 +194,13 @@ class Shares:
     @classmethod
     def of(cls, task: Task, settings: Settings) -> "Shares":
         """The scales take a share; the refit and the sparse steps divide the rest."""
-        session, refit, scales = task.session, settings.refit, CLIP_SHARE
+        budget, refit, scales = task.budget, settings.refit, CLIP_SHARE
         if settings.adaptive:
             questions = QUESTIONS * (1 + (task.loss.start_sup_norm is None))
-            scales = grown_share(session, task.records.n_units, questions)
+            scales = grown_share(budget, task.records.n_units, questions)
         if refit is None:
             literal = settings.learning_rate is not None
-            refit = 0.0 if literal or session.exact or session.delta == 0 else REFIT_SHARE
+            refit = 0.0 if literal or budget.session.exact or budget.session.delta == 0 else REFIT_SHARE
         again = REFIT_SCALES * scales if refit else 0.0
         first = scales - again if settings.adaptive else 0.0
         rest = 1.0 - first - again
@@ -239,14 +238,14 @@ class SparseSteps:
 
 def planned_sparse(task: Task, steps: int, settings: Settings) -> LinearDecision:
     """Divide the budget; refuse a refit that it cannot hold."""
-    session, size, shares = task.session, task.theta.size, Shares.of(task, settings)
+    budget, size, shares = task.budget, task.theta.size, Shares.of(task, settings)
     hits = settings.n_hits
     if hits is None:  # without noise there is no reason to release few
-        hits = size if session.exact else 1
+        hits = size if budget.session.exact else 1
     hits = min(int(hits), size)
     if shares.refit:
         found_at_most = min(size, (steps * hits + 1) * task.loss.n_outputs)
-        session.require_feasible(found_at_most, REFIT_STEPS, shares.refit)
+        budget.require_feasible(found_at_most, REFIT_STEPS, shares.refit)
     medians = QUESTIONS * (1 + (task.loss.start_sup_norm is None))
     return LinearDecision(
         sizes=sizes_of(
@@ -257,10 +256,10 @@ def planned_sparse(task: Task, steps: int, settings: Settings) -> LinearDecision
             learning_rate=settings.learning_rate,
         ),
         steps=(
-            *planned_step(session, "scale", shares.scales, medians),
-            Step("steps", shares.steps * part_of_whole(session), steps),
-            *planned_step(session, "scale", shares.refit_scales, None),
-            *planned_step(session, "refit", shares.refit, REFIT_STEPS),
+            *budget.step("scale", shares.scales, medians),
+            Step("steps", shares.steps * budget.share, steps),
+            *budget.step("scale", shares.refit_scales, None),
+            *budget.step("refit", shares.refit, REFIT_STEPS),
         ),
         details=SparseSteps(settings, shares, steps, hits),
     )
@@ -268,13 +267,13 @@ def planned_sparse(task: Task, steps: int, settings: Settings) -> LinearDecision
 
 def solve(task: Task, batches: AllRows, details: SparseSteps) -> Solution:
     """Run: scales, sparse steps, refit."""
-    session, records, loss = task.session, task.records, task.loss
+    budget, records, loss = task.budget, task.records, task.loss
     settings, shares, hits = details.settings, details.shares, details.n_hits
     rate = settings.learning_rate
     scales = given_scales(1.0)
     if settings.adaptive:
         scales = released_sup_scales(
-            session, records, loss, task.theta, share=shares.scales, literal=rate is not None
+            budget, records, loss, task.theta, share=shares.scales, literal=rate is not None
         )
     clip = scales.clip_norm if settings.clip_norm is None else float(settings.clip_norm)
     inner = task.rescaled(scales.intercept)

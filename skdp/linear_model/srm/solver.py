@@ -241,12 +241,12 @@ class MomentumPlan(StepPlan[Settings]):
 
 def planned_momentum(task: Task, settings: Settings) -> LinearDecision:
     """Plan all steps, before anything is released, and refuse what the budget cannot hold."""
-    session, n_units = task.session, task.records.n_units
-    seen = precision(session, task.records, task.theta.size)
+    budget, n_units = task.budget, task.records.n_units
+    seen = precision(budget.session, task.records, task.theta.size)
     schedule = Schedule.of(n_units, seen, settings)
     aside = scale_part(task, settings.clip_norm, settings.learning_rate)
-    plans = session.plan_batches(schedule.groups(), sampling=settings.sampling, n_units=n_units, share=1.0 - aside)
-    session.require_feasible_batches(task.theta.size, plans)
+    plans = budget.plan_batches(schedule.groups(), sampling=settings.sampling, n_units=n_units, share=1.0 - aside)
+    budget.session.require_feasible_batches(task.theta.size, plans)
     plan = MomentumPlan(settings, schedule.max_iter, aside, tuple(plans), schedule=schedule, seen=seen)
     made = plan.decision(
         task,
@@ -259,19 +259,19 @@ def planned_momentum(task: Task, settings: Settings) -> LinearDecision:
 
 def recursive_momentum(task: Task, plan: MomentumPlan) -> Solution:
     """Run (private) stochastic recursive momentum; an exact session gives STORM."""
-    session, loss, settings = task.session, task.loss, plan.settings
+    budget, loss, settings = task.budget, task.loss, plan.settings
     schedule = plan.schedule
     planned = n_steps = schedule.max_iter
     if settings.output == "random":
         # The paper's choice is among the iterates before the last, the start included. It does not depend on the
         # records, so the steps after it are not taken; the claim is that of the whole plan.
-        n_steps = int(session.integers(planned, 1)[0])
+        n_steps = int(budget.session.integers(planned, 1)[0])
     task.expect(n_steps)
     start = begin(task, settings.clip_norm, settings.learning_rate, plan.scale_share)
     clips = Clips.of(settings, start.scales, planned, plan.seen, loss)
     last_clip, inner = clips.norm.at(planned - 1), start.task
     rule = Steps.of(settings, replace(start, clip_norm=last_clip), planned)
-    released = estimates(session, inner.records, loss, of_releases(plan.plans), schedule.momentum, clips)
+    released = estimates(budget.session, inner.records, loss, of_releases(plan.plans), schedule.momentum, clips)
 
     def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
         return released(theta, iteration)[0] + task.penalty.gradient(theta), 0.0

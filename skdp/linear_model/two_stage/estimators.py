@@ -8,12 +8,13 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import choice, integer, real
 from skdp.fitting import parameters
 from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto, AutoInt
-from skdp.fitting.target_units import InTargetUnits
+from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.task import given
 from skdp.linear_model.adassp import LARGEST, given_scales_assumption
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, planned_stages, two_stage
@@ -58,11 +59,11 @@ class _TwoStageFit(LinearFit):
     y_bounds = "auto"  # a parameter of the regressor
     second_stage = "output"  # a parameter of the classifier
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         records, loss = problem.records, problem.loss
         s = self.n_nonzero_coefs
         check_features(s, records.n_features)
-        s = default_support(session, records) if s is None else int(s)
+        s = default_support(budget.session, records) if s is None else int(s)
         if loss.is_quadratic and s > LARGEST:
             raise ValueError(
                 f"loss='squared' can keep at most {LARGEST} features, asked for {s}: the square of their "
@@ -71,13 +72,13 @@ class _TwoStageFit(LinearFit):
         plan = Plan(
             s, self.selection, given(self.n_blocks), given(self.row_norm), given(self.alpha), self.second_stage
         )
-        return planned_stages(session, records, loss, plan)
+        return planned_stages(budget, records, loss, plan)
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         plan: Plan = problem.decision.details
         target, d = problem.target, problem.records.n_features
         reach = None if target is None else target.bound
-        theta, attributes = two_stage(session, problem.records, problem.loss, plan, reach)
+        theta, attributes = two_stage(budget, problem.records, problem.loss, plan, reach)
         if target is not None:
             attributes["y_bounds_"] = target.bounds
         return Solution(theta, n_iter=1 + (plan.n_nonzero_coefs < d), attributes=attributes)
@@ -85,34 +86,6 @@ class _TwoStageFit(LinearFit):
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = given_scales_assumption(self.row_norm, self.y_bounds)
         return found if problem.loss.is_quadratic else found + count_assumption(problem)
-
-
-class _TwoStageRegressionFit(InTargetUnits, _TwoStageFit):
-    """The fit of a regression, in units of the targets."""
-
-    loss: Literal["squared", "huber"] = parameter(
-        choice("squared", "huber"),
-        """With the squared loss the second stage releases the normal equations (`DPAdaSSPRegressor`). With
-        Huber's loss it releases a noisy minimiser.""",
-        default="squared",
-    )
-    huber_threshold: float = parameters.HUBER_THRESHOLD
-    y_bounds: Any = parameters.Y_BOUNDS
-    alpha = changed(
-        kind=real(low=0, high=MOST, word="auto"),
-        more="""
-        It is that of the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it
-        balances bias and noise by public numbers.""",
-    )
-    y_bounds_: tuple[float, float] = fitted()
-    shrinkage_: float = fitted()
-
-    _needs_reach = True
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.loss != "squared":
-            PENALISED.check("alpha", self.alpha)
 
 
 @document()
@@ -191,16 +164,16 @@ class DPTwoStageClassifier(LabelModel, GLMModel, _TwoStageFit):
         if self.second_stage == "amp" and self.unit == "group":
             raise ValueError("second_stage='amp' is not proven for unit='group'; use second_stage='output'")
 
-    def _method(self, session: PrivacySession, problem: Problem) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         if self.second_stage == "amp" and problem.loss.n_outputs > 1:
             raise ValueError(
                 f"second_stage='amp' fits two classes, not {problem.loss.n_outputs}; use second_stage='output'"
             )
-        return super()._method(session, problem)
+        return super()._method(budget, problem)
 
 
 @document(DPTwoStageClassifier)
-class DPTwoStageRegressor(BoundedPredictions, NumberModel, GLMModel, _TwoStageRegressionFit):
+class DPTwoStageRegressor(BoundedPredictions, NumberModel, GLMModel, _TwoStageFit):
     """Sparse linear regression in two stages, differentially private.
 
     The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a linear model on
@@ -243,3 +216,30 @@ class DPTwoStageRegressor(BoundedPredictions, NumberModel, GLMModel, _TwoStageRe
     >>> bool(model.score(X, y) > 0.5)
     True
     """
+
+    loss: Literal["squared", "huber"] = parameter(
+        choice("squared", "huber"),
+        """With the squared loss the second stage releases the normal equations (`DPAdaSSPRegressor`). With
+        Huber's loss it releases a noisy minimiser.""",
+        default="squared",
+    )
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    y_bounds: Any = parameters.Y_BOUNDS
+    alpha = changed(
+        kind=real(low=0, high=MOST, word="auto"),
+        more="""
+        It is that of the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it
+        balances bias and noise by public numbers.""",
+    )
+    y_bounds_: tuple[float, float] = fitted()
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
+    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+        return TargetUnits.of(self, needs_reach=True)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.loss != "squared":
+            PENALISED.check("alpha", self.alpha)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.fitting.decision import LinearDecision, planned_step, sizes_of
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.quantiles import QUESTIONS, released_row_norm, scale_share
 from skdp.fitting.scales import released_prior
 from skdp.fitting.search import AVERAGED, noisy_search
@@ -60,14 +61,14 @@ class Plan:
 
 
 def two_stage(
-    session: PrivacySession, records: PrivateRecords, loss: Loss, plan: Plan, reach: float | None = None
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan, reach: float | None = None
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Choose the support, then fit on it.
 
     Parameters
     ----------
-    session : PrivacySession
-        All of its budget is used.
+    budget : BudgetSplit
+        All of it is used.
     reach : float, default=None
         Of centred targets; None for classes.
 
@@ -81,28 +82,28 @@ def two_stage(
         reach = 2 * LOGIT_SPREAD
     support, largest = np.arange(d), 0.0
     if s < d:
-        support, largest = select_support(session, records, loss, s, plan, (part, plan.selection_share))
+        support, largest = select_support(budget, records, loss, s, plan, (part, plan.selection_share))
     few = records.restricted(support)
     norm = plan.row_norm
     if norm is None:
         least = largest / typical_slope(loss, reach)  # most rows may be 0 on the support
-        norm = max(least, released_row_norm(session, few, part, NORM_LEVEL))
-    theta, attributes = fit_on_support(session, few, loss, plan, norm, reach, plan.fit_share)
+        norm = max(least, released_row_norm(budget, few, part, NORM_LEVEL))
+    theta, attributes = fit_on_support(budget, few, loss, plan, norm, reach, plan.fit_share)
     return spread_out(theta, support, records), attributes
 
 
-def planned_stages(session: PrivacySession, records: PrivateRecords, loss: Loss, plan: Plan) -> LinearDecision:
+def planned_stages(budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan) -> LinearDecision:
     """Divide the budget, and refuse what it cannot hold."""
     s = plan.n_nonzero_coefs
     chosen = s < records.n_features
     searches = int(plan.row_norm is None)
     searches += chosen and plan.selection == "gumbel"
-    part = scale_share(session, records.n_units, searches) / max(searches, 1)
+    part = scale_share(budget, records.n_units, searches) / max(searches, 1)
     rest = 1.0 - part * searches
     ratio = AMP_SELECTION_SHARE if plan.second_stage == "amp" else SELECTION_SHARE
     selection = ratio * rest if chosen else 0.0
     entries = (s + 2) ** 2 if loss.is_quadratic else (s + 1) * loss.n_outputs
-    session.require_feasible(entries, 1, rest - selection)
+    budget.require_feasible(entries, 1, rest - selection)
     plan = replace(plan, scale_share=part, selection_share=selection, fit_share=rest - selection)
     second = "computed point" if plan.second_stage == "amp" else "minimiser"
     if loss.is_quadratic:
@@ -116,16 +117,16 @@ def planned_stages(session: PrivacySession, records: PrivateRecords, loss: Loss,
             row_norm=plan.row_norm,
         ),
         steps=(
-            *planned_step(session, "scale", part * searches, QUESTIONS * searches),
-            *planned_step(session, "selection", selection, None),
-            *planned_step(session, second, plan.fit_share, None if loss.is_quadratic else 1),
+            *budget.step("scale", part * searches, QUESTIONS * searches),
+            *budget.step("selection", selection, None),
+            *budget.step(second, plan.fit_share, None if loss.is_quadratic else 1),
         ),
         details=plan,
     )
 
 
 def fit_on_support(
-    session: PrivacySession,
+    budget: BudgetSplit,
     records: PrivateRecords,
     loss: Loss,
     plan: Plan,
@@ -135,13 +136,13 @@ def fit_on_support(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Run the second stage on restricted records with centred targets."""
     if loss.is_quadratic:
-        rounds = RoundPlan.of(session, records, row_norm=row_norm, alpha=plan.alpha, share=share)
-        return adassp(session, records, reach, rounds)
+        rounds = RoundPlan.of(budget, records, row_norm=row_norm, alpha=plan.alpha, share=share)
+        return adassp(budget, records, reach, rounds)
     if plan.second_stage == "amp":
-        theta, alpha = perturbed_minimum(session, records, loss, row_norm=row_norm, alpha=plan.alpha, share=share)
+        theta, alpha = perturbed_minimum(budget, records, loss, row_norm=row_norm, alpha=plan.alpha, share=share)
         return theta, {"row_norm_": float(row_norm), "alpha_": float(alpha)}
     return output_perturbation(
-        session, records, loss, row_norm=row_norm, alpha=plan.alpha, spread=0.5 * reach, share=share
+        budget, records, loss, row_norm=row_norm, alpha=plan.alpha, spread=0.5 * reach, share=share
     )
 
 
@@ -163,7 +164,7 @@ def default_support(session: PrivacySession, records: PrivateRecords) -> int:
 
 
 def select_support(
-    session: PrivacySession, records: PrivateRecords, loss: Loss, s: int, plan: Plan, shares: tuple[float, float]
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, s: int, plan: Plan, shares: tuple[float, float]
 ) -> tuple[np.ndarray, float]:
     """Release s features by Gumbel noise on their votes or on their gradient scores.
 
@@ -183,20 +184,20 @@ def select_support(
     scale, share = shares
     if plan.selection == "votes":
         scores = records.support_votes(
-            loss, s, random_blocks(session, records, plan.n_blocks), adjacency=session.adjacency
+            loss, s, random_blocks(budget.session, records, plan.n_blocks), adjacency=budget.session.adjacency
         )
-        return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share))), 0.0
+        return np.sort(budget.session.gumbel_top_k(scores, s, budget.selection_epsilon(s, share))), 0.0
     start = np.zeros(records.n_parameters if loss.n_outputs == 1 else (records.n_parameters, loss.n_outputs))
     if records.fit_intercept and loss.is_classification:
-        start[-1] = released_prior(session, records, loss, start, PRIOR_SHARE * share)
+        start[-1] = released_prior(budget, records, loss, start, PRIOR_SHARE * share)
         share *= 1 - PRIOR_SHARE
     # The intercept's feature is made so small that no row is clipped for it.
     start[-1:] *= records.intercept_value / NEGLIGIBLE if records.fit_intercept else 1.0
     records = records.with_intercept(NEGLIGIBLE)
     count = partial(records.gradient_sup_norm_count, loss, start)
-    largest = noisy_search(session, scale, count, doubt=AVERAGED)
+    largest = noisy_search(budget, scale, count, doubt=AVERAGED)
     scores = records.gradient_scores(loss, start, CLIP_FACTOR * largest)
-    return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share))), largest
+    return np.sort(budget.session.gumbel_top_k(scores, s, budget.selection_epsilon(s, share))), largest
 
 
 def typical_slope(loss: Loss, reach: float) -> float:
@@ -216,7 +217,7 @@ def random_blocks(session: PrivacySession, records: PrivateRecords, n_blocks: in
 
 
 def output_perturbation(
-    session: PrivacySession,
+    budget: BudgetSplit,
     records: PrivateRecords,
     loss: Loss,
     *,
@@ -244,12 +245,12 @@ def output_perturbation(
         ``row_norm_`` and ``alpha_``.
     """
     records = records.with_intercept(INTERCEPT * row_norm)
-    plan = session.plan_gaussian(1, share, purpose="minimiser")
+    plan = budget.plan_gaussian(1, share, purpose="minimiser")
     if alpha is None:
         noise = plan.noise_multiplier / records.n_units
         alpha = penalty(loss, records.n_parameters, row_norm, spread, noise)
-    minimizer = records.ridge_minimizer(loss, alpha=alpha, row_norm=row_norm, adjacency=session.adjacency)
-    theta = session.gaussian(minimizer, plan)
+    minimizer = records.ridge_minimizer(loss, alpha=alpha, row_norm=row_norm, adjacency=budget.session.adjacency)
+    theta = budget.session.gaussian(minimizer, plan)
     if records.fit_intercept:
         theta[-1] *= records.intercept_value
     return theta, {"row_norm_": float(row_norm), "alpha_": float(alpha)}

@@ -12,9 +12,9 @@ from sklearn.metrics import log_loss
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
+from skdp.fitting.budget import BudgetSplit
 from skdp.linear_model.auto import columns, doubts, slopes, targets
 from skdp.linear_model.auto.octaves import HIGH, LOW
-from skdp.linear_model.auto.shares import Shares
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.shape import PublicShape
 
@@ -130,7 +130,7 @@ def test_the_report_says_where_predictions_are_cut():
 def window(y, epsilon=1.0, seed=0, given=None, fit_intercept=True):
     session = PrivacySession(epsilon=epsilon, delta=1e-6, random_state=seed)
     records = PrivateRecords(np.zeros((len(y), 1)), y, fit_intercept=fit_intercept)
-    shares = Shares(session)
+    shares = BudgetSplit(session)
     return targets.released_target_range(shares, records, given=given), shares.left
 
 

@@ -10,9 +10,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
 
 import skdp
+from skdp.fitting.budget import BudgetSplit
 from skdp.linear_model.auto import columns
 from skdp.linear_model.auto.octaves import HIGH, LOW, posterior_of_tops
-from skdp.linear_model.auto.shares import Shares
 from skdp.linear_model.auto.steps import towards_identity
 from skdp.linear_model.auto.windows import BEYOND, BINS, _family, narrowed, released_spread
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -34,7 +34,7 @@ LAWS = {
 
 def spread(x, center=0.0, reach=1.0, epsilon=math.inf, seed=0):
     records = PrivateRecords(np.asarray(x, dtype=float)[:, None], np.zeros(len(x)))
-    shares = Shares(PrivacySession(epsilon=epsilon, delta=1e-6, random_state=seed))
+    shares = BudgetSplit(PrivacySession(epsilon=epsilon, delta=1e-6, random_state=seed))
     found = released_spread(shares, records, 0.5, np.array([center]), np.array([reach]), "window")
     assert shares.left == pytest.approx(0.5)
     return found.center[0], found.deviation[0], found.spread[0], found.atom[0]
@@ -42,7 +42,7 @@ def spread(x, center=0.0, reach=1.0, epsilon=math.inf, seed=0):
 
 def windows(x, reach, epsilon=4.0, seed=0, most=0.9):
     records = PrivateRecords(np.asarray(x, dtype=float)[:, None], np.zeros(len(x)))
-    shares = Shares(PrivacySession(epsilon=epsilon, delta=1e-6, random_state=seed))
+    shares = BudgetSplit(PrivacySession(epsilon=epsilon, delta=1e-6, random_state=seed))
     found = narrowed(shares, records, np.array([reach]), 0.05, most, "window")
     assert found.spent <= most + 1e-12
     assert found.spent == pytest.approx(1.0 - shares.left)
@@ -86,7 +86,7 @@ def test_columns_with_an_atom_are_given_up():
     X = np.column_stack([(rng.random(N) < q) for q in (0.65, 0.78)] + [rng.normal(40, 5, N)])
     records = PrivateRecords(X[:3000].astype(float), np.zeros(3000))
     for seed in range(10):
-        shares = Shares(PrivacySession(epsilon=1.0, delta=1e-6, random_state=seed))
+        shares = BudgetSplit(PrivacySession(epsilon=1.0, delta=1e-6, random_state=seed))
         found = narrowed(shares, records, np.array([1.2, 1.2, 64.0]), 0.02, 0.5, "zoom", 4.0)
         assert found.columns.tolist() == [2]
         assert found.center[0] == pytest.approx(40, abs=5)
@@ -396,7 +396,7 @@ def test_a_column_that_lies_beyond_its_window_moves_no_score(d, monkeypatch):
     surely = np.full(d, math.inf)
     monkeypatch.setattr(columns, "_released_reaches", lambda *args: (reach.copy(), np.zeros(d), surely))
     for seed in range(5):
-        shares = Shares(PrivacySession(epsilon=0.5, delta=1e-6, random_state=seed))
+        shares = BudgetSplit(PrivacySession(epsilon=0.5, delta=1e-6, random_state=seed))
         found = columns.standardize(shares, records, 0.06, 0.08, own=3.5)
         center, scale = found.scaled()
         cells = (np.clip(X, found.low, found.high) - center) / scale

@@ -8,10 +8,10 @@ replaced.
 import numpy as np
 import pytest
 
+from skdp.fitting.budget import BudgetSplit
 from skdp.linear_model.additive.search import CurveSearch, Parts
 from skdp.linear_model.auto import classification, regression
 from skdp.linear_model.auto.columns import Columns
-from skdp.linear_model.auto.shares import Shares
 from skdp.linear_model.auto.steps import Gram
 from skdp.losses import LogisticLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
@@ -62,7 +62,7 @@ def only_the_look(task, seed, part=1.0):
         session = PrivacySession(records, epsilon=EPSILON, delta=DELTA, random_state=seed, unit=records.unit)
         ends = np.full(d, 4.0)
         columns = Columns(np.zeros(d), ends, np.zeros(d), 1 / ends, -ends, ends, True)
-        shares, rows = Shares(session), columns.rows(records)
+        shares, rows = BudgetSplit(session), columns.rows(records)
         gram = Gram(np.eye(d + 1), 0.0, np.ones(d + 1))
         if task == "classes":
             steps = classification._Steps(shares, rows, LogisticLoss(), np.array([0.5, 0.5]), gram, 0.0, False)

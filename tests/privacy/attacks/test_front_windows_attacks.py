@@ -13,9 +13,9 @@ import scipy.sparse as sp
 
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import PrivacyAccountingError
+from skdp.fitting.budget import BudgetSplit
 from skdp.linear_model.auto import choice, regression, slopes, targets
 from skdp.linear_model.auto.moments import Moments
-from skdp.linear_model.auto.shares import Shares
 from skdp.privacy import PrivacySession, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
@@ -283,14 +283,14 @@ def a_fit(rng):
 
 def swept(monkeypatch, seeds):
     """Fit adversarial tables; every plan must have a share that is left, and every model must be finite."""
-    honest, least = Shares.plan, []
+    honest, least = BudgetSplit.take, []
 
     def plan(self, share, purpose, releases=1):
         assert 0.0 < share <= self.left + 1e-12, purpose
         least.append(self.left)
         return honest(self, share, purpose, releases)
 
-    monkeypatch.setattr(Shares, "plan", plan)
+    monkeypatch.setattr(BudgetSplit, "take", plan)
     for seed in seeds:
         fit, X, y, groups = a_fit(np.random.default_rng(seed))
         with warnings.catch_warnings():

@@ -20,6 +20,7 @@ from scipy.stats import beta, binom, chi2
 import skdp.privacy.mechanisms
 from skdp import DPSparseERM, DPSparseERMClassifier, DPSparseERMRegressor
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.task import Task
 from skdp.linear_model.sparse_erm.batches import AllRows, FreshSample, PublicParts, cyclic, published
 from skdp.linear_model.sparse_erm.solver import Thresholds, sparse_erm
@@ -188,7 +189,7 @@ def released(X, y, batches, *, threshold, epsilon=EPSILON, seed=0):
     total = epsilon * batches.runs * (1 + 1e-4)
     session = PrivacySession(records, epsilon=total, delta=0.0, random_state=seed)
     sparse_erm(
-        Task(session, records, SquaredLoss(), np.zeros(X.shape[1])),
+        Task(BudgetSplit(session), records, SquaredLoss(), np.zeros(X.shape[1])),
         rule,
         batches,
         Thresholds(1, 1.0, threshold, "optimal", 1 / (1 + 1e-4)),

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
+from skdp.fitting.budget import BudgetSplit
 from skdp.kernels.expanded import ExpandedTable
-from skdp.linear_model.auto.shares import Shares
 from skdp.privacy import Bounded, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
@@ -67,7 +67,7 @@ class Counted:
 
     def __init__(self, monkeypatch):
         self.left, self.taken = 1.0, 0.0
-        honest = Shares.plan
+        honest = BudgetSplit.take
 
         def plan(shares, share, purpose, releases=1):
             assert 0.0 < share <= shares.left + 1e-12, purpose
@@ -76,7 +76,7 @@ class Counted:
             self.left = shares.left
             return found
 
-        monkeypatch.setattr(Shares, "plan", plan)
+        monkeypatch.setattr(BudgetSplit, "take", plan)
 
 
 def check_spending(model):
@@ -328,7 +328,7 @@ def test_the_twin_that_plans_more_than_is_left_is_refused(task, monkeypatch):
     def plan(shares, share, purpose, releases=1):
         return shares.session.plan_gaussian(releases, 1.2 * share, purpose=purpose)
 
-    monkeypatch.setattr(Shares, "plan", plan)
+    monkeypatch.setattr(BudgetSplit, "take", plan)
     with pytest.raises(PrivacyBudgetExceeded):
         fitted(task, "all")(*table(task, "all"))
 

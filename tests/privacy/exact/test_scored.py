@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.fitting.portion import Portion
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.recalibrate import LAST_SLOPE, Statistic, _State, bound_of
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, mechanisms, noise
@@ -209,7 +209,7 @@ def opened(**options):
 def test_a_method_gets_nothing_of_what_was_planned_before_it():
     session = opened()
     kept = session.plan_gaussian(2, 0.1, purpose="last")
-    rest = Portion.of(session, 0.9)
+    rest = BudgetSplit(session, 0.9)
     plan = rest.plan_gaussian(10)
     whole = session.mu**2
     assert 2 / kept.noise_multiplier**2 == pytest.approx(0.1 * whole, rel=1e-9)
@@ -218,15 +218,15 @@ def test_a_method_gets_nothing_of_what_was_planned_before_it():
         with pytest.raises(PrivacyBudgetExceeded, match="less than was asked for"):
             taker.plan_gaussian(1, 0.01)
     records = PrivateRecords(*data(1))
-    for made, taker in ((plan, rest), (kept, session)):
+    for made in (plan, kept):
         for _ in range(made.releases):
-            taker.gaussian(records.row_norm_count(1.0), made)
+            session.gaussian(records.row_norm_count(1.0), made)
     report = session.report()
     assert report.epsilon == 1.0
     assert report.mu == pytest.approx(session.mu, rel=1e-9)
 
 
-def test_a_portion_that_is_too_large_is_refused():
+def test_a_share_that_is_too_large_is_refused():
     session = opened(minibatches=True)
     session.plan_gaussian(1, 0.1, purpose="last")
     for plan in (
@@ -236,11 +236,11 @@ def test_a_portion_that_is_too_large_is_refused():
         lambda rest: rest.plan_numeric_sparse(1, 1),
     ):
         with pytest.raises(PrivacyBudgetExceeded, match="less than was asked for"):
-            plan(Portion.of(session, 0.95))
+            plan(BudgetSplit(session, 0.95))
     assert len(session._ledger.plans) == 1
 
 
-def test_every_share_of_a_portion_is_a_share_of_its_own():
+def test_every_share_of_a_split_is_a_share_of_its_own():
     """Of all that a session takes a share for, nothing is handed on as it came."""
     takers = {
         name
@@ -249,9 +249,9 @@ def test_every_share_of_a_portion_is_a_share_of_its_own():
         and not name.startswith("_")
         and "share" in inspect.signature(method).parameters
     }
-    assert takers == set(vars(Portion)) & takers
+    assert takers == set(vars(BudgetSplit)) & takers
     assert {"plan_gaussian", "plan_batches", "selection_epsilon"} < takers
-    whole, part = opened(), Portion.of(opened(), 0.6)
+    whole, part = opened(), BudgetSplit(opened(), 0.6)
     for ask in (
         lambda session, share: session.plan_gaussian(3, share).noise_multiplier,
         lambda session, share: session.plan_numeric_sparse(1, 2, share).epsilon_run,
@@ -259,8 +259,21 @@ def test_every_share_of_a_portion_is_a_share_of_its_own():
     ):
         assert ask(part, 0.5) == ask(whole, 0.3)
     asked = mock.Mock()
-    Portion.of(asked, 0.6).require_feasible(10, 2, 0.5)
+    BudgetSplit(asked, 0.6).require_feasible(10, 2, 0.5)
     asked.require_feasible.assert_called_once_with(10, 2, 0.3)
+
+
+def test_parts_of_a_split_and_what_is_taken_of_it_add_up_to_its_share():
+    session = opened()
+    steps, scales = BudgetSplit(session, 0.5).split(steps=0.9, scales=0.1)
+    assert (steps.share, scales.share) == (0.9 * 0.5, 0.1 * 0.5)
+    first, second = steps.take(0.7, "first"), steps.take(0.7, "rest")
+    assert steps.left == 0.0
+    assert first.share + second.share == pytest.approx(steps.share, rel=1e-12)
+    BudgetSplit(session, 0.5).plan_gaussian(1)
+    scales.plan_gaussian(1)
+    with pytest.raises(PrivacyBudgetExceeded, match="less than was asked for"):
+        scales.plan_gaussian(1)
 
 
 def test_batches_pay_for_what_was_planned_before_them():
@@ -270,7 +283,7 @@ def test_batches_pay_for_what_was_planned_before_them():
         session = opened(minibatches=True)
         if kept:
             session.plan_gaussian(1, kept, purpose="last")
-        return Portion.of(session, 1.0 - kept).plan_batches([BatchGroup(20, 10)], n_units=100)[0]
+        return BudgetSplit(session, 1.0 - kept).plan_batches([BatchGroup(20, 10)], n_units=100)[0]
 
     session = opened(minibatches=True)
     apart = session.plan_batches([BatchGroup(20, 10)], n_units=100, share=0.7)[0]
