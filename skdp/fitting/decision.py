@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from skdp.base.plan import Decision, Step
 from skdp.fitting.budget import BudgetSplit
-from skdp.fitting.targets import Problem
 from skdp.fitting.quantiles import TargetRange
 from skdp.fitting.recalibrate import Recalibration
+from skdp.fitting.targets import Problem
 from skdp.fitting.utility import Release
 from skdp.privacy import BatchPlan, GaussianPlan
 
