@@ -12,6 +12,8 @@ __all__ = [
     "clipped_regressor",
     "clipper",
     "filler",
+    "linear_regression",
+    "logistic_regression",
     "name_features",
     "scale_clipper",
     "shifted_and_divided",
@@ -133,6 +135,28 @@ def _parts_of_skdp(model: Any) -> list[str]:
 
 
 # ---------------------------------------------------------------- parts that exports are made of
+
+
+def logistic_regression(model: Any, coef: Any, intercept: Any) -> Any:
+    """A fitted ``LogisticRegression`` with the labels of a fitted classifier."""
+    from sklearn.linear_model import LogisticRegression
+
+    made = LogisticRegression(fit_intercept=bool(model.fit_intercept))
+    made.classes_ = np.array(model.classes_)
+    made.coef_ = coef
+    made.intercept_ = np.array(intercept, dtype=np.float64)
+    made.n_iter_ = np.array([model.n_iter_], dtype=np.int32)
+    return made
+
+
+def linear_regression(model: Any, coef: Any, intercept: Any) -> Any:
+    """A fitted ``LinearRegression``."""
+    from sklearn.linear_model import LinearRegression
+
+    made = LinearRegression(fit_intercept=bool(model.fit_intercept))
+    made.coef_ = np.array(coef, dtype=np.float64).ravel()
+    made.intercept_ = float(intercept)
+    return made
 
 
 def name_features(made: Any, model: Any) -> Any:

@@ -6,12 +6,12 @@ The guide's page "Your own estimator" is this file. `tests/test_own_estimator.py
 
 from numbers import Real
 
-from skdp.base import Solution, check_number
-from skdp.fitting.glm import GLMModel, NumberModel
+from skdp.base import PrivateFit, Solution, check_number
 from skdp.fitting.linear import LinearFit
+from skdp.fitting.targets import NumberModel
 
 
-class DPHuberRegressor(NumberModel, GLMModel, LinearFit):
+class DPHuberRegressor(LinearFit, NumberModel, PrivateFit):
     """Huber regression by output perturbation: the minimiser with Gaussian noise.
 
     Parameters

@@ -28,9 +28,9 @@ import skdp
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning, UnsupportedAccounting, UtilityWarning
 from skdp.linear_model.additive.frame import AdditiveFit
-from skdp.linear_model.auto.estimators import FrontDoor
+from skdp.linear_model.auto.estimators import AutoFit
 from skdp.linear_model.frank_wolfe import FrankWolfeFit
-from skdp.linear_model.ight.estimators import PrivateThresholdingFit
+from skdp.linear_model.ight.estimators import ThresholdingFit
 from skdp.privacy import mechanisms
 from skdp.registry import estimators_of
 
@@ -76,7 +76,7 @@ def refuses_groups(cls):
 
 
 # The hard-thresholding classes: the paper's algorithm is a step of theirs, so it can be compared literally.
-THRESHOLDING = {n for n, cls in PRIVATE.items() if issubclass(cls, PrivateThresholdingFit)}
+THRESHOLDING = {n for n, cls in PRIVATE.items() if issubclass(cls, ThresholdingFit)}
 TWINS = {DPIGHTClassifier: IGHTClassifier, DPIGHTRegressor: IGHTRegressor}
 each_ight = pytest.mark.parametrize("name", sorted(THRESHOLDING))
 RECORDS_ONLY = {name for name, cls in PRIVATE.items() if refuses_groups(cls)}
@@ -136,7 +136,7 @@ def make(name, **params):
     cls = ALL[name]
     known = inspect.signature(cls).parameters
     defaults = {"random_state": 0, "classes": (0, 1) if classifies(name) else None}
-    if issubclass(cls, FrontDoor):
+    if issubclass(cls, AutoFit):
         defaults["epsilon"] = 40.0  # below, it releases a constant for so few records
     if name in NETS:
         defaults["max_iter"] = 4

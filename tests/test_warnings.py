@@ -18,7 +18,7 @@ import skdp
 from skdp import DPAdaSSPRegressor, DPSLKTClassifier, DPSLKTRegressor, DPSparseERM, IGHTClassifier, IGHTRegressor
 from skdp.exceptions import PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning
 from skdp.fitting.stochastic import StochasticFit
-from skdp.linear_model.ight.estimators import PrivateThresholdingFit
+from skdp.linear_model.ight.estimators import ThresholdingFit
 from skdp.multiparty.estimators import GradientPerturbationFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn.frame import NetFit
@@ -27,7 +27,7 @@ from tests import texts
 PRIVATE = {n: c for n, c in skdp.all_estimators() if "epsilon" in inspect.signature(c).parameters}
 OURS = (PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning, ConvergenceWarning)
 # One release of these has noise in all coefficients.
-DENSE = (StochasticFit, PrivateThresholdingFit, DPAdaSSPRegressor, MultipartyFit)
+DENSE = (StochasticFit, ThresholdingFit, DPAdaSSPRegressor, MultipartyFit)
 each_private = pytest.mark.parametrize("name", sorted(PRIVATE))
 
 

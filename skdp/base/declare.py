@@ -22,6 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar, cast, dataclass_transform
 
+from sklearn.base import BaseEstimator
+
 from skdp.base.kinds import Kind
 
 __all__ = [
@@ -39,7 +41,7 @@ __all__ = [
     "word_or_object",
 ]
 
-Place = Literal["positional", "first", "middle", "last"]
+Place = Literal["positional", "first", "targets", "middle", "last"]
 Releases = bool | Literal["unless None"]
 T = TypeVar("T")
 
@@ -57,7 +59,7 @@ class Parameter:
     releases : bool or "unless None"
         Whether the value changes what is released, so that it separates the noise of two fits with one seed;
         "unless None" if None changes nothing.
-    place : {"positional", "first", "middle", "last"}
+    place : {"positional", "first", "targets", "middle", "last"}
         Where the parameter stands in the signature and in the docstring. All but "positional" ones are taken by
         keyword only.
     """
@@ -109,7 +111,7 @@ def parameter(kind: Kind, text: str, *, default: T, releases: Releases = True, p
     default : object
         Type checkers look for this keyword.
     releases : bool or "unless None", default=True
-    place : {"first", "middle", "last"}, default="middle"
+    place : {"first", "targets", "middle", "last"}, default="middle"
     """
     return cast("T", Parameter(default, kind, text, releases, place))
 
@@ -195,10 +197,11 @@ def _inherited(cls: type) -> dict[str, Parameter]:
         for name, field in vars(base).get("_own_fields", {}).items():
             if isinstance(field, Parameter):
                 found[name] = field
-            elif isinstance(field, _Change):
-                if name not in found:
-                    raise TypeError(f"{base.__name__}.{name} changes a parameter that no base declares")
+            elif isinstance(field, _Change) and name in found:
                 found[name] = field.of(found[name])
+            elif isinstance(field, _Change):
+                if issubclass(cls, BaseEstimator):  # a mixin may change what comes after it among the bases
+                    raise TypeError(f"{base.__name__}.{name} changes a parameter that no base declares")
             else:
                 found.pop(name, None)
     return found
@@ -211,7 +214,7 @@ def _ordered(cls: type, found: dict[str, Parameter]) -> dict[str, Parameter]:
         for name, field in vars(base).get("_own_fields", {}).items():
             if isinstance(field, Parameter):
                 near[name] = depth
-    places = ("positional", "first", "middle", "last")
+    places = ("positional", "first", "targets", "middle", "last")
     names = sorted(found, key=lambda name: (places.index(found[name].place), near[name]))
     return {name: found[name] for name in names}
 

@@ -4,13 +4,14 @@ import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Generic, Self
+from typing import TYPE_CHECKING, Generic, Literal, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp.base.containers import check_collected
-from skdp.base.declare import Declared, check_parameters
-from skdp.base.fit import ProblemT, Solution, releases_of, replace_fitted, tell
+from skdp.base.declare import Declared, check_parameters, fixed
+from skdp.base.fit import Adjacency, PrivateFit, ProblemT, Solution, Unit, releases_of, replace_fitted, tell
 from skdp.base.plan import Advice, Decision, FitPlan
 from skdp.base.weights import taken_arguments
 from skdp.privacy import PrivacySession, PublicShape
@@ -18,10 +19,24 @@ from skdp.privacy import PrivacySession, PublicShape
 __all__ = ["ExactFit"]
 
 
-class ExactFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
+if TYPE_CHECKING:  # a method for both frames is typed for the private one
+    _Frame = PrivateFit
+else:
+
+    class _Frame(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
+        """What an exact fit is: no `PrivateFit`, since it spends no budget."""
+
+
+class ExactFit(_Frame[ProblemT]):
     """Base of the estimators without privacy: the same method through a session that releases exact values."""
 
-    epsilon, delta, adjacency = math.inf, 0.0, "replace-one"
+    epsilon: float = fixed(default=math.inf)
+    delta: float = fixed(default=0.0)
+    adjacency: Adjacency = fixed(default="replace-one")
+    unit: Unit = fixed(default="record")
+    n_public: int | None = fixed(default=None)
+    accountant: Literal[False] = fixed(default=False)
+    random_state: int | np.random.RandomState | np.random.Generator | None = fixed(default=None)
 
     def fit(self, X: object, y: object, **more: object) -> Self:
         """Fit the model without privacy.
@@ -47,7 +62,7 @@ class ExactFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
                 "fit got an unexpected keyword argument 'groups': a model that is not private has no unit"
             )
         more = taken_arguments(self, more)
-        session = PrivacySession.without_privacy(random_state=getattr(self, "random_state", None))
+        session = PrivacySession.without_privacy(random_state=self.random_state)
         problem = self.read(X, y, **more)
         made = self._decide(session, problem)
         shape = problem.records.shape

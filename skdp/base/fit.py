@@ -5,9 +5,9 @@ what of them is public. ``solve(session, problem)`` runs the method and returns 
 
 The order of a private fit: types of containers, parameters, the accountant's reservation, ``read``, the plan
 (`_make_plan`: what the family decides in `_decide`, warnings, facts of the report), the warnings before the first
-release, `_run` (``solve``, and what a family does with every solution, such as recalibration), the warnings from
-released numbers, the recheck. Nothing of the data is read before the reservation. Fitted attributes are set last.
-A failure before the first release hands the reservation back and leaves the estimator as it was.
+release, ``solve``, the warnings from released numbers, the recheck. Nothing of the data is read before the
+reservation. Fitted attributes are set last. A failure before the first release hands the reservation back and
+leaves the estimator as it was.
 
 ``read`` may look at every record. What it raises, warns of or returns in ``fitted`` must not depend on their
 values, except that it refuses a record which fails its own check. No epsilon covers what ``read`` learns from the
@@ -33,7 +33,7 @@ from skdp.base.declare import Declared, check_parameters, fitted, parameter, par
 from skdp.base.kinds import choice, described, integer, real
 from skdp.base.parameters import check_groups, check_number, check_privacy
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
-from skdp.base.weights import taken_arguments
+from skdp.base.weights import names_weights, taken_arguments
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
     BudgetAccountant,
@@ -231,7 +231,10 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
         """Run the method: release statistics of the records through the session."""
 
-    def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
+    @names_weights
+    def fit(
+        self, X: object, y: object, *, groups: object = None, sample_weight: object = None, **more: object
+    ) -> Self:
         """Fit the model privately.
 
         Parameters
@@ -242,8 +245,11 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             Targets.
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, which are private and are clipped to [0, ``max_weight``]. They need this public bound in the
+            constructor. The signature of an instance names them where it is declared.
         **more : dict
-            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared. None is no weights.
+            Further arguments that `read` takes; none for most estimators.
 
         Returns
         -------
@@ -251,14 +257,19 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
 
         Raises
         ------
-        TypeError, ValueError
-            If a parameter or the data are not as described. No budget is spent.
+        TypeError
+            If an argument is unknown, or if the method has no weighted form and ``sample_weight`` is not None.
+            No budget is spent.
+        ValueError
+            If a parameter or the data are not as described, or if ``sample_weight`` is given and ``max_weight``
+            is None. No budget is spent.
         PrivacyBudgetExceeded
             If the accountant does not hold (epsilon, delta). Nothing was read.
         PrivacyAccountingError
             If the ledger costs more than the claim, a bug in skdp, or if nothing was released through the session.
             The result is discarded.
         """
+        more["sample_weight"] = sample_weight
         check_collected(X=X, y=y, groups=groups, **more)
         self._check_before_data(groups)
         more = taken_arguments(self, more)
@@ -272,18 +283,13 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             plan = self._make_plan(session, problem)
             problem = replace(problem, plan=plan)
             tell(plan.warnings)
-            solution = self._run(session, problem)
+            solution = self.solve(session, problem)
+            _check_returned(solution, Solution, "solve")
             tell(self._advice_after(problem.records.shape, solution))
             report = self._report(session, problem, solution)
         forget(self)
         replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
-
-    def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
-        """`solve`, and what a family of models does with every solution of its own."""
-        solution = self.solve(session, problem)
-        _check_returned(solution, Solution, "solve")
-        return solution
 
     # ---------------------------------------------------------------- before the data
 
@@ -597,7 +603,7 @@ def unpaid(estimator: EstimatorT) -> EstimatorT:
 
 def solve_inside(estimator: PrivateFit[ProblemT], session: PrivacySession, problem: ProblemT) -> Solution:
     """Run the method of another estimator inside a fit: its plan and its releases are this session's."""
-    return estimator._run(session, replace(problem, plan=estimator._decided(session, problem)))
+    return estimator.solve(session, replace(problem, plan=estimator._decided(session, problem)))
 
 
 def _count_records(X: object) -> int:

@@ -1,17 +1,13 @@
-"""Models whose cells may be missing or far off: how their tables are read, cut, and scored."""
+"""Tables whose cells may be missing or far off: how they are filled, cut, and scored."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from skdp._export import clipper, filler, scale_clipper
 from skdp.kernels import are_rows_alone, is_cupy
-from skdp.privacy import PrivateRecords, PublicShape
 
-__all__ = ["TakesAnyCell", "unbounded", "within_bounds", "without_missing"]
+__all__ = ["csr_scores", "dense_scores", "of_absent_cells", "unbounded", "within_bounds", "without_missing"]
 
 # Cells (of a CSR matrix: stored ones) from which a prediction loads compiled loops. They take a third of NumPy's
 # time, and numba takes some .4 s of a process once. The shape alone decides, so a model gives the same scores
@@ -19,68 +15,6 @@ __all__ = ["TakesAnyCell", "unbounded", "within_bounds", "without_missing"]
 COMPILED = 2**22
 CELLS = 2**17  # cells of a block that NumPy cuts: 1 MB, as large as a second-level cache; a choice, not tuned
 FEW_ROWS = 16  # rows of a block for which repeating the ends does not pay; a choice, not tuned
-
-
-class TakesAnyCell:
-    """Missing values count as the centre of their column, and far values are cut at the ends of its window.
-
-    It comes first among the bases of a front door.
-    """
-
-    fill_values_: np.ndarray
-    feature_bounds_: np.ndarray
-    _missing = True
-    _record_checks = "numeric, not infinite"
-    _choice: Callable[[PublicShape], Any]
-    _line: Callable[[], tuple[np.ndarray, np.ndarray]]
-
-    def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
-        """Records; a specialist's have 0 for missing values. The choice of the solver is public."""
-        records = make(X)
-        if self._choice(records.shape).solver == "moments":
-            return records
-        # One layout, whatever the cells: kernels of the other one add in another order, and a copy that only a
-        # missing value asks for would change the last bits of every record.
-        X = X if hasattr(X, "indptr") or is_cupy(X) else np.ascontiguousarray(X)
-        return make(without_missing(X, np.zeros(X.shape[1])))
-
-    def _filled(self, X: Any) -> Any:
-        return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
-
-    def _scores_on_host(self, X: Any) -> np.ndarray:
-        # In the type of X, as `without_missing` fills them in.
-        fill = self.fill_values_.astype(X.dtype).astype(np.float64)
-        numbers = *self._line(), fill, self.feature_bounds_
-        return csr_scores(X, *numbers) if sp.issparse(X) else dense_scores(X, *numbers)
-
-    def _scores_on_device(self, X: Any) -> np.ndarray:
-        scores: np.ndarray = super()._scores_on_device(X)  # type: ignore[misc]
-        base = _of_absent_cells(self.feature_bounds_)
-        if hasattr(X, "indptr") and base.any():
-            scores += self._line()[0] @ np.asarray(base)
-        return scores
-
-    def _with_names(self, made: Any) -> Any:
-        """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""
-        from sklearn.pipeline import make_pipeline
-
-        first = super()._with_names(filler(self.fill_values_))  # type: ignore[misc]
-        steps, d = [first], self.fill_values_.size
-        made.n_features_in_ = d
-        if np.isfinite(self.feature_bounds_).any():
-            steps.append(self._clipper(made))
-        return make_pipeline(*steps, made)
-
-    def _clipper(self, made: Any) -> Any:
-        """The step that cuts columns; where windows lie about 0, one that takes CSR matrices, and divides."""
-        low, high = self.feature_bounds_
-        whole = np.where(np.isfinite(high), high, 1.0)
-        ends = np.where(np.isfinite(low), low, -1.0), whole
-        scaled = scale_clipper(np.zeros_like(high), ends)
-        if scaled is None:
-            return clipper(low, high, high.size)
-        made.coef_ = made.coef_.multiply(whole).tocsr() if hasattr(made.coef_, "tocsr") else made.coef_ * whole
-        return scaled
 
 
 def unbounded(n_features: int) -> np.ndarray:
@@ -98,12 +32,12 @@ def within_bounds(X: Any, ends: np.ndarray) -> Any:
         ends = cupy.asarray(ends)
     if not hasattr(X, "indptr"):
         return X.clip(ends[0], ends[1])
-    cut, base = X.copy(), _of_absent_cells(ends)
+    cut, base = X.copy(), of_absent_cells(ends)
     cut.data = cut.data.clip(ends[0][cut.indices], ends[1][cut.indices]) - base[cut.indices]
     return cut
 
 
-def _of_absent_cells(ends: Any) -> Any:
+def of_absent_cells(ends: Any) -> Any:
     """Value of a cell that a CSR matrix does not store: 0, or the end near it of a window that leaves out 0.
 
     `within_bounds` subtracts it from the stored cells, and `csr_scores` adds it to all scores.
@@ -189,7 +123,7 @@ def _cut_products(X: np.ndarray, weights: np.ndarray, ends: np.ndarray) -> np.nd
 def csr_scores(X: Any, coef: np.ndarray, intercept: np.ndarray, fill: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """As `dense_scores` for the rows of a CSR matrix; cells that are not stored are 0, and cut too."""
     cuts = bool(np.isfinite(ends).any())
-    absent = _of_absent_cells(ends)
+    absent = of_absent_cells(ends)
     whole = intercept + coef @ absent
     if are_rows_alone() or (cuts and X.nnz >= COMPILED):
         from skdp.kernels import csr_cut_scores

@@ -1,33 +1,41 @@
-"""The fit of a linear model: coefficients, and warnings about their number."""
+"""The fit of a linear model: its coefficients and scores, its closing steps, its warnings, and its export."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import is_classifier
+import scipy.sparse as sp
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.validation import check_is_fitted
 
-from skdp._compat import warn_user
-from skdp.base.exact import ExactFit
+from skdp._export import linear_regression, logistic_regression, name_features
+from skdp.base.declare import Declared, declares, fitted, parameter
 from skdp.base.fit import PrivateFit, Solution
+from skdp.base.kinds import flag
 from skdp.base.plan import Advice, Decision, Step
-from skdp.base.weights import names_weights
-from skdp.exceptions import PrivacyLeakWarning
+from skdp.base.tables import validate_table
+from skdp.fitting.bounded import cut_export, cut_lines, prediction_bounds
 from skdp.fitting.budget import BudgetSplit
-from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, Method, linear_decision
-from skdp.fitting.glm import Problem, expected_weight
-from skdp.fitting.linear_model import LinearModel
-from skdp.fitting.recalibrate import LARGEST_SLOPE, plan_recalibration
+from skdp.fitting.closing import Closing, Recalibrated, decide, run
+from skdp.fitting.coordinates import from_theta, parameter_shape
+from skdp.fitting.decision import LinearDecision, linear_decision
+from skdp.fitting.targets import Problem, expected_weight, imagined_records, table_records, unfilled_records
 from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
+from skdp.kernels import are_rows_alone, is_cupy, on_host
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
-__all__ = ["ExactLinearFit", "LinearFit", "LinearModel", "Solution", "count_assumption", "parameter_shape"]
+__all__ = ["LinearFit", "Solution", "count_assumption", "parameter_shape"]
 
 # Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
 NORMS = ("clip_norm", "row_norm")
+
+if TYPE_CHECKING:
+    _Frame = PrivateFit[Problem]
+else:
+    _Frame = Declared
 
 
 def count_assumption(problem: Problem) -> tuple[str, ...]:
@@ -38,54 +46,90 @@ def count_assumption(problem: Problem) -> tuple[str, ...]:
     return (f"there are at most {MOST_PER_PUBLIC} times n_public {kind}s",)
 
 
-class LinearFit(LinearModel, PrivateFit[Problem]):
-    """The fit of a private linear model."""
+class LinearFit(_Frame):
+    """The fit of a linear model.
 
+    An estimator has three bases, in this order: its method, a subclass of this class; its targets, `LabelModel` or
+    `NumberModel`; the frame of its fit, `PrivateFit` or `ExactFit`.
+
+    A method gives `_solved`, and `_method` where it decides something. It closes with the steps of `_closing`: a
+    classifier's scores are recalibrated, a regressor names its own steps. A class that overrides `solve` has the
+    whole budget, and closes with nothing.
+    """
+
+    fit_intercept: bool = parameter(
+        flag(), "Whether to fit an intercept, as the coefficient of a constant feature.", default=True
+    )
+    n_features_in_: int = fitted()
+    feature_names_in_: np.ndarray = fitted()
+    n_iter_: int = fitted()
+    coef_: Any = fitted()
+    intercept_: Any = fitted()
+    support_: np.ndarray = fitted()
+
+    _solved: ClassVar[Callable[..., Solution]]  # of a budget and a problem
+    _check_targets: ClassVar[Callable[..., None]]  # of the model of the targets
+    _missing: ClassVar[bool]  # whether X may hold NaN
     _free_if_none = frozenset({"coef_init", "class_weight"})
+    _records, _of_table = table_records, unfilled_records
+    _imagined_records = imagined_records
 
     # A model whose signature does not name weights, for lack of a declared bound, still says how to route them.
     __metadata_request__fit = {"sample_weight": None}
 
-    @names_weights
-    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None, **more: Any) -> Self:
-        """Fit the model privately.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The records lie along the first axis. Neither copied (if it is float32 or float64) nor changed.
-        y : array-like of shape (n_samples,)
-            Targets.
-        groups : array-like of shape (n_samples,), default=None
-            Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights, which are private and are clipped to [0, ``max_weight``]. They need this public bound in the
-            constructor. The signature of an instance names them where it is declared.
-        **more : dict
-            Further arguments that `read` takes; none for most estimators.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        TypeError
-            If an argument is unknown, or if the method has no weighted form and ``sample_weight`` is not None.
-            No budget is spent.
-        ValueError
-            If a parameter or the data are not as described, or if ``sample_weight`` is given and ``max_weight``
-            is None. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
-        PrivacyAccountingError
-            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
-        """
-        return super().fit(X, y, groups=groups, sample_weight=sample_weight, **more)
-
     def _check_parameters(self) -> None:
         self._check_targets()
         super()._check_parameters()
+
+    # ---------------------------------------------------------------- the decision and the run
+
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        """Decide what the method does with its part of the budget."""
+        return LinearDecision()
+
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
+        """The closing steps, the outermost first."""
+        return (Recalibrated.of(self, problem),) if is_classifier(self) else ()
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        """Run the method and its closing steps."""
+        return run(self._closing(problem), self._solved, BudgetSplit(session), problem)
+
+    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
+        closing = self._closing(problem) if type(self).solve is LinearFit.solve else ()
+        made = decide(closing, self._method, BudgetSplit(session), problem)
+        aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
+        if aside:
+            left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
+            made = replace(made, steps=(*left, Step("minimiser", aside)))
+        if made.signal is not None:
+            return made
+        return replace(made, signal=self._signal(session, problem, made.release))
+
+    def _signal(self, session: PrivacySession, problem: Problem, release: Release) -> float | None:
+        """Largest signal over the noise, if one release took the whole budget; None where it is not known."""
+        shape = problem.records.shape
+        mass = math.inf if session.exact else self._mass(shape)
+        if not release or math.isinf(mass):
+            return None
+        n_coefs = math.prod(parameter_shape(problem.records, problem.loss))
+        return mass / noise_size(release, shape, self.adjacency, n_coefs)
+
+    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
+        coef, intercept = from_theta(solution.theta, self.fit_intercept, hasattr(self, "classes"))
+        made = {
+            **problem.fitted,
+            "coef_": coef,
+            "intercept_": intercept,
+            "support_": np.flatnonzero(np.any(np.atleast_2d(coef) != 0, axis=0)),
+            "n_iter_": solution.n_iter,
+            **solution.attributes,
+        }
+        if declares(self, "bounded"):
+            made["prediction_bounds_"] = prediction_bounds(self, solution.attributes)
+        return made
+
+    # ---------------------------------------------------------------- warnings and report
 
     def _public(self, problem: Problem) -> dict[str, Any]:
         """Further public quantities for the report."""
@@ -106,60 +150,8 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
             return ()
         return ("coef_init is a released model; its own cost is not counted here",)
 
-    def _inferred(self) -> tuple[str, ...]:
-        warn_user(
-            "the label set was inferred from y, which no epsilon covers; "
-            "declare it with classes= in the constructor",
-            PrivacyLeakWarning,
-        )
-        return ("the label set was inferred from y and is not covered by epsilon",)
-
-    def _recalibrates(self, problem: Problem) -> bool:
-        """Whether a classifier's scores are recalibrated, where the budget allows it; public."""
-        return is_classifier(self) and type(self).solve is LinearModel.solve
-
-    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        budget = BudgetSplit(session)
-        if self._recalibrates(problem):
-            made = self._recalibrated(budget, problem, self._closed)
-        else:
-            made = self._closed(budget, problem)
-        aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
-        if aside:
-            left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
-            made = replace(made, steps=(*left, Step("minimiser", aside)))
-        if made.signal is not None:
-            return made
-        return replace(made, signal=self._signal(session, problem, made.release))
-
-    def _signal(self, session: PrivacySession, problem: Problem, release: Release) -> float | None:
-        """Largest signal over the noise, if one release took the whole budget; None where it is not known."""
-        shape = problem.records.shape
-        mass = math.inf if session.exact else self._mass(shape)
-        if not release or math.isinf(mass):
-            return None
-        n_coefs = math.prod(parameter_shape(problem.records, problem.loss))
-        return mass / noise_size(release, shape, self.adjacency, n_coefs)
-
-    def _recalibrated(self, budget: BudgetSplit, problem: Problem, method: Method) -> LinearDecision:
-        """The decision of a method that leaves a part of the budget to the recalibration of its scores."""
-        given, alpha = getattr(self, "max_weight", None), getattr(self, "alpha", None)
-        # A penalty that the user asked for makes coefficients small on purpose.
-        shrinks = isinstance(alpha, (int, float)) and alpha > 0 and getattr(self, "penalty", "l2") == "l2"
-        plan = plan_recalibration(
-            budget.session,
-            problem.records,
-            problem.loss,
-            weights=(expected_weight(self, problem), 1.0 if given is None else float(given)),
-            steepest=1.0 if shrinks else LARGEST_SLOPE,
-        )
-        if plan is None:
-            return method(budget, problem)
-        (rest,) = budget.split(method=1.0 - plan.share)
-        made = method(rest, problem)
-        counts = sum(each.releases for each in plan.plans)
-        closing = Step("recalibration", plan.share * budget.share, counts)
-        return replace(made, steps=(*made.steps, closing), recalibration=plan)
+    def _post_processing(self, solution: Solution) -> tuple[str, ...]:
+        return cut_lines(self, solution.attributes) if declares(self, "bounded") else ()
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
         return utility_warnings(self._utility(session, problem))
@@ -206,19 +198,121 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         )
         return released_warnings(facts)
 
+    # ---------------------------------------------------------------- the scores
 
-class ExactLinearFit(LinearModel, ExactFit[Problem]):
-    """The fit of a linear model without privacy."""
+    def _scores(self, X: Any) -> np.ndarray:
+        """Return the scores of the rows, of shape (n,) or (n, n_classes)."""
+        check_is_fitted(self)
+        X = validate_table(self, X, reset=False, missing=self._missing)
+        if is_cupy(X) and not are_rows_alone():
+            scores = self._scores_on_device(X)
+        else:
+            scores = self._scores_on_host(on_host(X))
+        return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
-    n_public = None
-    max_weight = math.inf
+    def _scores_on_host(self, X: Any) -> np.ndarray:
+        """Scores of a NumPy array or CSR matrix, in a new array of shape (n,) or (n, n_outputs)."""
+        if are_rows_alone():
+            from skdp.kernels import linear_scores  # it loads numba
 
-    def _check_parameters(self) -> None:
-        self._check_targets()
+            coef, intercept = self._line()
+            return linear_scores(self._filled(X), coef.T, intercept)
+        product = self._filled(X) @ self.coef_.T
+        scores = product.toarray() if sp.issparse(product) else product
+        scores = np.asarray(scores, dtype=np.float64)
+        scores += self.intercept_
+        return scores
 
-    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        return self._closed(BudgetSplit(session), problem)
+    def _scores_on_device(self, X: Any) -> np.ndarray:
+        """Scores of a CuPy array: multiply on the device, then bring the scores back."""
+        import cupy
 
-    def _inferred(self) -> tuple[str, ...]:
-        """Return no leak: an exact fit promises nothing."""
-        return ()
+        X, (coef, intercept) = self._filled(X), self._line()
+        scores = cupy.asnumpy(X @ cupy.asarray(coef.T, dtype=X.dtype)).astype(np.float64)
+        return np.asarray(scores + intercept)
+
+    def _line(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients of shape (n_outputs, n_features), and intercepts of shape (n_outputs,)."""
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
+        return coef, np.reshape(self.intercept_, -1)
+
+    def _filled(self, X: Any) -> Any:
+        """X without missing values, where a model takes them."""
+        return X
+
+    def sparsify(self) -> Any:
+        """Store ``coef_`` as a CSR matrix, which is smaller and predicts faster when most are zero.
+
+        Returns
+        -------
+        self : estimator
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(np.atleast_2d(self.coef_) if not sp.issparse(self.coef_) else self.coef_)
+        return self
+
+    def densify(self) -> Any:
+        """Store ``coef_`` as an array again.
+
+        Returns
+        -------
+        self : estimator
+        """
+        check_is_fitted(self)
+        if sp.issparse(self.coef_):
+            dense = self.coef_.toarray()
+            self.coef_ = dense.ravel() if is_regressor(self) and len(dense) == 1 else dense
+        return self
+
+    # ---------------------------------------------------------------- the export
+
+    def to_sklearn(self) -> Any:
+        """Return the model as a fitted estimator of scikit-learn, with the same predictions.
+
+        Labels and scores are equal, probabilities up to rounding. It holds released numbers only, no data and
+        nothing of skdp: pickle it and use it where skdp is not installed. Do not fit it again on private
+        records; that fit would not be private.
+
+        Returns
+        -------
+        LogisticRegression, LinearRegression, TransformedTargetRegressor or Pipeline
+            A classifier becomes a ``LogisticRegression``, binary or multinomial; a regressor becomes a
+            ``LinearRegression``. A sparse ``coef_`` stays sparse in a classifier. `DPLogisticRegression` and
+            `DPLinearRegression` take missing values, so they become a ``Pipeline`` of a ``SimpleImputer`` with
+            their ``fill_values_`` and the model, whether or not the records had any. Where `predict` is cut to
+            ``prediction_bounds_``, a ``TransformedTargetRegressor`` around all of this cuts alike; its
+            ``regressor_`` is the model without the cut.
+
+        Raises
+        ------
+        TypeError
+            If the predictions are not those of a model of scikit-learn: `DPSparseERM` with a loss of your own,
+            or with a classification loss, whose `predict` returns probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp import DPIGHTClassifier
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = DPIGHTClassifier(classes=(0, 1)).fit(X, (X[:, 0] > 0).astype(int))
+        >>> type(model.to_sklearn()).__name__
+        'LogisticRegression'
+        >>> np.array_equal(model.to_sklearn().predict(X), model.predict(X))
+        True
+        """
+        check_is_fitted(self)
+        self._check_exportable()
+        if is_classifier(self):
+            made = logistic_regression(self, self.coef_.copy(), self.intercept_)
+        else:
+            # scikit-learn would take a sparse coefficient for that of several targets.
+            coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+            made = linear_regression(self, coef, self.intercept_)
+        return cut_export(self, self._with_names(made))
+
+    def _check_exportable(self) -> None:
+        """Refuse a model whose predictions none of scikit-learn's makes."""
+
+    def _with_names(self, made: Any) -> Any:
+        """The model with what the fit saw of the columns."""
+        return name_features(made, self)

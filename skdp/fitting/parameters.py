@@ -207,12 +207,13 @@ EXACT_COEF_INIT: Any = parameter(
     default=None,
 )
 EXACT_CLASSES: Any = parameter(
-    described("sequence of labels"), "The label set. None takes it from y.", default=None
+    described("sequence of labels"), "The label set. None takes it from y.", default=None, place="targets"
 )
 EXACT_CLASS_WEIGHT: Any = parameter(
     described("dict"),
     "Weights of the labels; a label that is not named weighs 1. They are taken over the largest of them.",
     default=None,
+    place="targets",
 )
 MAX_WEIGHT: float | None = parameter(
     real(low=0, strict=True, high=1e100, none=True),

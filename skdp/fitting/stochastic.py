@@ -5,30 +5,34 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
-from skdp.base.declare import fitted, fixed
+from skdp.base.declare import fitted
 from skdp.base.fit import Solution
 from skdp.fitting import parameters
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_clip
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import Problem
-from skdp.fitting.linear import LinearFit, LinearModel
+from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt, Sampling
 from skdp.fitting.penalties import PENALTIES
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
+from skdp.fitting.targets import Problem
 from skdp.fitting.task import Task, given
 from skdp.privacy import accounting
 
-__all__ = ["SAMPLING", "StochasticFit", "StochasticRun"]
+__all__ = ["SAMPLING", "StochasticFit"]
 
 # The parameter's words for the kinds of sampling, and the ledger's.
 SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
 
 
-class StochasticRun(LinearModel):
-    """Runs a stochastic algorithm, private or not; a subclass gives `_planned`, `_algorithm` and `_settings`."""
+class StochasticFit(LinearFit):
+    """A fit by noisy gradients of minibatches; a subclass gives `_planned`, `_algorithm` and `_settings`.
+
+    Its session may sample, so that an accountant is charged (epsilon, delta) by basic composition; fits on
+    full batches keep their mu.
+    """
 
     batch_size: AutoInt = parameters.BATCH_SIZE
     sampling: Sampling = parameters.SAMPLING
@@ -39,8 +43,12 @@ class StochasticRun(LinearModel):
     coef_init: Any = parameters.COEF_INIT
     verbose: bool = parameters.VERBOSE
     callback: Callable[[int, Any], object] | None = parameters.CALLBACK
+    clip_norm: Auto = parameters.CLIP_NORM
+    max_weight: float | None = parameters.MAX_WEIGHT
     learning_rate_: float = fitted()
     clip_norm_: float = fitted()
+    # Whether batch_size="auto" takes batches that are smaller than the data.
+    _auto_samples = False
     # Functions: of a task and the settings, the decision how to run; of a task and its details, the run.
     _planned: ClassVar[Callable[..., LinearDecision]]
     _algorithm: ClassVar[Callable[..., Solution]]
@@ -73,20 +81,6 @@ class StochasticRun(LinearModel):
             task = replace(self._task(budget, problem), monitor=monitor)
             return self._algorithm(task, problem.decision.details)
 
-
-class StochasticFit(StochasticRun, LinearFit):
-    """A private fit by noisy gradients of minibatches.
-
-    Its session may sample, so that an accountant is charged (epsilon, delta) by basic composition; fits on
-    full batches keep their mu.
-    """
-
-    clip_norm: Auto = parameters.CLIP_NORM
-    max_weight: float | None = parameters.MAX_WEIGHT
-
-    # Whether batch_size="auto" takes batches that are smaller than the data.
-    _auto_samples = False
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_clip("clip_norm", self.clip_norm, self.epsilon)
@@ -110,10 +104,3 @@ class StochasticFit(StochasticRun, LinearFit):
 
     def _samples(self, n_units: int | None) -> bool:
         return self._may_sample(n_units)
-
-
-class FullBatchFit(StochasticFit):
-    """A fit on full batches, so it keeps its mu."""
-
-    batch_size: AutoInt = fixed(default="auto")
-    sampling: Sampling = fixed(default="poisson")

@@ -11,14 +11,17 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 
+from skdp._compat import warn_user
 from skdp.base import fit
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
 from skdp.base.containers import refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
-from skdp.base.kinds import described
+from skdp.base.kinds import described, flag
 from skdp.base.parameters import check_number
 from skdp.base.plan import NoRecords
 from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.fitting.bounded import cut
 from skdp.fitting.probabilities import of_two_classes, softmax
 from skdp.kernels import is_cupy, on_host
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
@@ -139,6 +142,17 @@ def _table_tags(estimator: Any, tags: Any) -> Any:
     return tags
 
 
+def _inferred(estimator: Any) -> tuple[str, ...]:
+    """What a private fit says of a label set that it reads from y; an exact fit promises nothing."""
+    if not isinstance(estimator, fit.PrivateFit):
+        return ()
+    warn_user(
+        "the label set was inferred from y, which no epsilon covers; declare it with classes= in the constructor",
+        PrivacyLeakWarning,
+    )
+    return ("the label set was inferred from y and is not covered by epsilon",)
+
+
 def _require(estimator: Any, y: Any) -> None:
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
@@ -153,6 +167,7 @@ class LabelModel(ClassifierMixin, Declared):
         described("sequence of labels"),
         "The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.",
         default=None,
+        place="targets",
     )
     class_weight: Any = parameter(
         described("dict"),
@@ -162,6 +177,7 @@ class LabelModel(ClassifierMixin, Declared):
         counts and is refused.""",
         default=None,
         releases="unless None",
+        place="targets",
     )
     classes_: np.ndarray = fitted()
 
@@ -209,7 +225,7 @@ class LabelModel(ClassifierMixin, Declared):
             declared = _distinct(y)
             if declared.size < 2:
                 raise ValueError("y holds one class only; give the label set with classes= to fit such data")
-            leaks = self._inferred()  # type: ignore[attr-defined]
+            leaks = _inferred(self)
         codes = _known(y) if by_cell else _encode(y, declared)
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
@@ -322,14 +338,24 @@ class LabelModel(ClassifierMixin, Declared):
         return float(accuracy_score(y, found, sample_weight=sample_weight))
 
 
-class NumberModel(RegressorMixin):
+class NumberModel(RegressorMixin, Declared):
     """Numeric targets and predictions, with squared or Huber loss."""
+
+    bounded: bool = parameter(
+        flag(),
+        """Whether `predict` is cut to ``prediction_bounds_``. These are released or public numbers, so a cut
+        costs nothing and changes no coefficient. False leaves ``X @ coef_ + intercept_``. Like every parameter it
+        acts in `fit`: set after a fit, it changes the next one.""",
+        default=True,
+        releases=False,
+        place="last",
+    )
+    prediction_bounds_: tuple[float, float] = fitted()
 
     _missing = False  # whether X may hold NaN
     _records: ClassVar[Callable[..., PrivateRecords]]
     _imagined_records: ClassVar[Callable[..., Any]]
     _scores: ClassVar[Callable[..., np.ndarray]]  # of shape (n,), in the host's memory
-    fit_intercept: bool
 
     def __sklearn_tags__(self) -> Any:
         return _table_tags(self, super().__sklearn_tags__())
@@ -353,8 +379,16 @@ class NumberModel(RegressorMixin):
             return HuberLoss(float(self.huber_threshold)), ()
         return SquaredLoss(), ()
 
+    def _given_bounds(self) -> tuple[float, float] | None:
+        """The public range of the targets, if the user gave one."""
+        bounds = getattr(self, "y_bounds", None)
+        if bounds is None or isinstance(bounds, str):
+            return None
+        low, high = map(float, bounds)
+        return low, high
+
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets.
+        """Predicted targets, cut to ``prediction_bounds_`` where the model has them.
 
         Parameters
         ----------
@@ -364,7 +398,8 @@ class NumberModel(RegressorMixin):
         -------
         ndarray of shape (n_samples,)
         """
-        return like(X, self._scores(X))
+        found: np.ndarray = cut(self, like(X, self._scores(X)))
+        return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of `predict`; on private rows it is not private.

@@ -6,6 +6,7 @@ the same with the residuals. These are smaller than the targets, and so is their
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,20 +14,20 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Solution
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import integer
 from skdp.base.plan import Step
 from skdp.fitting import parameters
-from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.closing import Closing
 from skdp.fitting.decision import LinearDecision, sizes_of
-from skdp.fitting.glm import GLMModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import QUESTIONS, released_reach, released_row_norm, scale_share
 from skdp.fitting.target_units import TargetUnits
+from skdp.fitting.targets import NumberModel, Problem
 from skdp.fitting.task import given
-from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy import PrivateRecords
 
 __all__ = ["LARGEST", "DPAdaSSPRegressor", "RoundPlan", "adassp", "given_scales_assumption"]
 
@@ -251,12 +252,12 @@ class _AdaSSPFit(LinearFit):
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return given_scales_assumption(self.row_norm, self.y_bounds)
 
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        return TargetUnits.of(self, needs_reach=True)
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
+        return (TargetUnits.of(self, needs_reach=True),)
 
 
 @document()
-class DPAdaSSPRegressor(BoundedPredictions, NumberModel, GLMModel, _AdaSSPFit):
+class DPAdaSSPRegressor(_AdaSSPFit, NumberModel, PrivateFit[Problem]):
     """Linear regression from noisy second moments, differentially private.
 
     AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The normal

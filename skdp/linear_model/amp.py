@@ -5,6 +5,7 @@ release.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,17 +13,17 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import Solution
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import described, real
 from skdp.fitting import parameters
-from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.closing import Closing
 from skdp.fitting.decision import LinearDecision, sizes_of
-from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import QUESTIONS, released_row_norm
 from skdp.fitting.target_units import TargetUnits
+from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -146,9 +147,9 @@ class PerturbedFit(LinearFit):
 
     _erratum = ERRATUM
 
-    def _recalibrates(self, problem: Problem) -> bool:
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
         # Nothing is clipped that bends probabilities, and little of the budget is Gaussian.
-        return False
+        return ()
 
     @property
     def _searches(self) -> int:
@@ -208,7 +209,7 @@ class PerturbedFit(LinearFit):
 
 
 @document()
-class DPAMPClassifier(LabelModel, GLMModel, PerturbedFit):
+class DPAMPClassifier(PerturbedFit, LabelModel, PrivateFit[Problem]):
     """Logistic regression for two classes by approximate minima perturbation, differentially private.
 
     It minimises the l2-regularised logistic loss plus a random linear term, as in [Iyengar2019]_.
@@ -302,7 +303,7 @@ def require_two(count: int) -> None:
 
 
 @document(DPAMPClassifier)
-class DPAMPRegressor(BoundedPredictions, NumberModel, GLMModel, PerturbedFit):
+class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
     """Robust linear regression by approximate minima perturbation, differentially private.
 
     It minimises the l2-regularised Huber loss plus a random linear term, as in [Iyengar2019]_.
@@ -379,8 +380,8 @@ class DPAMPRegressor(BoundedPredictions, NumberModel, GLMModel, PerturbedFit):
     target_reach_: float = fitted()
     shrinkage_: float = fitted()
 
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        return TargetUnits.of(
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
+        units = TargetUnits.of(
             self,
             searched=given(self.huber_threshold) is None,
             needs_reach=True,
@@ -388,6 +389,7 @@ class DPAMPRegressor(BoundedPredictions, NumberModel, GLMModel, PerturbedFit):
             shares=(RANGE_SHARE, CALIBRATION_SHARE, MEAN_SHARE),
             calibrates=True,
         )
+        return (units,)
 
     def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
         threshold = given(self.huber_threshold)

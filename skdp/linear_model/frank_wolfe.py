@@ -10,7 +10,7 @@ against each other, so their difference moves by 2 Delta, and the factor 2 stays
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -19,24 +19,24 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Solution
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import real
 from skdp.base.plan import Step
 from skdp.fitting import parameters
-from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.closing import Closing
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision, sizes_of
-from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.fitting.search import noisy_search
 from skdp.fitting.target_units import TargetUnits
+from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import Task, given
 from skdp.losses import Loss
-from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
+from skdp.privacy import PrivateRecords, VertexScores, accounting
 
 __all__ = ["DPFrankWolfeClassifier", "DPFrankWolfeRegressor", "frank_wolfe"]
 
@@ -248,7 +248,7 @@ class FrankWolfeFit(LinearFit):
 
 
 @document()
-class DPFrankWolfeClassifier(LabelModel, GLMModel, FrankWolfeFit):
+class DPFrankWolfeClassifier(FrankWolfeFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
@@ -310,7 +310,7 @@ class DPFrankWolfeClassifier(LabelModel, GLMModel, FrankWolfeFit):
 
 
 @document(DPFrankWolfeClassifier)
-class DPFrankWolfeRegressor(BoundedPredictions, NumberModel, GLMModel, FrankWolfeFit):
+class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
@@ -368,7 +368,7 @@ class DPFrankWolfeRegressor(BoundedPredictions, NumberModel, GLMModel, FrankWolf
     target_reach_: float = fitted()
     shrinkage_: float = fitted()
 
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
         literal = given(self.radius) is not None and given(self.clip_norm) is not None
         units = TargetUnits.of(self, largest_factor=1.0)  # the coefficients stay in the ball
-        return replace(units, calibrates=units.calibrates and not literal)
+        return (replace(units, calibrates=units.calibrates and not literal),)

@@ -1,16 +1,16 @@
 """Noisy gradient descent (DP-GD, Wang, Ye & Xu 2017): a fixed number of steps on full gradients."""
 
 from skdp._docs import document
-from skdp.base.declare import changed
-from skdp.base.fit import Solution
+from skdp.base.declare import changed, fixed
+from skdp.base.fit import PrivateFit, Solution
 from skdp.fitting import parameters
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import GLMModel, LabelModel
-from skdp.fitting.parameters import Auto
+from skdp.fitting.parameters import Auto, AutoInt, Sampling
 from skdp.fitting.settings import StepSettings
 from skdp.fitting.start import StepPlan, begin, descent_from, precision, scale_part
 from skdp.fitting.steps import step_rule
-from skdp.fitting.stochastic import FullBatchFit
+from skdp.fitting.stochastic import StochasticFit
+from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import Task
 
 __all__ = ["DPGDClassifier", "gradient_descent"]
@@ -45,7 +45,7 @@ def gradient_descent(task: Task, plan: StepPlan[StepSettings]) -> Solution:
 
 
 @document()
-class DPGDClassifier(LabelModel, GLMModel, FullBatchFit):
+class DPGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression by differentially private gradient descent.
 
     A fixed number of noisy steps on full gradients, as in [WangYe2017]_ and section 4.7.1 of [Wang2021]_.
@@ -99,6 +99,8 @@ class DPGDClassifier(LabelModel, GLMModel, FullBatchFit):
         guide of `DPIGHTClassifier`); the result is its average."""
     )
     clip_norm: Auto = parameters.DESCENT_CLIP_NORM
+    batch_size: AutoInt = fixed(default="auto")  # full batches, so the fit keeps its mu
+    sampling: Sampling = fixed(default="poisson")
 
     _planned = staticmethod(planned_descent)
     _algorithm = staticmethod(gradient_descent)

@@ -183,11 +183,11 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
 
 def _rows_alone(model: Any) -> bool:
     """Whether the model's scores of a row have the same bits wherever the row stands."""
-    from skdp.fitting.linear_model import LinearModel
+    from skdp.fitting.linear import LinearFit
 
     if isinstance(model, Pipeline):
         return len(model.steps) == 1 and _rows_alone(model.steps[-1][1])
-    return isinstance(model, LinearModel) and type(model).__module__.startswith("skdp.linear_model")
+    return isinstance(model, LinearFit) and type(model).__module__.startswith("skdp.linear_model")
 
 
 def _at_once(model: Any, method: str, X: Any) -> int | None:

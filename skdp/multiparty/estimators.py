@@ -16,8 +16,8 @@ from skdp.base.kinds import integer, real
 from skdp.base.plan import Decision
 from skdp.fitting import parameters
 from skdp.fitting.coordinates import from_theta
-from skdp.fitting.glm import Problem
 from skdp.fitting.parameters import Auto, AutoInt
+from skdp.fitting.targets import Problem
 from skdp.fitting.utility import Facts
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
 from skdp.multiparty.gradient import DescentSettings, averaged_noise, descent_settings, gradient_descent

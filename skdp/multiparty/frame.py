@@ -11,17 +11,16 @@ import scipy.sparse as sp
 
 from skdp._compat import warn_user
 from skdp.base.declare import changed, declares, fitted, fixed, parameter
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import choice, described, real
 from skdp.base.parameters import check_choice, check_number
 from skdp.base.plan import Step, gaussian_steps
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.fitting import parameters
-from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, Solution
 from skdp.fitting.parameters import Auto
-from skdp.fitting.targets import clipped_arguments
+from skdp.fitting.targets import LabelModel, NumberModel, Problem, clipped_arguments
 from skdp.fitting.utility import Facts, OwnerFacts
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, SquaredLoss
@@ -59,7 +58,7 @@ class OwnersDecision:
     penalty: float = 1.0
 
 
-class MultipartyFit(LinearFit):
+class MultipartyFit(LinearFit, PrivateFit[Problem]):
     """The fit of a linear model to the records of several owners; a subclass gives `_decide` and `solve`."""
 
     delta = changed(
@@ -206,9 +205,6 @@ class MultipartyFit(LinearFit):
         )  # fmt: skip
 
     # ---------------------------------------------------------------- the fit
-
-    def _recalibrates(self, problem: Problem) -> bool:
-        return False
 
     def _penalty(self, owners: Any) -> float:
         """The weight of ``||theta||^2 / 2`` that is `alpha` where rows are measured in units of ``row_norm``."""
@@ -367,7 +363,7 @@ class MultipartyFit(LinearFit):
         return X
 
 
-class MultipartyClassifier(LabelModel, GLMModel, MultipartyFit):
+class MultipartyClassifier(LabelModel, MultipartyFit):
     """Logistic and softmax regression of several owners."""
 
     class_weight: Any = fixed(default=None)
@@ -391,7 +387,7 @@ def _check_y_bounds(name: str, given: Any) -> None:
         raise ValueError(f"{name} are too close to each other for float64, got {given!r}")
 
 
-class MultipartyRegressor(BoundedPredictions, NumberModel, GLMModel, MultipartyFit):
+class MultipartyRegressor(NumberModel, MultipartyFit):
     """Linear regression of several owners with targets in a public range."""
 
     alpha = changed(more="It penalises coefficients for targets in [-1, 1].")

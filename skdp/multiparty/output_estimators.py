@@ -8,7 +8,7 @@ from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import changed
 from skdp.base.plan import Decision
-from skdp.fitting.glm import Problem
+from skdp.fitting.targets import Problem
 from skdp.losses import Loss
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision

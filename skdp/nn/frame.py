@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._compat import warn_user
 from skdp.base.declare import fitted, parameter, word_or_object
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, integer
 from skdp.base.plan import Advice, Decision
 from skdp.base.tables import validate_table
-from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
@@ -195,14 +193,6 @@ class NetFit(MinibatchFit[Problem]):
         check_gradient_estimator(self)
         if self.max_rows_per_group is not None and self.unit != "group":
             raise ValueError("max_rows_per_group needs unit='group'")
-
-    def _inferred(self) -> tuple[str, ...]:
-        warn_user(
-            "the label set was inferred from y, which no epsilon covers; "
-            "declare it with classes= in the constructor",
-            PrivacyLeakWarning,
-        )
-        return ("the label set was inferred from y and is not covered by epsilon",)
 
     def _samples(self, n_units: int | None) -> bool:
         if self.sampling == "partition":

@@ -93,6 +93,7 @@ class NetRegressor(NumberModel, NetFit):
         targets from 99,998 to 100,002 subtract 100,000, or give the range.""",
         default="auto",
     )
+    bounded: bool = fixed(default=False)  # outputs are clipped, so all predictions lie within bounds
     loss = "squared"
     huber_threshold = 1.0
     _walk = REGRESSION_WALK

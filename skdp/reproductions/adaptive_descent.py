@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._docs import document
-from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Solution
+from skdp.base.declare import changed, fitted, fixed, parameter
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import real
 from skdp.fitting import parameters
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import GLMModel, LabelModel
 from skdp.fitting.loop import NoisyGradient
-from skdp.fitting.parameters import Auto
+from skdp.fitting.parameters import Auto, AutoInt, Sampling
 from skdp.fitting.penalties import NO_PENALTY
 from skdp.fitting.settings import StepSettings
 from skdp.fitting.start import Start, StepPlan, begin, scale_part
 from skdp.fitting.steps import square
-from skdp.fitting.stochastic import FullBatchFit
+from skdp.fitting.stochastic import StochasticFit
+from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import Task
 
 __all__ = ["AdaptiveSettings", "DPAGDClassifier", "Purse", "adaptive_descent"]
@@ -197,7 +197,7 @@ def _require_feasible(budget: BudgetSplit, purse: Purse, size: int) -> None:
 
 
 @document()
-class DPAGDClassifier(LabelModel, GLMModel, FullBatchFit):
+class DPAGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression by private gradient descent with an adaptive budget.
 
     DP-AGD of [Lee2018]_, also in section 4.7.1 of [Wang2021]_. Each step releases a noisy
@@ -272,6 +272,8 @@ class DPAGDClassifier(LabelModel, GLMModel, FullBatchFit):
         default="auto",
     )
     clip_norm: Auto = parameters.DESCENT_CLIP_NORM
+    batch_size: AutoInt = fixed(default="auto")  # full batches, so the fit keeps its mu
+    sampling: Sampling = fixed(default="poisson")
     last_distance_: float = fitted()
     loss_bound_: float = fitted()
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from skdp._docs import document
 from skdp.base.declare import fitted, fixed
-from skdp.fitting.glm import Problem
+from skdp.fitting.targets import Problem
 from skdp.multiparty.estimators import (
     CLIP_NORM_OF_TARGETS,
     GradientPerturbationFit,

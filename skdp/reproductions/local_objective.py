@@ -22,7 +22,7 @@ from skdp.base.declare import changed, fitted, fixed
 from skdp.base.kinds import choice
 from skdp.base.plan import Decision, Step, gaussian_steps
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
-from skdp.fitting.glm import Problem
+from skdp.fitting.targets import Problem
 from skdp.linear_model.amp import require_two
 from skdp.losses import Loss
 from skdp.multiparty.frame import (

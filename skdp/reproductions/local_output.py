@@ -10,7 +10,7 @@ from typing import Any, cast
 from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import fixed
-from skdp.fitting.glm import Problem
+from skdp.fitting.targets import Problem
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.output_estimators import (
     RIDGE_LOSS,

@@ -26,7 +26,7 @@ from skdp.base.declare import changed, fixed, parameter
 from skdp.base.kinds import choice
 from skdp.base.plan import Decision, Step
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.fitting.glm import Problem
+from skdp.fitting.targets import Problem
 from skdp.losses import Loss
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.output_estimators import (

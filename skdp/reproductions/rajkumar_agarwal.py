@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.kinds import choice
-from skdp.fitting.glm import Problem
+from skdp.fitting.targets import Problem
 from skdp.multiparty.estimators import (
     CLIP_NORM_OF_TARGETS,
     GradientPerturbationFit,

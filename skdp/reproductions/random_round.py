@@ -6,15 +6,15 @@ a fixed plan of Gaussian releases, and the claim is the cost of the whole plan.
 
 from skdp._docs import document
 from skdp.base.declare import changed
-from skdp.base.fit import Solution
+from skdp.base.fit import PrivateFit, Solution
 from skdp.fitting import parameters
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import GLMModel, LabelModel
 from skdp.fitting.parameters import Auto
 from skdp.fitting.settings import BatchSettings
 from skdp.fitting.start import StepPlan, begin, descent_from, precision, scale_part
 from skdp.fitting.steps import ConstantStep
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
+from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import Task
 from skdp.privacy import BatchGroup
 
@@ -63,7 +63,7 @@ def random_round(task: Task, plan: StepPlan[BatchSettings]) -> Solution:
 
 
 @document()
-class DPRRPSGDClassifier(LabelModel, GLMModel, StochasticFit):
+class DPRRPSGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression by random round private stochastic gradient descent.
 
     Noisy steps on minibatches, as in [ZhangJ2017]_ and section 4.7.1 of [Wang2021]_. The

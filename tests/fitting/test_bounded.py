@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from skdp.base import Solution
 from skdp.fitting.bounded import MARGIN, BoundedPredictions
-from skdp.linear_model.auto.estimators import FrontDoor
+from skdp.linear_model.auto.estimators import AutoFit
 from skdp.multiparty.frame import MultipartyRegressor
 from skdp.nn.frame import NetFit
 
@@ -23,7 +23,7 @@ ALL = dict(skdp.all_estimators())
 # Front doors also cut their columns: tests/linear_model/auto/test_harm.py has `DPLinearRegression`, and
 # tests/linear_model/additive/test_estimators.py the additive one.
 BOUNDED = [
-    name for name, cls in ALL.items() if issubclass(cls, BoundedPredictions) and not issubclass(cls, FrontDoor)
+    name for name, cls in ALL.items() if issubclass(cls, BoundedPredictions) and not issubclass(cls, AutoFit)
 ]
 OF_OWNERS = [name for name in BOUNDED if issubclass(ALL[name], MultipartyRegressor)]
 # Those that are given a range, and release one where it is not given.
@@ -60,7 +60,7 @@ def test_every_private_regressor_has_bounds():
     models = {name for name, cls in ALL.items() if is_regressor(cls())}
     models -= {name for name in models if issubclass(ALL[name], NetFit)}
     exact = {name for name in models if "epsilon" not in inspect.signature(ALL[name]).parameters}
-    front = {name for name in models if issubclass(ALL[name], FrontDoor)}
+    front = {name for name in models if issubclass(ALL[name], AutoFit)}
     assert front == {"DPAdditiveRegressor", "DPLinearRegression"}
     assert all(issubclass(ALL[name], BoundedPredictions) for name in front)
     assert models - exact - front <= set(BOUNDED)

@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline
 
 import skdp
-from skdp.linear_model.auto.estimators import FrontDoor
+from skdp.linear_model.auto.estimators import AutoFit
 from skdp.losses import Loss
 from skdp.nn.frame import NetFit
 
@@ -74,7 +74,7 @@ def assert_the_same(model, made, X=X):
     assert isinstance(made, TransformedTargetRegressor) == (bounds != UNBOUNDED)
     assert offered(made) == offered(model)
     # The step that cuts the columns of a front estimator divides in the table's own precision.
-    is_front = isinstance(model, FrontDoor)
+    is_front = isinstance(model, AutoFit)
     rtol = 3e-6 if is_front and getattr(X, "dtype", None) == np.float32 else 1e-12
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # logarithms of 0
@@ -116,7 +116,7 @@ def test_sparse_coefficients_names_and_no_intercept(name):
     if "fit_intercept" in ALL[name]().get_params():
         model = fitted(name, fit_intercept=False)
         assert not last(model.to_sklearn()).fit_intercept
-        if is_regressor(model) and hasattr(model, "bounded") and not isinstance(model, FrontDoor):
+        if is_regressor(model) and hasattr(model, "bounded") and not isinstance(model, AutoFit):
             assert type(fitted(name, bounded=False).to_sklearn()) is LinearRegression
         assert_the_same(model, model.to_sklearn())
     model = fitted(name)

@@ -13,8 +13,8 @@ from skdp.exceptions import UtilityWarning
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.scales import LARGEST_SHARE, PRECISION, grown_share
 from skdp.fitting.stochastic import StochasticFit
-from skdp.linear_model.auto.estimators import FrontDoor
-from skdp.linear_model.ight.estimators import PrivateThresholdingFit
+from skdp.linear_model.auto.estimators import AutoFit
+from skdp.linear_model.ight.estimators import ThresholdingFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.multiparty.output_estimators import OutputPerturbationFit
 from skdp.nn.frame import NetFit
@@ -82,7 +82,7 @@ def test_few_records_are_named_once_and_many_are_not(name):
     y = (Y > 10).astype(int) if params else Y
     messages = told(cls(**params), X[:60], y[:60])
     assert len([m for m in messages if "60 records at epsilon=1 are few" in m]) == 1
-    if not issubclass(cls, FrontDoor):  # its rule counts features, too
+    if not issubclass(cls, AutoFit):  # its rule counts features, too
         assert not any("are few" in m for m in told(cls(**params), X, y))
         assert not any("are few" in m for m in told(cls(epsilon=20.0, **params), X[:60], y[:60]))
 
@@ -98,7 +98,7 @@ def test_the_warning_names_parameters_that_would_help():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in MODELS if not issubclass(PRIVATE[n], (FrontDoor, MultipartyFit))])
+@pytest.mark.parametrize("name", [n for n in MODELS if not issubclass(PRIVATE[n], (AutoFit, MultipartyFit))])
 def test_rows_that_are_mostly_empty_are_named(name):
     """The front door takes such rows as they are."""
     cls = PRIVATE[name]
@@ -118,7 +118,7 @@ def least_needed(cls, d):
     """The least n mu at d features; None where few coefficients, or few numbers of a step, are released."""
     if issubclass(cls, OutputPerturbationFit) or cls.__name__.startswith("DPLocalObjective"):
         return None  # they warn of the noise of scores, or of the penalty
-    if issubclass(cls, (StochasticFit, PrivateThresholdingFit, MultipartyFit)):
+    if issubclass(cls, (StochasticFit, ThresholdingFit, MultipartyFit)):
         return 2 * math.sqrt(d + 1)  # a gradient of all parameters
     return (d + 1) ** 1.5 if cls is skdp.DPAdaSSPRegressor else None  # all second moments
 

@@ -1,15 +1,17 @@
 """`DPAdditiveClassifier` and `DPAdditiveRegressor`."""
 
 from skdp._docs import document
+from skdp.base.fit import PrivateFit
+from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
-from skdp.linear_model.auto.estimators import FrontClassifier, FrontRegressor
+from skdp.linear_model.auto.estimators import AutoClassifier, AutoRegressor
 
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
 
 
 @document()
-class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
+class DPAdditiveClassifier(AdditiveFit, AutoClassifier, LabelModel, PrivateFit[Problem]):
     """Additive model of classes that is differentially private: a sum of shapes that can be drawn.
 
     `DPLogisticRegression`, with smooth functions of the columns where a line does not do, and with a few
@@ -87,7 +89,7 @@ class DPAdditiveClassifier(AdditiveFit, FrontClassifier):
 
 
 @document(DPAdditiveClassifier)
-class DPAdditiveRegressor(AdditiveFit, FrontRegressor):
+class DPAdditiveRegressor(AdditiveFit, AutoRegressor, NumberModel, PrivateFit[Problem]):
     """Additive model of numbers that is differentially private: a sum of shapes that can be drawn.
 
     `DPLinearRegression`, with smooth functions of the columns where a line does not do, and with a few products of

@@ -11,7 +11,7 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import described, integer
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import Problem
+from skdp.fitting.targets import Problem
 from skdp.linear_model.additive.categories import category_values, check_categories
 from skdp.linear_model.additive.inspection import Inspectable
 from skdp.linear_model.additive.monotone import (
@@ -21,7 +21,7 @@ from skdp.linear_model.additive.monotone import (
     monotone_signs,
 )
 from skdp.linear_model.additive.search import MOST_PAIRS, CurveSearch, Parts, reason_for_a_line
-from skdp.linear_model.auto.estimators import FrontDoor
+from skdp.linear_model.auto.estimators import AutoFit
 from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import N_FUNCTIONS, PrivacySession, accounting
 
@@ -47,7 +47,7 @@ class AdditiveDecision(LinearDecision):
     line: str = ""
 
 
-class AdditiveFit(Inspectable, FrontDoor):
+class AdditiveFit(Inspectable, AutoFit):
     """The fit of an additive model; it comes before a base of the automatic linear estimators."""
 
     interactions: int = parameter(
@@ -100,14 +100,11 @@ class AdditiveFit(Inspectable, FrontDoor):
         tags.input_tags.sparse = False
         return tags
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-
     # ---------------------------------------------------------------- the fit
 
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         self._refuse_sparse(X)
-        problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[safe-super]
+        problem: Problem = super().read(X, y, groups, **weights)
         self._signs(problem)  # names and numbers of columns are checked before anything is released
         self._categories(problem)
         return problem
@@ -152,8 +149,8 @@ class AdditiveFit(Inspectable, FrontDoor):
         wide += min(int(self.interactions), MOST_PAIRS) + 2
         return super()._size(problem) + 4 * wide**2 * problem.loss.n_outputs
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        found = super().solve(session, problem)
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+        found = super()._solved(budget, problem)
         reason = problem.decision.line or ONLY_A_CONSTANT
         attributes: dict[str, Any] = {"reason_": reason, "_curves": None, **found.attributes}
         theta, signs = found.theta, self._signs(problem)

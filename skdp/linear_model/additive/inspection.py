@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._export import linear_regression, logistic_regression
 from skdp.base.tables import validate_table
-from skdp.fitting.linear_model import linear_regression, logistic_regression
+from skdp.fitting.bounded import cut_export
 from skdp.kernels import on_host
 from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.explanation import Explanation, explanation_of
@@ -25,7 +26,7 @@ __all__ = ["Inspectable"]
 
 
 class Inspectable:
-    """A mixin of additive models, before `TakesAnyCell` among their bases; all of it is post-processing.
+    """A mixin of additive models, before `AutoFit` among their bases; all of it is post-processing.
 
     The score of a row is ``_offset + linear_ . x_cut`` and what ``_curves`` add.
     """
@@ -35,7 +36,6 @@ class Inspectable:
     feature_bounds_: np.ndarray
     _offset: Any
     _curves: Curves | None
-    _finished: ClassVar[Callable[..., Any]]
     _with_names: ClassVar[Callable[..., Any]]
 
     @property
@@ -178,11 +178,15 @@ class Inspectable:
 
         function = self._function()
         if not function.curves.expansion.size:
-            return self._finished(self._with_names(self._linear_model(function.linear.T, function.offset)))
+            return cut_export(self, self._with_names(self._linear_model(function.linear.T, function.offset)))
         features, coef, intercept = additive_features(function, self)
         made = self._linear_model(coef, intercept)
         made.n_features_in_ = coef.shape[1]
-        return self._finished(make_pipeline(features, made))
+        return cut_export(self, make_pipeline(features, made))
+
+    # There is no ``coef_`` to store in another way.
+    sparsify = property()
+    densify = property()
 
     def _line(self) -> tuple[np.ndarray, np.ndarray]:
         return np.atleast_2d(self.linear_), np.reshape(self._offset, -1)

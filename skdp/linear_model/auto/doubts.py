@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from skdp.base.fit import Solution
 from skdp.privacy import PublicShape
 
-__all__ = ["FrontSolution", "doubt_of_classes", "doubt_of_numbers", "no_targets"]
+__all__ = ["AutoSolution", "doubt_of_classes", "doubt_of_numbers", "no_targets"]
 
 # Loss of the variance explained that one record more or less makes: with so few records a held-out score is
 # chance.
@@ -22,7 +22,7 @@ CLASSES_UNKNOWN, CLASSES_POWER, CLASSES_LIMIT = 0.2, 0.6, 0.09
 
 
 @dataclass(frozen=True)
-class FrontSolution(Solution):
+class AutoSolution(Solution):
     """A solution, and a warning that follows from what was released.
 
     Attributes

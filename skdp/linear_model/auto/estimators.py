@@ -1,40 +1,50 @@
-"""The front door: `DPLogisticRegression` and `DPLinearRegression`."""
+"""The automatic fits: `DPLogisticRegression` and `DPLinearRegression`."""
 
 import math
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import is_classifier
 
 from skdp._docs import document
+from skdp._export import clipper, filler, scale_clipper
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Solution
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import choice, described, real
 from skdp.base.plan import Advice, Decision, FitPlan, Step
 from skdp.exceptions import UtilityWarning
 from skdp.fitting import parameters
-from skdp.fitting.any_cells import TakesAnyCell, unbounded
-from skdp.fitting.bounded import BoundedPredictions
+from skdp.fitting.any_cells import (
+    csr_scores,
+    dense_scores,
+    of_absent_cells,
+    unbounded,
+    within_bounds,
+    without_missing,
+)
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
-from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import GLMModel, Problem, relative_weights
+from skdp.fitting.closing import Closing, Recalibrated, Solver, decide
+from skdp.fitting.decision import LinearDecision, Method
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
-from skdp.fitting.targets import LabelModel, NumberModel
+from skdp.fitting.targets import LabelModel, NumberModel, Problem, relative_weights
 from skdp.fitting.utility import Facts
+from skdp.kernels import is_cupy
 from skdp.linear_model.auto.choice import Choice, choose, only_a_constant, only_frequencies
 from skdp.linear_model.auto.classification import classification_steps, moment_classification
-from skdp.linear_model.auto.doubts import FrontSolution
+from skdp.linear_model.auto.doubts import AutoSolution
 from skdp.linear_model.auto.moments import Moments
 from skdp.linear_model.auto.public_bounds import check_feature_bounds, check_target_bounds, column_ends
 from skdp.linear_model.auto.regression import moment_regression, regression_steps
 from skdp.linear_model.auto.steps import Growth
-from skdp.privacy import PrivacySession, PublicShape
+from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 
-__all__ = ["DPLinearRegression", "DPLogisticRegression", "FrontClassifier", "FrontRegressor"]
+__all__ = ["AutoClassifier", "AutoRegressor", "DPLinearRegression", "DPLogisticRegression"]
 
 SOLVERS = ("auto", "moments", "ight", "lssgd")
 AUTOMATIC = "auto"  # the C whose shrinkage is chosen with Stein's risk
@@ -47,8 +57,11 @@ LARGEST_STEP = 0.35  # part of mu^2 that no release of the method of moments exc
 LARGEST_MEAN = 0.75  # and of a regression that releases a constant only
 
 
-class FrontDoor(LinearFit):
-    """A fit that chooses its method by public numbers; a subclass gives `_specialist` and `_moments`."""
+class AutoFit(LinearFit):
+    """A fit that chooses its method by public numbers; a subclass gives `_specialist` and `_moments`.
+
+    Missing values count as the centre of their column, and far values are cut at the ends of its window.
+    """
 
     C: Auto = parameter(
         real(low=0, strict=True, word=AUTOMATIC),
@@ -81,6 +94,10 @@ class FrontDoor(LinearFit):
     verbose: bool = parameters.VERBOSE
     solver_: str = fitted()
     C_: float = fitted()
+    fill_values_: np.ndarray = fitted()
+    feature_bounds_: np.ndarray = fitted()
+    _missing = True
+    _record_checks = "numeric, not infinite"
     _largest_of_a_constant = LARGEST_STEP
 
     def _check_parameters(self) -> None:
@@ -109,7 +126,7 @@ class FrontDoor(LinearFit):
 
     def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
         advice = super()._advice_after(shape, solution)
-        if not isinstance(solution, FrontSolution) or not solution.doubt:
+        if not isinstance(solution, AutoSolution) or not solution.doubt:
             return advice
         return (*advice, Advice(solution.doubt, UtilityWarning))
 
@@ -128,6 +145,9 @@ class FrontDoor(LinearFit):
     @abstractmethod
     def _moments(self, session: PrivacySession, problem: Problem, plan: Moments) -> Solution:
         """The method of moments."""
+
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
+        return ()  # the methods have their own
 
     def _growth(self, session: PrivacySession, problem: Problem) -> Growth | None:
         """What lets the rows of the method of moments have more features on the way."""
@@ -153,7 +173,7 @@ class FrontDoor(LinearFit):
             self.C == AUTOMATIC,
             self.n_nonzero_coefs,
             self._column_ends(problem),
-            self._given_bounds(),
+            None if is_classifier(self) else self._given_bounds(),
             constant=self._only_a_constant(budget.session, records.shape),
         )
         # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
@@ -178,15 +198,14 @@ class FrontDoor(LinearFit):
         if self.C == AUTOMATIC:
             raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
         specialist = self._specialist(solver, problem)
-        if is_classifier(self):
-            made = self._recalibrated(budget, problem, specialist._closed)
-        else:
-            made = specialist._closed(budget, problem)
+        # A weight of the penalty that follows from C makes no slope smaller.
+        closing = (Recalibrated.of(self, problem),) if is_classifier(self) else specialist._closing(problem)
+        made = decide(closing, specialist._method, budget, problem)
         signal = self._signal(budget.session, problem, made.release)
         return replace(made, signal=signal, release="", details=made)
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        made = problem.decision
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+        made, session = problem.decision, budget.session
         if made.method != "moments":
             return self._solved_by_specialist(session, problem)
         found = self._moments(session, problem, made.details)
@@ -217,10 +236,6 @@ class FrontDoor(LinearFit):
         """Further fitted attributes of a specialist's solution."""
         return {}
 
-    def _given_bounds(self) -> tuple[float, float] | None:
-        """The public ends of the targets; labels have none."""
-        return None
-
     def _column_ends(self, problem: Problem) -> np.ndarray | None:
         """The public ends of the columns, of shape (2, n_features)."""
         names = problem.fitted.get("feature_names_in_")
@@ -230,8 +245,58 @@ class FrontDoor(LinearFit):
         made = problem.decision
         return {"solver": f"{made.method}: {made.reason}"}
 
+    # ---------------------------------------------------------------- the cells
 
-class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
+    def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
+        """Records; a specialist's have 0 for missing values. The choice of the solver is public."""
+        records = make(X)
+        if self._choice(records.shape).solver == "moments":
+            return records
+        # One layout, whatever the cells: kernels of the other one add in another order, and a copy that only a
+        # missing value asks for would change the last bits of every record.
+        X = X if hasattr(X, "indptr") or is_cupy(X) else np.ascontiguousarray(X)
+        return make(without_missing(X, np.zeros(X.shape[1])))
+
+    def _filled(self, X: Any) -> Any:
+        return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
+
+    def _scores_on_host(self, X: Any) -> np.ndarray:
+        # In the type of X, as `without_missing` fills them in.
+        fill = self.fill_values_.astype(X.dtype).astype(np.float64)
+        numbers = *self._line(), fill, self.feature_bounds_
+        return csr_scores(X, *numbers) if sp.issparse(X) else dense_scores(X, *numbers)
+
+    def _scores_on_device(self, X: Any) -> np.ndarray:
+        scores: np.ndarray = super()._scores_on_device(X)
+        base = of_absent_cells(self.feature_bounds_)
+        if hasattr(X, "indptr") and base.any():
+            scores += self._line()[0] @ np.asarray(base)
+        return scores
+
+    def _with_names(self, made: Any) -> Any:
+        """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""
+        from sklearn.pipeline import make_pipeline
+
+        first = super()._with_names(filler(self.fill_values_))
+        steps, d = [first], self.fill_values_.size
+        made.n_features_in_ = d
+        if np.isfinite(self.feature_bounds_).any():
+            steps.append(self._clipper(made))
+        return make_pipeline(*steps, made)
+
+    def _clipper(self, made: Any) -> Any:
+        """The step that cuts columns; where windows lie about 0, one that takes CSR matrices, and divides."""
+        low, high = self.feature_bounds_
+        whole = np.where(np.isfinite(high), high, 1.0)
+        ends = np.where(np.isfinite(low), low, -1.0), whole
+        scaled = scale_clipper(np.zeros_like(high), ends)
+        if scaled is None:
+            return clipper(low, high, high.size)
+        made.coef_ = made.coef_.multiply(whole).tocsr() if hasattr(made.coef_, "tocsr") else made.coef_ * whole
+        return scaled
+
+
+class AutoClassifier(AutoFit):
     """The automatic fit of a classifier; a subclass has the constructor."""
 
     class_weight = changed(
@@ -275,14 +340,24 @@ class FrontClassifier(TakesAnyCell, LabelModel, FrontDoor):
         """None: the weights move intercepts, which needs no larger clip norm."""
         return None
 
-    def _run(self, session: PrivacySession, problem: Problem) -> Solution:
-        """Fit, then add the logarithms of the class weights to the intercepts."""
-        found = super()._run(session, problem)
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
         log = log_weights(self.class_weight, problem.fitted["classes_"])
-        if log is None:
-            return found
+        return () if log is None else (MovedIntercepts(log),)
+
+
+@dataclass(frozen=True)
+class MovedIntercepts:
+    """The logarithms of the class weights are added to the intercepts."""
+
+    log: np.ndarray
+
+    def decided(self, budget: BudgetSplit, problem: Problem, method: Method) -> LinearDecision:
+        return method(budget, problem)
+
+    def solved(self, budget: BudgetSplit, problem: Problem, solver: Solver) -> Solution:
+        found = solver(budget, problem)
         theta = found.theta.copy()
-        theta[-1] += log[1] - log[0] if theta.ndim == 1 else log
+        theta[-1] += self.log[1] - self.log[0] if theta.ndim == 1 else self.log
         return replace(found, theta=theta)
 
 
@@ -296,7 +371,7 @@ def check_l1_ratio(name: str, value: object) -> None:
 
 
 @document()
-class DPLogisticRegression(FrontClassifier, GLMModel):
+class DPLogisticRegression(AutoClassifier, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns are brought to comparable scales by
@@ -379,7 +454,7 @@ def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
     return None if weights is None else np.log(weights) - np.log(weights).mean()
 
 
-class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
+class AutoRegressor(AutoFit):
     """The automatic fit of a regression; a subclass has the constructor."""
 
     y_bounds: Any = parameter(
@@ -436,7 +511,7 @@ class FrontRegressor(BoundedPredictions, TakesAnyCell, NumberModel, FrontDoor):
 
 
 @document(DPLogisticRegression)
-class DPLinearRegression(FrontRegressor, GLMModel):
+class DPLinearRegression(AutoRegressor, NumberModel, PrivateFit[Problem]):
     """Linear regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns and targets are brought to

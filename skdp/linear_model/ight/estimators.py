@@ -1,7 +1,7 @@
 """The estimators of iterative gradient hard thresholding; the algorithm is in `solver`."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -10,26 +10,27 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._docs import document
-from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Solution
+from skdp.base.declare import changed, fitted, fixed, parameter
+from skdp.base.exact import ExactFit
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import choice, real
 from skdp.base.plan import Advice
 from skdp.fitting import parameters
-from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_clip, check_features
+from skdp.fitting.closing import Closing
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
-from skdp.fitting.linear import ExactLinearFit, LinearFit, LinearModel
+from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import TargetUnits
+from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import Task, given
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
-from skdp.privacy import PrivacySession, PublicShape
+from skdp.privacy import PublicShape
 
 __all__ = [
     "DPIGHTClassifier",
@@ -37,7 +38,7 @@ __all__ = [
     "ExactThresholdingFit",
     "IGHTClassifier",
     "IGHTRegressor",
-    "PrivateThresholdingFit",
+    "ThresholdingFit",
 ]
 
 EXACT_MAX_ITER = 1000  # steps of a fit without privacy
@@ -47,62 +48,8 @@ ERRATUM = (
 )
 
 
-class _ThresholdingFit(LinearModel):
-    """What the private and the exact fit share: run and collect; a subclass adds to `_settings`."""
-
-    n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
-    max_iter: AutoInt = parameters.MAX_ITER
-    learning_rate: Auto = parameters.LEARNING_RATE
-    alpha: float = parameter(
-        real(low=0, finite=True),
-        """Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, which is added to the mean loss. The intercept is
-        not penalised.""",
-        default=0.0,
-    )
-    coef_init: Any = parameters.COEF_INIT
-    verbose: bool = parameters.VERBOSE
-    callback: Callable[[int, Any], object] | None = parameters.CALLBACK
-    learning_rate_: float = fitted()
-    clip_norm_: float = fitted()
-
-    def _settings(self) -> Settings:
-        """The parameters as the algorithm takes them: no words."""
-        return Settings(
-            n_nonzero_coefs=self.n_nonzero_coefs,
-            max_iter=given(self.max_iter),
-            learning_rate=given(self.learning_rate),
-        )
-
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
-        with linear_progress(self, budget.session) as monitor:
-            task = replace(self._task(budget, problem), monitor=monitor)
-            return solve(task, problem.decision.details)
-
-    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
-        check_features(self.n_nonzero_coefs, problem.records.n_features)
-        task = self._task(budget, problem)
-        # A given intercept will be moved by the centre of the targets, which is not known yet.
-        moved = task.theta if is_classifier(self) else self._start(problem, 1.0)
-        from_zero = not task.theta.any() and not moved.any()
-        return planned_thresholding(task, self._settings(), from_zero=from_zero)
-
-    def _task(self, budget: BudgetSplit, problem: Problem) -> Task:
-        penalty = L2Penalty(self.alpha, problem.records.n_features)
-        start = self._start(problem, problem.center)
-        return Task(budget, problem.records, problem.loss, start, penalty=penalty)
-
-    def _start(self, problem: Problem, center: float) -> np.ndarray:
-        return start_point(
-            self.coef_init,
-            parameter_shape(problem.records, problem.loss),
-            problem.records.n_features,
-            fit_intercept=self.fit_intercept,
-            center=center,
-        )
-
-
-class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
-    """The private fit."""
+class ThresholdingFit(LinearFit):
+    """The fit of all four estimators."""
 
     selection: Literal["gaussian", "peeling"] = parameter(
         choice("gaussian", "peeling"),
@@ -120,36 +67,92 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
         default="auto",
     )
     clip_norm: Auto = parameters.HALF_CLIP_NORM
-    max_iter = changed(
-        more="""
+    max_weight: float | None = parameters.MAX_WEIGHT
+    n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
+    max_iter: AutoInt = parameters.more(
+        parameters.MAX_ITER,
+        """
         The steps of the refit are included. "auto" is 100, or two to five rounds of 20 or 40 steps. A round
         chooses features and then takes its steps on these alone (user guide). Rounds are used if all of this
         holds: ``refit``, ``clip_norm`` and ``learning_rate`` have their defaults; the start is 0; ``selection`` is
-        "gaussian"; at most a tenth of the features and at most ``2 sqrt(n mu)`` coefficients are kept."""
+        "gaussian"; at most a tenth of the features and at most ``2 sqrt(n mu)`` coefficients are kept.""",
     )
-    learning_rate = changed(
-        more="""
+    learning_rate: Auto = parameters.more(
+        parameters.LEARNING_RATE,
+        """
         With a number each step is ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate is
         the result. "auto" is dual averaging, which needs no tuning (user guide). ``clip_norm=inf`` is allowed
-        with ``epsilon=inf`` only; "auto" then takes the steps of the class without privacy."""
+        with ``epsilon=inf`` only; "auto" then takes the steps of the class without privacy.""",
     )
-    max_weight: float | None = parameters.MAX_WEIGHT
+    alpha: float = parameter(
+        real(low=0, finite=True),
+        """Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, which is added to the mean loss. The intercept is
+        not penalised.""",
+        default=0.0,
+    )
+    coef_init: Any = parameters.COEF_INIT
+    verbose: bool = parameters.VERBOSE
+    callback: Callable[[int, Any], object] | None = parameters.CALLBACK
+    learning_rate_: float = fitted()
+    clip_norm_: float = fitted()
 
     _erratum = ERRATUM
-
-    def _settings(self) -> Settings:
-        return replace(
-            super()._settings(), clip_norm=given(self.clip_norm), refit=given(self.refit), selection=self.selection
-        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_clip("clip_norm", self.clip_norm, self.epsilon)
 
+    def _settings(self) -> Settings:
+        """The parameters as the algorithm takes them: no words."""
+        return Settings(
+            n_nonzero_coefs=self.n_nonzero_coefs,
+            max_iter=given(self.max_iter),
+            learning_rate=given(self.learning_rate),
+            clip_norm=given(self.clip_norm),
+            refit=given(self.refit),
+            selection=self.selection,
+        )
 
-class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
-    """The non-private fit: the same algorithm through a session that releases exact values."""
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
+        if is_classifier(self):
+            return super()._closing(problem)
+        return (TargetUnits.of(self, searched=self._settings().adaptive),)
 
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        check_features(self.n_nonzero_coefs, problem.records.n_features)
+        task = self._task(budget, problem)
+        # A given intercept will be moved by the centre of the targets, which is not known yet.
+        moved = task.theta if is_classifier(self) else self._start(problem, 1.0)
+        from_zero = not task.theta.any() and not moved.any()
+        return planned_thresholding(task, self._settings(), from_zero=from_zero)
+
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+        with linear_progress(self, budget.session) as monitor:
+            task = replace(self._task(budget, problem), monitor=monitor)
+            return solve(task, problem.decision.details)
+
+    def _task(self, budget: BudgetSplit, problem: Problem) -> Task:
+        penalty = L2Penalty(self.alpha, problem.records.n_features)
+        start = self._start(problem, problem.center)
+        return Task(budget, problem.records, problem.loss, start, penalty=penalty)
+
+    def _start(self, problem: Problem, center: float) -> np.ndarray:
+        return start_point(
+            self.coef_init,
+            parameter_shape(problem.records, problem.loss),
+            problem.records.n_features,
+            fit_intercept=self.fit_intercept,
+            center=center,
+        )
+
+
+class ExactThresholdingFit(ThresholdingFit):
+    """The fit without privacy: the same algorithm, without a clip and a refit, and with a rule to stop."""
+
+    selection: Literal["gaussian"] = fixed(default="gaussian")
+    refit: float = fixed(default=0.0)
+    clip_norm: float = fixed(default=math.inf)
+    max_weight: float = fixed(default=math.inf)
     max_iter = changed(text='Largest number of gradient steps. "auto" is 1000.')
     learning_rate = changed(
         text="""Step size. A number is used in every step: ``theta <- H_s(theta - learning_rate * gradient)``.
@@ -165,6 +168,8 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
         default=1e-4,
     )
 
+    fit = ExactFit.fit  # it has no groups
+
     def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
         if not self.tol or solution.converged or given(self.max_iter) is not None:
             return ()
@@ -175,24 +180,12 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
         return (Advice(text, ConvergenceWarning),)
 
     def _settings(self) -> Settings:
-        settings = replace(super()._settings(), clip_norm=math.inf, refit=0.0, tol=self.tol)
+        settings = replace(super()._settings(), tol=self.tol)
         return settings if settings.max_iter else replace(settings, max_iter=EXACT_MAX_ITER)
 
 
-class ExactRegressionFit(ExactThresholdingFit):
-    """The non-private fit of a regression, with the same centre of the targets."""
-
-    loss: Literal["squared", "huber"] = parameters.LOSS
-    huber_threshold: float = parameters.HUBER_THRESHOLD
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        return TargetUnits.of(self, searched=self._settings().adaptive)
-
-
 @document()
-class DPIGHTClassifier(LabelModel, GLMModel, PrivateThresholdingFit):
+class DPIGHTClassifier(ThresholdingFit, LabelModel, PrivateFit[Problem]):
     """Sparse logistic or softmax regression that is differentially private.
 
     DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_. Each step follows a
@@ -251,7 +244,7 @@ class DPIGHTClassifier(LabelModel, GLMModel, PrivateThresholdingFit):
 
 
 @document(DPIGHTClassifier)
-class DPIGHTRegressor(BoundedPredictions, NumberModel, GLMModel, PrivateThresholdingFit):
+class DPIGHTRegressor(ThresholdingFit, NumberModel, PrivateFit[Problem]):
     """Sparse linear regression that is differentially private.
 
     DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_,
@@ -298,12 +291,9 @@ class DPIGHTRegressor(BoundedPredictions, NumberModel, GLMModel, PrivateThreshol
     target_reach_: float = fitted()
     shrinkage_: float = fitted()
 
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        return TargetUnits.of(self, searched=self._settings().adaptive)
-
 
 @document(DPIGHTClassifier)
-class IGHTClassifier(LabelModel, GLMModel, ExactThresholdingFit):
+class IGHTClassifier(ExactThresholdingFit, LabelModel, ExactFit[Problem]):
     """Sparse logistic or softmax regression by iterative gradient hard thresholding, not private.
 
     Each step follows the gradient and keeps the ``n_nonzero_coefs`` features with the largest coefficients.
@@ -353,7 +343,7 @@ class IGHTClassifier(LabelModel, GLMModel, ExactThresholdingFit):
 
 
 @document(IGHTClassifier)
-class IGHTRegressor(NumberModel, GLMModel, ExactRegressionFit):
+class IGHTRegressor(ExactThresholdingFit, NumberModel, ExactFit[Problem]):
     """Sparse linear regression by iterative gradient hard thresholding, not private.
 
     Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features with
@@ -386,4 +376,10 @@ class IGHTRegressor(NumberModel, GLMModel, ExactRegressionFit):
     True
     """
 
-    loss = changed(text="Huber's loss is linear beyond ``huber_threshold``.")
+    loss: Literal["squared", "huber"] = parameter(
+        choice("squared", "huber"), "Huber's loss is linear beyond ``huber_threshold``.", default="squared"
+    )
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    bounded: bool = fixed(default=False)
+    target_center_: float = fitted()
+    target_reach_: float = fitted()

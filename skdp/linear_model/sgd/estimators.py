@@ -1,21 +1,24 @@
 """The estimators of stochastic gradient descent, plain and smoothed; the algorithm is in `solver`."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from sklearn.base import is_classifier
+
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import real
 from skdp.fitting import parameters
-from skdp.fitting.bounded import BoundedPredictions
-from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
+from skdp.fitting.closing import Closing
 from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
 from skdp.fitting.parameters import Auto
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import TargetUnits
+from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.linear_model.sgd.solver import AVERAGE, Settings, planned_descent, stochastic_descent
-from skdp.privacy import PrivacySession
 
 __all__ = ["DPLSSGDClassifier", "DPLSSGDRegressor", "DPSGDClassifier", "DPSGDRegressor", "StochasticDescentFit"]
 
@@ -65,6 +68,13 @@ class StochasticDescentFit(StochasticFit):
     _planned = staticmethod(planned_descent)
     _algorithm = staticmethod(stochastic_descent)
 
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
+        if is_classifier(self):
+            return super()._closing(problem)
+        # Numbers for all scales make it the published algorithm.
+        searched = given(self.clip_norm) is None or given(self.learning_rate) is None
+        return (TargetUnits.of(self, searched=searched),)
+
     def _settings(self) -> Settings:
         # Iterates of the user's own step size are not averaged.
         average = AVERAGE if given(self.learning_rate) is None else None
@@ -76,28 +86,14 @@ class StochasticDescentFit(StochasticFit):
         )
 
 
-class StochasticRegressionFit(StochasticDescentFit):
-    """The fit of a regression; numbers for all scales make it the published algorithm."""
-
-    loss: Literal["squared", "huber"] = parameters.LOSS
-    huber_threshold: float = parameters.HUBER_THRESHOLD
-    clip_norm = changed(
-        more="""
+OF_TARGETS = """
         With an intercept, another 5 % (up to 20 % if the records are few) go to the median of y, which is
         subtracted. It is not released if both parameters are numbers, or if the records are fewer than
         ``50 / mu``. In these cases subtract a public centre of y yourself."""
-    )
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()
-
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        searched = given(self.clip_norm) is None or given(self.learning_rate) is None
-        return TargetUnits.of(self, searched=searched)
 
 
 @document()
-class DPLSSGDClassifier(LabelModel, GLMModel, StochasticDescentFit):
+class DPLSSGDClassifier(StochasticDescentFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression by differentially private Laplacian smoothing SGD.
 
     DP-LSSGD of [WangB2020]_ and [Wang2021]_: each step follows a noisy gradient that is
@@ -161,7 +157,7 @@ class DPLSSGDClassifier(LabelModel, GLMModel, StochasticDescentFit):
 
 
 @document(DPLSSGDClassifier)
-class DPLSSGDRegressor(BoundedPredictions, NumberModel, GLMModel, StochasticRegressionFit):
+class DPLSSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     """Linear regression by differentially private Laplacian smoothing SGD.
 
     DP-LSSGD of [WangB2020]_ and [Wang2021]_: each step follows a noisy gradient that is
@@ -200,6 +196,13 @@ class DPLSSGDRegressor(BoundedPredictions, NumberModel, GLMModel, StochasticRegr
     ((20,), 100, 2.0)
     """
 
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    clip_norm = changed(more=OF_TARGETS)
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
+
     smoothing: float = parameter(
         real(low=0, finite=True),
         """The number s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied. The
@@ -210,7 +213,7 @@ class DPLSSGDRegressor(BoundedPredictions, NumberModel, GLMModel, StochasticRegr
 
 
 @document(DPLSSGDClassifier)
-class DPSGDClassifier(LabelModel, GLMModel, StochasticDescentFit):
+class DPSGDClassifier(StochasticDescentFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression by differentially private stochastic gradient descent.
 
     Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.
@@ -259,7 +262,7 @@ class DPSGDClassifier(LabelModel, GLMModel, StochasticDescentFit):
 
 
 @document(DPLSSGDRegressor)
-class DPSGDRegressor(BoundedPredictions, NumberModel, GLMModel, StochasticRegressionFit):
+class DPSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     """Linear regression by differentially private stochastic gradient descent.
 
     Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.
@@ -301,3 +304,10 @@ class DPSGDRegressor(BoundedPredictions, NumberModel, GLMModel, StochasticRegres
     >>> model.coef_.shape, model.n_iter_, model.privacy_.epsilon
     ((20,), 100, 2.0)
     """
+
+    loss: Literal["squared", "huber"] = parameters.LOSS
+    huber_threshold: float = parameters.HUBER_THRESHOLD
+    clip_norm = changed(more=OF_TARGETS)
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()

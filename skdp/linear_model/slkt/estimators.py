@@ -1,6 +1,7 @@
 """The estimators of sparse learning by knowledge transfer: parameters here, the algorithm in `solver`."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -11,18 +12,18 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import Solution
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import choice, described, integer, real
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.fitting import parameters
-from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
+from skdp.fitting.closing import Closing
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
 from skdp.fitting.target_units import TargetUnits
+from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import Task, given
 from skdp.linear_model.slkt.solver import (
     Settings,
@@ -200,7 +201,7 @@ class PrivateTransferFit(LinearFit):
 
 
 @document()
-class DPSLKTClassifier(LabelModel, GLMModel, PrivateTransferFit):
+class DPSLKTClassifier(PrivateTransferFit, LabelModel, PrivateFit[Problem]):
     """Sparse logistic or softmax regression by private knowledge transfer.
 
     DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher is fitted to the private data.
@@ -269,7 +270,7 @@ class DPSLKTClassifier(LabelModel, GLMModel, PrivateTransferFit):
 
 
 @document(DPSLKTClassifier)
-class DPSLKTRegressor(BoundedPredictions, NumberModel, GLMModel, PrivateTransferFit):
+class DPSLKTRegressor(PrivateTransferFit, NumberModel, PrivateFit[Problem]):
     """Sparse linear regression by private knowledge transfer.
 
     DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher with Huber's loss is
@@ -330,7 +331,7 @@ class DPSLKTRegressor(BoundedPredictions, NumberModel, GLMModel, PrivateTransfer
     target_reach_: float = fitted()
     shrinkage_: float = fitted()
 
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
         literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None
         searched = self.teacher != "published" and not literal
-        return TargetUnits.of(self, searched=searched, needs_reach=True)
+        return (TargetUnits.of(self, searched=searched, needs_reach=True),)

@@ -1,14 +1,15 @@
 """The fit of the sparse-gradient estimators: parameter checks, the schedule of batches, the report."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from skdp.base import encode_groups
-from skdp.base.declare import changed, parameter
+from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, integer, real
 from skdp.base.weights import names_weights
@@ -16,14 +17,15 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.fitting import parameters
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_clip
+from skdp.fitting.closing import Closing
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import Problem
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import TargetUnits
+from skdp.fitting.targets import Problem
 from skdp.fitting.task import Task, given
 from skdp.linear_model.sparse_erm.batches import SCHEDULES, AllRows, FreshSample, PublicParts, require_replace_one
 from skdp.linear_model.sparse_erm.solver import (
@@ -36,9 +38,9 @@ from skdp.linear_model.sparse_erm.solver import (
     solve,
 )
 from skdp.losses import HuberLoss, SquaredLoss, is_shipped
-from skdp.privacy import PrivacySession, PublicShape
+from skdp.privacy import PublicShape
 
-__all__ = ["BatchedProblem", "SparseGradientFit", "SparseLinearFit", "SparseRegressionFit"]
+__all__ = ["BatchedProblem", "SparseGradientFit"]
 
 ERRATUM = (
     "Theorem 1 of Zhang, Mironov and Hejazinia (2021, both versions) claims that drawing one of m fixed groups of "
@@ -54,8 +56,8 @@ class BatchedProblem(Problem):
     batch_codes: np.ndarray | None = None  # of batch_groups
 
 
-class SparseLinearFit(LinearFit):
-    """The parameters of all sparse-gradient fits."""
+class SparseGradientFit(LinearFit):
+    """The fit of all three estimators."""
 
     delta = changed(
         text=parameters.PURE_DELTA, more="``delta=0`` needs numbers for ``clip_norm`` and ``learning_rate``."
@@ -119,34 +121,12 @@ class SparseLinearFit(LinearFit):
     max_weight: float | None = parameters.MAX_WEIGHT
     verbose: bool = parameters.VERBOSE
     callback: Callable[[int, Any], object] | None = parameters.more(parameters.CALLBACK, "Batches are not shown.")
+    n_hits_: int = fitted()
+    n_released_: int = fitted()
+    threshold_: float = fitted()
+    learning_rate_: float = fitted()
+    clip_norm_: float = fitted()
 
-
-class SparseGradientFit:
-    """Checks, schedules and runs; a mixin before `LabelModel` or `NumberModel` and `SparseLinearFit`."""
-
-    n_hits_: int
-    n_released_: int
-    threshold_: float
-    learning_rate_: float
-    clip_norm_: float
-    n_hits: Any
-    max_iter: Any
-    learning_rate: Any
-    clip_norm: Any
-    threshold: Any
-    split: Any
-    refit: Any
-    schedule: Any
-    batch_size: int | None
-    coef_init: Any
-    callback: Any
-    verbose: bool
-    fit_intercept: bool
-    epsilon: float
-    delta: float
-    adjacency: Any
-    unit: Any
-    n_public: int | None
     _pure_possible = True
     _erratum: ClassVar[str | None] = ERRATUM
 
@@ -204,7 +184,7 @@ class SparseGradientFit:
                 "schedule='published' orders the batches of batch_groups=, and fit was given none; give "
                 "batch_groups= or use schedule='cyclic'"
             )
-        return super().fit(X, y, groups=groups, **more)  # type: ignore[misc]
+        return super().fit(X, y, groups=groups, **more)
 
     def _check_batch_groups(self) -> None:
         if self.unit == "group":
@@ -220,7 +200,7 @@ class SparseGradientFit:
             )
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
+        super()._check_parameters()
         check_clip("clip_norm", self.clip_norm, self.epsilon)
         if self.batch_size is not None:
             require_replace_one(self.adjacency)
@@ -244,12 +224,20 @@ class SparseGradientFit:
     def read(
         self, X: Any, y: Any = None, groups: Any = None, batch_groups: Any = None, **weights: Any
     ) -> BatchedProblem:
-        problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[misc]
+        problem: Problem = super().read(X, y, groups, **weights)
         codes = None if batch_groups is None else _batch_codes(batch_groups, y)
         return BatchedProblem(**vars(problem), batch_codes=codes)
 
     def _imagined(self, shape: PublicShape) -> BatchedProblem:
-        return BatchedProblem(**vars(super()._imagined(shape)))  # type: ignore[misc]
+        return BatchedProblem(**vars(super()._imagined(shape)))
+
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
+        if is_classifier(self):
+            return super()._closing(problem)
+        # Numbers for all scales make it the published algorithm.
+        adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None
+        searched = adaptive and isinstance(problem.loss, (SquaredLoss, HuberLoss))
+        return (TargetUnits.of(self, searched=None if searched else False),)
 
     def _method(self, budget: BudgetSplit, problem: Any) -> LinearDecision:
         task, codes, shape = (self._task(budget, problem), problem.batch_codes, problem.records.shape)
@@ -316,20 +304,6 @@ class SparseGradientFit:
         elif self.batch_size is not None:
             found += ("the samples of the steps stay secret: time and memory do not show them",)
         return found
-
-
-class SparseRegressionFit(SparseGradientFit):
-    """The fit of a regression; numbers for all scales make it the published algorithm."""
-
-    target_center_: float
-    target_reach_: float
-    shrinkage_: float
-
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None
-        of_numbers = isinstance(problem.loss, (SquaredLoss, HuberLoss))
-        searched = of_numbers and adaptive and (session.exact or session.delta > 0)
-        return TargetUnits.of(self, searched=searched)
 
 
 def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:

@@ -1,21 +1,26 @@
 """The estimators of stochastic recursive momentum: parameters here, the algorithm in `solver`."""
 
 import math
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from skdp._docs import document
-from skdp.base.declare import changed, fitted, parameter
+from skdp.base.declare import changed, fitted, fixed, parameter
+from skdp.base.exact import ExactFit
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import choice, described, integer, real
+from skdp.base.plan import Advice
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
-from skdp.fitting.glm import GLMModel, LabelModel, Problem
-from skdp.fitting.linear import ExactLinearFit
+from skdp.fitting.closing import Closing
 from skdp.fitting.parameters import Auto, AutoInt
-from skdp.fitting.stochastic import SAMPLING, StochasticFit, StochasticRun
+from skdp.fitting.stochastic import SAMPLING, StochasticFit
+from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import given
 from skdp.linear_model.srm.solver import Settings, planned_momentum, recursive_momentum
+from skdp.privacy import PublicShape
 
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
@@ -25,8 +30,8 @@ ERRATUM = "Section 4.7.1 of Wang (2021) swaps the two clip norms; this fit uses 
 MOST_STEPS_GIVEN = 10**8
 
 
-class _MomentumFit(StochasticRun):
-    """What the private and the exact fit share."""
+class MomentumFit(StochasticFit):
+    """The fit of both estimators."""
 
     max_iter = changed(kind=integer(low=1, high=MOST_STEPS_GIVEN, word="auto"))
     initial_batch_size: AutoInt = parameter(
@@ -62,9 +67,9 @@ class _MomentumFit(StochasticRun):
     _planned = staticmethod(planned_momentum)
     _algorithm = staticmethod(recursive_momentum)
 
-    def _recalibrates(self, problem: Problem) -> bool:
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
         # Gradients of two classes are hardly clipped here: their mean probability is right without.
-        return bool(problem.loss.n_outputs > 2)
+        return super()._closing(problem) if problem.loss.n_outputs > 2 else ()
 
     def _settings(self) -> Settings:
         names = ("max_iter", "batch_size", "initial_batch_size", "momentum", "learning_rate")
@@ -76,7 +81,7 @@ class _MomentumFit(StochasticRun):
 
 
 @document()
-class DPSRMClassifier(LabelModel, GLMModel, _MomentumFit, StochasticFit):
+class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression by differentially private stochastic recursive momentum.
 
     DP-SRM of [Wang2021]_ steps along a released estimate of the gradient. Each minibatch corrects the
@@ -194,7 +199,7 @@ class DPSRMClassifier(LabelModel, GLMModel, _MomentumFit, StochasticFit):
 
 
 @document(DPSRMClassifier)
-class STORMClassifier(LabelModel, GLMModel, _MomentumFit, ExactLinearFit):
+class STORMClassifier(MomentumFit, LabelModel, ExactFit[Problem]):
     """Logistic or softmax regression by stochastic recursive momentum, not private.
 
     STORM of [Cutkosky2019]_ is the algorithm of `DPSRMClassifier` without clipping and noise.
@@ -259,7 +264,11 @@ class STORMClassifier(LabelModel, GLMModel, _MomentumFit, ExactLinearFit):
     )
     callback = changed(text="Called as ``callback(iteration, coef)`` with each iterate.")
 
-    clip_norm = clip_diff_norm = math.inf
+    clip_norm: float = fixed(default=math.inf)
+    clip_diff_norm: ClassVar[float] = math.inf
+    max_weight: float = fixed(default=math.inf)
 
-    # A class without max_weight in its constructor does not name weights in the signature; it can route them.
-    __metadata_request__fit = {"sample_weight": None}
+    fit = ExactFit.fit  # it has no groups
+
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+        return ()

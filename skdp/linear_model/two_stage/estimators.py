@@ -1,24 +1,24 @@
 """The estimators of two-stage fitting: parameters here, the algorithm in `solver`."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import Solution
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import choice, integer, real
 from skdp.fitting import parameters
-from skdp.fitting.bounded import BoundedPredictions
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
+from skdp.fitting.closing import Closing
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.glm import GLMModel, LabelModel, NumberModel, Problem
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.target_units import TargetUnits
+from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.linear_model.adassp import LARGEST, given_scales_assumption
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, planned_stages, two_stage
-from skdp.privacy import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
 
@@ -89,7 +89,7 @@ class _TwoStageFit(LinearFit):
 
 
 @document()
-class DPTwoStageClassifier(LabelModel, GLMModel, _TwoStageFit):
+class DPTwoStageClassifier(_TwoStageFit, LabelModel, PrivateFit[Problem]):
     """Sparse logistic or softmax regression in two stages, differentially private.
 
     The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a penalised convex
@@ -173,7 +173,7 @@ class DPTwoStageClassifier(LabelModel, GLMModel, _TwoStageFit):
 
 
 @document(DPTwoStageClassifier)
-class DPTwoStageRegressor(BoundedPredictions, NumberModel, GLMModel, _TwoStageFit):
+class DPTwoStageRegressor(_TwoStageFit, NumberModel, PrivateFit[Problem]):
     """Sparse linear regression in two stages, differentially private.
 
     The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a linear model on
@@ -236,8 +236,8 @@ class DPTwoStageRegressor(BoundedPredictions, NumberModel, GLMModel, _TwoStageFi
     target_reach_: float = fitted()
     shrinkage_: float = fitted()
 
-    def _target_units(self, session: PrivacySession, problem: Problem) -> TargetUnits:
-        return TargetUnits.of(self, needs_reach=True)
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
+        return (TargetUnits.of(self, needs_reach=True),)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

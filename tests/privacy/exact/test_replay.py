@@ -26,8 +26,8 @@ from skdp.fitting.target_units import HOPELESS
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.amp import PerturbedFit
 from skdp.linear_model.auto import choice, classification, slopes
-from skdp.linear_model.auto.estimators import FrontDoor
-from skdp.linear_model.ight.estimators import PrivateThresholdingFit
+from skdp.linear_model.auto.estimators import AutoFit
+from skdp.linear_model.ight.estimators import ThresholdingFit
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn import (
@@ -205,11 +205,11 @@ def make(name, epsilon=4.0, **params):
     settings.update(texts.required(cls))
     if issubclass(cls, NetFit):  # the default is zero-out; groups go through a net row by row
         settings.update(adjacency="replace-one", max_iter=2 if "CNN" in name else 4)
-    if issubclass(cls, (PrivateThresholdingFit, PrivateTransferFit)):
+    if issubclass(cls, (ThresholdingFit, PrivateTransferFit)):
         del settings["max_iter"]  # its "auto" takes rounds
     if issubclass(cls, MultipartyFit):  # numbers with which the pairs come near to the worst ones
         settings.update(alpha=1.0, loss="huber", huber_threshold=0.1, clip_norm=0.1)
-    if issubclass(cls, FrontDoor):  # "auto" takes another method for so few records
+    if issubclass(cls, AutoFit):  # "auto" takes another method for so few records
         settings.update(solver="moments", n_nonzero_coefs=None)
     settings = {k: v for k, v in {**settings, **params}.items() if k in known}
     return cls(epsilon=epsilon, delta=1e-3, **settings)
