@@ -80,7 +80,7 @@ def test_linear_models_nets_and_words_do_not_import_each_other():
 
 
 def test_imports_that_point_up_are_found():
-    graph = {"skdp.base.fit": ["skdp.fitting.glm", "skdp.privacy"], "skdp": ["skdp.registry"]}
+    graph = {"skdp.base.fit": ["skdp.fitting.linear", "skdp.privacy"], "skdp": ["skdp.registry"]}
     assert upward(graph) == [("base", "fitting", "skdp.base.fit")]
 
 

@@ -27,7 +27,7 @@ else:
         """What an exact fit is: no `PrivateFit`, since it spends no budget."""
 
 
-class ExactFit(_Frame[ProblemT]):
+class ExactFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the base
     """Base of the estimators without privacy: the same method through a session that releases exact values."""
 
     epsilon: float = fixed(default=math.inf)

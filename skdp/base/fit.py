@@ -231,7 +231,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
         """Run the method: release statistics of the records through the session."""
 
-    @names_weights
+    @names_weights  # type: ignore[arg-type]  # of a generic class
     def fit(
         self, X: object, y: object, *, groups: object = None, sample_weight: object = None, **more: object
     ) -> Self:

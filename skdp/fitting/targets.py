@@ -351,6 +351,7 @@ class NumberModel(RegressorMixin, Declared):
         place="last",
     )
     prediction_bounds_: tuple[float, float] = fitted()
+    loss = "squared"  # a parameter of many regressors
 
     _missing = False  # whether X may hold NaN
     _records: ClassVar[Callable[..., PrivateRecords]]
@@ -427,9 +428,7 @@ class NumberModel(RegressorMixin, Declared):
         return float(r2_score(y, found, sample_weight=sample_weight))
 
     def _check_targets(self) -> None:
-        if self.loss not in ("squared", "huber"):
-            raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
-        check_number("huber_threshold", self.huber_threshold, Real, low=0, strict=True)
+        """Check the parameters that say what targets are: ``loss`` checks itself."""
 
 
 def _of_signs(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:

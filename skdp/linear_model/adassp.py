@@ -8,7 +8,7 @@ the same with the residuals. These are smaller than the targets, and so is their
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -309,11 +309,6 @@ class DPAdaSSPRegressor(_AdaSSPFit, NumberModel, PrivateFit[Problem]):
     >>> bool(np.abs(model.coef_ - [1.0, 0.0, -1.0]).max() < 0.3)
     True
     """
-
-    loss: ClassVar[str] = "squared"
-
-    def _check_targets(self) -> None:
-        """The loss is fixed."""
 
 
 def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:

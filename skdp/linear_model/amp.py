@@ -7,7 +7,7 @@ release.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -356,15 +356,9 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
     )
     fit_intercept = changed(more="The centre of the targets is added to it.")
 
-    # The targets are checked as for any loss; `_loss` makes Huber's once its threshold is known.
-    loss: ClassVar[str] = "squared"
-
     @property
     def _searches(self) -> int:
         return super()._searches + TARGET_SEARCHES * (given(self.huber_threshold) is None)
-
-    def _check_targets(self) -> None:
-        """The loss is fixed."""
 
     huber_threshold: Auto = parameter(
         real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),

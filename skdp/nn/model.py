@@ -94,8 +94,6 @@ class NetRegressor(NumberModel, NetFit):
         default="auto",
     )
     bounded: bool = fixed(default=False)  # outputs are clipped, so all predictions lie within bounds
-    loss = "squared"
-    huber_threshold = 1.0
     _walk = REGRESSION_WALK
     target_center_: float = fitted()
     target_reach_: float = fitted()
@@ -129,8 +127,8 @@ class NetRegressor(NumberModel, NetFit):
             line = released_line(session, problem.records, task, parameters, share)
         return {"target_center_": task.targets.center, "target_reach_": task.targets.reach, "line_": line}
 
-    @property
-    def prediction_bounds_(self) -> tuple[float, float]:
+    @property  # type: ignore[misc]
+    def prediction_bounds_(self) -> tuple[float, float]:  # type: ignore[override]
         """The ends between which all predictions lie: released or public numbers."""
         check_is_fitted(self)
         return _ends(Targets(self.target_center_, self.target_reach_), self.line_)

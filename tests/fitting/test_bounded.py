@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp.base import Solution
-from skdp.fitting.bounded import MARGIN, BoundedPredictions
-from skdp.linear_model.auto.estimators import AutoFit
+from skdp.fitting.bounded import MARGIN
+from skdp.linear_model.auto.fit import AutoFit
 from skdp.multiparty.frame import MultipartyRegressor
 from skdp.nn.frame import NetFit
 
@@ -23,7 +23,9 @@ ALL = dict(skdp.all_estimators())
 # Front doors also cut their columns: tests/linear_model/auto/test_harm.py has `DPLinearRegression`, and
 # tests/linear_model/additive/test_estimators.py the additive one.
 BOUNDED = [
-    name for name, cls in ALL.items() if issubclass(cls, BoundedPredictions) and not issubclass(cls, AutoFit)
+    name
+    for name, cls in ALL.items()
+    if "bounded" in inspect.signature(cls).parameters and not issubclass(cls, AutoFit)
 ]
 OF_OWNERS = [name for name in BOUNDED if issubclass(ALL[name], MultipartyRegressor)]
 # Those that are given a range, and release one where it is not given.
@@ -62,7 +64,7 @@ def test_every_private_regressor_has_bounds():
     exact = {name for name in models if "epsilon" not in inspect.signature(ALL[name]).parameters}
     front = {name for name in models if issubclass(ALL[name], AutoFit)}
     assert front == {"DPAdditiveRegressor", "DPLinearRegression"}
-    assert all(issubclass(ALL[name], BoundedPredictions) for name in front)
+    assert all("bounded" in inspect.signature(ALL[name]).parameters for name in front)
     assert models - exact - front <= set(BOUNDED)
     assert not exact & set(BOUNDED)
     assert len(OF_OWNERS) >= 7

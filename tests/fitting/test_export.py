@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline
 
 import skdp
-from skdp.linear_model.auto.estimators import AutoFit
+from skdp.linear_model.auto.fit import AutoFit
 from skdp.losses import Loss
 from skdp.nn.frame import NetFit
 

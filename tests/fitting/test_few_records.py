@@ -13,7 +13,7 @@ from skdp.exceptions import UtilityWarning
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.scales import LARGEST_SHARE, PRECISION, grown_share
 from skdp.fitting.stochastic import StochasticFit
-from skdp.linear_model.auto.estimators import AutoFit
+from skdp.linear_model.auto.fit import AutoFit
 from skdp.linear_model.ight.estimators import ThresholdingFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.multiparty.output_estimators import OutputPerturbationFit

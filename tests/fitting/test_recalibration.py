@@ -65,7 +65,7 @@ def test_clipped_gradients_would_bend_them(monkeypatch):
     y = (rng.random(6000) < expit(X @ np.full(6, 0.6) - 1.2)).astype(int)
     whole = skdp.DPIGHTClassifier(epsilon=20.0, classes=(0, 1), random_state=0).fit(X, y)
     assert worst_mean(whole, X, y) < 0.01
-    monkeypatch.setattr(LinearFit, "_recalibrates", lambda self, problem: False)
+    monkeypatch.setattr(LinearFit, "_closing", lambda self, problem: ())
     model = skdp.DPIGHTClassifier(epsilon=20.0, classes=(0, 1), random_state=0).fit(X, y)
     assert not rows(model)
     assert worst_mean(model, X, y) > 0.02

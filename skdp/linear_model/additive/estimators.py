@@ -1,17 +1,20 @@
 """`DPAdditiveClassifier` and `DPAdditiveRegressor`."""
 
+from typing import Any
+
 from skdp._docs import document
+from skdp.base.declare import fitted
 from skdp.base.fit import PrivateFit
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
-from skdp.linear_model.auto.estimators import AutoClassifier, AutoRegressor
+from skdp.linear_model.auto.estimators import CLASS_WEIGHT, Y_BOUNDS
 
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
 
 
 @document()
-class DPAdditiveClassifier(AdditiveFit, AutoClassifier, LabelModel, PrivateFit[Problem]):
+class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
     """Additive model of classes that is differentially private: a sum of shapes that can be drawn.
 
     `DPLogisticRegression`, with smooth functions of the columns where a line does not do, and with a few
@@ -84,12 +87,14 @@ class DPAdditiveClassifier(AdditiveFit, AutoClassifier, LabelModel, PrivateFit[P
     (True, 'additive')
     """
 
+    class_weight = CLASS_WEIGHT
+
     _linear_estimator = "DPLogisticRegression"
     _budget_parts = OF_CLASSES
 
 
 @document(DPAdditiveClassifier)
-class DPAdditiveRegressor(AdditiveFit, AutoRegressor, NumberModel, PrivateFit[Problem]):
+class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     """Additive model of numbers that is differentially private: a sum of shapes that can be drawn.
 
     `DPLinearRegression`, with smooth functions of the columns where a line does not do, and with a few products of
@@ -153,6 +158,10 @@ class DPAdditiveRegressor(AdditiveFit, AutoRegressor, NumberModel, PrivateFit[Pr
     >>> bool(model.score(X, y) > 0.8), model.solver_
     (True, 'additive')
     """
+
+    y_bounds: Any = Y_BOUNDS
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
 
     _linear_estimator = "DPLinearRegression"
     _budget_parts = OF_NUMBERS

@@ -1,364 +1,30 @@
-"""The automatic fits: `DPLogisticRegression` and `DPLinearRegression`."""
+"""`DPLogisticRegression` and `DPLinearRegression`; the automatic fit is in `fit`."""
 
-import math
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, cast
-
-import numpy as np
-import scipy.sparse as sp
-from sklearn.base import is_classifier
+from typing import Any
 
 from skdp._docs import document
-from skdp._export import clipper, filler, scale_clipper
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import PrivateFit, Solution
-from skdp.base.kinds import choice, described, real
-from skdp.base.plan import Advice, Decision, FitPlan, Step
-from skdp.exceptions import UtilityWarning
-from skdp.fitting import parameters
-from skdp.fitting.any_cells import (
-    csr_scores,
-    dense_scores,
-    of_absent_cells,
-    unbounded,
-    within_bounds,
-    without_missing,
+from skdp.base.fit import PrivateFit
+from skdp.base.kinds import described
+from skdp.fitting.targets import LabelModel, NumberModel, Problem
+from skdp.linear_model.auto.fit import AutoFit
+from skdp.linear_model.auto.public_bounds import check_target_bounds
+
+__all__ = ["CLASS_WEIGHT", "Y_BOUNDS", "DPLinearRegression", "DPLogisticRegression"]
+
+# Parameters of the additive models, too.
+CLASS_WEIGHT: Any = changed(
+    kind=described("dict of {label: weight}"),
+    text="""Public numbers > 0; a label that is left out weighs 1. Each class counts as if it were that much
+    more frequent: the logarithm of its weight is added to its intercept. It costs no budget.""",
 )
-from skdp.fitting.budget import BudgetSplit
-from skdp.fitting.checks import check_features
-from skdp.fitting.closing import Closing, Recalibrated, Solver, decide
-from skdp.fitting.decision import LinearDecision, Method
-from skdp.fitting.linear import LinearFit
-from skdp.fitting.parameters import Auto
-from skdp.fitting.targets import LabelModel, NumberModel, Problem, relative_weights
-from skdp.fitting.utility import Facts
-from skdp.kernels import is_cupy
-from skdp.linear_model.auto.choice import Choice, choose, only_a_constant, only_frequencies
-from skdp.linear_model.auto.classification import classification_steps, moment_classification
-from skdp.linear_model.auto.doubts import AutoSolution
-from skdp.linear_model.auto.moments import Moments
-from skdp.linear_model.auto.public_bounds import check_feature_bounds, check_target_bounds, column_ends
-from skdp.linear_model.auto.regression import moment_regression, regression_steps
-from skdp.linear_model.auto.steps import Growth
-from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
-
-__all__ = ["AutoClassifier", "AutoRegressor", "DPLinearRegression", "DPLogisticRegression"]
-
-SOLVERS = ("auto", "moments", "ight", "lssgd")
-AUTOMATIC = "auto"  # the C whose shrinkage is chosen with Stein's risk
-C_NEEDS_MOMENTS = (
-    "C='auto' is for solver='moments', and this fit takes solver={!r}, whose steps are not shrunk: give C as a "
-    "number{}"
+Y_BOUNDS: Any = parameter(
+    described("tuple of (float, float)", check_target_bounds),
+    """Public ends (low, high) of the targets: no range of y is searched for, and `predict` is cut to them. It
+    helps where records are few. None: the range is released. Do not read them from the data.""",
+    default=None,
+    releases="unless None",
 )
-OR_MOMENTS = ", or give solver='moments'"
-LARGEST_STEP = 0.35  # part of mu^2 that no release of the method of moments exceeds after the first
-LARGEST_MEAN = 0.75  # and of a regression that releases a constant only
-
-
-class AutoFit(LinearFit):
-    """A fit that chooses its method by public numbers; a subclass gives `_specialist` and `_moments`.
-
-    Missing values count as the centre of their column, and far values are cut at the ends of its window.
-    """
-
-    C: Auto = parameter(
-        real(low=0, strict=True, word=AUTOMATIC),
-        """Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||coef||^2``, n
-        the public number of records (or groups). With ``solver="moments"`` the coefficients are those of the
-        standardized columns. inf is no penalty: coefficients are shrunk by what is known of their noise. "auto",
-        for ``solver="moments"``, chooses the strength of this shrinkage by Stein's unbiased estimate of the risk
-        as well, from the same releases: it costs no budget.""",
-        default=math.inf,
-    )
-    n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
-    solver: Literal["auto", "moments", "ight", "lssgd"] = parameter(
-        choice(*SOLVERS),
-        """"moments" is the method described below. The others do not scale columns: "ight" is `DPIGHTClassifier`,
-        for sparse tables and for many features, "lssgd" is `DPLSSGDClassifier`, for neighbouring features such as
-        pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.""",
-        default="auto",
-    )
-    feature_bounds: Any = parameter(
-        described("tuple of (low, high) or dict", check_feature_bounds),
-        """Public ends of the columns, for ``solver="moments"``: (low, high), each a number or one a column,
-        infinite where none are known, or a dict of such pairs by column name or number. Values beyond them are
-        cut. A column with both ends needs no release of its range, which is worth most for years and where
-        records are few. Without an intercept and for CSR rows the windows hold 0. Do not read them from the
-        data.""",
-        default=None,
-        releases="unless None",
-    )
-    unit = changed(more=parameters.SHARED_WEIGHT)
-    verbose: bool = parameters.VERBOSE
-    solver_: str = fitted()
-    C_: float = fitted()
-    fill_values_: np.ndarray = fitted()
-    feature_bounds_: np.ndarray = fitted()
-    _missing = True
-    _record_checks = "numeric, not infinite"
-    _largest_of_a_constant = LARGEST_STEP
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.C == AUTOMATIC and self.solver not in ("auto", "moments"):
-            raise ValueError(C_NEEDS_MOMENTS.format(self.solver, OR_MOMENTS))
-
-    def _choice(self, shape: PublicShape) -> Choice:
-        """The method; `read` asks for it too, since only one of them learns what missing values count as."""
-        return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
-
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        return replace(super()._utility(session, problem), searched=(), doubts=True)
-
-    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        names = [n for n in ("feature_bounds", "y_bounds") if getattr(self, n, None) is not None]
-        own = (f"{name} were not chosen by looking at these records" for name in names)
-        return (*super()._assumptions(problem), *own)
-
-    def _post_processing(self, solution: Solution) -> tuple[str, ...]:
-        lines = super()._post_processing(solution)
-        cut = int(np.isfinite(np.asarray(solution.attributes["feature_bounds_"])).all(axis=0).sum())
-        if not cut:
-            return lines
-        return (f"values of {cut} columns are cut to feature_bounds_", *lines)
-
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
-        advice = super()._advice_after(shape, solution)
-        if not isinstance(solution, AutoSolution) or not solution.doubt:
-            return advice
-        return (*advice, Advice(solution.doubt, UtilityWarning))
-
-    @abstractmethod
-    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
-        """The unfitted estimator of a specialist."""
-
-    @abstractmethod
-    def _only_a_constant(self, session: PrivacySession, shape: PublicShape) -> bool:
-        """Whether so few records leave the method of moments a constant only; public numbers decide."""
-
-    @abstractmethod
-    def _steps(self, budget: BudgetSplit, problem: Problem, plan: Moments) -> tuple[Step, ...]:
-        """The parts of the budget of the method of moments."""
-
-    @abstractmethod
-    def _moments(self, session: PrivacySession, problem: Problem, plan: Moments) -> Solution:
-        """The method of moments."""
-
-    def _closing(self, problem: Problem) -> Sequence[Closing]:
-        return ()  # the methods have their own
-
-    def _growth(self, session: PrivacySession, problem: Problem) -> Growth | None:
-        """What lets the rows of the method of moments have more features on the way."""
-        return None
-
-    def _size(self, problem: Problem) -> int:
-        """More numbers than a fit draws; public."""
-        return 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
-
-    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
-        check_features(self.n_nonzero_coefs, problem.records.n_features)
-        choice = self._choice(problem.records.shape)
-        if choice.solver == "moments":
-            made = self._planned_moments(budget, problem)
-        else:
-            made = self._planned_specialist(choice.solver, budget, problem)
-        return replace(made, method=choice.solver, reason=choice.reason)
-
-    def _planned_moments(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
-        records = problem.records
-        plan = Moments(
-            self._alpha(problem),
-            self.C == AUTOMATIC,
-            self.n_nonzero_coefs,
-            self._column_ends(problem),
-            None if is_classifier(self) else self._given_bounds(),
-            constant=self._only_a_constant(budget.session, records.shape),
-        )
-        # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
-        largest = self._largest_of_a_constant if plan.constant else LARGEST_STEP
-        budget.require_feasible(self._size(problem), 1, largest)
-        size = records.n_parameters * problem.loss.n_outputs
-        return LinearDecision(
-            sizes={"n_parameters": problem.loss.n_outputs if plan.constant else size},
-            steps=self._steps(budget, problem, plan),
-            signal=self._signal(budget.session, problem, "second moments"),
-            constant=plan.constant,
-            details=plan,
-        )
-
-    def _planned_specialist(self, solver: str, budget: BudgetSplit, problem: Problem) -> LinearDecision:
-        hint = OR_MOMENTS if "solver" in self.get_params(deep=False) else ""
-        if self.feature_bounds is not None:
-            raise ValueError(
-                f"feature_bounds is for solver='moments', and this fit takes solver={solver!r}, which does not "
-                f"scale columns: leave feature_bounds out{hint}"
-            )
-        if self.C == AUTOMATIC:
-            raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
-        specialist = self._specialist(solver, problem)
-        # A weight of the penalty that follows from C makes no slope smaller.
-        closing = (Recalibrated.of(self, problem),) if is_classifier(self) else specialist._closing(problem)
-        made = decide(closing, specialist._method, budget, problem)
-        signal = self._signal(budget.session, problem, made.release)
-        return replace(made, signal=signal, release="", details=made)
-
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
-        made, session = problem.decision, budget.session
-        if made.method != "moments":
-            return self._solved_by_specialist(session, problem)
-        found = self._moments(session, problem, made.details)
-        attributes = {"solver_": "moments", **found.attributes}
-        if self.C != AUTOMATIC:
-            attributes["C_"] = float(self.C)
-        return replace(found, attributes=attributes)
-
-    def _alpha(self, problem: Problem) -> float:
-        """Weight of the penalty on the mean loss."""
-        return 0.0 if self.C == AUTOMATIC else 1.0 / (float(self.C) * problem.records.n_units)
-
-    def _solved_by_specialist(self, session: PrivacySession, problem: Problem) -> Solution:
-        plan, d = cast("FitPlan", problem.plan), problem.records.n_features
-        solver, own = plan.decision.method, cast("Decision", plan.decision.details)
-        specialist = self._specialist(solver, problem)
-        found = specialist.solve(session, replace(problem, plan=replace(plan, decision=own)))
-        more = self._of_specialist(specialist, found)
-        known = {
-            "solver_": solver,
-            "C_": float(self.C),
-            "fill_values_": np.zeros(d),
-            "feature_bounds_": unbounded(d),
-        }
-        return replace(found, attributes={**known, **more})
-
-    def _of_specialist(self, specialist: LinearFit, found: Solution) -> dict[str, Any]:
-        """Further fitted attributes of a specialist's solution."""
-        return {}
-
-    def _column_ends(self, problem: Problem) -> np.ndarray | None:
-        """The public ends of the columns, of shape (2, n_features)."""
-        names = problem.fitted.get("feature_names_in_")
-        return column_ends(self.feature_bounds, problem.records.n_features, names)
-
-    def _public(self, problem: Problem) -> dict[str, Any]:
-        made = problem.decision
-        return {"solver": f"{made.method}: {made.reason}"}
-
-    # ---------------------------------------------------------------- the cells
-
-    def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
-        """Records; a specialist's have 0 for missing values. The choice of the solver is public."""
-        records = make(X)
-        if self._choice(records.shape).solver == "moments":
-            return records
-        # One layout, whatever the cells: kernels of the other one add in another order, and a copy that only a
-        # missing value asks for would change the last bits of every record.
-        X = X if hasattr(X, "indptr") or is_cupy(X) else np.ascontiguousarray(X)
-        return make(without_missing(X, np.zeros(X.shape[1])))
-
-    def _filled(self, X: Any) -> Any:
-        return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
-
-    def _scores_on_host(self, X: Any) -> np.ndarray:
-        # In the type of X, as `without_missing` fills them in.
-        fill = self.fill_values_.astype(X.dtype).astype(np.float64)
-        numbers = *self._line(), fill, self.feature_bounds_
-        return csr_scores(X, *numbers) if sp.issparse(X) else dense_scores(X, *numbers)
-
-    def _scores_on_device(self, X: Any) -> np.ndarray:
-        scores: np.ndarray = super()._scores_on_device(X)
-        base = of_absent_cells(self.feature_bounds_)
-        if hasattr(X, "indptr") and base.any():
-            scores += self._line()[0] @ np.asarray(base)
-        return scores
-
-    def _with_names(self, made: Any) -> Any:
-        """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""
-        from sklearn.pipeline import make_pipeline
-
-        first = super()._with_names(filler(self.fill_values_))
-        steps, d = [first], self.fill_values_.size
-        made.n_features_in_ = d
-        if np.isfinite(self.feature_bounds_).any():
-            steps.append(self._clipper(made))
-        return make_pipeline(*steps, made)
-
-    def _clipper(self, made: Any) -> Any:
-        """The step that cuts columns; where windows lie about 0, one that takes CSR matrices, and divides."""
-        low, high = self.feature_bounds_
-        whole = np.where(np.isfinite(high), high, 1.0)
-        ends = np.where(np.isfinite(low), low, -1.0), whole
-        scaled = scale_clipper(np.zeros_like(high), ends)
-        if scaled is None:
-            return clipper(low, high, high.size)
-        made.coef_ = made.coef_.multiply(whole).tocsr() if hasattr(made.coef_, "tocsr") else made.coef_ * whole
-        return scaled
-
-
-class AutoClassifier(AutoFit):
-    """The automatic fit of a classifier; a subclass has the constructor."""
-
-    class_weight = changed(
-        kind=described("dict of {label: weight}"),
-        text="""Public numbers > 0; a label that is left out weighs 1. Each class counts as if it were that much
-        more frequent: the logarithm of its weight is added to its intercept. It costs no budget.""",
-    )
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.class_weight is not None and not self.fit_intercept:
-            raise ValueError("class_weight moves intercepts: it needs fit_intercept=True")
-
-    def _moments(self, session: PrivacySession, problem: Problem, plan: Moments) -> Solution:
-        k, growth = np.asarray(problem.fitted["classes_"]).size, self._growth(session, problem)
-        return moment_classification(session, problem.records, problem.loss, k, plan, growth)
-
-    def _only_a_constant(self, session: PrivacySession, shape: PublicShape) -> bool:
-        return only_frequencies(shape, session.epsilon, session.delta)
-
-    def _steps(self, budget: BudgetSplit, problem: Problem, plan: Moments) -> tuple[Step, ...]:
-        return classification_steps(budget, problem.records, plan)
-
-    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
-        common = dict(
-            alpha=self._alpha(problem), fit_intercept=self.fit_intercept, classes=self.classes,
-            verbose=self.verbose,
-        )  # fmt: skip
-        common.update(
-            {name: getattr(self, name) for name in ("epsilon", "delta", "adjacency", "unit", "n_public")}
-        )
-        if solver == "ight":
-            from skdp.linear_model.ight.estimators import DPIGHTClassifier
-
-            return DPIGHTClassifier(n_nonzero_coefs=self.n_nonzero_coefs, **common)
-        from skdp.linear_model.sgd.estimators import DPLSSGDClassifier
-
-        return DPLSSGDClassifier(**common)
-
-    def _weights_of_loss(self) -> Any:
-        """None: the weights move intercepts, which needs no larger clip norm."""
-        return None
-
-    def _closing(self, problem: Problem) -> Sequence[Closing]:
-        log = log_weights(self.class_weight, problem.fitted["classes_"])
-        return () if log is None else (MovedIntercepts(log),)
-
-
-@dataclass(frozen=True)
-class MovedIntercepts:
-    """The logarithms of the class weights are added to the intercepts."""
-
-    log: np.ndarray
-
-    def decided(self, budget: BudgetSplit, problem: Problem, method: Method) -> LinearDecision:
-        return method(budget, problem)
-
-    def solved(self, budget: BudgetSplit, problem: Problem, solver: Solver) -> Solution:
-        found = solver(budget, problem)
-        theta = found.theta.copy()
-        theta[-1] += self.log[1] - self.log[0] if theta.ndim == 1 else self.log
-        return replace(found, theta=theta)
 
 
 def check_l1_ratio(name: str, value: object) -> None:
@@ -371,7 +37,7 @@ def check_l1_ratio(name: str, value: object) -> None:
 
 
 @document()
-class DPLogisticRegression(AutoClassifier, LabelModel, PrivateFit[Problem]):
+class DPLogisticRegression(AutoFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns are brought to comparable scales by
@@ -441,6 +107,7 @@ class DPLogisticRegression(AutoClassifier, LabelModel, PrivateFit[Problem]):
     (True, 'moments')
     """
 
+    class_weight = CLASS_WEIGHT
     l1_ratio: float | None = parameter(
         described("float", check_l1_ratio),
         "Only 0. For an l1 constraint use `DPFrankWolfeClassifier`.",
@@ -448,70 +115,8 @@ class DPLogisticRegression(AutoClassifier, LabelModel, PrivateFit[Problem]):
     )
 
 
-def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
-    """Logarithms of the weights of the classes, of mean 0; None without weights."""
-    weights = relative_weights(class_weight, np.asarray(classes))
-    return None if weights is None else np.log(weights) - np.log(weights).mean()
-
-
-class AutoRegressor(AutoFit):
-    """The automatic fit of a regression; a subclass has the constructor."""
-
-    y_bounds: Any = parameter(
-        described("tuple of (float, float)", check_target_bounds),
-        """Public ends (low, high) of the targets: no range of y is searched for, and `predict` is cut to them. It
-        helps where records are few. None: the range is released. Do not read them from the data.""",
-        default=None,
-        releases="unless None",
-    )
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    loss: ClassVar[str] = "squared"
-    huber_threshold: ClassVar[float] = 1.0
-    _largest_of_a_constant = LARGEST_MEAN
-
-    def _noise_parameters(self) -> dict[str, object]:
-        """Without the default of C: the streams of versions that had no C."""
-        given = super()._noise_parameters()
-        if self.C == math.inf:
-            del given["C"]
-        return given
-
-    def _moments(self, session: PrivacySession, problem: Problem, plan: Moments) -> Solution:
-        return moment_regression(session, problem.records, plan, self._growth(session, problem))
-
-    def _only_a_constant(self, session: PrivacySession, shape: PublicShape) -> bool:
-        return self.fit_intercept and only_a_constant(shape, session.epsilon, session.delta)
-
-    def _steps(self, budget: BudgetSplit, problem: Problem, plan: Moments) -> tuple[Step, ...]:
-        return regression_steps(budget, problem.records, plan)
-
-    def _of_specialist(self, specialist: LinearFit, found: Solution) -> dict[str, Any]:
-        names = ("target_center_", "target_reach_")
-        known = {name: found.attributes[name] for name in names if name in found.attributes}
-        return {"target_center_": 0.0, "target_reach_": 0.0, **known}
-
-    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
-        common: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("epsilon", "delta", "adjacency", "unit", "n_public", "fit_intercept", "verbose")
-        }
-        common["alpha"] = self._alpha(problem)
-        if solver == "ight":
-            from skdp.linear_model.ight.estimators import DPIGHTRegressor
-
-            made: Any = DPIGHTRegressor(n_nonzero_coefs=self.n_nonzero_coefs, **common)
-        else:
-            from skdp.linear_model.sgd.estimators import DPLSSGDRegressor
-
-            made = DPLSSGDRegressor(**common)
-        if self.y_bounds is not None:
-            made.y_bounds = self.y_bounds  # read by `TargetUnits`
-        return made
-
-
 @document(DPLogisticRegression)
-class DPLinearRegression(AutoRegressor, NumberModel, PrivateFit[Problem]):
+class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     """Linear regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns and targets are brought to
@@ -596,3 +201,6 @@ class DPLinearRegression(AutoRegressor, NumberModel, PrivateFit[Problem]):
         neighbouring features such as pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_`
         say what was taken, and why."""
     )
+    y_bounds: Any = Y_BOUNDS
+    target_center_: float = fitted()
+    target_reach_: float = fitted()

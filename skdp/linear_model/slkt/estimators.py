@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -312,11 +312,6 @@ class DPSLKTRegressor(PrivateTransferFit, NumberModel, PrivateFit[Problem]):
     >>> len(model.support_), model.privacy_.epsilon
     (5, 2.0)
     """
-
-    loss: ClassVar[str] = "squared"
-
-    def _check_targets(self) -> None:
-        """The loss is fixed."""
 
     huber_threshold: Auto = parameter(
         real(low=1e-50, high=1e50, word="auto"),

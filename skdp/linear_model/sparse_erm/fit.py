@@ -224,7 +224,7 @@ class SparseGradientFit(LinearFit):
     def read(
         self, X: Any, y: Any = None, groups: Any = None, batch_groups: Any = None, **weights: Any
     ) -> BatchedProblem:
-        problem: Problem = super().read(X, y, groups, **weights)
+        problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[safe-super]
         codes = None if batch_groups is None else _batch_codes(batch_groups, y)
         return BatchedProblem(**vars(problem), batch_codes=codes)
 

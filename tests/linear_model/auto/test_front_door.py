@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.auto.choice import choose
-from skdp.linear_model.auto.estimators import log_weights
+from skdp.linear_model.auto.fit import log_weights
 from skdp.linear_model.auto.steps import largest_rows
 from skdp.privacy.shape import PublicShape
 

@@ -138,7 +138,7 @@ def test_a_warning_that_follows_the_data_is_caught(replayed, monkeypatch):
         peeked.append(records)
         return honest(session, records, *args, **more)
 
-    monkeypatch.setattr("skdp.linear_model.auto.estimators.moment_regression", peeking)
+    monkeypatch.setattr("skdp.linear_model.auto.families.moment_regression", peeking)
     monkeypatch.setattr(
         regression,
         "doubt_of_numbers",

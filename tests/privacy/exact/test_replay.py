@@ -21,12 +21,11 @@ from sklearn.base import is_classifier
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.fitting import target_units
-from skdp.fitting.linear import LinearModel
 from skdp.fitting.target_units import HOPELESS
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.amp import PerturbedFit
 from skdp.linear_model.auto import choice, classification, slopes
-from skdp.linear_model.auto.estimators import AutoFit
+from skdp.linear_model.auto.fit import AutoFit
 from skdp.linear_model.ight.estimators import ThresholdingFit
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.multiparty.frame import MultipartyFit
@@ -386,11 +385,7 @@ def one_group_replaced(name, size, seed):
     return (*one, groups), (X2, y2, groups2)
 
 
-REGRESSORS = [
-    name
-    for name, cls in skdp.all_estimators()
-    if name in NAMES and getattr(cls, "_target_units", None) not in (None, LinearModel._target_units)
-]
+REGRESSORS = [name for name, cls in skdp.all_estimators() if name in NAMES and "shrinkage_ : " in cls.__doc__]
 
 
 @pytest.mark.parametrize("name", REGRESSORS)

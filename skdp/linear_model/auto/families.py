@@ -1,0 +1,77 @@
+"""What the automatic fit runs for classes, and for numbers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.base.fit import Solution
+from skdp.base.plan import Step
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.targets import Problem
+from skdp.linear_model.auto.choice import only_a_constant, only_frequencies
+from skdp.linear_model.auto.classification import classification_steps, moment_classification
+from skdp.linear_model.auto.moments import Moments
+from skdp.linear_model.auto.regression import moment_regression, regression_steps
+from skdp.linear_model.auto.steps import Growth
+from skdp.privacy import PrivacySession, PrivateRecords
+
+__all__ = ["LARGEST_STEP", "OF_CLASSES", "OF_NUMBERS", "Family"]
+
+LARGEST_STEP = 0.35  # part of mu^2 that no release of the method of moments exceeds after the first
+LARGEST_MEAN = 0.75  # and of a regression that releases a constant only
+
+
+@dataclass(frozen=True)
+class Family:
+    """The method of moments and the specialists for one kind of targets.
+
+    Attributes
+    ----------
+    is_constant : callable
+        Of a session and records: whether so few records leave the method of moments a constant only; public
+        numbers decide.
+    largest_of_a_constant : float
+        Part of mu^2 that no release of a constant exceeds.
+    steps : callable
+        Of a budget, records and a plan: the parts of the budget of the method of moments.
+    moments : callable
+        The method of moments, of a session, a problem, a plan, and what lets rows have more features on the way.
+    specialists : mapping
+        Names in `skdp.linear_model` by the words of ``solver``.
+    """
+
+    is_constant: Callable[[PrivacySession, PrivateRecords], bool]
+    largest_of_a_constant: float
+    steps: Callable[[BudgetSplit, PrivateRecords, Moments], tuple[Step, ...]]
+    moments: Callable[[PrivacySession, Problem, Moments, Growth | None], Solution]
+    specialists: Mapping[str, str]
+
+
+def _is_frequencies(session: PrivacySession, records: PrivateRecords) -> bool:
+    return only_frequencies(records.shape, session.epsilon, session.delta)
+
+
+def _is_mean(session: PrivacySession, records: PrivateRecords) -> bool:
+    return records.fit_intercept and only_a_constant(records.shape, session.epsilon, session.delta)
+
+
+def _classes(session: PrivacySession, problem: Problem, plan: Moments, growth: Growth | None) -> Solution:
+    n_classes = np.asarray(problem.fitted["classes_"]).size
+    return moment_classification(session, problem.records, problem.loss, n_classes, plan, growth)
+
+
+def _numbers(session: PrivacySession, problem: Problem, plan: Moments, growth: Growth | None) -> Solution:
+    return moment_regression(session, problem.records, plan, growth)
+
+
+OF_CLASSES = Family(
+    _is_frequencies,
+    LARGEST_STEP,
+    classification_steps,
+    _classes,
+    {"ight": "DPIGHTClassifier", "lssgd": "DPLSSGDClassifier"},
+)
+OF_NUMBERS = Family(
+    _is_mean, LARGEST_MEAN, regression_steps, _numbers, {"ight": "DPIGHTRegressor", "lssgd": "DPLSSGDRegressor"}
+)

@@ -1,0 +1,320 @@
+"""The automatic fit: which method it takes, its plan, its run, and how it reads and cuts cells."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier, is_regressor
+
+from skdp._export import clipper, filler, scale_clipper
+from skdp.base.declare import changed, fitted, parameter
+from skdp.base.fit import Solution
+from skdp.base.kinds import choice, described, real
+from skdp.base.plan import Advice, Decision, FitPlan
+from skdp.exceptions import UtilityWarning
+from skdp.fitting import parameters
+from skdp.fitting.any_cells import (
+    csr_scores,
+    dense_scores,
+    of_absent_cells,
+    unbounded,
+    within_bounds,
+    without_missing,
+)
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.checks import check_features
+from skdp.fitting.closing import Closing, Recalibrated, Solver, decide
+from skdp.fitting.decision import LinearDecision, Method
+from skdp.fitting.linear import LinearFit
+from skdp.fitting.parameters import Auto
+from skdp.fitting.targets import Problem, relative_weights
+from skdp.fitting.utility import Facts
+from skdp.kernels import is_cupy
+from skdp.linear_model.auto.choice import Choice, choose
+from skdp.linear_model.auto.doubts import AutoSolution
+from skdp.linear_model.auto.families import LARGEST_STEP, OF_CLASSES, OF_NUMBERS, Family
+from skdp.linear_model.auto.moments import Moments
+from skdp.linear_model.auto.public_bounds import check_feature_bounds, column_ends
+from skdp.linear_model.auto.steps import Growth
+from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
+
+__all__ = ["AutoFit", "log_weights"]
+
+SOLVERS = ("auto", "moments", "ight", "lssgd")
+AUTOMATIC = "auto"  # the C whose shrinkage is chosen with Stein's risk
+C_NEEDS_MOMENTS = (
+    "C='auto' is for solver='moments', and this fit takes solver={!r}, whose steps are not shrunk: give C as a "
+    "number{}"
+)
+OR_MOMENTS = ", or give solver='moments'"
+
+
+class AutoFit(LinearFit):
+    """The fit of a linear or additive model that chooses its method by public numbers.
+
+    Missing values count as the centre of their column, and far values are cut at the ends of its window.
+    """
+
+    C: Auto = parameter(
+        real(low=0, strict=True, word=AUTOMATIC),
+        """Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||coef||^2``, n
+        the public number of records (or groups). With ``solver="moments"`` the coefficients are those of the
+        standardized columns. inf is no penalty: coefficients are shrunk by what is known of their noise. "auto",
+        for ``solver="moments"``, chooses the strength of this shrinkage by Stein's unbiased estimate of the risk
+        as well, from the same releases: it costs no budget.""",
+        default=math.inf,
+    )
+    n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
+    solver: Literal["auto", "moments", "ight", "lssgd"] = parameter(
+        choice(*SOLVERS),
+        """"moments" is the method described below. The others do not scale columns: "ight" is `DPIGHTClassifier`,
+        for sparse tables and for many features, "lssgd" is `DPLSSGDClassifier`, for neighbouring features such as
+        pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.""",
+        default="auto",
+    )
+    feature_bounds: Any = parameter(
+        described("tuple of (low, high) or dict", check_feature_bounds),
+        """Public ends of the columns, for ``solver="moments"``: (low, high), each a number or one a column,
+        infinite where none are known, or a dict of such pairs by column name or number. Values beyond them are
+        cut. A column with both ends needs no release of its range, which is worth most for years and where
+        records are few. Without an intercept and for CSR rows the windows hold 0. Do not read them from the
+        data.""",
+        default=None,
+        releases="unless None",
+    )
+    unit = changed(more=parameters.SHARED_WEIGHT)
+    verbose: bool = parameters.VERBOSE
+    solver_: str = fitted()
+    C_: float = fitted()
+    fill_values_: np.ndarray = fitted()
+    feature_bounds_: np.ndarray = fitted()
+    _missing = True
+    _record_checks = "numeric, not infinite"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.C == AUTOMATIC and self.solver not in ("auto", "moments"):
+            raise ValueError(C_NEEDS_MOMENTS.format(self.solver, OR_MOMENTS))
+        if getattr(self, "class_weight", None) is not None and not self.fit_intercept:
+            raise ValueError("class_weight moves intercepts: it needs fit_intercept=True")
+
+    def _noise_parameters(self) -> dict[str, object]:
+        given = super()._noise_parameters()
+        if is_regressor(self) and self.C == math.inf:
+            del given["C"]  # the streams of regressions are those of versions that had no C
+        return given
+
+    def _weights_of_loss(self) -> None:
+        """None: class weights move intercepts, which needs no larger clip norm."""
+
+    def _choice(self, shape: PublicShape) -> Choice:
+        """The method; `read` asks for it too, since only one of them learns what missing values count as."""
+        return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
+
+    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+        return replace(super()._utility(session, problem), searched=(), doubts=True)
+
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        names = [n for n in ("feature_bounds", "y_bounds") if getattr(self, n, None) is not None]
+        own = (f"{name} were not chosen by looking at these records" for name in names)
+        return (*super()._assumptions(problem), *own)
+
+    def _post_processing(self, solution: Solution) -> tuple[str, ...]:
+        lines = super()._post_processing(solution)
+        cut = int(np.isfinite(np.asarray(solution.attributes["feature_bounds_"])).all(axis=0).sum())
+        if not cut:
+            return lines
+        return (f"values of {cut} columns are cut to feature_bounds_", *lines)
+
+    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+        advice = super()._advice_after(shape, solution)
+        if not isinstance(solution, AutoSolution) or not solution.doubt:
+            return advice
+        return (*advice, Advice(solution.doubt, UtilityWarning))
+
+    @property
+    def _family(self) -> Family:
+        """The method of moments and the specialists of this kind of targets."""
+        return OF_CLASSES if is_classifier(self) else OF_NUMBERS
+
+    def _closing(self, problem: Problem) -> Sequence[Closing]:
+        """The methods close by themselves; class weights come last."""
+        log = log_weights(getattr(self, "class_weight", None), problem.fitted.get("classes_"))
+        return () if log is None else (MovedIntercepts(log),)
+
+    def _growth(self, session: PrivacySession, problem: Problem) -> Growth | None:
+        """What lets the rows of the method of moments have more features on the way."""
+        return None
+
+    def _size(self, problem: Problem) -> int:
+        """More numbers than a fit draws; public."""
+        return 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
+
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        check_features(self.n_nonzero_coefs, problem.records.n_features)
+        choice = self._choice(problem.records.shape)
+        if choice.solver == "moments":
+            made = self._planned_moments(budget, problem)
+        else:
+            made = self._planned_specialist(choice.solver, budget, problem)
+        return replace(made, method=choice.solver, reason=choice.reason)
+
+    def _planned_moments(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        records, family = problem.records, self._family
+        plan = Moments(
+            self._alpha(problem),
+            self.C == AUTOMATIC,
+            self.n_nonzero_coefs,
+            column_ends(self.feature_bounds, records.n_features, problem.fitted.get("feature_names_in_")),
+            None if is_classifier(self) else self._given_bounds(),
+            constant=family.is_constant(budget.session, records),
+        )
+        # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
+        largest = family.largest_of_a_constant if plan.constant else LARGEST_STEP
+        budget.require_feasible(self._size(problem), 1, largest)
+        size = records.n_parameters * problem.loss.n_outputs
+        return LinearDecision(
+            sizes={"n_parameters": problem.loss.n_outputs if plan.constant else size},
+            steps=family.steps(budget, records, plan),
+            signal=self._signal(budget.session, problem, "second moments"),
+            constant=plan.constant,
+            details=plan,
+        )
+
+    def _planned_specialist(self, solver: str, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+        hint = OR_MOMENTS if "solver" in self.get_params(deep=False) else ""
+        if self.feature_bounds is not None:
+            raise ValueError(
+                f"feature_bounds is for solver='moments', and this fit takes solver={solver!r}, which does not "
+                f"scale columns: leave feature_bounds out{hint}"
+            )
+        if self.C == AUTOMATIC:
+            raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
+        specialist = self._specialist(solver, problem)
+        # A weight of the penalty that follows from C makes no slope smaller.
+        closing = (Recalibrated.of(self, problem),) if is_classifier(self) else specialist._closing(problem)
+        made = decide(closing, specialist._method, budget, problem)
+        signal = self._signal(budget.session, problem, made.release)
+        return replace(made, signal=signal, release="", details=made)
+
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+        made, session = problem.decision, budget.session
+        if made.method != "moments":
+            return self._solved_by_specialist(session, problem)
+        found = self._family.moments(session, problem, made.details, self._growth(session, problem))
+        attributes = {"solver_": "moments", **found.attributes}
+        if self.C != AUTOMATIC:
+            attributes["C_"] = float(self.C)
+        return replace(found, attributes=attributes)
+
+    def _alpha(self, problem: Problem) -> float:
+        """Weight of the penalty on the mean loss."""
+        return 0.0 if self.C == AUTOMATIC else 1.0 / (float(self.C) * problem.records.n_units)
+
+    def _solved_by_specialist(self, session: PrivacySession, problem: Problem) -> Solution:
+        plan, d = cast("FitPlan", problem.plan), problem.records.n_features
+        solver, own = plan.decision.method, cast("Decision", plan.decision.details)
+        specialist = self._specialist(solver, problem)
+        found = specialist.solve(session, replace(problem, plan=replace(plan, decision=own)))
+        known = {
+            "solver_": solver,
+            "C_": float(self.C),
+            "fill_values_": np.zeros(d),
+            "feature_bounds_": unbounded(d),
+        }
+        if is_regressor(self):
+            names = ("target_center_", "target_reach_")
+            known.update({name: found.attributes.get(name, 0.0) for name in names})
+        return replace(found, attributes=known)
+
+    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
+        """The unfitted estimator of a specialist."""
+        from skdp import linear_model
+
+        names = ["epsilon", "delta", "adjacency", "unit", "n_public", "fit_intercept", "verbose"]
+        names += ["classes"] if is_classifier(self) else []
+        names += ["n_nonzero_coefs"] if solver == "ight" else []
+        given = {name: getattr(self, name) for name in names}
+        made: Any = getattr(linear_model, self._family.specialists[solver])(alpha=self._alpha(problem), **given)
+        if getattr(self, "y_bounds", None) is not None:
+            made.y_bounds = self.y_bounds  # read by `TargetUnits`
+        return cast("LinearFit", made)
+
+    def _public(self, problem: Problem) -> dict[str, Any]:
+        made = problem.decision
+        return {"solver": f"{made.method}: {made.reason}"}
+
+    # ---------------------------------------------------------------- the cells
+
+    def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
+        """Records; a specialist's have 0 for missing values. The choice of the solver is public."""
+        records = make(X)
+        if self._choice(records.shape).solver == "moments":
+            return records
+        # One layout, whatever the cells: kernels of the other one add in another order, and a copy that only a
+        # missing value asks for would change the last bits of every record.
+        X = X if hasattr(X, "indptr") or is_cupy(X) else np.ascontiguousarray(X)
+        return make(without_missing(X, np.zeros(X.shape[1])))
+
+    def _filled(self, X: Any) -> Any:
+        return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
+
+    def _scores_on_host(self, X: Any) -> np.ndarray:
+        # In the type of X, as `without_missing` fills them in.
+        fill = self.fill_values_.astype(X.dtype).astype(np.float64)
+        numbers = *self._line(), fill, self.feature_bounds_
+        return csr_scores(X, *numbers) if sp.issparse(X) else dense_scores(X, *numbers)
+
+    def _scores_on_device(self, X: Any) -> np.ndarray:
+        scores: np.ndarray = super()._scores_on_device(X)
+        base = of_absent_cells(self.feature_bounds_)
+        if hasattr(X, "indptr") and base.any():
+            scores += self._line()[0] @ np.asarray(base)
+        return scores
+
+    def _with_names(self, made: Any) -> Any:
+        """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""
+        from sklearn.pipeline import make_pipeline
+
+        first = super()._with_names(filler(self.fill_values_))
+        steps, d = [first], self.fill_values_.size
+        made.n_features_in_ = d
+        if np.isfinite(self.feature_bounds_).any():
+            steps.append(_clipper(made, *self.feature_bounds_))
+        return make_pipeline(*steps, made)
+
+
+def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
+    """Logarithms of the weights of the classes, of mean 0; None without weights."""
+    weights = relative_weights(class_weight, np.asarray(classes))
+    return None if weights is None else np.log(weights) - np.log(weights).mean()
+
+
+@dataclass(frozen=True)
+class MovedIntercepts:
+    """The logarithms of the class weights are added to the intercepts."""
+
+    log: np.ndarray
+
+    def decided(self, budget: BudgetSplit, problem: Problem, method: Method) -> LinearDecision:
+        return method(budget, problem)
+
+    def solved(self, budget: BudgetSplit, problem: Problem, solver: Solver) -> Solution:
+        found = solver(budget, problem)
+        theta = found.theta.copy()
+        theta[-1] += self.log[1] - self.log[0] if theta.ndim == 1 else self.log
+        return replace(found, theta=theta)
+
+
+def _clipper(made: Any, low: np.ndarray, high: np.ndarray) -> Any:
+    """The step that cuts columns; where windows lie about 0, one that takes CSR matrices, and divides."""
+    whole = np.where(np.isfinite(high), high, 1.0)
+    ends = np.where(np.isfinite(low), low, -1.0), whole
+    scaled = scale_clipper(np.zeros_like(high), ends)
+    if scaled is None:
+        return clipper(low, high, high.size)
+    made.coef_ = made.coef_.multiply(whole).tocsr() if hasattr(made.coef_, "tocsr") else made.coef_ * whole
+    return scaled
