@@ -125,7 +125,7 @@ fill_values_ : ndarray of shape (n_features,)
 feature_bounds_ : ndarray of shape (2, n_features)
     Ends at which values are cut, in the fit and in predictions, given or released. Infinite for columns that were
     not seen.""",
-    "C_.front": """\
+    "C_.auto": """\
 C_ : float
     ``C``; with ``C="auto"`` the one whose penalty is most like the shrinkage of the first step, or 0 where only a
     constant was released.""",
@@ -170,7 +170,7 @@ coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
 coef_ : ndarray of shape (n_features,)
     Coefficients of the features. `predict` is cut to ``prediction_bounds_``, so for rows far outside it differs
     from ``X @ coef_ + intercept_``.""",
-    "coef_.front": """\
+    "coef_.auto": """\
 coef_ : ndarray of shape (n_features,)
     Coefficients of the features, which are cut to ``feature_bounds_``. `predict` is cut to ``prediction_bounds_``
     as well.""",

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp.base import Solution
-from skdp.fitting.bounded import MARGIN
+from skdp.fitting.bounded import MARGIN, prediction_bounds
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.multiparty.frame import MultipartyRegressor
 from skdp.nn.frame import NetFit
@@ -174,7 +174,7 @@ class LargestTarget(skdp.DPIGHTRegressor):
         self._largest = float(np.abs(y).max())
         return super().read(X, y, groups, **more)
 
-    def _bounds_of(self, found):
+    def _given_bounds(self):
         return -self._largest, self._largest
 
 
@@ -206,9 +206,9 @@ def test_a_solution_may_hold_the_bounds():
     model = skdp.DPAdaSSPRegressor(y_bounds=(0, 5))
     attributes = {"prediction_bounds_": (np.float64(-3), 7), "target_reach_": 1.0}
     solution = Solution(np.zeros(2), attributes=attributes)
-    assert model._bounds_of(solution.attributes) == (-3.0, 7.0)
+    assert prediction_bounds(model, attributes) == (-3.0, 7.0)
     assert model._post_processing(solution) == ("predictions are cut to [-3, 7]",)
-    assert model.set_params(bounded=False)._bounds_of(attributes) == FREE
+    assert prediction_bounds(model.set_params(bounded=False), attributes) == FREE
 
 
 # ------------------------------------------------------------------ exports

@@ -33,7 +33,7 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
     intercept_ : float or ndarray of shape (n_classes,)
         The score of a row of ``fill_values_``, without curves and products.
     {glassbox}
-    {classes_} {C_.front}
+    {classes_} {C_.auto}
     n_iter_ : int
         Number of gradients that led to a step.
     {privacy_} {n_features_in_} {feature_names_in_}
@@ -111,7 +111,7 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     {linear_}
     intercept_ : float
         The score of a row of ``fill_values_``, without curves and products.
-    {glassbox} {C_.front}
+    {glassbox} {C_.auto}
     target_center_ : float
         The released centre of y, or 0 where none was released.
     target_reach_ : float

@@ -53,7 +53,7 @@ class DPLogisticRegression(AutoFit, LabelModel, PrivateFit[Problem]):
         Number of gradients that were released.
     solver_ : str
         The method that was taken.
-    {C_.front}
+    {C_.auto}
     fill_values_ : ndarray of shape (n_features,)
         What a missing value (NaN) counts as: the released centre of its column, or 0.
     {feature_bounds_}
@@ -128,12 +128,12 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
 
     Attributes
     ----------
-    {coef_.front} {intercept_.regressor} {support_}
+    {coef_.auto} {intercept_.regressor} {support_}
     n_iter_ : int
         Number of rounds.
     solver_ : str
         The method that was taken.
-    {C_.front}
+    {C_.auto}
     fill_values_ : ndarray of shape (n_features,)
         What a missing value (NaN) counts as: the released centre of its column, or 0.
     {feature_bounds_}

@@ -1,4 +1,4 @@
-"""Steps along released gradients, shrunk by what is known of their noise: for both methods of the front door."""
+"""Steps along released gradients, shrunk by what is known of their noise: for both automatic fits."""
 
 import math
 from abc import ABC, abstractmethod

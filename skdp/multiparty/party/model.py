@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array
 
+from skdp.fitting.bounded import prediction_bounds
 from skdp.multiparty.party.plan import Feature, PlanError, make_estimator
 from skdp.multiparty.party.table import public_rows
 
@@ -174,6 +175,6 @@ def _estimator(document: Mapping[str, Any]) -> Any:
     model.coef_, model.intercept_ = coef, intercept if intercept.shape else float(intercept)
     model.row_norm_ = model._row_norm(size)
     if not is_classifier(model):
-        model.prediction_bounds_ = model._bounds_of({})
+        model.prediction_bounds_ = prediction_bounds(model, {})
     model.n_features_in_, model.n_iter_ = size, int(document["n_iter"])
     return model
