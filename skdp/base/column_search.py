@@ -40,7 +40,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-# Grids and questions are choices, made on tables of other seeds, as in that of the automatic fits.
+# Grids and questions are choices, made on tables of other seeds, as those of the automatic fits.
 MAGNITUDES = 2.0 ** np.arange(-30, 46, 0.5)  # of |x|
 LINE = np.linspace(-1, 1, 97)  # centres, in magnitudes
 DISTANCES = 2.0 ** np.arange(-10, 3.1, 0.5)  # of |x - centre|, in magnitudes

@@ -118,6 +118,8 @@ class Solution:
         Of a fit that is not private: whether its stopping rule was met.
     slope_noise : float
         Known noise of the slope by which the scores of ``theta`` were recalibrated, over the slope.
+    doubt : str
+        The warning that released numbers leave the model in doubt; empty for none.
     """
 
     theta: NDArray[np.float64]
@@ -125,6 +127,7 @@ class Solution:
     attributes: Mapping[str, object] = field(default_factory=dict)
     converged: bool = False
     slope_noise: float = 0.0
+    doubt: str = ""
 
 
 ProblemT = TypeVar("ProblemT", bound=Problem)
@@ -190,7 +193,6 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     )
     privacy_: PrivacyReport = fitted()
 
-    _set_aside = 0.0  # share of (epsilon, delta) for a release that has no mu
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
     _knows_width = False  # whether parameters tell the number of columns, for `plan`
     _erratum: ClassVar[str | None] = None  # of the published constant, for the report
@@ -341,8 +343,8 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         return _count_records(X)
 
     def _share_aside(self, n_units: int | None) -> float:
-        """Share of (epsilon, delta) to set aside, given the public number of units; None is not known yet."""
-        return self._set_aside
+        """Share of (epsilon, delta) for a release without mu, by the public number of units; None: not known yet."""
+        return 0.0
 
     def _samples(self, n_units: int | None) -> bool:
         """Whether the fit may sample minibatches, given the public number of units; None is not known yet."""

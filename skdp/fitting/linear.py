@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import linear_regression, logistic_regression, name_features
@@ -16,12 +15,13 @@ from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import flag
 from skdp.base.plan import Advice, Decision, Step
 from skdp.base.tables import validate_table
+from skdp.exceptions import UtilityWarning
 from skdp.fitting.bounded import cut_export, cut_lines, prediction_bounds
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.closing import Closing, Recalibrated, decide, run
 from skdp.fitting.coordinates import from_theta, parameter_shape
 from skdp.fitting.decision import LinearDecision, linear_decision
-from skdp.fitting.targets import Problem, expected_weight, imagined_records, table_records, unfilled_records
+from skdp.fitting.targets import Problem, expected_weight, has_labels, imagined_records, table_records
 from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
 from skdp.kernels import are_rows_alone, is_cupy, on_host
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
@@ -71,8 +71,7 @@ class LinearFit(_Frame):
     _check_targets: ClassVar[Callable[..., None]]  # of the model of the targets
     _missing: ClassVar[bool]  # whether X may hold NaN
     _free_if_none = frozenset({"coef_init", "class_weight"})
-    _records, _of_table = table_records, unfilled_records
-    _imagined_records = imagined_records
+    _records, _imagined_records = table_records, imagined_records
 
     # A model whose signature does not name weights, for lack of a declared bound, still says how to route them.
     __metadata_request__fit = {"sample_weight": None}
@@ -89,7 +88,7 @@ class LinearFit(_Frame):
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         """The closing steps, the outermost first."""
-        return (Recalibrated.of(self, problem),) if is_classifier(self) else ()
+        return (Recalibrated.of(self, problem),) if has_labels(self) else ()
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         """Run the method and its closing steps."""
@@ -160,7 +159,7 @@ class LinearFit(_Frame):
         """The public numbers that tell whether the fit may be of little use."""
         made, shape = linear_decision(problem), problem.records.shape
         given = self.get_params(deep=False)  # a class may fix one of these words by itself
-        classes = is_classifier(self)
+        classes = has_labels(self)
         return Facts(
             name=type(self).__name__,
             shape=shape,
@@ -188,7 +187,7 @@ class LinearFit(_Frame):
         found = cast("Mapping[str, float]", solution.attributes)
         searched = [x for x in NORMS if isinstance(getattr(self, x, None), str) and f"{x}_" in found]
         facts = Released(
-            task="classes" if is_classifier(self) else "numbers",
+            task="classes" if has_labels(self) else "numbers",
             n_features=shape.n_features,
             mass=self._mass(shape),
             norms=tuple((name, found[f"{name}_"]) for name in searched),
@@ -196,7 +195,8 @@ class LinearFit(_Frame):
             shrinkage=found.get("shrinkage_", 1.0),
             slope_noise=solution.slope_noise,
         )
-        return released_warnings(facts)
+        doubt = (Advice(solution.doubt, UtilityWarning),) if solution.doubt else ()
+        return (*released_warnings(facts), *doubt)
 
     # ---------------------------------------------------------------- the scores
 
@@ -204,32 +204,28 @@ class LinearFit(_Frame):
         """Return the scores of the rows, of shape (n,) or (n, n_classes)."""
         check_is_fitted(self)
         X = validate_table(self, X, reset=False, missing=self._missing)
-        if is_cupy(X) and not are_rows_alone():
-            scores = self._scores_on_device(X)
-        else:
-            scores = self._scores_on_host(on_host(X))
+        scores = self._scores_of(X if is_cupy(X) and not are_rows_alone() else on_host(X))
         return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
-    def _scores_on_host(self, X: Any) -> np.ndarray:
-        """Scores of a NumPy array or CSR matrix, in a new array of shape (n,) or (n, n_outputs)."""
+    def _scores_of(self, X: Any) -> np.ndarray:
+        """Scores of a checked table, in a new array of shape (n,) or (n, n_outputs) in the host's memory."""
+        X = self._filled(X)
+        if is_cupy(X):  # multiply on the device, then bring the scores back
+            import cupy
+
+            coef, intercept = self._line()
+            scores = cupy.asnumpy(X @ cupy.asarray(coef.T, dtype=X.dtype)).astype(np.float64)
+            return np.asarray(scores + intercept)
         if are_rows_alone():
             from skdp.kernels import linear_scores  # it loads numba
 
             coef, intercept = self._line()
-            return linear_scores(self._filled(X), coef.T, intercept)
-        product = self._filled(X) @ self.coef_.T
+            return linear_scores(X, coef.T, intercept)
+        product = X @ self.coef_.T
         scores = product.toarray() if sp.issparse(product) else product
         scores = np.asarray(scores, dtype=np.float64)
         scores += self.intercept_
         return scores
-
-    def _scores_on_device(self, X: Any) -> np.ndarray:
-        """Scores of a CuPy array: multiply on the device, then bring the scores back."""
-        import cupy
-
-        X, (coef, intercept) = self._filled(X), self._line()
-        scores = cupy.asnumpy(X @ cupy.asarray(coef.T, dtype=X.dtype)).astype(np.float64)
-        return np.asarray(scores + intercept)
 
     def _line(self) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients of shape (n_outputs, n_features), and intercepts of shape (n_outputs,)."""
@@ -261,7 +257,7 @@ class LinearFit(_Frame):
         check_is_fitted(self)
         if sp.issparse(self.coef_):
             dense = self.coef_.toarray()
-            self.coef_ = dense.ravel() if is_regressor(self) and len(dense) == 1 else dense
+            self.coef_ = dense.ravel() if not has_labels(self) and len(dense) == 1 else dense
         return self
 
     # ---------------------------------------------------------------- the export
@@ -301,17 +297,13 @@ class LinearFit(_Frame):
         True
         """
         check_is_fitted(self)
-        self._check_exportable()
-        if is_classifier(self):
+        if has_labels(self):
             made = logistic_regression(self, self.coef_.copy(), self.intercept_)
         else:
             # scikit-learn would take a sparse coefficient for that of several targets.
             coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
             made = linear_regression(self, coef, self.intercept_)
         return cut_export(self, self._with_names(made))
-
-    def _check_exportable(self) -> None:
-        """Refuse a model whose predictions none of scikit-learn's makes."""
 
     def _with_names(self, made: Any) -> Any:
         """The model with what the fit saw of the columns."""

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -35,12 +34,12 @@ __all__ = [
     "clipped_arguments",
     "expected_weight",
     "finite_targets",
+    "has_labels",
     "imagined_records",
     "like",
     "numeric_targets",
     "relative_weights",
     "table_records",
-    "unfilled_records",
     "unfitted_copy",
 ]
 
@@ -59,11 +58,14 @@ class Problem(fit.Problem):
     ----------
     target : TargetRange or None
         Of a private regression: the centre that was subtracted from the targets, and their reach about it.
+    batch_codes : ndarray of shape (n_samples,) or None
+        The public groups of rows that a step takes together.
     """
 
     records: PrivateRecords
     loss: Any
     target: Any = None
+    batch_codes: np.ndarray | None = None
 
     @property
     def decision(self) -> Any:
@@ -91,8 +93,8 @@ def table_records(
     sample_weight = clipped_arguments(self, weights, X.shape[0])
     if of_label is not None:
         sample_weight = of_label if sample_weight is None else of_label * sample_weight
-    make = partial(
-        PrivateRecords,
+    return PrivateRecords(
+        X,
         y=y,
         groups=codes,
         sample_weight=sample_weight,
@@ -100,12 +102,6 @@ def table_records(
         n_public=getattr(self, "n_public", None),
         n_classes=n_classes,
     )
-    return cast(PrivateRecords, self._of_table(make, X))
-
-
-def unfilled_records(self: Any, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
-    """The records that ``make`` makes of a table; the method ``_of_table`` of fits that fill no cell."""
-    return make(X)
 
 
 def imagined_records(self: Any, shape: PublicShape) -> Any:
@@ -336,6 +332,11 @@ class LabelModel(ClassifierMixin, Declared):
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(accuracy_score(y, found, sample_weight=sample_weight))
+
+
+def has_labels(model: object) -> bool:
+    """Whether the targets of a model are labels, without asking for its tags, which looks at all callers."""
+    return isinstance(model, LabelModel)
 
 
 class NumberModel(RegressorMixin, Declared):

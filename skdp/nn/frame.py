@@ -30,7 +30,7 @@ from skdp.fitting.scales import grown_share
 from skdp.fitting.selection import AdaFEST, SparseSelection
 from skdp.fitting.sizes import WALK
 from skdp.fitting.sparsification import RandomSparsification
-from skdp.fitting.targets import Problem, imagined_records, table_records, unfilled_records
+from skdp.fitting.targets import Problem, imagined_records, table_records
 from skdp.fitting.task import given
 from skdp.fitting.utility import Facts, NetFacts, utility_warnings
 from skdp.nn.checks import check_clipping, check_gradient_estimator, check_validation
@@ -127,7 +127,7 @@ class NetFit(MinibatchFit[Problem]):
     network_: Network = fitted()
     parameters_: NDArray[np.float32] = fitted()
     inputs_: Inputs = fitted()
-    _records, _of_table = table_records, unfilled_records
+    _records = table_records
     _imagined_records = imagined_records
     _gone: ClassVar[dict[str, str]] = {
         **MinibatchFit._gone,

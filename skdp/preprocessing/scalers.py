@@ -27,7 +27,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["DPQuantileScaler", "DPStandardScaler"]
 
-# Choices, made on tables of other seeds as in that of the automatic fits.
+# Choices, made on tables of other seeds, as those of the automatic fits.
 WINDOW_SHARE = 0.6  # of mu^2, for the windows of a standard scaler
 WINDOW_TAIL = 0.012  # part of a normal column outside of its window
 LEAST_VARIANCE = 1e-6  # in units of the squared reach of the window

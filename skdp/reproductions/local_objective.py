@@ -87,7 +87,9 @@ class _LocalObjectiveFit(MultipartyFit):
     unit = changed(kind=choice("record"), text="Only the change of one record is proven.")
     alpha_: float = fitted()
 
-    _set_aside = ASIDE
+    def _share_aside(self, n_units: int | None) -> float:
+        return ASIDE
+
     _erratum = (
         "Lap(2 G / (n eps)) in the objective, as in Table 6.1 of Wang (2021), is calibrated to an l2 bound, and "
         "leaves no budget for the determinant of the Hessian. The noise here is Gaussian with proven constants"

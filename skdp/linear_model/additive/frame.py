@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import linear_regression, logistic_regression
@@ -16,7 +15,7 @@ from skdp.base.tables import validate_table
 from skdp.fitting.bounded import cut_export
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.targets import Problem
+from skdp.fitting.targets import Problem, has_labels
 from skdp.kernels import on_host
 from skdp.linear_model.additive.categories import category_values, check_categories
 from skdp.linear_model.additive.curves import Curves
@@ -372,11 +371,9 @@ class AdditiveFit(AutoFit):
     def _line(self) -> tuple[np.ndarray, np.ndarray]:
         return np.atleast_2d(self.linear_), np.reshape(self._offset, -1)
 
-    def _scores_on_device(self, X: Any) -> np.ndarray:
-        return self._scores_on_host(on_host(X))
-
-    def _scores_on_host(self, X: Any) -> np.ndarray:
-        scores: np.ndarray = super()._scores_on_host(X)
+    def _scores_of(self, X: Any) -> np.ndarray:
+        X = on_host(X)
+        scores = super()._scores_of(X)
         if self._curves is not None and self._curves.expansion.size:
             scores += self._curves.scores(X).reshape(scores.shape)
         return scores
@@ -390,11 +387,11 @@ class AdditiveFit(AutoFit):
 
     def _labels(self) -> Any:
         """The classes, or None."""
-        return np.array(self.classes_) if is_classifier(self) else None
+        return np.array(self.classes_) if has_labels(self) else None
 
     def _linear_model(self, coef: np.ndarray, intercept: np.ndarray) -> Any:
         coef = np.array(coef)
-        if is_classifier(self):
+        if has_labels(self):
             return logistic_regression(self, coef, intercept)
         return linear_regression(self, coef, intercept[0])
 

@@ -19,7 +19,7 @@ from skdp.fitting.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibr
 from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto import intercepts
 from skdp.linear_model.auto.columns import Columns, standardize
-from skdp.linear_model.auto.doubts import AutoSolution, doubt_of_classes
+from skdp.linear_model.auto.doubts import doubt_of_classes
 from skdp.linear_model.auto.moments import Moments, rest_step
 from skdp.linear_model.auto.penalty import matching_C
 from skdp.linear_model.auto.scatter import along_direction, common_factor, covariances, replaced
@@ -102,7 +102,7 @@ def moment_classification(
         theta, more = growth.finish(columns, model, theta)
         found.update(more)
     outward = columns.outward(theta, kept)
-    return AutoSolution(outward, model.n_steps, found, doubt=doubt)
+    return Solution(outward, model.n_steps, found, doubt=doubt)
 
 
 def counts_share(session: PrivacySession, records: PrivateRecords) -> float:

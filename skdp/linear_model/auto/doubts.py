@@ -7,31 +7,15 @@ limits were chosen on inner splits of the training parts of the suite and on gen
 warning.
 """
 
-from dataclasses import dataclass
-
-from skdp.base.fit import Solution
 from skdp.privacy import PublicShape
 
-__all__ = ["AutoSolution", "doubt_of_classes", "doubt_of_numbers", "no_targets"]
+__all__ = ["doubt_of_classes", "doubt_of_numbers", "no_targets"]
 
 # Loss of the variance explained that one record more or less makes: with so few records a held-out score is
 # chance.
 OF_A_RECORD = 10.0
 NUMBERS_UNKNOWN, NUMBERS_POWER, NUMBERS_LIMIT = 0.125, 0.3, 0.045
 CLASSES_UNKNOWN, CLASSES_POWER, CLASSES_LIMIT = 0.2, 0.6, 0.09
-
-
-@dataclass(frozen=True)
-class AutoSolution(Solution):
-    """A solution, and a warning that follows from what was released.
-
-    Attributes
-    ----------
-    doubt : str
-        Empty for none.
-    """
-
-    doubt: str = ""
 
 
 def doubt_of_numbers(

@@ -1,20 +1,18 @@
 """The automatic fit: which method it takes, its plan, its run, and how it reads and cuts cells."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier, is_regressor
 
 from skdp._export import clipper, filler, scale_clipper
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, real
-from skdp.base.plan import Advice, Decision, FitPlan
-from skdp.exceptions import UtilityWarning
+from skdp.base.plan import Decision, FitPlan
 from skdp.fitting import parameters
 from skdp.fitting.any_cells import (
     csr_scores,
@@ -30,11 +28,10 @@ from skdp.fitting.closing import Closing, Recalibrated, Solver, decide
 from skdp.fitting.decision import LinearDecision, Method
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
-from skdp.fitting.targets import Problem, relative_weights
+from skdp.fitting.targets import Problem, has_labels, relative_weights
 from skdp.fitting.utility import Facts
 from skdp.kernels import is_cupy
 from skdp.linear_model.auto.choice import Choice, choose
-from skdp.linear_model.auto.doubts import AutoSolution
 from skdp.linear_model.auto.families import LARGEST_STEP, OF_CLASSES, OF_NUMBERS, Family
 from skdp.linear_model.auto.moments import Moments
 from skdp.linear_model.auto.public_bounds import check_feature_bounds, column_ends
@@ -103,7 +100,7 @@ class AutoFit(LinearFit):
 
     def _noise_parameters(self) -> dict[str, object]:
         given = super()._noise_parameters()
-        if is_regressor(self) and self.C == math.inf:
+        if not has_labels(self) and self.C == math.inf:
             del given["C"]  # the streams of regressions are those of versions that had no C
         return given
 
@@ -129,16 +126,10 @@ class AutoFit(LinearFit):
             return lines
         return (f"values of {cut} columns are cut to feature_bounds_", *lines)
 
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
-        advice = super()._advice_after(shape, solution)
-        if not isinstance(solution, AutoSolution) or not solution.doubt:
-            return advice
-        return (*advice, Advice(solution.doubt, UtilityWarning))
-
     @property
     def _family(self) -> Family:
         """The method of moments and the specialists of this kind of targets."""
-        return OF_CLASSES if is_classifier(self) else OF_NUMBERS
+        return OF_CLASSES if has_labels(self) else OF_NUMBERS
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         """The methods close by themselves; class weights come last."""
@@ -169,7 +160,7 @@ class AutoFit(LinearFit):
             self.C == AUTOMATIC,
             self.n_nonzero_coefs,
             column_ends(self.feature_bounds, records.n_features, problem.fitted.get("feature_names_in_")),
-            None if is_classifier(self) else self._given_bounds(),
+            None if has_labels(self) else self._given_bounds(),
             constant=family.is_constant(budget.session, records),
         )
         # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
@@ -195,7 +186,7 @@ class AutoFit(LinearFit):
             raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
         specialist = self._specialist(solver, problem)
         # A weight of the penalty that follows from C makes no slope smaller.
-        closing = (Recalibrated.of(self, problem),) if is_classifier(self) else specialist._closing(problem)
+        closing = (Recalibrated.of(self, problem),) if has_labels(self) else specialist._closing(problem)
         made = decide(closing, specialist._method, budget, problem)
         signal = self._signal(budget.session, problem, made.release)
         return replace(made, signal=signal, release="", details=made)
@@ -225,7 +216,7 @@ class AutoFit(LinearFit):
             "fill_values_": np.zeros(d),
             "feature_bounds_": unbounded(d),
         }
-        if is_regressor(self):
+        if not has_labels(self):
             names = ("target_center_", "target_reach_")
             known.update({name: found.attributes.get(name, 0.0) for name in names})
         return replace(found, attributes=known)
@@ -235,7 +226,7 @@ class AutoFit(LinearFit):
         from skdp import linear_model
 
         names = ["epsilon", "delta", "adjacency", "unit", "n_public", "fit_intercept", "verbose"]
-        names += ["classes"] if is_classifier(self) else []
+        names += ["classes"] if has_labels(self) else []
         names += ["n_nonzero_coefs"] if solver == "ight" else []
         given = {name: getattr(self, name) for name in names}
         made: Any = getattr(linear_model, self._family.specialists[solver])(alpha=self._alpha(problem), **given)
@@ -249,31 +240,30 @@ class AutoFit(LinearFit):
 
     # ---------------------------------------------------------------- the cells
 
-    def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
+    def _records(self, X: Any, *args: Any) -> PrivateRecords:
         """Records; a specialist's have 0 for missing values. The choice of the solver is public."""
-        records = make(X)
+        records = super()._records(X, *args)
         if self._choice(records.shape).solver == "moments":
             return records
         # One layout, whatever the cells: kernels of the other one add in another order, and a copy that only a
         # missing value asks for would change the last bits of every record.
         X = X if hasattr(X, "indptr") or is_cupy(X) else np.ascontiguousarray(X)
-        return make(without_missing(X, np.zeros(X.shape[1])))
+        return super()._records(without_missing(X, np.zeros(X.shape[1])), *args)
 
     def _filled(self, X: Any) -> Any:
         return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
 
-    def _scores_on_host(self, X: Any) -> np.ndarray:
+    def _scores_of(self, X: Any) -> np.ndarray:
+        if is_cupy(X):
+            scores = super()._scores_of(X)
+            base = of_absent_cells(self.feature_bounds_)
+            if hasattr(X, "indptr") and base.any():
+                scores += self._line()[0] @ np.asarray(base)
+            return scores
         # In the type of X, as `without_missing` fills them in.
         fill = self.fill_values_.astype(X.dtype).astype(np.float64)
         numbers = *self._line(), fill, self.feature_bounds_
         return csr_scores(X, *numbers) if sp.issparse(X) else dense_scores(X, *numbers)
-
-    def _scores_on_device(self, X: Any) -> np.ndarray:
-        scores: np.ndarray = super()._scores_on_device(X)
-        base = of_absent_cells(self.feature_bounds_)
-        if hasattr(X, "indptr") and base.any():
-            scores += self._line()[0] @ np.asarray(base)
-        return scores
 
     def _with_names(self, made: Any) -> Any:
         """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""

@@ -17,7 +17,7 @@ from skdp.base.plan import Step
 from skdp.fitting.budget import BudgetSplit
 from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto.columns import Columns, standardize
-from skdp.linear_model.auto.doubts import AutoSolution, doubt_of_numbers, no_targets
+from skdp.linear_model.auto.doubts import doubt_of_numbers, no_targets
 from skdp.linear_model.auto.moments import Moments, rest_step
 from skdp.linear_model.auto.octaves import HIGH, LOW
 from skdp.linear_model.auto.penalty import matching_C
@@ -122,7 +122,7 @@ def moment_regression(
         theta, more = growth.finish(columns, model, theta)
         attributes.update(more)
     outward = columns.outward(theta, kept)
-    return AutoSolution(outward, model.n_steps, attributes, doubt=doubt)
+    return Solution(outward, model.n_steps, attributes, doubt=doubt)
 
 
 def mean_share(session: PrivacySession, records: PrivateRecords) -> float:
@@ -152,7 +152,7 @@ def regression_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments
     )
 
 
-def _nothing(budget: BudgetSplit, records: PrivateRecords, window: TargetWindow) -> AutoSolution:
+def _nothing(budget: BudgetSplit, records: PrivateRecords, window: TargetWindow) -> Solution:
     """The model of targets of which nothing was found: 0 for every row.
 
     The rest of the budget goes to looks that nobody needs: the claim is the whole, whatever was found.
@@ -164,7 +164,7 @@ def _nothing(budget: BudgetSplit, records: PrivateRecords, window: TargetWindow)
         session.gaussian(counted, plan)
     theta, attributes = np.zeros(records.n_parameters), _found(window, Columns.none(records))
     doubt = "" if session.exact else no_targets(records.shape)
-    return AutoSolution(theta, 0, attributes, doubt=doubt)
+    return Solution(theta, 0, attributes, doubt=doubt)
 
 
 def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, Any]:

@@ -156,9 +156,20 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         found = r2_score(indicators, mean, sample_weight=sample_weight, multioutput="variance_weighted")
         return float(found)
 
-    def _check_exportable(self) -> None:
+    def to_sklearn(self) -> Any:
+        """Return the model as a fitted ``LinearRegression`` of scikit-learn; see `DPSparseERMRegressor`.
+
+        Returns
+        -------
+        LinearRegression or TransformedTargetRegressor
+
+        Raises
+        ------
+        TypeError
+            With a loss of your own, or a classification loss, whose `predict` returns probabilities.
+        """
         if self._loss_name() in ("squared", "huber"):
-            return
+            return super().to_sklearn()
         if self._loss_name():
             raise TypeError(
                 f"with loss={self._loss_name()!r} predict returns probabilities, as no estimator of scikit-learn "

@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from skdp.base import encode_groups
 from skdp.base.declare import changed, fitted, parameter
@@ -25,7 +24,7 @@ from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import TargetUnits
-from skdp.fitting.targets import Problem
+from skdp.fitting.targets import Problem, has_labels
 from skdp.fitting.task import Task, given
 from skdp.linear_model.sparse_erm.batches import SCHEDULES, AllRows, FreshSample, PublicParts, require_replace_one
 from skdp.linear_model.sparse_erm.solver import (
@@ -38,22 +37,14 @@ from skdp.linear_model.sparse_erm.solver import (
     solve,
 )
 from skdp.losses import HuberLoss, SquaredLoss, is_shipped
-from skdp.privacy import PublicShape
 
-__all__ = ["BatchedProblem", "SparseGradientFit"]
+__all__ = ["SparseGradientFit"]
 
 ERRATUM = (
     "Theorem 1 of Zhang, Mironov and Hejazinia (2021, both versions) claims that drawing one of m fixed groups of "
     "rows amplifies the epsilon of a record. It does not, as its lemma needs a fresh sample of records; no such "
     "claim is made here. Their loop from 0 to T makes T + 1 steps; version 1 releases one value too many."
 )
-
-
-@dataclass(frozen=True)
-class BatchedProblem(Problem):
-    """A problem with the public codes of what rows belong to."""
-
-    batch_codes: np.ndarray | None = None  # of batch_groups
 
 
 class SparseGradientFit(LinearFit):
@@ -221,25 +212,20 @@ class SparseGradientFit(LinearFit):
         if given(self.refit):
             raise ValueError("delta=0 needs pure mechanisms, but a refit adds Gaussian noise; use refit=0")
 
-    def read(
-        self, X: Any, y: Any = None, groups: Any = None, batch_groups: Any = None, **weights: Any
-    ) -> BatchedProblem:
+    def read(self, X: Any, y: Any = None, groups: Any = None, batch_groups: Any = None, **weights: Any) -> Problem:
         problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[safe-super]
         codes = None if batch_groups is None else _batch_codes(batch_groups, y)
-        return BatchedProblem(**vars(problem), batch_codes=codes)
-
-    def _imagined(self, shape: PublicShape) -> BatchedProblem:
-        return BatchedProblem(**vars(super()._imagined(shape)))
+        return replace(problem, batch_codes=codes)
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
-        if is_classifier(self):
+        if has_labels(self):
             return super()._closing(problem)
         # Numbers for all scales make it the published algorithm.
         adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None
         searched = adaptive and isinstance(problem.loss, (SquaredLoss, HuberLoss))
         return (TargetUnits.of(self, searched=None if searched else False),)
 
-    def _method(self, budget: BudgetSplit, problem: Any) -> LinearDecision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         task, codes, shape = (self._task(budget, problem), problem.batch_codes, problem.records.shape)
         if self.batch_size is not None and self.batch_size > shape.n_units:
             raise ValueError(f"batch_size={self.batch_size} is more than the {shape.counted()}")
@@ -247,13 +233,13 @@ class SparseGradientFit(LinearFit):
         steps = self._steps(int(sizes.min()), len(sizes), task.theta.size)
         return planned_sparse(task, steps, self._settings())
 
-    def _solved(self, budget: BudgetSplit, problem: Any) -> Solution:
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         details: SparseSteps = problem.decision.details
         with linear_progress(self, budget.session) as monitor:
             task = replace(self._task(budget, problem), monitor=monitor)
             return solve(task, self._batches(budget, problem, details.n_iter), details)
 
-    def _task(self, budget: BudgetSplit, problem: Any) -> Task:
+    def _task(self, budget: BudgetSplit, problem: Problem) -> Task:
         records, loss = problem.records, problem.loss
         theta = start_point(
             self.coef_init,
@@ -268,7 +254,7 @@ class SparseGradientFit(LinearFit):
         names = ("n_hits", "learning_rate", "clip_norm", "threshold", "refit")
         return Settings(**{name: given(getattr(self, name)) for name in names}, split=self.split)
 
-    def _batches(self, budget: BudgetSplit, problem: BatchedProblem, steps: int) -> AllRows:
+    def _batches(self, budget: BudgetSplit, problem: Problem, steps: int) -> AllRows:
         """Return the schedule: public, or drawn from the key stream, before the data are touched."""
         records, codes = problem.records, problem.batch_codes
         if codes is not None:
@@ -285,7 +271,7 @@ class SparseGradientFit(LinearFit):
         runs = automatic_steps(n, size, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
         return MAX_STEPS * n_parts if runs is None else max(MIN_STEPS, runs * n_parts)
 
-    def _public(self, problem: Any) -> dict[str, Any]:
+    def _public(self, problem: Problem) -> dict[str, Any]:
         if problem.batch_codes is not None:
             sizes = np.bincount(problem.batch_codes)
             return {
@@ -295,7 +281,7 @@ class SparseGradientFit(LinearFit):
             }
         return {} if self.batch_size is None else {"batch_size": int(self.batch_size)}
 
-    def _assumptions(self, problem: Any) -> tuple[str, ...]:
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found: tuple[str, ...] = ()
         if not is_shipped(problem.loss):
             found = (f"the derivative of the loss {problem.loss.name!r} is record-wise by the user's declaration",)
