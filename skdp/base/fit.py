@@ -198,10 +198,8 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     _erratum: ClassVar[str | None] = None  # of the published constant, for the report
     _unproven = False  # whether no valid proof supports the noise; the session then is exact
     _record_checks = "finite, numeric"  # what `read` asks of each record
-    # Parameters that change no release, so that they do not enter the key of a seeded fit; those of the second
-    # line change none where they are None.
+    # Parameters that change no release, so that they do not enter the key of a seeded fit.
     _free = frozenset({"accountant", "random_state", "verbose", "callback"})
-    _free_if_none: ClassVar[frozenset[str]] = frozenset()
 
     def __new__(cls, *_: object, **__: object) -> Self:
         made = super().__new__(cls)
@@ -343,7 +341,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         return _count_records(X)
 
     def _share_aside(self, n_units: int | None) -> float:
-        """Share of (epsilon, delta) for a release without mu, by the public number of units; None: not known yet."""
+        """Share of (epsilon, delta) for a release without mu; ``n_units`` is None where it is not known yet."""
         return 0.0
 
     def _samples(self, n_units: int | None) -> bool:
@@ -376,7 +374,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def _noise_parameters(self) -> dict[str, object]:
         """All parameters that change what is released: they separate the noise of two fits with one seed."""
         given = self.get_params(deep=False)
-        free = self._free | {name for name in self._free_if_none if given.get(name) is None}
+        free = self._free
         for name, declared in parameters_of(self).items():
             changes = declared.releases
             if changes is False or (changes == "unless None" and given[name] is None):

@@ -70,7 +70,6 @@ class LinearFit(_Frame):
     _solved: ClassVar[Callable[..., Solution]]  # of a budget and a problem
     _check_targets: ClassVar[Callable[..., None]]  # of the model of the targets
     _missing: ClassVar[bool]  # whether X may hold NaN
-    _free_if_none = frozenset({"coef_init", "class_weight"})
     _records, _imagined_records = table_records, imagined_records
 
     # A model whose signature does not name weights, for lack of a declared bound, still says how to route them.

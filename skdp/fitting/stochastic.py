@@ -84,7 +84,7 @@ class StochasticFit(LinearFit):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_clip("clip_norm", self.clip_norm, self.epsilon)
-        if self.sampling == "without_replacement" and self._may_sample(None):
+        if self.sampling == "without_replacement" and self._samples(None):
             if self.n_public is not None:
                 raise ValueError(
                     "batches without replacement are part of all records, and n_public may be another number: "
@@ -92,7 +92,7 @@ class StochasticFit(LinearFit):
                 )
             accounting.sampled.require_supported(SAMPLING[self.sampling], self.adjacency, ["gaussian"])
 
-    def _may_sample(self, n_units: int | None) -> bool:
+    def _samples(self, n_units: int | None) -> bool:
         """Whether a batch may be smaller than the data, given the public number of units.
 
         None is a number that is not known before the groups are read; a number of rows would not be public.
@@ -101,6 +101,3 @@ class StochasticFit(LinearFit):
         if size is None:
             return self._auto_samples
         return n_units is None or size < n_units
-
-    def _samples(self, n_units: int | None) -> bool:
-        return self._may_sample(n_units)

@@ -167,8 +167,6 @@ class ExactThresholdingFit(ThresholdingFit):
         default=1e-4,
     )
 
-    fit = ExactFit.fit  # it has no groups
-
     def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
         if not self.tol or solution.converged or given(self.max_iter) is not None:
             return ()

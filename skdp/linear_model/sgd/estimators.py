@@ -53,11 +53,11 @@ class StochasticDescentFit(StochasticFit):
     smoothing: float = fixed(default=0.0)
     _gone = parameters.GONE_OPTIMIZER
 
-    def _may_sample(self, n_units: int | None) -> bool:
+    def _samples(self, n_units: int | None) -> bool:
         if given(self.batch_size) is None:
             # Not under an accountant: it adds up the epsilons of fits that sample, and the mu of all others.
             return self.sampling == "poisson" and self._payer() is False
-        return super()._may_sample(n_units)
+        return super()._samples(n_units)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -9,9 +9,8 @@ import numpy as np
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.exact import ExactFit
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import choice, described, integer, real
-from skdp.base.plan import Advice
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
 from skdp.fitting.closing import Closing
@@ -20,7 +19,6 @@ from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import given
 from skdp.linear_model.srm.solver import Settings, planned_momentum, recursive_momentum
-from skdp.privacy import PublicShape
 
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
@@ -192,10 +190,10 @@ class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
         if self.clip_norm == math.inf and self.clip_diff_norm not in (math.inf, "auto"):
             raise ValueError('clip_norm=inf needs clip_diff_norm=inf or "auto"')
 
-    def _may_sample(self, n_units: int | None) -> bool:
+    def _samples(self, n_units: int | None) -> bool:
         first = given(self.initial_batch_size)
         smaller = first is not None and (n_units is None or first < n_units)
-        return smaller or super()._may_sample(n_units)
+        return smaller or super()._samples(n_units)
 
 
 @document(DPSRMClassifier)
@@ -267,8 +265,3 @@ class STORMClassifier(MomentumFit, LabelModel, ExactFit[Problem]):
     clip_norm: float = fixed(default=math.inf)
     clip_diff_norm: ClassVar[float] = math.inf
     max_weight: float = fixed(default=math.inf)
-
-    fit = ExactFit.fit  # it has no groups
-
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
-        return ()
