@@ -12,14 +12,22 @@ import scipy.sparse as sp
 import skdp
 from skdp import nn
 from skdp.base import PrivateFit
-from skdp.privacy import BudgetAccountant
+from skdp.exceptions import UnsupportedAccounting
+from skdp.multiparty.frame import MultipartyFit
+from skdp.privacy import BudgetAccountant, accounting
 
 N, D = 300, 4
 PRIVATE = [name for name, found in skdp.all_estimators() if issubclass(found, PrivateFit)]
-# Owners and scalers decide elsewhere.
-LATER = ("MPC", "Local", "RajkumarAgarwal", "Scaler")
-LINEAR = [name for name in PRIVATE if not any(word in name for word in LATER)]
-MOMENTS = {"DPLogisticRegression", "DPLinearRegression", "DPAdditiveClassifier", "DPAdditiveRegressor"}
+# Several owners divide sums by their sizes, which add-remove makes private.
+OWNERS = [name for name in PRIVATE if issubclass(getattr(skdp, name), MultipartyFit)]
+RELEASED = "released numbers decide how many releases there are"
+LAPLACE = "Laplace noise, which has no multiplier in the ledger"
+WITHOUT_MULTIPLIER = {
+    "DPLinearRegression": RELEASED,
+    "DPAdditiveRegressor": RELEASED,
+    "MPCPathakClassifier": LAPLACE,
+    "MPCPathakRegressor": LAPLACE,
+}
 
 
 class Made(Exception):
@@ -62,7 +70,7 @@ def plan_of_fit(estimator, monkeypatch, n=N, d=D, sparse=False, X=None, **more):
     return found[0]
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("name", PRIVATE)
 def test_it_is_the_plan_of_a_fit(name, monkeypatch):
     accountant = BudgetAccountant(2.0, 1e-4)
     with accountant:
@@ -84,10 +92,14 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("parameters", CHANGES, ids=str)
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("name", PRIVATE)
 def test_other_parameters(name, parameters, monkeypatch):
     known = inspect.signature(getattr(skdp, name)).parameters
     given = {key: value for key, value in parameters.items() if key in known}
+    if name in OWNERS and "adjacency" in given:
+        with pytest.raises(UnsupportedAccounting, match="use adjacency='replace-one' or 'zero-out'"):
+            make(name, **given).plan(N, D)
+        return
     plan = make(name, **given).plan(N, D)
     assert plan.to_dict() == plan_of_fit(make(name, **given), monkeypatch).to_dict()
 
@@ -117,14 +129,14 @@ def test_own_parameters(name, parameters, monkeypatch):
     assert sum(step.share for step in plan.decision.steps) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("name", PRIVATE)
 def test_the_parts_of_the_budget_are_the_whole(name):
     for n in (30, N, 10**5):
         steps = make(name).plan(n, D).decision.steps
         assert sum(step.share for step in steps) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("name", PRIVATE)
 def test_its_noise_is_the_one_of_the_fit(name):
     model = make(name)
     X = table(model, N, D)
@@ -137,7 +149,7 @@ def test_its_noise_is_the_one_of_the_fit(name):
         for step in model.plan(N, D).decision.steps
         if step.noise_multiplier is not None
     }
-    assert planned or name in MOMENTS
+    assert bool(planned) != (name in WITHOUT_MULTIPLIER)
     for purpose, noise in planned:
         made = [row["noise_multiplier"] for row in rows if row["purpose"] == purpose]
         assert any(found == pytest.approx(noise, rel=1e-6) for found in made), (purpose, noise, made)
@@ -166,6 +178,22 @@ def test_groups():
     assert "with 40 groups and 4 features" in str(plan)
     with pytest.raises(ValueError, match="n_groups="):
         make("DPIGHTClassifier", unit="group").plan(N, D)
+
+
+@pytest.mark.parametrize("name", ["MPCPathakClassifier", "MPCPathakRegressor"])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_the_laplace_noise_of_a_plan_is_the_one_of_the_fit(name, delta):
+    """The share is of epsilon, and with delta > 0 of the epsilon that the budget's mu pays for."""
+    model = make(name, delta=delta)
+    X, y = table(model, N, D), np.arange(N) % 2
+    (step,) = model.plan([100, 150, 50], D).decision.steps
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (row,) = model.fit(X, y, owners=np.repeat([0, 1, 2], [100, 150, 50])).privacy_.mechanisms
+    whole = 1.0 if delta == 0 else accounting.pure_epsilon(accounting.gaussian_mu(1.0, delta))
+    assert step.share == pytest.approx(1 / 3)
+    assert row["epsilon"] == pytest.approx(step.share * whole, rel=1e-3)
+    assert (row["purpose"], row["count"]) == (step.purpose, step.releases)
 
 
 def test_what_a_fit_refuses_a_plan_refuses():
