@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import skdp
 from skdp import nn
 from skdp.base import PrivateFit
+from skdp.base.purposes import MEANINGS
 from skdp.exceptions import UnsupportedAccounting
 from skdp.multiparty.frame import MultipartyFit
 from skdp.privacy import BudgetAccountant, accounting
@@ -134,6 +135,18 @@ def test_the_parts_of_the_budget_are_the_whole(name):
     for n in (30, N, 10**5):
         steps = make(name).plan(n, D).decision.steps
         assert sum(step.share for step in steps) == pytest.approx(1.0)
+
+
+def test_the_print_says_what_the_words_mean():
+    plans = [make(name).plan(n, D) for name in PRIVATE for n in (30, 300, 30_000)]
+    plans += [make(name, **given).plan(N, D) for name, given in OWN + NETS]
+    plans.append(skdp.DPWord2Vec().plan(n_groups=N))
+    plans.append(make("DPIGHTClassifier", n_nonzero_coefs=3).plan(20_000, 2000))
+    steps = [step for plan in plans for step in plan.decision.steps]
+    assert {step.purpose for step in steps} == MEANINGS.keys()
+    plan = make("DPLogisticRegression").plan(N, D)
+    assert "\n  octaves: counts of absolute values of each column between powers of two" in str(plan)
+    assert "at most 7.19 times the noise" in str(plan)
 
 
 @pytest.mark.parametrize("name", PRIVATE)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
+from skdp.base.purposes import MEANINGS
 from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step", "gaussian_steps"]
@@ -72,7 +73,8 @@ class Decision:
     steps : tuple of Step
         How the budget is divided, in the order of the releases.
     signal : float or None
-        Expected signal over the noise; None where it is not known before the fit.
+        Largest signal over the noise, if one release took the whole budget: 1 is a signal as large as the noise.
+        None where it is not known before the fit.
     details : object
         What the solver of this family reads; it holds public numbers only.
     """
@@ -154,10 +156,14 @@ class FitPlan:
             lines.append(f"  method: {made.method}" + (f" ({made.reason})" if made.reason else ""))
         lines += [f"  {name}: {_shown(value)}" for name, value in made.sizes.items()]
         if made.signal is not None:
-            lines.append(f"  expected signal over noise: {made.signal:.3g}")
+            lines.append(
+                f"  expected signal: at most {made.signal:.3g} times the noise, if one release took the whole budget"
+            )
         if made.steps:
-            lines.append("  budget:")
+            lines.append("  budget, of mu^2 (of epsilon in releases without a mu):")
             lines += [f"    {_line(step)}" for step in made.steps]
+            words = dict.fromkeys(step.purpose for step in made.steps)
+            lines += [f"  {word}: {MEANINGS[word]}" for word in words if word in MEANINGS]
         lines += [f"  warning: {advice.text}" for advice in self.warnings]
         return "\n".join(lines)
 
