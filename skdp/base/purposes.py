@@ -2,12 +2,13 @@
 
 __all__ = ["MEANINGS"]
 
+REST = "products of columns, steps along gradients, and what else the released numbers ask for"
 MEANINGS = {
-    "Gram matrix, gradients and intercepts": "products of columns, then steps that they turn gradients into",
-    "Gram matrix, gradients and slope": "products of columns, then steps that they turn gradients into",
+    "Gram matrix, gradients and intercepts": REST,
+    "Gram matrix, gradients and slope": REST,
     "calibration": "searches and sums by which predictions are scaled and centred on the targets",
     "class counts": "units of each class",
-    "column moments": "mean and variance of each column, and narrower windows around values far from 0",
+    "column moments": "sums of the values of each column and of their products, for means and variances",
     "computed point": "noise that hides how far the solver stopped from the minimum",
     "counts and steps": "counts of the tokens in a batch, and gradients of the chosen ones",
     "early steps": "gradients of batches, with more noise than in later steps",
