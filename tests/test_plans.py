@@ -4,18 +4,24 @@ import inspect
 import json
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp import nn
 from skdp.base import PrivateFit
 from skdp.base.purposes import MEANINGS
 from skdp.exceptions import UnsupportedAccounting
+from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
+from skdp.model_selection.comparison import Comparing
+from skdp.model_selection.cross_validation import CrossValidation
 from skdp.multiparty.frame import MultipartyFit
 from skdp.privacy import BudgetAccountant, accounting
+from skdp.statistics.describe_fit import Describe
 
 N, D = 300, 4
 PRIVATE = [name for name, found in skdp.all_estimators() if issubclass(found, PrivateFit)]
@@ -257,6 +263,58 @@ def test_the_batches_of_a_net_have_a_reason():
     assert "follows from n, epsilon" in plan.decision.reason
     assert make("DPMLPClassifier", epsilon=math.inf).plan(N, D).decision.method == "full batches"
     assert make("DPMLPClassifier", batch_size=5).plan(20, D).decision.reason == "batch_size is given"
+
+
+LOGISTIC = skdp.DPLogisticRegression(classes=(0, 1))
+COMPOSED = [
+    DPTunedThresholdClassifier(LOGISTIC, epsilon=2.0),
+    DPTunedThresholdClassifier(LOGISTIC, epsilon=2.0, test_size=0.71),
+    DPTunedThresholdClassifier(LOGISTIC, adjacency="add-remove", n_public=500),
+    DPTunedThresholdClassifier(LOGISTIC, unit="group", epsilon=math.inf),
+    DPTunedThresholdClassifier(skdp.DPAMPClassifier(classes=(0, 1)), epsilon=2.0),  # without a mu
+    CrossValidation(LOGISTIC, epsilon=4.0, cv=3),
+    Comparing([LOGISTIC, skdp.DPIGHTClassifier(classes=(0, 1))], epsilon=4.0, unit="group"),
+    DPRandomizedSearch(LOGISTIC, {"C": [1.0, 2.0]}, mean_trials=2, epsilon=2.0),
+    DPRandomizedSearch(LOGISTIC, {"C": [1.0]}, mean_trials=2, adjacency="add-remove", n_public=500),
+    DPRandomizedSearch(LOGISTIC, {"C": [1.0]}, mean_trials=2, unit="group"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")  # few records
+@pytest.mark.parametrize("model", COMPOSED, ids=lambda model: type(model).__name__)
+def test_a_fit_of_fits_plans_them_all(model, monkeypatch):
+    """Each part is the plan of a fit inside. Of a search it is a candidate, of which trials draw one at least."""
+    groups = {"groups": np.arange(N)} if model.unit == "group" else {}
+    plan = model.plan(**{f"n_{model.unit}s": N}, n_features=D)
+    assert json.loads(json.dumps(plan.to_dict())) == plan.to_dict()
+    honest, found = PrivateFit._make_plan, []
+
+    def kept(self, session, problem):
+        found.append(honest(self, session, problem))
+        return found[-1]
+
+    monkeypatch.setattr(PrivateFit, "_make_plan", kept)
+    X = np.random.default_rng(0).uniform(size=(N, D))
+    model.fit(X, (X[:, 0] > 0.5).astype(int), **groups)
+    assert replace(plan, parts=()).to_dict() in [made.to_dict() for made in found]
+    assert plan.parts
+    made = [each.to_dict() for each in found]
+    for part in plan.parts:
+        assert part.to_dict() in made or isinstance(model, DPRandomizedSearch)
+    assert any(part.to_dict() in made for part in plan.parts)
+
+
+def test_what_cannot_be_planned_says_what_to_ask():
+    pipeline = make_pipeline(skdp.DPStandardScaler(), LOGISTIC)
+    with pytest.raises(ValueError, match="private steps for a plan, with n_records=240, epsilon=1"):
+        DPTunedThresholdClassifier(pipeline, epsilon=2.0).plan(N, D)
+    with pytest.raises(TypeError, match=r"describe has no plan .* Call it on as many made-up rows"):
+        Describe().plan(N, D)
+    for model in (DPTunedThresholdClassifier(LOGISTIC), DPRandomizedSearch(LOGISTIC, {"C": [1.0]})):
+        with pytest.raises(ValueError, match=r"at least (2|two) records"):
+            model.plan(1, D)
+    with pytest.raises(ValueError, match="cv=5 folds need at least as many records"):
+        CrossValidation(LOGISTIC).plan(4, D)
 
 
 WORDS = ["a", "b", "c"]

@@ -471,7 +471,12 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         )  # fmt: skip
         shape = self._shape_of(counted if self.n_public is None else self.n_public, shape)
         with twin._open_session(shape.n_units) as session:
-            return twin._make_plan(session, twin._imagined(shape))
+            made = twin._make_plan(session, twin._imagined(shape))
+        return replace(made, parts=twin._plans_inside(made))
+
+    def _plans_inside(self, made: FitPlan) -> tuple[FitPlan, ...]:
+        """Plans of the fits that this fit makes inside."""
+        return ()
 
     def _shape_of(self, counted: object, shape: PublicShape) -> PublicShape:
         """Return the shape with the number of units that was given to `plan`."""

@@ -44,16 +44,17 @@ class Step(NamedTuple):
     noise_multiplier: float | None = None
 
 
-def gaussian_steps(session: PrivacySession, *parts: tuple[str, float, int]) -> tuple[Step, ...]:
-    """Return the steps of equal Gaussian releases: purpose, share and number of each; a share of 0 is left out.
+def gaussian_steps(session: PrivacySession, *parts: tuple[str, float, int | None]) -> tuple[Step, ...]:
+    """Return the steps of equal Gaussian releases: purpose, share and number of each.
 
-    Without noise, and in a session that has no mu, there is no noise multiplier.
+    A share of 0, and no release, are left out. There is no noise multiplier where released numbers decide how many
+    releases there are, without noise, and in a session that has no mu.
     """
-    known = 0.0 < session.mu < math.inf
+    mu = session.mu if 0.0 < session.mu < math.inf else None
     return tuple(
-        Step(purpose, share, n, math.sqrt(n / share) / session.mu if known else None)
+        Step(purpose, share, n, None if n is None or mu is None else math.sqrt(n / share) / mu)
         for purpose, share, n in parts
-        if share
+        if share and n != 0
     )
 
 
@@ -105,6 +106,8 @@ class FitPlan:
         Public quantities that the report lists.
     assumptions : tuple of str
         What the claim rests on besides the usual.
+    parts : tuple of FitPlan
+        Plans of the fits inside, of an estimator that fits others; only in plans that are made without data.
     """
 
     estimator: str
@@ -116,6 +119,7 @@ class FitPlan:
     warnings: tuple[Advice, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
+    parts: "tuple[FitPlan, ...]" = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return the plan in built-in types, ready for JSON.
@@ -124,7 +128,7 @@ class FitPlan:
         -------
         dict
             Keys ``estimator, method, reason, n_units, unit, n_features, epsilon, delta, adjacency, sizes, budget,
-            signal, warnings, facts, assumptions``.
+            signal, warnings, facts, assumptions, parts``; the last is a list of such dicts.
         """
         made = self.decision
         return {
@@ -143,6 +147,7 @@ class FitPlan:
             "warnings": [advice.text for advice in self.warnings],
             "facts": dict(self.facts),
             "assumptions": list(self.assumptions),
+            "parts": [part.to_dict() for part in self.parts],
         }
 
     def __str__(self) -> str:
@@ -156,15 +161,16 @@ class FitPlan:
             lines.append(f"  method: {made.method}" + (f" ({made.reason})" if made.reason else ""))
         lines += [f"  {name}: {_shown(value)}" for name, value in made.sizes.items()]
         if made.signal is not None:
-            lines.append(
-                f"  expected signal: at most {made.signal:.3g} times the noise, if one release took the whole budget"
-            )
+            known = f"at most {made.signal:.3g} times the noise"
+            lines.append(f"  expected signal: {known}, if one release took the whole budget")
         if made.steps:
             lines.append("  budget, of mu^2 (of epsilon in releases without a mu):")
             lines += [f"    {_line(step)}" for step in made.steps]
             words = dict.fromkeys(step.purpose for step in made.steps)
             lines += [f"  {word}: {MEANINGS[word]}" for word in words if word in MEANINGS]
         lines += [f"  warning: {advice.text}" for advice in self.warnings]
+        for part in self.parts:
+            lines += ["  a fit inside:", *(f"    {line}" for line in str(part).splitlines())]
         return "\n".join(lines)
 
 

@@ -431,8 +431,8 @@ def _unscaled(facts: Released) -> Iterator[str]:
             front = "DPLogisticRegression" if facts.task == "classes" else "DPLinearRegression"
             yield (
                 f"hardly anything was learnt, and the released {name} is {released:.2g}; with {facts.n_features} "
-                f"standardized columns it would be about {unit:.2g} or less. Columns in larger units than the others "
-                "hide them: scale the columns before the fit, by PublicScaler with public bounds or by "
+                f"standardized columns it would be about {unit:.2g} or less. Columns in larger units than the "
+                "others hide them: scale the columns before the fit, by PublicScaler with public bounds or by "
                 f"DPStandardScaler, or use {front}, which finds the scales itself"
             )
 

@@ -262,9 +262,11 @@ class Comparing(ComposedFit):
         problem = super().read(X, y, groups)
         if self.test is not None:
             self._test = self._checked_test(problem.records)
-        elif not self.prefit and self.adjacency != "add-remove" and problem.records.n_units < 2:
-            raise ValueError(f"a training and a test part need at least two {self.unit}s")
         return problem
+
+    def _check_units(self, n_units: int) -> None:
+        if self.test is None and not self.prefit and n_units < 2:
+            raise ValueError(f"a training and a test part need at least two {self.unit}s")
 
     def _checked_test(self, train: Table) -> Table:
         """The rows of X_test, checked as those of X are: what is wrong is said before anything is spent."""
