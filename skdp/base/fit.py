@@ -393,16 +393,10 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         """
         return releases_of(self, session, problem)
 
-    def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
-        """The plan as far as the method reads it, without warnings and facts for the report."""
-        return FitPlan(
-            type(self).__name__, problem.records.shape, self.epsilon, self.delta, self.adjacency,
-            self._decide(session, problem),
-        )  # fmt: skip
-
     def _make_plan(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
         """Make the plan of the fit, once."""
-        made, shape = self._decided(session, problem), problem.records.shape
+        shape = problem.records.shape
+        made = FitPlan.of(self, shape, self._decide(session, problem))
         problem = replace(problem, plan=made)
         return replace(
             made,
@@ -602,7 +596,8 @@ def unpaid(estimator: EstimatorT) -> EstimatorT:
 
 def solve_inside(estimator: PrivateFit[ProblemT], session: PrivacySession, problem: ProblemT) -> Solution:
     """Run the method of another estimator inside a fit: its plan and its releases are this session's."""
-    return estimator._run(session, replace(problem, plan=estimator._decided(session, problem)))
+    plan = FitPlan.of(estimator, problem.records.shape, estimator._decide(session, problem))
+    return estimator._run(session, replace(problem, plan=plan))
 
 
 def _count_records(X: object) -> int:

@@ -9,7 +9,7 @@ same plan without data and without a charge.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Protocol, Self
 
 from skdp.base.purposes import MEANINGS
 from skdp.privacy import PrivacySession, PublicShape
@@ -88,6 +88,16 @@ class Decision:
     details: object = None
 
 
+class Budgeted(Protocol):
+    """An estimator, as far as every plan names it."""
+
+    epsilon: float
+    delta: float
+
+    @property
+    def adjacency(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class FitPlan:
     """What a fit does with data of a shape; it holds public numbers only.
@@ -120,6 +130,12 @@ class FitPlan:
     facts: Mapping[str, object] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     parts: "tuple[FitPlan, ...]" = ()
+
+    @classmethod
+    def of(cls, estimator: Budgeted, shape: PublicShape, decision: Decision) -> Self:
+        """Return the plan as far as the method reads it, without warnings and lines for the report."""
+        name = type(estimator).__name__
+        return cls(name, shape, estimator.epsilon, estimator.delta, estimator.adjacency, decision)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plan in built-in types, ready for JSON.
