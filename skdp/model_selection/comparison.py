@@ -273,9 +273,8 @@ class Comparing(ComposedFit):
         test = self._table(*(self.test or ()))
         if test.shape.n_features != train.shape.n_features:
             raise ValueError("X_test must have the columns of X")
-        inner, terms = self._inner(), self._terms(1.0)
-        for i, candidate in enumerate(self._candidates()):
-            budget = inner.budget(i, self.epsilon, self.delta)
+        terms = self._terms(1.0)
+        for candidate, budget in self._budgets(self._inner()):
             with no_warnings(Warning):  # they are those of X
                 candidate.look(budget, terms, test.X, test.y, test.groups)
         return test

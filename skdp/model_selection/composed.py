@@ -151,6 +151,11 @@ class ComposedFit(PrivateFit[Rows]):
             context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
         )
 
+    def _budgets(self, inner: InnerFits) -> list[tuple[InnerEstimator, tuple[float, float]]]:
+        """The estimators inside, and the (epsilon, delta) of each."""
+        at = enumerate(self._candidates())
+        return [(c, inner.budget(self._fitted_with(i), self.epsilon, self.delta)) for i, c in at]
+
     def _fitted_on(self, n_units: int) -> int:
         """How many of the units each estimator is fitted on."""
         return max(1, int(self._part_of_fits() * n_units + 1e-9))  # the shares of tenths are no floats
@@ -164,11 +169,7 @@ class ComposedFit(PrivateFit[Rows]):
         n_rows = self._fitted_on(n_units) if n_units else 1
 
         def errors(inner: InnerFits) -> list[float]:
-            budgets = [
-                inner.budget(self._fitted_with(i), self.epsilon, self.delta)
-                for i in range(len(self._candidates()))
-            ]
-            return [c.noise_error(b, terms, n_rows) for c, b in zip(self._candidates(), budgets)]
+            return [c.noise_error(b, terms, n_rows) for c, b in self._budgets(inner)]
 
         found = errors(inner)  # all are asked, as each checks its parameters
         if np.inf in found:
@@ -208,22 +209,15 @@ class ComposedFit(PrivateFit[Rows]):
     def _plans_inside(self, made: FitPlan) -> tuple[FitPlan, ...]:
         inner, shape = cast("InnerFits", made.decision.details), made.shape
         terms, n = self._terms(self._part_of_fits()), self._fitted_on(shape.n_units)
-        budgets = [
-            inner.budget(self._fitted_with(i), self.epsilon, self.delta) for i in range(len(self._candidates()))
-        ]
-        return tuple(
-            candidate.plan(budget, terms, replace(shape, n_units=n))
-            for candidate, budget in zip(self._candidates(), budgets)
-        )
+        return tuple(c.plan(b, terms, replace(shape, n_units=n)) for c, b in self._budgets(inner))
 
     def read(self, X: object, y: object = None, groups: object = None) -> Rows:
         """Check the rows as the fits inside will; nothing is released."""
         table = self._table(X, y, groups)
         leaks: dict[str, None] = {}
-        inner, terms = self._inner(), self._terms(self._part_of_fits())
-        for i, candidate in enumerate(self._candidates()):
+        terms = self._terms(self._part_of_fits())
+        for candidate, budget in self._budgets(self._inner()):
             leaks.update(dict.fromkeys(candidate.lines(hasattr(X, "indptr"))))
-            budget = inner.budget(self._fitted_with(i), self.epsilon, self.delta)
             self._check_fitted(candidate.look(budget, terms, X, y, groups))
         if self.adjacency != "add-remove":
             self._check_units(table.n_units)
