@@ -184,6 +184,8 @@ class FitPlan:
             lines += [f"    {_line(step)}" for step in made.steps]
             words = dict.fromkeys(step.purpose for step in made.steps)
             lines += [f"  {word}: {MEANINGS[word]}" for word in words if word in MEANINGS]
+            if any("noise multiplier" in line for line in lines):
+                lines.append("  noise multiplier: standard deviation over the most that one unit can change")
         lines += [f"  warning: {advice.text}" for advice in self.warnings]
         for part in self.parts:
             lines += ["  a fit inside:", *(f"    {line}" for line in str(part).splitlines())]
@@ -191,6 +193,8 @@ class FitPlan:
 
 
 def _shown(value: object) -> str:
+    if value == "released":
+        return "follows from a release"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
