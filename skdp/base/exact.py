@@ -64,10 +64,8 @@ class ExactFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the base
         more = taken_arguments(self, more)
         session = PrivacySession.without_privacy(random_state=self.random_state)
         problem = self.read(X, y, **more)
-        made = self._decide(session, problem)
         shape = problem.records.shape
-        plan = FitPlan(type(self).__name__, shape, self.epsilon, self.delta, self.adjacency, made)
-        problem = replace(problem, plan=plan)
+        problem = replace(problem, plan=FitPlan.of(self, shape, self._decide(session, problem)))
         solution = self.solve(session, problem)
         tell(self._advice_after(shape, solution))
         replace_fitted(self, self._fitted(problem, solution))
