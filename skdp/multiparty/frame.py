@@ -58,7 +58,7 @@ class OwnersDecision:
     penalty: float = 1.0
 
 
-class MultipartyFit(LinearFit, PrivateFit[Problem]):
+class MultipartyFit(LinearFit):
     """The fit of a linear model to the records of several owners; a subclass gives `_decide` and `solve`."""
 
     delta = changed(
@@ -363,7 +363,7 @@ class MultipartyFit(LinearFit, PrivateFit[Problem]):
         return X
 
 
-class MultipartyClassifier(LabelModel, MultipartyFit):
+class MultipartyClassifier(MultipartyFit, LabelModel, PrivateFit[Problem]):
     """Logistic and softmax regression of several owners."""
 
     class_weight: Any = fixed(default=None)
@@ -387,7 +387,7 @@ def _check_y_bounds(name: str, given: Any) -> None:
         raise ValueError(f"{name} are too close to each other for float64, got {given!r}")
 
 
-class MultipartyRegressor(NumberModel, MultipartyFit):
+class MultipartyRegressor(MultipartyFit, NumberModel, PrivateFit[Problem]):
     """Linear regression of several owners with targets in a public range."""
 
     alpha = changed(more="It penalises coefficients for targets in [-1, 1].")
