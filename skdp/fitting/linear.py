@@ -32,7 +32,7 @@ __all__ = ["LinearFit", "Solution", "count_assumption", "parameter_shape"]
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
 NORMS = ("clip_norm", "row_norm")
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the frame comes later among the bases of an estimator
     _Frame = PrivateFit[Problem]
 else:
     _Frame = Declared
@@ -53,8 +53,8 @@ class LinearFit(_Frame):
     `NumberModel`; the frame of its fit, `PrivateFit` or `ExactFit`.
 
     A method gives `_solved`, and `_method` where it decides something. It closes with the steps of `_closing`: a
-    classifier's scores are recalibrated, a regressor names its own steps. A class that overrides `solve` has the
-    whole budget, and closes with nothing.
+    classifier's scores are recalibrated, a regressor names its own steps. A classifier that overrides `solve` has
+    the whole budget, and closes with nothing.
     """
 
     fit_intercept: bool = parameter(
@@ -87,15 +87,15 @@ class LinearFit(_Frame):
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         """The closing steps, the outermost first."""
-        return (Recalibrated.of(self, problem),) if has_labels(self) else ()
+        recalibrates = has_labels(self) and type(self).solve is LinearFit.solve
+        return (Recalibrated.of(self, problem),) if recalibrates else ()
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         """Run the method and its closing steps."""
         return run(self._closing(problem), self._solved, BudgetSplit(session), problem)
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        closing = self._closing(problem) if type(self).solve is LinearFit.solve else ()
-        made = decide(closing, self._method, BudgetSplit(session), problem)
+        made = decide(self._closing(problem), self._method, BudgetSplit(session), problem)
         aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
         if aside:
             left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
