@@ -1,0 +1,100 @@
+"""Closing steps: they enclose the method in their order, and each leaves it a part of the budget."""
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.base import PrivateFit, Solution
+from skdp.fitting.budget import BudgetSplit
+from skdp.fitting.closing import decide, run
+from skdp.fitting.decision import LinearDecision
+from skdp.fitting.linear import LinearFit
+from skdp.fitting.targets import LabelModel
+from skdp.privacy import PrivacySession
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:random_state is a seed"),
+    pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning"),
+]
+
+
+@dataclass(frozen=True)
+class Half:
+    """Leaves half of the budget to what it encloses."""
+
+    name: str
+    told: list
+
+    def decided(self, budget, problem, method):
+        (rest,) = budget.split(rest=0.5)
+        made = method(rest, problem)
+        return replace(made, steps=(*made.steps, *budget.step(self.name, 0.5)))
+
+    def solved(self, budget, problem, solver):
+        (rest,) = budget.split(rest=0.5)
+        found = solver(rest, problem)
+        self.told.append(self.name)
+        return replace(found, theta=found.theta + 1)
+
+
+def test_the_first_step_is_the_outermost_and_shares_multiply():
+    told, session = [], PrivacySession(epsilon=1.0, delta=1e-5, random_state=0)
+    steps = (Half("outer", told), Half("inner", told))
+
+    def method(budget, problem):
+        return LinearDecision(steps=budget.step("method", 1.0))
+
+    def solver(budget, problem):
+        told.append(budget.share)
+        return Solution(np.zeros(2))
+
+    made = decide(steps, method, BudgetSplit(session), SimpleNamespace())
+    assert [(step.purpose, step.share) for step in made.steps] == [
+        ("method", 0.25),
+        ("inner", 0.25),
+        ("outer", 0.5),
+    ]
+    assert run(steps, solver, BudgetSplit(session), SimpleNamespace()).theta.tolist() == [2.0, 2.0]
+    assert told == [0.25, "inner", "outer"]
+
+
+class OwnSteps(LinearFit, LabelModel, PrivateFit):
+    """A classifier of a user: its method alone, which closes as the shipped ones do."""
+
+    def _solved(self, budget, problem):
+        plan = budget.plan_gaussian(1)
+        total = budget.session.gaussian(problem.records.column_sums(0.0, 1.0), plan)
+        return Solution(np.resize(total, problem.records.n_parameters))
+
+
+class OwnSolve(OwnSteps):
+    """The same with a `solve` of its own, which has the whole budget."""
+
+    def solve(self, session, problem):
+        return self._solved(BudgetSplit(session), problem)
+
+
+def test_a_classifier_is_recalibrated_unless_solve_is_its_own():
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    y = (X[:, 0] > 0).astype(int)
+    purposes = [
+        {row["purpose"] for row in cls(classes=(0, 1), random_state=0).fit(X, y).privacy_.mechanisms}
+        for cls in (OwnSteps, OwnSolve)
+    ]
+    assert "recalibration" in purposes[0]
+    assert "recalibration" not in purposes[1]
+
+
+def test_an_exact_fit_spends_nothing_and_is_no_private_one():
+    X, y = np.eye(6), np.arange(6) % 2
+    with skdp.BudgetAccountant(1.0, 1e-5) as accountant:
+        model = skdp.IGHTClassifier(max_iter=2).fit(X, y)
+    assert accountant.ledger() == []
+    assert not isinstance(model, PrivateFit)
+    assert not hasattr(model, "privacy_")
+    assert "epsilon" not in model.get_params()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epsilon'"):
+        skdp.IGHTClassifier(epsilon=1.0)
