@@ -52,11 +52,7 @@ def test_the_first_step_is_the_outermost_and_shares_multiply():
         return Solution(np.zeros(2))
 
     made = decide(steps, method, BudgetSplit(session), SimpleNamespace())
-    assert [(step.purpose, step.share) for step in made.steps] == [
-        ("method", 0.25),
-        ("inner", 0.25),
-        ("outer", 0.5),
-    ]
+    assert {step.purpose: step.share for step in made.steps} == {"method": 0.25, "inner": 0.25, "outer": 0.5}
     assert run(steps, solver, BudgetSplit(session), SimpleNamespace()).theta.tolist() == [2.0, 2.0]
     assert told == [0.25, "inner", "outer"]
 
