@@ -352,6 +352,9 @@ class NumberModel(RegressorMixin, Declared):
         place="last",
     )
     prediction_bounds_: tuple[float, float] = fitted()
+    target_center_: float = fitted()
+    target_reach_: float = fitted()
+    shrinkage_: float = fitted()
     loss = "squared"  # a parameter of many regressors
 
     _missing = False  # whether X may hold NaN

@@ -219,9 +219,6 @@ class _AdaSSPFit(LinearFit):
         default=3,
     )
     verbose: bool = parameters.VERBOSE_UNUSED
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()
     row_norm_: float = fitted()
     y_bounds_: tuple[float, float] = fitted()
     alpha_: float = fitted()

@@ -370,9 +370,6 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
         default="auto",
     )
     huber_threshold_: float = fitted()
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         units = TargetUnits.of(

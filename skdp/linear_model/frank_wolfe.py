@@ -364,9 +364,6 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
 
     loss: Literal["squared", "huber"] = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         literal = given(self.radius) is not None and given(self.clip_norm) is not None

@@ -95,8 +95,6 @@ class NetRegressor(NumberModel, NetFit):
     )
     bounded: bool = fixed(default=False)  # outputs are clipped, so all predictions lie within bounds
     _walk = REGRESSION_WALK
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
     line_: tuple[float, float] = fitted()
 
     def _loss(self, problem: Problem) -> SquaredError:

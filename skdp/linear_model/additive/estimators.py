@@ -3,7 +3,6 @@
 from typing import Any
 
 from skdp._docs import document
-from skdp.base.declare import fitted
 from skdp.base.fit import PrivateFit
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.linear_model.additive.frame import AdditiveFit
@@ -160,8 +159,6 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     """
 
     y_bounds: Any = Y_BOUNDS
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
 
     _linear_estimator = "DPLinearRegression"
     _budget_parts = OF_NUMBERS

@@ -3,7 +3,7 @@
 from typing import Any
 
 from skdp._docs import document
-from skdp.base.declare import changed, fitted, parameter
+from skdp.base.declare import changed, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import described
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
@@ -202,5 +202,3 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
         say what was taken, and why."""
     )
     y_bounds: Any = Y_BOUNDS
-    target_center_: float = fitted()
-    target_reach_: float = fitted()

@@ -284,9 +284,6 @@ class DPIGHTRegressor(ThresholdingFit, NumberModel, PrivateFit[Problem]):
 
     loss: Literal["squared", "huber"] = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()
 
 
 @document(DPIGHTClassifier)
@@ -378,5 +375,3 @@ class IGHTRegressor(ExactThresholdingFit, NumberModel, ExactFit[Problem]):
     )
     huber_threshold: float = parameters.HUBER_THRESHOLD
     bounded: bool = fixed(default=False)
-    target_center_: float = fitted()
-    target_reach_: float = fitted()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from skdp._docs import document
-from skdp.base.declare import changed, fitted, fixed, parameter
+from skdp.base.declare import changed, fixed, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import real
 from skdp.fitting import parameters
@@ -197,9 +197,6 @@ class DPLSSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     loss: Literal["squared", "huber"] = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
     clip_norm = changed(more=OF_TARGETS)
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()
 
     smoothing: float = parameter(
         real(low=0, finite=True),
@@ -306,6 +303,3 @@ class DPSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     loss: Literal["squared", "huber"] = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
     clip_norm = changed(more=OF_TARGETS)
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()

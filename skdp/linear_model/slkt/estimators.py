@@ -322,9 +322,6 @@ class DPSLKTRegressor(PrivateTransferFit, NumberModel, PrivateFit[Problem]):
         default="auto",
     )
     huber_threshold_: float = fitted()
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None

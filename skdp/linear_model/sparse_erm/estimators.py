@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from skdp._compat import warn_user
 from skdp._docs import document
-from skdp.base.declare import fitted, parameter
+from skdp.base.declare import parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import described
 from skdp.exceptions import PrivacyLeakWarning
@@ -102,9 +102,6 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         loss of your own inherits from `skdp.losses.Loss`.""",
         default="squared",
     )
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()
 
     def predict(self, X: Any) -> np.ndarray:
         """Mean of the target given X.
@@ -304,6 +301,3 @@ class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
 
     loss: Literal["squared", "huber"] = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()

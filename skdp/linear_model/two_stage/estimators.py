@@ -231,9 +231,6 @@ class DPTwoStageRegressor(_TwoStageFit, NumberModel, PrivateFit[Problem]):
         balances bias and noise by public numbers.""",
     )
     y_bounds_: tuple[float, float] = fitted()
-    target_center_: float = fitted()
-    target_reach_: float = fitted()
-    shrinkage_: float = fitted()
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         return (TargetUnits.of(self, needs_reach=True),)
