@@ -155,10 +155,9 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         )
         if plan is None:
             return method(budget, problem)
-        (rest,) = budget.split(method=1.0 - plan.share)
-        made = method(rest, problem)
+        made = method(budget.method(1.0 - plan.share), problem)
         counts = sum(each.releases for each in plan.plans)
-        closing = Step("recalibration", plan.share * budget.share, counts)
+        closing = Step("recalibration", budget.of_session(plan.share), counts)
         return replace(made, steps=(*made.steps, closing), recalibration=plan)
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:

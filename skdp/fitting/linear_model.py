@@ -72,8 +72,7 @@ class LinearModel(Declared):
             return units.solved(budget, problem, self._solved)
         if plan is None:
             return self._solved(budget, problem)
-        (rest,) = budget.split(method=1.0 - plan.share)
-        solution = self._solved(rest, problem)
+        solution = self._solved(budget.method(1.0 - plan.share), problem)
         theta, noise = plan.with_noise(session, problem.records, solution.theta)
         return replace(solution, theta=theta, slope_noise=noise)
 

@@ -117,7 +117,7 @@ class NetRegressor(NumberModel, NetFit):
     def _targets(self, session: PrivacySession, problem: Problem) -> Targets:
         shares = problem.decision.details.shares
         if "targets" in shares:
-            found = released_range(BudgetSplit(session), problem.records, shares["targets"])
+            found = released_range(BudgetSplit(session, shares["targets"]), problem.records)
             return Targets(found.center, found.bound)
         low, high = (float(end) for end in self.y_bounds)
         return Targets(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)

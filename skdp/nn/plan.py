@@ -234,7 +234,7 @@ def _steps(session: PrivacySession, plan: NetPlan) -> tuple[Step, ...]:
     """How the budget is divided, in the order of the releases and in the words of the ledger."""
     shares, last = plan.shares, plan.recalibration
     searches = {"window": ("inputs", INPUT_QUESTIONS), "scale": ("targets", TARGET_QUESTIONS)}
-    closing = BudgetSplit(session).step("calibration", shares.get("calibration", 0.0))
+    closing = BudgetSplit(session, shares.get("calibration", 0.0)).step("calibration")
     if last is not None:
         closing = (Step("recalibration", last.share, sum(each.releases for each in last.plans)),)
     return (

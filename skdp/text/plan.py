@@ -76,10 +76,11 @@ def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict
         batch_size=given(model.batch_size), max_iter=given(model.max_iter), n_epochs=model.n_epochs,
     )  # fmt: skip
     group = method.group(run.n_iter, run.batch_size, size=size)
-    (batches,) = session.plan_batches([group], n_units=n_units, share=1.0 - share)
+    vocabulary, rest = BudgetSplit(session).split(vocabulary=share, steps=None)
+    (batches,) = rest.plan_batches([group], n_units=n_units)
     words = None
     if known is None:
-        words = session.plan_vocabulary(share, int(model.max_words_per_group))
+        words = vocabulary.plan_vocabulary(int(model.max_words_per_group))
     plan = WordPlan(method, batches, rule, size, known, words)
     # The best case: each group has one word, and it is the same.
     if words is not None and plan.threshold > n_units + HARDLY * words.noise_std:
@@ -101,7 +102,7 @@ def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict
             "clip_norm": plan.clip_norm,
             "learning_rate": RELEASED if waits else first_rate(model, plan, most),
         },
-        steps=(*BudgetSplit(session).step("vocabulary", share), *made_step((batches,))),
+        steps=(*vocabulary.step("vocabulary"), *made_step((batches,))),
         signal=None if math.isinf(seen) else seen,
         details=plan,
     )

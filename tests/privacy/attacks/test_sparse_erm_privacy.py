@@ -189,10 +189,10 @@ def released(X, y, batches, *, threshold, epsilon=EPSILON, seed=0):
     total = epsilon * batches.runs * (1 + 1e-4)
     session = PrivacySession(records, epsilon=total, delta=0.0, random_state=seed)
     sparse_erm(
-        Task(BudgetSplit(session), records, SquaredLoss(), np.zeros(X.shape[1])),
+        Task(BudgetSplit(session, 1 / (1 + 1e-4)), records, SquaredLoss(), np.zeros(X.shape[1])),
         rule,
         batches,
-        Thresholds(1, 1.0, threshold, "optimal", 1 / (1 + 1e-4)),
+        Thresholds(1, 1.0, threshold, "optimal"),
     )
     return np.array(rule.seen)
 
