@@ -190,7 +190,6 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     )
     privacy_: PrivacyReport = fitted()
 
-    _set_aside = 0.0  # share of (epsilon, delta) for a release that has no mu
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
     _knows_width = False  # whether parameters tell the number of columns, for `plan`
     _erratum: ClassVar[str | None] = None  # of the published constant, for the report
@@ -334,9 +333,9 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             return self.n_public
         return _count_records(X)
 
-    def _share_aside(self, n_units: int | None) -> float:
-        """Share of (epsilon, delta) to set aside, given the public number of units; None is not known yet."""
-        return self._set_aside
+    def _set_aside(self, n_units: int | None) -> float:
+        """Share of (epsilon, delta) for a release without a mu, by the public number of units, if known."""
+        return 0.0
 
     def _samples(self, n_units: int | None) -> bool:
         """Whether the fit may sample minibatches, given the public number of units; None is not known yet."""
@@ -361,7 +360,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             random_state=self.random_state,
             estimator=self._ledger_name,
             context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
-            set_aside=self._share_aside(n_units),
+            set_aside=self._set_aside(n_units),
             minibatches=self._samples(n_units),
         )
 

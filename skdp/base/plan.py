@@ -43,16 +43,17 @@ class Step(NamedTuple):
     noise_multiplier: float | None = None
 
 
-def gaussian_steps(session: PrivacySession, *parts: tuple[str, float, int]) -> tuple[Step, ...]:
-    """Return the steps of equal Gaussian releases: purpose, share and number of each; a share of 0 is left out.
+def gaussian_steps(session: PrivacySession, *parts: tuple[str, float, int | None]) -> tuple[Step, ...]:
+    """Return the steps of equal Gaussian releases: purpose, share and number of each.
 
-    Without noise, and in a session that has no mu, there is no noise multiplier.
+    A share of 0, and no release, are left out. There is no noise multiplier where released numbers decide how many
+    releases there are, without noise, and in a session that has no mu.
     """
-    known = 0.0 < session.mu < math.inf
+    mu = session.mu if 0.0 < session.mu < math.inf else None
     return tuple(
-        Step(purpose, share, n, math.sqrt(n / share) / session.mu if known else None)
+        Step(purpose, share, n, None if n is None or mu is None else math.sqrt(n / share) / mu)
         for purpose, share, n in parts
-        if share
+        if share and n != 0
     )
 
 

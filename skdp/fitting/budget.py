@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skdp.base.plan import Step
+from skdp.base.plan import Step, gaussian_steps
 from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession
 
 __all__ = ["BudgetSplit"]
@@ -79,12 +79,7 @@ class BudgetSplit:
 
     def step(self, purpose: str, releases: int | None = 1, share: float = 1.0) -> tuple[Step, ...]:
         """Gaussian releases that take a share together, as a plan shows them; nothing for no share."""
-        whole, mu = self.of_session(share), self.session.mu
-        if not whole or releases == 0:
-            return ()
-        if releases is None or not 0 < mu < math.inf:
-            return (Step(purpose, whole, releases),)
-        return (Step(purpose, whole, releases, math.sqrt(releases) / (mu * math.sqrt(whole))),)
+        return gaussian_steps(self.session, (purpose, self.of_session(share), releases))
 
     def plan_gaussian(self, releases: int, share: float = 1.0, **options: Any) -> GaussianPlan:
         return self.session.plan_gaussian(releases, self.of_session(share), **options)

@@ -124,7 +124,7 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
             made = self._recalibrated(budget, problem, self._closed)
         else:
             made = self._closed(budget, problem)
-        aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
+        aside = 0.0 if session.exact else self._set_aside(problem.records.shape.n_units)
         if aside:
             left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
             made = replace(made, steps=(*left, Step("minimiser", aside)))

@@ -147,7 +147,7 @@ class PerturbedFit(LinearFit):
         """How many quantiles are released first."""
         return int(given(self.row_norm) is None)
 
-    def _share_aside(self, n_units: int | None) -> float:
+    def _set_aside(self, n_units: int | None) -> float:
         """The share that the point and the searches leave; a search takes more if the units are few."""
         searches, n_units = self._searches, n_units or 1  # None means groups, which are refused
         for search in SEARCH:

@@ -103,7 +103,8 @@ def decided(model: Any, session: PrivacySession, problem: Problem) -> Decision:
     if last is not None:
         shares["recalibration"] = last.share
     run = sized_batches(model, shape, size)
-    batches = _planned(model, session, shape, method, run, size, 1.0 - math.fsum(shares.values()))
+    *_, rest = BudgetSplit(session).split(**shares, steps=None)
+    batches = _planned(model, session, shape, method, run, size, rest.share)
     # Ready layers treat each row by itself, but a BLAS may round it by its place. One by one, rows stay at
     # their places in what else is computed of them, if their number is public.
     places_stay = method.clipping.method == "one-by-one" and shape.n_records is not None

@@ -62,7 +62,7 @@ def test_no_sequence_of_requests_gets_more_than_the_total(seed):
     assert accounting.rows_mu(report.mechanisms) ** 2 <= total
 
 
-def test_the_purse_pays_only_what_the_session_holds():
+def test_costs_of_steps_are_paid_only_where_the_session_holds_them():
     for share, steps in ((1.0, 1), (1.0, 30), (0.98, 7), (0.8, 1000)):
         session = PrivacySession(epsilon=0.3, delta=1e-6, random_state=0)
         if share < 1:

@@ -353,14 +353,14 @@ def test_published_order_is_with_replacement_and_charges_the_most_drawn():
     assert np.sum((counts - 100.0) ** 2 / 100.0) < chi2.isf(1e-7, 9)
     parts = PublicParts(np.arange(40) % 10, order)
     assert parts.runs == counts.max() > 100
-    assert parts.plan(session, 1, 1.0, "optimal", 5).runs == counts.max()
+    assert parts.plan(session, 1, "optimal", 5).runs == counts.max()
 
 
 def test_fresh_samples_have_their_size_and_are_uniform():
     session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=1)
     n, b, draws = 12, 5, 1500
     sample = FreshSample(draws, n, b)
-    plan = sample.plan(session, 1, 1.0, "optimal", 5)
+    plan = sample.plan(session, 1, "optimal", 5)
     assert plan.rate == b / n
     batches = [sample.draw(session, step) for step in range(draws)]
     counts = np.zeros(n)
