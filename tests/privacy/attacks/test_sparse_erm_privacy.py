@@ -255,9 +255,9 @@ def fixed_groups(replaced):
 class PaperParts(PublicParts):
     """The broken twin: it plans with the paper's rate 1/m, as if fixed groups were fresh samples."""
 
-    def plan(self, session, n_hits, share, split, size):
+    def plan(self, session, n_hits, split, size):
         rate = 1 / len(self._rows)
-        return session.plan_numeric_sparse(self.steps, n_hits, share, split=split, size=size, rate=rate)
+        return session.plan_numeric_sparse(self.steps, n_hits, split=split, size=size, rate=rate)
 
     def release(self, session, mean, plan, threshold, batch):
         return session.numeric_sparse(mean, plan, threshold)
