@@ -154,8 +154,9 @@ sparsity_ : float
     Part of the parameters that rests in the last epoch; 0 without `skdp.nn.RandomSparsification`.""",
     "calibration_": """\
 calibration_ : ndarray of shape (n_scores + 1, n_scores), or None
-    Released: the matrix by which the scores of the net are multiplied, and in its last row what is added. There is
-    one score a class, and for two classes the second's over the first's. None: nothing was recalibrated.""",
+    Released by the recalibration: the matrix by which the scores of the net are multiplied, and in its last row
+    what is added. There is one score a class, and for two classes the second's over the first's. None: nothing was
+    recalibrated.""",
     "target_center_.net": """\
 target_center_ : float
     The centre of y, given or released.""",

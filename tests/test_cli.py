@@ -438,7 +438,27 @@ def test_a_plan_is_that_of_the_estimator(text, document):
     expected = model.plan([400, 300, 80], 20)
     assert document(*OF_OWNERS) == expected.to_dict()
     assert text(*OF_OWNERS) == f"{expected}\n"
-    assert "expected signal over noise" in str(expected)
+    assert "times the noise" in str(expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "parameters"),
+    [
+        (
+            ['class_weight={"0": 1, "-1": 3}', "classes=[0, -1]"],
+            {"class_weight": {0: 1, -1: 3}, "classes": (0, -1)},
+        ),
+        (['classes=["0", "1"]', 'class_weight={"1": 3}'], {"class_weight": {"1": 3}, "classes": ("0", "1")}),
+        (
+            ['classes=["a", "b"]', 'monotone={"1": 1}', 'categories={"0": [7, 8]}'],
+            {"classes": ("a", "b"), "monotone": {1: 1}, "categories": {0: [7, 8]}},
+        ),
+    ],
+)
+def test_a_dict_by_column_or_label_has_numbers_for_keys(document, given, parameters):
+    arguments = [word for text in given for word in ("--param", text)]
+    found = document("plan", "DPAdditiveClassifier", "--n", "5000", "--n-features", "3", *arguments)
+    assert found == skdp.DPAdditiveClassifier(**parameters).plan(5000, 3).to_dict()
 
 
 @pytest.mark.parametrize(

@@ -4,22 +4,37 @@ import inspect
 import json
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp import nn
 from skdp.base import PrivateFit
-from skdp.privacy import BudgetAccountant
+from skdp.base.purposes import MEANINGS
+from skdp.exceptions import UnsupportedAccounting
+from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
+from skdp.model_selection.comparison import Comparing
+from skdp.model_selection.cross_validation import CrossValidation
+from skdp.multiparty.frame import MultipartyFit
+from skdp.privacy import BudgetAccountant, accounting
+from skdp.statistics.describe_fit import Describe
 
 N, D = 300, 4
 PRIVATE = [name for name, found in skdp.all_estimators() if issubclass(found, PrivateFit)]
-# Owners and scalers decide elsewhere.
-LATER = ("MPC", "Local", "RajkumarAgarwal", "Scaler")
-LINEAR = [name for name in PRIVATE if not any(word in name for word in LATER)]
-MOMENTS = {"DPLogisticRegression", "DPLinearRegression", "DPAdditiveClassifier", "DPAdditiveRegressor"}
+# Several owners divide sums by their sizes, which add-remove makes private.
+OWNERS = [name for name in PRIVATE if issubclass(getattr(skdp, name), MultipartyFit)]
+RELEASED = "released numbers decide how many releases there are"
+LAPLACE = "Laplace noise, which has no multiplier in the ledger"
+WITHOUT_MULTIPLIER = {
+    "DPLinearRegression": RELEASED,
+    "DPAdditiveRegressor": RELEASED,
+    "MPCPathakClassifier": LAPLACE,
+    "MPCPathakRegressor": LAPLACE,
+}
 
 
 class Made(Exception):
@@ -62,7 +77,7 @@ def plan_of_fit(estimator, monkeypatch, n=N, d=D, sparse=False, X=None, **more):
     return found[0]
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("name", PRIVATE)
 def test_it_is_the_plan_of_a_fit(name, monkeypatch):
     accountant = BudgetAccountant(2.0, 1e-4)
     with accountant:
@@ -84,10 +99,14 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("parameters", CHANGES, ids=str)
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("name", PRIVATE)
 def test_other_parameters(name, parameters, monkeypatch):
     known = inspect.signature(getattr(skdp, name)).parameters
     given = {key: value for key, value in parameters.items() if key in known}
+    if name in OWNERS and "adjacency" in given:
+        with pytest.raises(UnsupportedAccounting, match="use adjacency='replace-one' or 'zero-out'"):
+            make(name, **given).plan(N, D)
+        return
     plan = make(name, **given).plan(N, D)
     assert plan.to_dict() == plan_of_fit(make(name, **given), monkeypatch).to_dict()
 
@@ -117,14 +136,26 @@ def test_own_parameters(name, parameters, monkeypatch):
     assert sum(step.share for step in plan.decision.steps) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("name", PRIVATE)
 def test_the_parts_of_the_budget_are_the_whole(name):
     for n in (30, N, 10**5):
         steps = make(name).plan(n, D).decision.steps
         assert sum(step.share for step in steps) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("name", LINEAR)
+def test_the_print_says_what_the_words_mean():
+    plans = [make(name).plan(n, D) for name in PRIVATE for n in (30, 300, 30_000)]
+    plans += [make(name, **given).plan(N, D) for name, given in OWN + NETS]
+    plans.append(skdp.DPWord2Vec().plan(n_groups=N))
+    plans.append(make("DPIGHTClassifier", n_nonzero_coefs=3).plan(20_000, 2000))
+    steps = [step for plan in plans for step in plan.decision.steps]
+    assert {step.purpose for step in steps} == MEANINGS.keys()
+    plan = make("DPLogisticRegression").plan(N, D)
+    assert "\n  octaves: counts of absolute values of each column between powers of two" in str(plan)
+    assert "at most 7.19 times the noise" in str(plan)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
 def test_its_noise_is_the_one_of_the_fit(name):
     model = make(name)
     X = table(model, N, D)
@@ -137,7 +168,7 @@ def test_its_noise_is_the_one_of_the_fit(name):
         for step in model.plan(N, D).decision.steps
         if step.noise_multiplier is not None
     }
-    assert planned or name in MOMENTS
+    assert bool(planned) != (name in WITHOUT_MULTIPLIER)
     for purpose, noise in planned:
         made = [row["noise_multiplier"] for row in rows if row["purpose"] == purpose]
         assert any(found == pytest.approx(noise, rel=1e-6) for found in made), (purpose, noise, made)
@@ -166,6 +197,22 @@ def test_groups():
     assert "with 40 groups and 4 features" in str(plan)
     with pytest.raises(ValueError, match="n_groups="):
         make("DPIGHTClassifier", unit="group").plan(N, D)
+
+
+@pytest.mark.parametrize("name", ["MPCPathakClassifier", "MPCPathakRegressor"])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_the_laplace_noise_of_a_plan_is_the_one_of_the_fit(name, delta):
+    """The share is of epsilon, and with delta > 0 of the epsilon that the budget's mu pays for."""
+    model = make(name, delta=delta)
+    X, y = table(model, N, D), np.arange(N) % 2
+    (step,) = model.plan([100, 150, 50], D).decision.steps
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (row,) = model.fit(X, y, owners=np.repeat([0, 1, 2], [100, 150, 50])).privacy_.mechanisms
+    whole = 1.0 if delta == 0 else accounting.pure_epsilon(accounting.gaussian_mu(1.0, delta))
+    assert step.share == pytest.approx(1 / 3)
+    assert row["epsilon"] == pytest.approx(step.share * whole, rel=1e-3)
+    assert (row["purpose"], row["count"]) == (step.purpose, step.releases)
 
 
 def test_what_a_fit_refuses_a_plan_refuses():
@@ -216,6 +263,58 @@ def test_the_batches_of_a_net_have_a_reason():
     assert "follows from n, epsilon" in plan.decision.reason
     assert make("DPMLPClassifier", epsilon=math.inf).plan(N, D).decision.method == "full batches"
     assert make("DPMLPClassifier", batch_size=5).plan(20, D).decision.reason == "batch_size is given"
+
+
+LOGISTIC = skdp.DPLogisticRegression(classes=(0, 1))
+COMPOSED = [
+    DPTunedThresholdClassifier(LOGISTIC, epsilon=2.0),
+    DPTunedThresholdClassifier(LOGISTIC, epsilon=2.0, test_size=0.71),
+    DPTunedThresholdClassifier(LOGISTIC, adjacency="add-remove", n_public=500),
+    DPTunedThresholdClassifier(LOGISTIC, unit="group", epsilon=math.inf),
+    DPTunedThresholdClassifier(skdp.DPAMPClassifier(classes=(0, 1)), epsilon=2.0),  # without a mu
+    CrossValidation(LOGISTIC, epsilon=4.0, cv=3),
+    Comparing([LOGISTIC, skdp.DPIGHTClassifier(classes=(0, 1))], epsilon=4.0, unit="group"),
+    DPRandomizedSearch(LOGISTIC, {"C": [1.0, 2.0]}, mean_trials=2, epsilon=2.0),
+    DPRandomizedSearch(LOGISTIC, {"C": [1.0]}, mean_trials=2, adjacency="add-remove", n_public=500),
+    DPRandomizedSearch(LOGISTIC, {"C": [1.0]}, mean_trials=2, unit="group"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")  # few records
+@pytest.mark.parametrize("model", COMPOSED, ids=lambda model: type(model).__name__)
+def test_a_fit_of_fits_plans_them_all(model, monkeypatch):
+    """Each part is the plan of a fit inside. Of a search it is a candidate, of which trials draw one at least."""
+    groups = {"groups": np.arange(N)} if model.unit == "group" else {}
+    plan = model.plan(**{f"n_{model.unit}s": N}, n_features=D)
+    assert json.loads(json.dumps(plan.to_dict())) == plan.to_dict()
+    honest, found = PrivateFit._make_plan, []
+
+    def kept(self, session, problem):
+        found.append(honest(self, session, problem))
+        return found[-1]
+
+    monkeypatch.setattr(PrivateFit, "_make_plan", kept)
+    X = np.random.default_rng(0).uniform(size=(N, D))
+    model.fit(X, (X[:, 0] > 0.5).astype(int), **groups)
+    assert replace(plan, parts=()).to_dict() in [made.to_dict() for made in found]
+    assert plan.parts
+    made = [each.to_dict() for each in found]
+    for part in plan.parts:
+        assert part.to_dict() in made or isinstance(model, DPRandomizedSearch)
+    assert any(part.to_dict() in made for part in plan.parts)
+
+
+def test_what_cannot_be_planned_says_what_to_ask():
+    pipeline = make_pipeline(skdp.DPStandardScaler(), LOGISTIC)
+    with pytest.raises(ValueError, match="private steps for a plan, with n_records=240, epsilon=1"):
+        DPTunedThresholdClassifier(pipeline, epsilon=2.0).plan(N, D)
+    with pytest.raises(TypeError, match=r"describe has no plan .* Call it on as many made-up rows"):
+        Describe().plan(N, D)
+    for model in (DPTunedThresholdClassifier(LOGISTIC), DPRandomizedSearch(LOGISTIC, {"C": [1.0]})):
+        with pytest.raises(ValueError, match=r"at least (2|two) records"):
+            model.plan(1, D)
+    with pytest.raises(ValueError, match="cv=5 folds need at least as many records"):
+        CrossValidation(LOGISTIC).plan(4, D)
 
 
 WORDS = ["a", "b", "c"]

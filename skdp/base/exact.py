@@ -49,10 +49,8 @@ class ExactFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         more = taken_arguments(self, more)
         session = PrivacySession.without_privacy(random_state=getattr(self, "random_state", None))
         problem = self.read(X, y, **more)
-        made = self._decide(session, problem)
         shape = problem.records.shape
-        plan = FitPlan(type(self).__name__, shape, self.epsilon, self.delta, self.adjacency, made)
-        problem = replace(problem, plan=plan)
+        problem = replace(problem, plan=FitPlan.of(self, shape, self._decide(session, problem)))
         solution = self.solve(session, problem)
         tell(self._advice_after(shape, solution))
         replace_fitted(self, self._fitted(problem, solution))

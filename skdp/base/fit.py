@@ -392,16 +392,10 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         """
         return releases_of(self, session, problem)
 
-    def _decided(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
-        """The plan as far as the method reads it, without warnings and facts for the report."""
-        return FitPlan(
-            type(self).__name__, problem.records.shape, self.epsilon, self.delta, self.adjacency,
-            self._decide(session, problem),
-        )  # fmt: skip
-
     def _make_plan(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
         """Make the plan of the fit, once."""
-        made, shape = self._decided(session, problem), problem.records.shape
+        shape = problem.records.shape
+        made = FitPlan.of(self, shape, self._decide(session, problem))
         problem = replace(problem, plan=made)
         return replace(
             made,
@@ -470,7 +464,12 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         )  # fmt: skip
         shape = self._shape_of(counted if self.n_public is None else self.n_public, shape)
         with twin._open_session(shape.n_units) as session:
-            return twin._make_plan(session, twin._imagined(shape))
+            made = twin._make_plan(session, twin._imagined(shape))
+        return replace(made, parts=twin._plans_inside(made))
+
+    def _plans_inside(self, made: FitPlan) -> tuple[FitPlan, ...]:
+        """Plans of the fits that this fit makes inside."""
+        return ()
 
     def _shape_of(self, counted: object, shape: PublicShape) -> PublicShape:
         """Return the shape with the number of units that was given to `plan`."""
@@ -596,7 +595,8 @@ def unpaid(estimator: EstimatorT) -> EstimatorT:
 
 def solve_inside(estimator: PrivateFit[ProblemT], session: PrivacySession, problem: ProblemT) -> Solution:
     """Run the method of another estimator inside a fit: its plan and its releases are this session's."""
-    return estimator._run(session, replace(problem, plan=estimator._decided(session, problem)))
+    plan = FitPlan.of(estimator, problem.records.shape, estimator._decide(session, problem))
+    return estimator._run(session, replace(problem, plan=plan))
 
 
 def _count_records(X: object) -> int:

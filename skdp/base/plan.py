@@ -9,8 +9,9 @@ same plan without data and without a charge.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Protocol, Self
 
+from skdp.base.purposes import MEANINGS
 from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step", "gaussian_steps"]
@@ -73,7 +74,8 @@ class Decision:
     steps : tuple of Step
         How the budget is divided, in the order of the releases.
     signal : float or None
-        Expected signal over the noise; None where it is not known before the fit.
+        Largest signal over the noise, if one release took the whole budget: 1 is a signal as large as the noise.
+        None where it is not known before the fit.
     details : object
         What the solver of this family reads; it holds public numbers only.
     """
@@ -84,6 +86,16 @@ class Decision:
     steps: tuple[Step, ...] = ()
     signal: float | None = None
     details: object = None
+
+
+class Budgeted(Protocol):
+    """An estimator, as far as every plan names it."""
+
+    epsilon: float
+    delta: float
+
+    @property
+    def adjacency(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -104,6 +116,8 @@ class FitPlan:
         Public quantities that the report lists.
     assumptions : tuple of str
         What the claim rests on besides the usual.
+    parts : tuple of FitPlan
+        Plans of the fits inside, of an estimator that fits others; only in plans that are made without data.
     """
 
     estimator: str
@@ -115,6 +129,13 @@ class FitPlan:
     warnings: tuple[Advice, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
+    parts: "tuple[FitPlan, ...]" = ()
+
+    @classmethod
+    def of(cls, estimator: Budgeted, shape: PublicShape, decision: Decision) -> Self:
+        """Return the plan as far as the method reads it, without warnings and lines for the report."""
+        name = type(estimator).__name__
+        return cls(name, shape, estimator.epsilon, estimator.delta, estimator.adjacency, decision)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plan in built-in types, ready for JSON.
@@ -123,7 +144,7 @@ class FitPlan:
         -------
         dict
             Keys ``estimator, method, reason, n_units, unit, n_features, epsilon, delta, adjacency, sizes, budget,
-            signal, warnings, facts, assumptions``.
+            signal, warnings, facts, assumptions, parts``; the last is a list of such dicts.
         """
         made = self.decision
         return {
@@ -142,6 +163,7 @@ class FitPlan:
             "warnings": [advice.text for advice in self.warnings],
             "facts": dict(self.facts),
             "assumptions": list(self.assumptions),
+            "parts": [part.to_dict() for part in self.parts],
         }
 
     def __str__(self) -> str:
@@ -155,15 +177,24 @@ class FitPlan:
             lines.append(f"  method: {made.method}" + (f" ({made.reason})" if made.reason else ""))
         lines += [f"  {name}: {_shown(value)}" for name, value in made.sizes.items()]
         if made.signal is not None:
-            lines.append(f"  expected signal over noise: {made.signal:.3g}")
+            known = f"at most {made.signal:.3g} times the noise"
+            lines.append(f"  expected signal: {known}, if one release took the whole budget")
         if made.steps:
-            lines.append("  budget:")
+            lines.append("  budget, of mu^2 (of epsilon in releases without a mu):")
             lines += [f"    {_line(step)}" for step in made.steps]
+            words = dict.fromkeys(step.purpose for step in made.steps)
+            lines += [f"  {word}: {MEANINGS[word]}" for word in words if word in MEANINGS]
+            if any("noise multiplier" in line for line in lines):
+                lines.append("  noise multiplier: standard deviation over the most that one unit can change")
         lines += [f"  warning: {advice.text}" for advice in self.warnings]
+        for part in self.parts:
+            lines += ["  a fit inside:", *(f"    {line}" for line in str(part).splitlines())]
         return "\n".join(lines)
 
 
 def _shown(value: object) -> str:
+    if value == "released":
+        return "follows from a release"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -156,7 +156,8 @@ def _add_plan_of_a_fit(commands: Any, json_option: argparse.ArgumentParser) -> N
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a parameter of the estimator, as often as needed; VALUE is JSON, or else text",
+        help="a parameter of the estimator, as often as needed; VALUE is JSON, or else text; a dict by column "
+        'or label is a JSON object, such as monotone={"1": 1}',
     )
 
 

@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import json
+import re
 from importlib import import_module
 from typing import Any
 
@@ -52,7 +53,10 @@ def _parameters(arguments: argparse.Namespace, made: Any) -> dict[str, Any]:
         if name in given:
             raise BadInput(f"argument --param: {name} is given twice")
         given[name] = _value(value)
-    return given
+    classes = given.get("classes")
+    texts = {"class_weight"} if isinstance(classes, tuple) and any(isinstance(x, str) for x in classes) else set()
+    dicts = [name for name, value in given.items() if isinstance(value, dict) and name not in texts]
+    return {**given, **{name: _by_number(given[name]) for name in dicts}}
 
 
 def _value(text: str) -> Any:
@@ -61,3 +65,8 @@ def _value(text: str) -> Any:
     except ValueError:
         return text
     return tuple(value) if isinstance(value, list) else value
+
+
+def _by_number(given: dict[str, Any]) -> dict[str | int, Any]:
+    """The dict with ints in place of keys that spell them: columns and labels are numbers, and JSON has texts."""
+    return {int(key) if re.fullmatch("-?[0-9]{1,15}", key) else key: value for key, value in given.items()}

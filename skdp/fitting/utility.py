@@ -430,9 +430,9 @@ def _unscaled(facts: Released) -> Iterator[str]:
         if is_given("columns of different scale", released, unit=unit):
             front = "DPLogisticRegression" if facts.task == "classes" else "DPLinearRegression"
             yield (
-                f"hardly anything was learnt, and the released {name} is {released:.2g}, as of columns that are "
-                "not scaled: the method sees all columns on one scale, so that the largest hide the others. If "
-                "columns have different units, scale them before, by PublicScaler with public bounds or by "
+                f"hardly anything was learnt, and the released {name} is {released:.2g}; with {facts.n_features} "
+                f"standardized columns it would be about {unit:.2g} or less. Columns in larger units than the "
+                "others hide them: scale the columns before the fit, by PublicScaler with public bounds or by "
                 f"DPStandardScaler, or use {front}, which finds the scales itself"
             )
 

@@ -262,18 +262,19 @@ class Comparing(ComposedFit):
         problem = super().read(X, y, groups)
         if self.test is not None:
             self._test = self._checked_test(problem.records)
-        elif not self.prefit and self.adjacency != "add-remove" and problem.records.n_units < 2:
-            raise ValueError(f"a training and a test part need at least two {self.unit}s")
         return problem
+
+    def _check_units(self, n_units: int) -> None:
+        if self.test is None and not self.prefit and n_units < 2:
+            raise ValueError(f"a training and a test part need at least two {self.unit}s")
 
     def _checked_test(self, train: Table) -> Table:
         """The rows of X_test, checked as those of X are: what is wrong is said before anything is spent."""
         test = self._table(*(self.test or ()))
         if test.shape.n_features != train.shape.n_features:
             raise ValueError("X_test must have the columns of X")
-        inner, terms = self._inner(), self._terms(1.0)
-        for i, candidate in enumerate(self._candidates()):
-            budget = inner.budget(i, self.epsilon, self.delta)
+        terms = self._terms(1.0)
+        for candidate, budget in self._budgets(self._inner()):
             with no_warnings(Warning):  # they are those of X
                 candidate.look(budget, terms, test.X, test.y, test.groups)
         return test

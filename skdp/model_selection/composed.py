@@ -1,10 +1,11 @@
 """The frame of fits that fit and evaluate estimators inside them, for one charge."""
 
+import math
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from skdp._compat import no_warnings
 from skdp.base.declare import parameter
 from skdp.base.fit import STEPS_ARE_CLEAN, PrivateFit, Problem
 from skdp.base.kinds import described
+from skdp.base.plan import Decision, FitPlan, Step
 from skdp.base.tables import encode_groups
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.kernels.protocols import is_cupy
@@ -149,20 +151,25 @@ class ComposedFit(PrivateFit[Rows]):
             context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
         )
 
+    def _budgets(self, inner: InnerFits) -> list[tuple[InnerEstimator, tuple[float, float]]]:
+        """The estimators inside, and the (epsilon, delta) of each."""
+        at = enumerate(self._candidates())
+        return [(c, inner.budget(self._fitted_with(i), self.epsilon, self.delta)) for i, c in at]
+
+    def _fitted_on(self, n_units: int) -> int:
+        """How many of the units each estimator is fitted on."""
+        return max(1, int(self._part_of_fits() * n_units + 1e-9))  # the shares of tenths are no floats
+
     def _asked(self, n_units: int | None) -> InnerFits:
         """The fits inside, by mu^2 if all have a mu, else by basic composition; each was asked for its charge."""
         inner = self._inner()
         if np.isinf(self.epsilon):
             return inner
         terms = self._terms(self._part_of_fits())
-        n_rows = max(1, int(self._part_of_fits() * n_units)) if n_units else 1
+        n_rows = self._fitted_on(n_units) if n_units else 1
 
         def errors(inner: InnerFits) -> list[float]:
-            budgets = [
-                inner.budget(self._fitted_with(i), self.epsilon, self.delta)
-                for i in range(len(self._candidates()))
-            ]
-            return [c.noise_error(b, terms, n_rows) for c, b in zip(self._candidates(), budgets)]
+            return [c.noise_error(b, terms, n_rows) for c, b in self._budgets(inner)]
 
         found = errors(inner)  # all are asked, as each checks its parameters
         if np.inf in found:
@@ -178,21 +185,42 @@ class ComposedFit(PrivateFit[Rows]):
 
     # ---------------------------------------------------------------- the data
 
+    def _check_units(self, n_units: int) -> None:
+        """Refuse fewer units than there are parts; not under add-remove, where their number is private."""
+
     def _imagined(self, shape: PublicShape) -> Rows:
-        raise TypeError(
-            f"{self._ledger_name} fits estimators inside, which read the data for their plans: ask each of them "
-            "for a plan"
-        )
+        if self.adjacency != "add-remove":
+            self._check_units(shape.n_units)
+        return Rows(Table(None, None, None, np.empty(0, np.intp), shape), {}, ())
+
+    def _decide(self, session: PrivacySession, problem: Rows) -> Decision:
+        inner = cast("ComposedSession", session).inner
+        # Places with the same kinds of fits pay the same for each kind.
+        places = {tuple(Counter(inner.purposes[i] for i in place).items()): place for place in inner.places}
+        steps: list[Step] = []
+        for words, place in places.items():
+            others = " of other records" if steps else ""
+            for what, n in words:
+                share = math.fsum(inner.shares[i] for i in place if inner.purposes[i] == what)
+                steps.append(Step(f"{n} {what}{'s' * (n > 1)}{others}", share, None))
+        counts = {f"n_{what}s": n for what, n in Counter(inner.purposes).items()}
+        return Decision(sizes=counts, steps=tuple(steps), details=inner)
+
+    def _plans_inside(self, made: FitPlan) -> tuple[FitPlan, ...]:
+        inner, shape = cast("InnerFits", made.decision.details), made.shape
+        terms, n = self._terms(self._part_of_fits()), self._fitted_on(shape.n_units)
+        return tuple(c.plan(b, terms, replace(shape, n_units=n)) for c, b in self._budgets(inner))
 
     def read(self, X: object, y: object = None, groups: object = None) -> Rows:
         """Check the rows as the fits inside will; nothing is released."""
         table = self._table(X, y, groups)
         leaks: dict[str, None] = {}
-        inner, terms = self._inner(), self._terms(self._part_of_fits())
-        for i, candidate in enumerate(self._candidates()):
+        terms = self._terms(self._part_of_fits())
+        for candidate, budget in self._budgets(self._inner()):
             leaks.update(dict.fromkeys(candidate.lines(hasattr(X, "indptr"))))
-            budget = inner.budget(self._fitted_with(i), self.epsilon, self.delta)
             self._check_fitted(candidate.look(budget, terms, X, y, groups))
+        if self.adjacency != "add-remove":
+            self._check_units(table.n_units)
         return Rows(table, {}, tuple(leaks))
 
     def _check_fitted(self, fitted: Mapping[str, object]) -> None:

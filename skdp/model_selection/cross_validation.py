@@ -56,11 +56,9 @@ class CrossValidation(ComposedFit):
         if self.n_public is not None and self.n_public < self.cv:
             raise ValueError(f"n_public={self.n_public} is less than the number of folds, cv={self.cv}")
 
-    def read(self, X: object, y: object = None, groups: object = None) -> Rows:
-        problem = super().read(X, y, groups)
-        if self.adjacency != "add-remove" and problem.records.n_units < self.cv:
+    def _check_units(self, n_units: int) -> None:
+        if n_units < self.cv:
             raise ValueError(f"cv={self.cv} folds need at least as many {self.unit}s")
-        return problem
 
     def solve(self, session: Any, problem: Rows) -> Solution:
         """Fit and evaluate, fold by fold."""

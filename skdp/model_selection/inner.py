@@ -13,8 +13,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from skdp._compat import no_warnings, warn_user
 from skdp.around.steps import about_steps
 from skdp.base.fit import Adjacency, PrivateFit, Unit
+from skdp.base.plan import FitPlan
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.privacy import BudgetAccountant, PrivacyReport, asked_charge
+from skdp.privacy import BudgetAccountant, PrivacyReport, PublicShape, asked_charge
 
 __all__ = ["InnerEstimator", "Terms"]
 
@@ -166,6 +167,20 @@ class InnerEstimator:
         if isinstance(copy, PrivateFit) or get_config()["enable_metadata_routing"]:
             return copy.fit(X, y, groups=groups)
         return copy.fit(X, y, **{f"{prefix}groups": groups for prefix in self.parts})
+
+    def plan(self, budget: tuple[float, float], terms: Terms, shape: PublicShape) -> FitPlan:
+        """The plan of a fit to data of this shape; ValueError where the shape is not the one that it gets."""
+        if not isinstance(self.estimator, PrivateFit):
+            raise ValueError(
+                f"a plan is of a shape, and {self.name} is a Pipeline, whose steps decide how many columns the "
+                "next one gets: ask each of its private steps for a plan, with "
+                f"n_{shape.unit}s={shape.n_units}, epsilon={budget[0]:.4g} and delta={budget[1]:.3g}"
+            )
+        n = {f"n_{shape.unit}s": shape.n_units}
+        made: FitPlan = self.paid(budget, terms, False).plan(
+            n_features=shape.n_features, n_classes=shape.n_classes, sparse=shape.container == "csr", **n
+        )
+        return made
 
     def noise_error(self, budget: tuple[float, float], terms: Terms, n_rows: int) -> float:
         """How far drawn noise may be from exact noise, as the private parts ask for it; inf if one has no mu.

@@ -17,7 +17,7 @@ from skdp.base.declare import fitted, parameter, positional
 from skdp.base.fit import PrivateFit, Solution
 from skdp.base.kinds import described, share
 from skdp.base.parameters import check_choice, check_number
-from skdp.base.plan import Decision, Step
+from skdp.base.plan import Decision, FitPlan, NoRecords, Step
 from skdp.base.tables import encode_groups
 from skdp.metrics import ReleasedScore
 from skdp.model_selection.best import BestEstimatorMixin
@@ -303,9 +303,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         X, y = indexable(X, y)
         count = y.shape[0] if hasattr(y, "shape") else len(y)
         units = np.arange(count) if groups is None else encode_groups(groups, count)
-        if self.adjacency != "add-remove" and (units.size == 0 or units.max() < 1):
-            got = f", got n_samples = {count}" if self.unit == "record" else ""
-            raise ValueError(f"a search needs at least 2 {self.unit}s, one to fit on and one to score on{got}")
+        self._check_units(int(units.max(initial=-1)) + 1)
         kept = ("classes_", "n_features_in_", "feature_names_in_")
         fitted = {name: problem.fitted[name] for name in kept if name in problem.fitted}
         return SearchProblem(problem.records, fitted, tuple(leaks), X, y, units)
@@ -321,14 +319,31 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         with quiet():
             fit_to_first_release(fit)
 
+    def _check_units(self, n_units: int) -> None:
+        if self.adjacency != "add-remove" and n_units < 2:
+            got = f", got n_samples = {n_units}" if self.unit == "record" else ""
+            raise ValueError(f"a search needs at least 2 {self.unit}s, one to fit on and one to score on{got}")
+
     def _imagined(self, shape: PublicShape) -> SearchProblem:
-        raise TypeError(
-            "a search fits estimators inside, which read the data for their plans: ask each of them for a plan"
+        self._check_units(shape.n_units)
+        return SearchProblem(NoRecords(shape), {}, (), None, None, None)
+
+    def _plans_inside(self, made: FitPlan) -> tuple[FitPlan, ...]:
+        """Of the candidates that `read` takes: few, with the smallest and the largest of each list of numbers."""
+        shape, decision = made.shape, cast("SearchDecision", made.decision.details)
+        plan, public = decision.plan, decision.parts.fit_public
+        n = {f"n_{shape.unit}s": part_sizes(shape.n_units, self.test_size, None, self.adjacency).n_units}
+        return tuple(
+            self._prepared(candidate, plan.base_epsilon, plan.base_delta, public, None).plan(
+                n_features=shape.n_features, n_classes=shape.n_classes, sparse=shape.container == "csr", **n
+            )
+            for candidate in Candidates(self.estimator, self.param_distributions).to_read()
         )
 
     def _decide(self, session: PrivacySession, problem: SearchProblem) -> Decision:
         counts = self.unit == "record" and self.adjacency != "add-remove"
-        parts = part_sizes(problem.units.size if counts else None, self.test_size, self.n_public, self.adjacency)
+        n_units = problem.records.shape.n_units if counts else None
+        parts = part_sizes(n_units, self.test_size, self.n_public, self.adjacency)
         plan = session.plan_best_of(self.mean_trials, shape=self.shape, gaussian=self._all_have_mu(parts))
         return Decision(
             sizes={"mean_trials": self.mean_trials, "base_epsilon": plan.base_epsilon},

@@ -161,11 +161,9 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         if classes is not None and np.size(classes) != 2:  # type: ignore[arg-type]
             raise ValueError(f"estimator must have two classes, and it has {np.size(classes)}")  # type: ignore[arg-type]
 
-    def read(self, X: object, y: object = None, groups: object = None) -> Rows:
-        problem = super().read(X, y, groups)
-        if self.adjacency != "add-remove" and problem.records.n_units < 2:
+    def _check_units(self, n_units: int) -> None:
+        if n_units < 2:
             raise ValueError(f"a training and a test part need at least two {self.unit}s")
-        return problem
 
     def solve(self, session: Any, problem: Rows) -> Solution:
         """Fit on one part, tabulate scores on the other, and choose."""

@@ -5,6 +5,7 @@ The baseline "Local Grad P" of Wang (2021), Table 6.1, after Shokri & Shmatikov 
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from skdp._docs import document
@@ -26,6 +27,10 @@ __all__ = ["DPLocalGradientPerturbationClassifier", "DPLocalGradientPerturbation
 OWN_NOISE = (
     "every owner makes its own messages noisy before they leave it: the claim covers whoever sees all of them"
 )
+
+
+def _length(ratios: Sequence[float]) -> float:
+    return math.sqrt(math.fsum(ratio**2 for ratio in ratios))
 
 
 class _LocalGradientFit(GradientPerturbationFit):
@@ -56,7 +61,14 @@ class _LocalGradientFit(GradientPerturbationFit):
 
     def _widening(self, problem: Problem) -> float:
         clip = None if isinstance(self.clip_norm, str) else self.clip_norm / self._reach
-        return math.sqrt(math.fsum(ratio**2 for ratio in self._ratios(problem, clip)))
+        return _length(self._ratios(problem, clip))
+
+    def _settings(self, session: PrivacySession, problem: Problem) -> DescentSettings:
+        made = super()._settings(session, problem)
+        # With clip_norm="auto" the number of rounds supposes that C is G. Gradients of the squared loss may be
+        # longer, so that messages of owners with small weights are clipped too and have more noise.
+        more = _length(self._ratios(problem, made.clip_norm)) / self._widening(problem)
+        return replace(made, noise_std=made.noise_std * more)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return (*super()._assumptions(problem), OWN_NOISE)

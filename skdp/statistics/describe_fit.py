@@ -174,7 +174,10 @@ class Describe(Statistic):
     # ---------------------------------------------------------------- releases
 
     def _imagined(self, shape: PublicShape) -> FrameProblem:
-        raise TypeError("describe has no plan without a frame: names and types of columns decide what is released")
+        raise TypeError(
+            "describe has no plan of a shape: names and types of the columns decide what is released. Call it on "
+            "as many made-up rows with these columns: the report has the parts of the budget"
+        )
 
     def _decide(self, session: PrivacySession, problem: ColumnProblem) -> Decision:
         read = cast("FrameProblem", problem)

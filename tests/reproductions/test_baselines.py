@@ -126,6 +126,21 @@ def test_local_gradient_noise_of_unequal_owners():
     assert abs(found / wanted - 1) < 5 / math.sqrt(2 * n)
 
 
+@pytest.mark.parametrize(("loss", "ratios"), [("squared", [1.0, 1.0, 1.0]), ("huber", [1.0, 0.25, 0.25])])
+def test_a_plan_expects_the_noise_that_owners_of_unequal_size_add(loss, ratios):
+    """Gradients of the squared loss have no bound but the clip norm, whatever they weigh."""
+    model = skdp.DPLocalGradientPerturbationRegressor(
+        epsilon=1.0, delta=1e-3, row_norm=1.0, max_iter=1, learning_rate=1.0, fit_intercept=False,
+        y_bounds=(-1, 1), loss=loss,
+    )  # fmt: skip
+    made = model.plan([10, 40, 40], 3).decision.details
+    added = np.array(ratios) * 2.0 / (3 * 10) * accounting.noise_multiplier(1.0, 1e-3)
+    assert made.prediction_noise == pytest.approx(math.hypot(*added), rel=1e-4)
+    assert made.prediction_noise == made.settings.noise_std
+    X, y, owners = table([10, 40, 40])
+    assert model.fit(X, y, owners=owners).prediction_noise_ == made.prediction_noise
+
+
 def test_a_clip_below_the_gradients_makes_messages_of_equal_sensitivity():
     """Weighted gradients are clipped at C: an owner with a smaller weight then moves its message by C as well."""
     sizes = [10, 20]
