@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.expansion import Expansion
-from skdp.privacy.methods import Delegated
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
@@ -212,36 +211,36 @@ class PrivateRecords:
         """Whose change is protected."""
         return self.shape.unit
 
-    # ---------------------------------------------------------------- statistics
+    # ---------------------------------------------------------------- statistics: each in a module of its name
 
-    mean_gradient = Delegated(mean_gradient, "_rows")
-    recursive_gradient = Delegated(recursive_gradient, "_rows")
-    mean_sup_gradient = Delegated(mean_sup_gradient, "_rows")
-    gradient_scores = Delegated(gradient_scores, "_rows")
-    step_scores = Delegated(step_scores, "_rows")
-    mean_losses = Delegated(mean_losses, "_rows")
-    row_norm_count = Delegated(row_norm_count, "_rows")
-    row_sup_norm_count = Delegated(row_sup_norm_count, "_rows")
-    gradient_norm_count = Delegated(gradient_norm_count, "_rows")
-    gradient_sup_norm_count = Delegated(gradient_sup_norm_count, "_rows")
-    target_count = Delegated(target_count, "_rows")
-    column_counts = Delegated(column_counts, "_rows")
-    column_moments = Delegated(column_moments, "_rows")
-    column_sums = Delegated(column_sums, "_rows")
-    histogram = Delegated(histogram, "_rows")
-    second_moment = Delegated(second_moment, "_rows")
-    ridge_minimizer = Delegated(ridge_minimizer, "_rows")
-    perturbed_minimizer = Delegated(perturbed_minimizer, "_rows")
-    support_votes = Delegated(support_votes, "_rows")
-    clipped_sum = Delegated(clipped_sum, "_rows")
-    gradient_sum = Delegated(gradient_sum, "_rows")
-    cbow_gradient = Delegated(cbow_gradient, "_rows")
-    class_counts = Delegated(class_counts, "_rows")
-    cell_sums = Delegated(cell_sums, "_rows")
-    residual_moments = Delegated(residual_moments, "_rows")
-    residual_squares = Delegated(residual_squares, "_rows")
-    binned_residuals = Delegated(binned_residuals, "_rows")
-    magnitude_counts = Delegated(magnitude_counts, "_rows")
+    mean_gradient = mean_gradient
+    recursive_gradient = recursive_gradient
+    mean_sup_gradient = mean_sup_gradient
+    gradient_scores = gradient_scores
+    step_scores = step_scores
+    mean_losses = mean_losses
+    row_norm_count = row_norm_count
+    row_sup_norm_count = row_sup_norm_count
+    gradient_norm_count = gradient_norm_count
+    gradient_sup_norm_count = gradient_sup_norm_count
+    target_count = target_count
+    column_counts = column_counts
+    column_moments = column_moments
+    column_sums = column_sums
+    histogram = histogram
+    second_moment = second_moment
+    ridge_minimizer = ridge_minimizer
+    perturbed_minimizer = perturbed_minimizer
+    support_votes = support_votes
+    clipped_sum = clipped_sum
+    gradient_sum = gradient_sum
+    cbow_gradient = cbow_gradient
+    class_counts = class_counts
+    cell_sums = cell_sums
+    residual_moments = residual_moments
+    residual_squares = residual_squares
+    binned_residuals = binned_residuals
+    magnitude_counts = magnitude_counts
 
     # ---------------------------------------------------------------- other records
 

@@ -17,7 +17,7 @@ import skdp.privacy
 from skdp.losses import LogisticLoss
 from skdp.privacy import PrivateRecords, statistics
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
 from skdp.privacy.statistics.vertices import VertexScores
 
@@ -137,7 +137,7 @@ def test_statistics_take_rows_and_give_bounded_values():
         hints = typing.get_type_hints(found)
         first = next(iter(inspect.signature(found).parameters))
         assert issubclass(hints["return"], SECRET), name
-        assert hints[first] in (Rows, Bounded), name
+        assert hints[first] in (HoldsRows, Bounded), name
         seen.add(name)
     methods = {name for name, _ in inspect.getmembers(PrivateRecords, inspect.isfunction)}
     assert seen - methods == {"linear_map"}
