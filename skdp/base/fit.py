@@ -32,8 +32,7 @@ from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before, spends_budget
 from skdp.base.containers import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
-from skdp.base.kinds import choice, described, integer, real
-from skdp.base.parameters import check_groups, check_number, check_privacy
+from skdp.base.kinds import check_groups, check_number, check_privacy, choice, described, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.base.weights import names_weights, taken_arguments, watched
 from skdp.exceptions import PrivacyAccountingError
@@ -288,6 +287,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             problem = replace(problem, plan=plan)
             tell(plan.warnings)
             solution = self._run(session, problem)
+            _check_returned(solution, Solution, "solve")
             tell(self._advice_after(problem.records.shape, solution))
             report = self._report(session, problem, solution)
         forget(self)

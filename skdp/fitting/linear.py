@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
 from skdp.base.exact import ExactFit
@@ -19,6 +18,7 @@ from skdp.fitting.glm import Problem, expected_weight
 from skdp.fitting.linear_model import LinearModel
 from skdp.fitting.portion import Portion, part_of_whole
 from skdp.fitting.recalibrate import LARGEST_SLOPE, plan_recalibration
+from skdp.fitting.targets import is_classifier
 from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
@@ -131,7 +131,7 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
         """`solve`; the scores of a classifier are then recalibrated by a part of the budget."""
         plan = linear_decision(problem).recalibration
         if plan is None:
-            return super()._run(session, problem)
+            return self.solve(session, problem)
         solution = super()._run(Portion.of(session, 1.0 - plan.share), problem)
         theta, noise = plan.with_noise(session, problem.records, solution.theta)
         return replace(solution, theta=theta, slope_noise=noise)

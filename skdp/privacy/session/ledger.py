@@ -10,12 +10,13 @@ from logging import DEBUG, INFO
 from weakref import ReferenceType, ref
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import accounting, mechanisms
+from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.log import LOGGER
+from skdp.privacy.session.projections import projected_slack
 
 __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
 
@@ -280,6 +281,14 @@ class Ledger:
             made = grid(bounded, plan.noise_multiplier, self.adjacency)
             last = self._noise = (ref(bounded), plan, made)
         return last[2]
+
+    def release_slack(
+        self, plan: GaussianPlan | BatchPlan, size: int, noise_multiplier: float
+    ) -> tuple[float, float]:
+        """What the sampler of the noise adds to (epsilon, delta) of one release of ``size`` values."""
+        if isinstance(plan, BatchPlan) and plan.n_projections:
+            return projected_slack(plan, size, self.delta)
+        return noise.gaussian_slack(size, noise_multiplier)
 
     def check_slack(self, slack: tuple[float, float], remedy: str = "") -> list[float]:
         """Refuse samplers' errors that the budget cannot hold; return the new sums.

@@ -60,13 +60,13 @@ from skdp.privacy.accounting.releases import (
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
 from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_slack
 from skdp.privacy.session.base import SessionBase
-from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
-from skdp.privacy.session.projections import check_projected, projected_slack
+from skdp.privacy.session.ledger import Ledger, check_number, check_share
+from skdp.privacy.session.projections import check_projected
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
 
-__all__ = ["Minibatches", "release_slack"]
+__all__ = ["Minibatches"]
 
 _KINDS = (POISSON, WITHOUT_REPLACEMENT, PARTITION)
 
@@ -176,7 +176,7 @@ class Minibatches(SessionBase):
         for plan in plans:
             drawn = batch_slack(plan)
             noisy = min(size, plan.choices) if plan.choices else size
-            slack = release_slack(ledger, plan, noisy, plan.noise_multiplier)
+            slack = ledger.release_slack(plan, noisy, plan.noise_multiplier)
             releases = plan.releases * len(plan.shares)
             epsilon += releases * slack[0] + plan.releases * drawn[0]
             delta += releases * slack[1] + plan.releases * drawn[1]
@@ -232,15 +232,6 @@ class Minibatches(SessionBase):
         with self._lock:
             self._check_open()
             return self._sampler.partition(records, n_blocks)
-
-
-def release_slack(
-    ledger: Ledger, plan: GaussianPlan | BatchPlan, size: int, noise_multiplier: float
-) -> tuple[float, float]:
-    """What the sampler of the noise adds to (epsilon, delta) of one release of ``size`` values."""
-    if isinstance(plan, BatchPlan) and plan.n_projections:
-        return projected_slack(plan, size, ledger.delta)
-    return noise.gaussian_slack(size, noise_multiplier)
 
 
 def _sampled_scale(

@@ -22,7 +22,6 @@ from skdp.privacy.batches import Batch, BatchPart, BatchPlan, batch_slack
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
-from skdp.privacy.session.minibatches import release_slack
 
 __all__ = ["Releases", "check_plan"]
 
@@ -188,7 +187,7 @@ class Releases(SessionBase):
             first = batch is None or not batch._spent
             if not ledger.exact:
                 drawn_with = ledger.noise(bounded, plan)
-                slack = release_slack(ledger, own, bounded.size, plan.noise_multiplier)
+                slack = ledger.release_slack(own, bounded.size, plan.noise_multiplier)
                 drawn = batch_slack(own) if isinstance(own, BatchPlan) and first else (0.0, 0.0)
                 ledger.charge_slack((slack[0] + drawn[0], slack[1] + drawn[1]))
             if first:

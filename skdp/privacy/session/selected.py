@@ -7,7 +7,6 @@ from skdp.privacy import noise, selection
 from skdp.privacy.batches import BatchPlan, batch_slack
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.session.base import SessionBase
-from skdp.privacy.session.minibatches import release_slack
 from skdp.privacy.session.releases import check_plan
 
 __all__ = ["SelectedReleases"]
@@ -91,7 +90,7 @@ class SelectedReleases(SessionBase):
                     found = noise.numeric_sparse_slack(bounded.size, plan.choices, 1, plan.choice_epsilon)
                 slacks = (
                     found,
-                    release_slack(ledger, plan, plan.choices, plan.noise_multiplier),
+                    ledger.release_slack(plan, plan.choices, plan.noise_multiplier),
                     noise.selection_slack(plan.choices, bounded.size, plan.choice_epsilon),
                     batch_slack(plan),
                 )
