@@ -1,7 +1,7 @@
 """PrivateRecords: the data of a fit, of which only bounded statistics come out.
 
 Every public name returns a `Bounded`, another `PrivateRecords` or a public shape (tested by enumeration). Each
-statistic is a function of `skdp.privacy.statistics`, with its proof; the method of the same name calls it.
+statistic is a function of `skdp.privacy.statistics`, with its proof, and a method of that name.
 """
 
 import math
@@ -179,7 +179,7 @@ class PrivateRecords:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.shape.n_features
+        return self._rows.shape.n_features
 
     @property
     def n_parameters(self) -> int:
@@ -189,27 +189,27 @@ class PrivateRecords:
     @property
     def n_units(self) -> int:
         """The public count that means divide by."""
-        return self.shape.n_units
+        return self._rows.shape.n_units
 
     @property
     def n_public(self) -> int | None:
         """The public count as it was given."""
-        return self.shape.n_public
+        return self._rows.shape.n_public
 
     @property
     def n_records(self) -> int | None:
         """Number of records, where it is public; else None."""
-        return self.shape.n_records
+        return self._rows.shape.n_records
 
     @property
     def n_groups(self) -> int | None:
         """Number of groups, where they are the unit and it is public; else None."""
-        return self.shape.n_groups
+        return self._rows.shape.n_groups
 
     @property
     def unit(self) -> str:
         """Whose change is protected."""
-        return self.shape.unit
+        return self._rows.shape.unit
 
     # ---------------------------------------------------------------- statistics: each in a module of its name
 

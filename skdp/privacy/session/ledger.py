@@ -185,7 +185,7 @@ class Ledger:
 
     def planned_mu2(self) -> float:
         """What all plans, and the releases without one, may take."""
-        return sum(plan.share * self.mu2 for plan in self.plans) + sum(mu2 for _, _, mu2 in self.pure)
+        return sum([plan.share * self.mu2 for plan in self.plans]) + sum([mu2 for _, _, mu2 in self.pure])
 
     def pure_epsilon(self) -> float:
         """Sum of the pure epsilons."""
@@ -298,7 +298,7 @@ class Ledger:
         remedy : str, default=""
             What else helps against a delta that is too large, with a comma and a space behind it.
         """
-        epsilon, delta = (old + new for old, new in zip(self.slack, slack))
+        epsilon, delta = self.slack[0] + slack[0], self.slack[1] + slack[1]
         if epsilon > self.epsilon_slack:
             raise UnsupportedAccounting(
                 f"epsilon={self.epsilon:g} is too small for so many noisy values: the proven error of "
