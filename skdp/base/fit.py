@@ -16,24 +16,25 @@ records only, and releases them through the session. All of it runs with floatin
 caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads of its own turns them off there.
 """
 
+import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
 
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before, spends_budget
 from skdp.base.containers import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
-from skdp.base.kinds import choice, described, integer, real
-from skdp.base.parameters import check_groups, check_number, check_privacy
+from skdp.base.kinds import check_groups, check_number, check_privacy, choice, described, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
-from skdp.base.weights import taken_arguments
+from skdp.base.weights import names_weights, taken_arguments, watched
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
     BudgetAccountant,
@@ -205,14 +206,17 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         note_birth(made)
         return made
 
-    if not TYPE_CHECKING:  # a type checker would take every attribute for what this returns
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        own = vars(cls).get("fit")
+        if inspect.isfunction(own):
+            cls.fit = watched(own)  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)
 
-        def __getattribute__(self, name: str) -> object:
-            if name == "fit" or name == "__sklearn_tags__":
-                # Meta-estimators read these before they start workers, in the context that knows the block.
-                note_use(self, outside=name == "fit")
-                notice(self)
-            return super().__getattribute__(name)
+    def __sklearn_tags__(self) -> Tags:
+        # Meta-estimators ask for tags before they start workers, as they look at `fit`: see `watched`.
+        note_use(self, outside=False)
+        notice(self)
+        return super().__sklearn_tags__()
 
     def __getstate__(self) -> dict[str, object]:
         return stamped_state(self, dict(super().__getstate__() or {}))
@@ -230,7 +234,10 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
         """Run the method: release statistics of the records through the session."""
 
-    def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
+    @names_weights
+    def fit(
+        self, X: object, y: object, *, groups: object = None, sample_weight: object = None, **more: object
+    ) -> Self:
         """Fit the model privately.
 
         Parameters
@@ -241,8 +248,11 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             Targets.
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, which are private and are clipped to [0, ``max_weight``]. They need this public bound in the
+            constructor. The signature of an instance names them where it is declared.
         **more : dict
-            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared. None is no weights.
+            Further arguments that `read` takes; none for most estimators. ``sample_weight=None`` is taken by all.
 
         Returns
         -------
@@ -250,17 +260,21 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
 
         Raises
         ------
-        TypeError, ValueError
-            If a parameter or the data are not as described. No budget is spent.
+        TypeError
+            If an argument is unknown, or if the method has no weighted form and ``sample_weight`` is not None.
+            No budget is spent.
+        ValueError
+            If a parameter or the data are not as described, or if ``sample_weight`` is given and ``max_weight``
+            is None. No budget is spent.
         PrivacyBudgetExceeded
             If the accountant does not hold (epsilon, delta). Nothing was read.
         PrivacyAccountingError
             If the ledger costs more than the claim, a bug in skdp, or if nothing was released through the session.
             The result is discarded.
         """
-        check_collected(X=X, y=y, groups=groups, **more)
+        check_collected(X=X, y=y, groups=groups, sample_weight=sample_weight, **more)
         self._check_before_data(groups)
-        more = taken_arguments(self, more)
+        more = taken_arguments(self, {"sample_weight": sample_weight, **more})
         _warn_without_cache()
         notice(self, fits=True)
         # A floating-point warning would tell that one record is very large, or very small.
@@ -272,6 +286,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             problem = replace(problem, plan=plan)
             tell(plan.warnings)
             solution = self._run(session, problem)
+            _check_returned(solution, Solution, "solve")
             tell(self._advice_after(problem.records.shape, solution))
             report = self._report(session, problem, solution)
         forget(self)

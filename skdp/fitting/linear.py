@@ -3,16 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
 from skdp.base.exact import ExactFit
 from skdp.base.fit import PrivateFit, Solution
 from skdp.base.plan import Advice, Decision, Step
-from skdp.base.weights import names_weights
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import parameter_shape
@@ -20,6 +18,7 @@ from skdp.fitting.decision import LinearDecision, Method, linear_decision
 from skdp.fitting.glm import Problem, expected_weight
 from skdp.fitting.linear_model import LinearModel
 from skdp.fitting.recalibrate import LARGEST_SLOPE, plan_recalibration
+from skdp.fitting.targets import is_classifier
 from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
@@ -45,43 +44,6 @@ class LinearFit(LinearModel, PrivateFit[Problem]):
 
     # A model whose signature does not name weights, for lack of a declared bound, still says how to route them.
     __metadata_request__fit = {"sample_weight": None}
-
-    @names_weights
-    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None, **more: Any) -> Self:
-        """Fit the model privately.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The records lie along the first axis. Neither copied (if it is float32 or float64) nor changed.
-        y : array-like of shape (n_samples,)
-            Targets.
-        groups : array-like of shape (n_samples,), default=None
-            Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights, which are private and are clipped to [0, ``max_weight``]. They need this public bound in the
-            constructor. The signature of an instance names them where it is declared.
-        **more : dict
-            Further arguments that `read` takes; none for most estimators.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        TypeError
-            If an argument is unknown, or if the method has no weighted form and ``sample_weight`` is not None.
-            No budget is spent.
-        ValueError
-            If a parameter or the data are not as described, or if ``sample_weight`` is given and ``max_weight``
-            is None. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
-        PrivacyAccountingError
-            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
-        """
-        return super().fit(X, y, groups=groups, sample_weight=sample_weight, **more)
 
     def _check_parameters(self) -> None:
         self._check_targets()

@@ -15,8 +15,7 @@ from skdp.base import fit
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
 from skdp.base.containers import refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
-from skdp.base.kinds import described
-from skdp.base.parameters import check_number
+from skdp.base.kinds import check_number, described
 from skdp.base.plan import NoRecords
 from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
 from skdp.fitting.probabilities import of_two_classes, softmax
@@ -142,6 +141,11 @@ def _table_tags(estimator: Any, tags: Any) -> Any:
 def _require(estimator: Any, y: Any) -> None:
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+
+
+def is_classifier(estimator: object) -> bool:
+    """Whether an estimator is a classifier, by its type: to ask its tags takes longer."""
+    return isinstance(estimator, ClassifierMixin)
 
 
 class LabelModel(ClassifierMixin, Declared):

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter
@@ -23,7 +22,7 @@ from skdp.fitting.decision import LinearDecision
 from skdp.fitting.glm import GLMModel, Problem, relative_weights
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
-from skdp.fitting.targets import LabelModel, NumberModel
+from skdp.fitting.targets import LabelModel, NumberModel, is_classifier
 from skdp.fitting.utility import Facts
 from skdp.linear_model.auto.choice import Choice, choose, only_a_constant, only_frequencies
 from skdp.linear_model.auto.classification import classification_steps, moment_classification

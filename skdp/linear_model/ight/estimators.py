@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._docs import document
@@ -27,6 +26,7 @@ from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import TargetUnits
+from skdp.fitting.targets import is_classifier
 from skdp.fitting.task import Task, given
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
 from skdp.privacy import PrivacySession, PublicShape

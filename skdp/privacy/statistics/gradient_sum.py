@@ -13,7 +13,7 @@ from skdp.privacy.gradients.blocks import BlockSum, places_of
 from skdp.privacy.gradients.device import AT_ONCE
 from skdp.privacy.gradients.function import GradientFunction, Pieces
 from skdp.privacy.gradients.parts import entries_of
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.clipped_sum import sum_of_units
 from skdp.privacy.statistics.projected_sum import projected_sum
 
@@ -25,7 +25,7 @@ LEAST_CLIP = 2.0**-29
 
 
 def gradient_sum(
-    rows: Rows,
+    records: HoldsRows,
     function: Pieces,
     clip_norm: float,
     *,
@@ -150,6 +150,7 @@ def gradient_sum(
     **Each unit by itself.** Where the unit is the group, or the number of units is private, each unit's vector is
     multiplied out, clipped and rounded by itself; so it is one-by-one. The proof is that of `clipped_sum`.
     """
+    rows = records._rows
     clip_norm, size, run = float(clip_norm), int(size), _run(clipping, microbatch_size)
     if not clip_norm >= LEAST_CLIP or size < 1:
         raise ValueError(f"clip_norm must be at least 2**-29 and size at least 1, got {clip_norm:g} and {size}")

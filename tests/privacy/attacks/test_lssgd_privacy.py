@@ -19,7 +19,7 @@ import skdp.privacy.mechanisms
 from skdp import DPLSSGDRegressor, DPSGDRegressor
 from skdp.linear_model import SGD
 from skdp.privacy import PrivateRecords
-from skdp.privacy.session.sampler import MinibatchSampler
+from skdp.privacy.session.base import MinibatchSampler
 from tests.privacy.audit import epsilon_lower
 
 N, BATCH, STEPS, CLIP = 24, 12, 6, 1.0

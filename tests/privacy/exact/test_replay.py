@@ -48,8 +48,8 @@ from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
 from skdp.privacy import PrivacySession, accounting, mechanisms, selection
 from skdp.privacy.session import claim
+from skdp.privacy.session.base import MinibatchSampler
 from skdp.privacy.session.ledger import Ledger
-from skdp.privacy.session.sampler import MinibatchSampler
 from skdp.privacy.statistics import minimizer as _minimizer
 from tests import texts
 
