@@ -17,8 +17,9 @@ from skdp.nn.inputs import Inputs
 from skdp.nn.layers.conv2d import Conv2D
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.layers.layer import Layer
+from skdp.nn.layout import Layout
 from skdp.nn.losses import CrossEntropy, SquaredError
-from skdp.nn.network import Network, Sequential
+from skdp.nn.network import Network, RecordGradients, Sequential
 from skdp.privacy import PieceKinds, SparseRows, Vectors, check_places
 
 __all__ = [
@@ -97,13 +98,9 @@ class NetTask:
     @property
     def tensors(self) -> tuple[slice, ...]:
         """Where each trained tensor lies in the vector of trained parameters."""
-        found, first = [], 0
-        for position, own in enumerate(self.network.parameter_shapes):
-            for shape in own.values():
-                if position not in self.network.sequential.frozen:
-                    found.append(slice(first, first + math.prod(shape)))
-                    first += math.prod(shape)
-        return tuple(found)
+        frozen = self.network.sequential.frozen
+        shapes = tuple(own for i, own in enumerate(self.network.parameter_shapes) if i not in frozen)
+        return tuple(place for _, _, _, place in Layout(shapes).entries)
 
     def trained(self, flat: NDArray[Any]) -> Vector:
         """The parameters that the steps change."""
@@ -159,7 +156,7 @@ class NetTask:
     ) -> Callable[[NDArray[Any]], Callable[[Any, Any], Sequence[Any]]]:
         """Of trained parameters: what `PrivateRecords.gradient_sum` calls; see `Network.record_gradients`."""
 
-        kinds = PieceKinds()
+        of_rows, kinds = RecordGradients(self.network, method), PieceKinds()
         # A layer of the user's own may change the kinds of its pieces between two steps. It is looked at in every
         # step, before the batch is drawn: a refusal then does not tell whether a batch was empty.
         marked = kinds.of if self.is_ready else _unmarked
@@ -168,11 +165,9 @@ class NetTask:
             flat = self.whole(theta)
 
             def pieces(X: Any, y: Any) -> Sequence[Any]:
-                targets = self.targets.of(y)
-                there = array_module(X).asarray(flat) if is_cupy(X) else flat
-                return self.network.record_gradients(
-                    there, self.inputs.of(X), lambda out: self.loss.derivative(out, targets), method
-                )
+                x, targets = self.inputs.of(X), self.targets.of(y)
+                there = flat if isinstance(x, np.ndarray) else array_module(x).asarray(flat)
+                return of_rows(there, x, lambda outputs: self.loss.derivative(outputs, targets))
 
             return marked(pieces)
 
