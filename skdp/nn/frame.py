@@ -22,7 +22,9 @@ from skdp.base.tables import validate_table
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
+from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts
 from skdp.fitting.minibatches import MinibatchFit
+from skdp.fitting.noisy_mean import estimator_of
 from skdp.fitting.optimizers import SinglePrecision
 from skdp.fitting.progress import Progress
 from skdp.fitting.recalibrate import Recalibration
@@ -32,10 +34,9 @@ from skdp.fitting.selection import AdaFEST, SparseSelection
 from skdp.fitting.sizes import WALK
 from skdp.fitting.sparsification import RandomSparsification
 from skdp.fitting.targets import Problem, imagined_records, table_records, unfilled_records
-from skdp.fitting.task import given
-from skdp.fitting.utility import Facts, NetFacts, utility_warnings
-from skdp.nn.checks import check_clipping, check_gradient_estimator, check_validation
-from skdp.nn.clipping import Microbatch, Projections
+from skdp.fitting.utility import Facts, utility_warnings
+from skdp.nn.checks import check_clipping, check_validation
+from skdp.nn.clipping import Microbatch, Projections, way_of
 from skdp.nn.export import exported
 from skdp.nn.inputs import Inputs, as_rows, released_inputs
 from skdp.nn.layers.relu import ReLU
@@ -177,6 +178,10 @@ class NetFit(MinibatchFit[Problem]):
         """Whether columns without a public range are brought to one scale; the pixels of an image have one."""
         return problem.fitted.get("image_shape_") is None
 
+    def _image_facts(self, problem: Problem) -> ImageFacts | None:
+        """Where records are images: their public shape and type."""
+        return None
+
     def _after(self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any) -> dict[str, Any]:
         """Last releases, and what is kept of them."""
         return {}
@@ -191,7 +196,6 @@ class NetFit(MinibatchFit[Problem]):
         self._check_targets()  # type: ignore[attr-defined]
         super()._check_parameters()
         check_clipping(self)
-        check_gradient_estimator(self)
         if self.max_rows_per_group is not None and self.unit != "group":
             raise ValueError("max_rows_per_group needs unit='group'")
 
@@ -206,16 +210,12 @@ class NetFit(MinibatchFit[Problem]):
     def _samples(self, n_units: int | None) -> bool:
         if self.sampling == "partition":
             return False
+        way, estimator = way_of(self.clipping), estimator_of(self.gradient_estimator)
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
         # Full batches of projections and of selection have no mu.
-        estimator = self.gradient_estimator
-        selects = isinstance(estimator, (SparseSelection, AdaFEST))
-        if n_units is None or selects or isinstance(self.clipping, Projections):
+        if n_units is None or way.method == "projections" or not estimator.full_batches:
             return True
-        sizes = [self.batch_size]
-        if isinstance(estimator, RecursiveMomentum):
-            first = given(estimator.initial_batch_size)
-            sizes += [] if first is None else [first]
+        sizes = (self.batch_size, *estimator.batch_sizes)
         return any(isinstance(size, str) or size < n_units for size in sizes)
 
     # ---------------------------------------------------------------- the plan
@@ -224,26 +224,26 @@ class NetFit(MinibatchFit[Problem]):
         return decided(self, session, problem)
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
-        plan: NetPlan = problem.decision.details
-        tokens = tokens_of(plan.network)
-        return (
-            *utility_warnings(self._utility(session, problem)),
-            *plan.method.advice(plan.batches, self.adjacency, plan.n_parameters, tokens),
-        )
+        return utility_warnings(self._utility(session, problem))
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         """The public numbers that tell whether the fit may be of little use."""
         shape, plan, seen = problem.records.shape, problem.decision.details, problem.decision.signal
         rule, last = plan.rule, plan.network.sequential.layers[-1]
-        recursive = isinstance(self.gradient_estimator, RecursiveMomentum)
+        remembers = estimator_of(self.gradient_estimator).remembers
+        steps = StepFacts(plan.n_parameters, tokens_of(plan.network))
+        method = plan.method.utility(plan.batches, self.adjacency, steps)
         net = NetFacts(
             n_parameters=plan.n_parameters,
             signal=math.inf if seen is None else seen,
             other_inputs=self.parameters_init is not None and "inputs" in plan.shares,
-            second_momentum=rule.momentum if recursive and rule.solver == "sgd" else 0.0,
+            second_momentum=rule.momentum if remembers and rule.solver == "sgd" else 0.0,
             bounded_by=repr(last) if isinstance(last, ACTIVATIONS) else "",
         )
-        facts = Facts(type(self).__name__, shape, self.epsilon, method="nets", net=net)
+        facts = Facts(
+            type(self).__name__, shape, self.epsilon, method="nets", net=net,
+            images=self._image_facts(problem), methods=() if method is None else (method,),
+        )  # fmt: skip
         if session.exact or not is_classifier(self):
             return facts
         return replace(facts, task="classes", mass=shape.n_units * session.mu)
@@ -324,11 +324,7 @@ class NetFit(MinibatchFit[Problem]):
         facts |= plan.method.facts()
         if self.clipping == "auto" and clipping.method == "ghost":  # all other layers: materialized
             facts["ghost_layers"] = [i for i, way in enumerate(clipping.layers) if way == "ghost"]
-        if clipping.method == "microbatch":
-            facts["microbatch_size"] = clipping.microbatch_size
-            facts["sensitivity"] = f"{clipping.moves(self.adjacency):g} clip_norm"
-        if clipping.method == "projections":
-            facts["n_projections"] = plan.batches[-1].n_projections
+        facts |= clipping.facts(self.adjacency)
         if not isinstance(self.gradient_estimator, str):
             facts["gradient_estimator"] = repr(self.gradient_estimator)
         if self.max_rows_per_group is not None:

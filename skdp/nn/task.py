@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.fitting.clipped_mean import Clipping, Gradients, Pieces, TouchedRows
+from skdp.fitting.noisy_mean import Clipping, Gradients, Pieces, TouchedRows
 from skdp.kernels import is_cupy
 from skdp.nn.arrays import array_module
 from skdp.nn.inputs import Inputs
-from skdp.nn.layers.conv2d import Conv2D
 from skdp.nn.layers.embedding import Embedding
-from skdp.nn.layers.layer import Layer
 from skdp.nn.layout import Layout
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network, RecordGradients, Sequential
@@ -30,14 +28,10 @@ __all__ = [
     "require_places",
     "start_of",
     "tokens_of",
-    "usual_clipping",
     "vocabulary_of",
 ]
 
 Vector = NDArray[np.float64]
-# Weights of a convolution for each number of its windows and signals, from which ghost norms are faster. Measured
-# for 1 to 36 windows and up to 2.4 million weights: the two took the same time at 6 to 9.
-GHOST_FROM = 8
 ROWS = 512  # rows of a prediction whose outputs are computed at once; a choice, not tuned
 AT_ONCE = 64  # rows of a call in a private step: as many as `check_places` gives
 SPREAD = 0.1  # of the parameters with which layers of users are looked at; a choice, not tuned
@@ -181,23 +175,6 @@ class NetTask:
 
 def _unmarked(function: Pieces) -> Pieces:
     return function
-
-
-def usual_clipping(network: Network) -> tuple[str, ...]:
-    """What "auto" is for each layer, from public shapes: ghost norms where they were measured to be faster.
-
-    Let a convolution have p filters of q weights and T windows. A materialized gradient is p q numbers of float32,
-    which are written once and read twice. Ghost norms read T (p + q) numbers, in float64.
-    """
-
-    def of_layer(position: int, layer: Layer) -> str:
-        if type(layer) is not Conv2D or position in network.sequential.frozen:
-            return "materialized"
-        shape = network.parameter_shapes[position]["weight"]
-        p, q, windows = shape[0], math.prod(shape[1:]), math.prod(network.shapes[position + 1][:-1])
-        return "ghost" if p * q >= GHOST_FROM * windows * (p + q) else "materialized"
-
-    return tuple(of_layer(i, layer) for i, layer in enumerate(network.sequential.layers))
 
 
 def has_other_layers(net: Sequential) -> bool:

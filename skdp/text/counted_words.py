@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.fitting.clipped_mean import TouchedRows
+from skdp.fitting.noisy_mean import TouchedRows
 from skdp.privacy import PieceKinds, SparseRows
 
 __all__ = ["touched_words", "words_of"]

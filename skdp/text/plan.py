@@ -1,19 +1,17 @@
 """What a fit of vectors of words decides from public numbers before its first release, and what it warns of."""
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from skdp.base.plan import Advice, Decision
-from skdp.exceptions import UtilityWarning
-from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.decision import made_step, planned_step
+from skdp.fitting.minibatch_warnings import MethodFacts, StepFacts, ThresholdFacts, WordFacts
+from skdp.fitting.noisy_mean import Clipping, NoisyMean, estimator_of
 from skdp.fitting.optimizers import Rule, rate_factor
-from skdp.fitting.selection import AdaFEST, SelectedMean, SparseSelection, advice_on_choice, advice_on_counts
 from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
 from skdp.fitting.task import given
-from skdp.fitting.utility import Facts, WordFacts, utility_warnings
+from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import BatchPlan, PrivacySession, PublicShape, factor
 
 __all__ = ["WordPlan", "advice", "advice_on_words", "decided", "first_rate"]
@@ -33,7 +31,7 @@ class WordPlan:
 
     Attributes
     ----------
-    method : ClippedMean
+    method : NoisyMean
         How a step clips gradients and releases their mean.
     batches : BatchPlan
         Of all steps.
@@ -46,7 +44,7 @@ class WordPlan:
         The plan of the release of a private one; None for a public one.
     """
 
-    method: ClippedMean
+    method: NoisyMean
     batches: BatchPlan
     rule: Rule
     n_numbers: int
@@ -74,8 +72,8 @@ def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict
         model.epsilon, model.delta, n_units, size,
         batch_size=given(model.batch_size), max_iter=given(model.max_iter), n_epochs=model.n_epochs,
     )  # fmt: skip
-    group = method.group(run.n_iter, run.batch_size, size=size)
-    (batches,) = session.plan_batches([group], n_units=n_units, share=1.0 - share)
+    groups = method.releases(run.n_iter, run.batch_size, size)
+    (batches,) = session.plan_batches(groups, n_units=n_units, share=1.0 - share)
     words = None
     if known is None:
         words = session.plan_vocabulary(share, int(model.max_words_per_group))
@@ -111,10 +109,9 @@ def _n_numbers(model: Any, n_words: int) -> int:
     return (n_words if model.tied else 2 * n_words) * int(model.vector_size)
 
 
-def _method(model: Any) -> ClippedMean:
-    norm, estimator = given(model.clip_norm), model.gradient_estimator
-    clipping = Clipping(CLIP_NORM if norm is None else float(norm))
-    return ClippedMean(clipping) if isinstance(estimator, str) else SelectedMean(clipping, estimator)
+def _method(model: Any) -> NoisyMean:
+    norm = given(model.clip_norm)
+    return estimator_of(model.gradient_estimator).engine(Clipping(CLIP_NORM if norm is None else float(norm)))
 
 
 def first_rate(model: Any, plan: WordPlan, n_words: int) -> float:
@@ -138,45 +135,27 @@ def first_rate(model: Any, plan: WordPlan, n_words: int) -> float:
 
 def advice(model: Any, shape: PublicShape, plan: WordPlan) -> tuple[Advice, ...]:
     """Warnings of what public numbers show."""
+    steps = StepFacts(
+        plan.n_numbers,
+        2 * int(model.window) + 1,  # a document has more different words
+        "numbers of the table",
+        "word",
+        "window" if model.unit == "record" else "group",
+    )
+    found: list[MethodFacts | None] = [plan.method.utility((plan.batches,), model.adjacency, steps)]
+    if plan.words is not None:
+        # Documents that have as many words as are allowed would release none of them.
+        found.append(ThresholdFacts(plan.threshold, int(model.max_words_per_group), shape.n_units))
+    methods = tuple(facts for facts in found if facts is not None)
     if plan.known is None:
-        first = advice_on_words(model, shape, 2, least=True)  # of a window
-    else:
-        first = advice_on_words(model, shape, len(plan.known))
-    return (*first, *_on_choice(model, plan), *_on_threshold(model, plan, shape.n_units))
+        return advice_on_words(model, shape, 2, methods, least=True)  # of a window
+    return advice_on_words(model, shape, len(plan.known), methods)
 
 
-def advice_on_words(model: Any, shape: PublicShape, n_words: int, *, least: bool = False) -> tuple[Advice, ...]:
+def advice_on_words(
+    model: Any, shape: PublicShape, n_words: int, methods: tuple[MethodFacts, ...] = (), *, least: bool = False
+) -> tuple[Advice, ...]:
     """Warnings of a table of so many words, a public number or a released one."""
     size = _n_numbers(model, n_words)
-    seen = signal(model.epsilon, model.delta, shape.n_units, size)
-    words = WordFacts(n_words, size, seen, least)
-    return utility_warnings(Facts(type(model).__name__, shape, model.epsilon, words=words))
-
-
-def _on_choice(model: Any, plan: WordPlan) -> Iterable[Advice]:
-    """Warn where noise decides what a step changes."""
-    moved, select = factor(model.adjacency), model.gradient_estimator
-    if isinstance(select, AdaFEST):
-        width = 2 * int(model.window) + 1  # a document has more different words
-        protects = "window" if model.unit == "record" else "group"
-        return advice_on_counts(select, plan.batches, width, moved, "word", protects)
-    if isinstance(select, SparseSelection):
-        clip, what = plan.clip_norm, "numbers of the table"
-        return advice_on_choice(select, plan.batches, plan.n_numbers, moved * clip, clip, what)
-    return ()
-
-
-def _on_threshold(model: Any, plan: WordPlan, n_units: int) -> Iterator[Advice]:
-    """Warn where documents that have as many words as are allowed would release none of them."""
-    if plan.words is None:
-        return
-    threshold, most = plan.threshold, int(model.max_words_per_group)
-    wanted = threshold * math.sqrt(most)
-    if wanted > n_units:
-        yield Advice(
-            f"a word is released if about {threshold:.0f} * sqrt(k) groups have it, where k is the number of "
-            f"different words of a group. For k = max_words_per_group = {most} that is {wanted:.0f} groups, "
-            "more than there are. If groups have so many words, give a smaller max_words_per_group (their "
-            "most frequent words count then), a larger epsilon or vocabulary_share, or a public vocabulary",
-            UtilityWarning,
-        )
+    words = WordFacts(n_words, size, signal(model.epsilon, model.delta, shape.n_units, size), least)
+    return utility_warnings(Facts(type(model).__name__, shape, model.epsilon, words=words, methods=methods))

@@ -18,6 +18,7 @@ from skdp.base.kinds import described, flag, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit, of_width
+from skdp.fitting.noisy_mean import estimator_of
 from skdp.fitting.optimizers import FewEntries, SinglePrecision, check_unsmoothed
 from skdp.fitting.progress import Progress
 from skdp.fitting.selection import AdaFEST, SparseSelection
@@ -345,7 +346,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         start = _start(np.random.default_rng(seeds[:4]), n_words, dim, bool(self.tied))
         negatives, clip, batches = self._negatives(n_words, counts), plan.clip_norm, plan.batches
         rate = first_rate(self, plan, n_words)
-        counts_words = isinstance(self.gradient_estimator, AdaFEST)
+        counts_words = estimator_of(self.gradient_estimator).needs_table
         touched = touched_words(n_words, dim, bool(self.tied)) if counts_words else None
         release = plan.method.release(session, records, batches, touched)
 
