@@ -6,55 +6,16 @@ All facts are public numbers. The numbers at which a fit warns are in `skdp.fitt
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from skdp.fitting.thresholds import is_given
 from skdp.privacy import PublicShape
 
-__all__ = [
-    "ChoiceFacts",
-    "CoolingFacts",
-    "CountFacts",
-    "ImageFacts",
-    "MethodFacts",
-    "NetFacts",
-    "StepFacts",
-    "ThresholdFacts",
-    "WordFacts",
-]
+__all__ = ["ImageFacts", "NetFacts", "StepFacts", "WordFacts"]
 
 CHANNELS_FIRST = (1, 3)  # channels that other libraries write before height and width
 SMALLEST_SIDE = 8  # from which so many columns are rather an image than a table
-
-
-class MethodFacts(Protocol):
-    """Facts that tell something by themselves."""
-
-    def told(self) -> Iterator[str]:
-        """What they tell."""
-
-
-@dataclass(frozen=True)
-class StepFacts:
-    """What the steps of a fit change, in its own words.
-
-    Attributes
-    ----------
-    size : int
-        Number of parameters that the steps change.
-    n_tokens : int or None
-        Different tokens of a unit, at most, or a number below that, where the model begins with a table of them.
-    parameters, token, unit : str
-        What these are called.
-    """
-
-    size: int
-    n_tokens: int | None = None
-    parameters: str = "parameters"
-    token: str = "token"
-    unit: str = "record"
 
 
 @dataclass(frozen=True)
@@ -111,12 +72,17 @@ class NetFacts:
 
 @dataclass(frozen=True)
 class WordFacts:
-    """Of a table of words: its signal as in `NetFacts`, and whether it is the smallest table there can be."""
+    """Of a table of words: its signal as in `NetFacts`, and whether it is the smallest table there can be.
+
+    Of a private vocabulary also the groups that need a word which is their only one, and most words of a group.
+    """
 
     n_words: int
     n_numbers: int
     signal: float
     least: bool = False
+    threshold: float = 0.0
+    most: int = 0
 
     def told(self, shape: PublicShape, epsilon: float) -> Iterator[str]:
         """What they tell."""
@@ -127,6 +93,18 @@ class WordFacts:
                 f"{units} at epsilon={epsilon:g} are few for {'even ' if self.least else ''}a table of "
                 f"{counted} and {self.n_numbers} numbers: most of what it learns may be noise; use fewer words, a "
                 "smaller vector_size or a larger epsilon"
+            )
+
+    def told_of_release(self, n_units: int) -> Iterator[str]:
+        """What they tell of the release of the words."""
+        wanted = self.threshold * math.sqrt(self.most)
+        if wanted > n_units:
+            yield (
+                f"a word is released if about {self.threshold:.0f} * sqrt(k) groups have it, where k is the "
+                f"number of different words of a group. For k = max_words_per_group = {self.most} that is "
+                f"{wanted:.0f} groups, more than there are. If groups have so many words, give a smaller "
+                "max_words_per_group (their most frequent words count then), a larger epsilon or "
+                "vocabulary_share, or a public vocabulary"
             )
 
 
@@ -178,103 +156,69 @@ class ImageFacts:
 
 
 @dataclass(frozen=True)
-class CoolingFacts:
-    """Of random sparsification with cooling: the number of steps, and those with the first mask."""
+class StepFacts:
+    """Of what the steps release.
 
-    n_iter: int
-    epoch: int
+    Attributes
+    ----------
+    size : int
+        Number of parameters that the steps change.
+    n_tokens : int or None
+        Different tokens of a unit, at most, or a number below that, where the model begins with a table of them.
+    parameters, token, unit : str
+        What these are called.
+    is_one_epoch : bool
+        Whether random sparsification with cooling has one mask alone.
+    chosen : int
+        Entries that a step of sparse selection changes; 0 where there is no choice.
+    looks : bool
+        Whether this choice looks at the gradient.
+    largest, noise : float
+        The largest that all chosen entries can be at once, and the scale of the noise that they must exceed.
+    wanted, batch_size : int
+        Units of a batch that must have a token to change its vector by DP-AdaFEST.
+    """
+
+    size: int
+    n_tokens: int | None = None
+    parameters: str = "parameters"
+    token: str = "token"
+    unit: str = "record"
+    is_one_epoch: bool = False
+    chosen: int = 0
+    looks: bool = True
+    largest: float = math.inf
+    noise: float = 0.0
+    wanted: int = 0
+    batch_size: int = 1
 
     def told(self) -> Iterator[str]:
         """What they tell."""
-        if self.n_iter <= self.epoch:
+        if self.is_one_epoch:
             yield (
                 "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "
                 "epochs, or RandomSparsification(cooling=False)"
             )
-
-
-@dataclass(frozen=True)
-class ChoiceFacts:
-    """Of sparse selection, whose choice can hardly be better than chance, or by which nets have lost.
-
-    Attributes
-    ----------
-    count : int
-        Entries that a step changes.
-    steps : StepFacts
-    looks : bool
-        Whether the choice looks at the gradient.
-    largest : float
-        The largest that all chosen entries can be at once.
-    noise : float
-        Scale of the noise that they must exceed.
-    """
-
-    count: int
-    steps: StepFacts
-    looks: bool
-    largest: float
-    noise: float
-
-    def told(self) -> Iterator[str]:
-        """What they tell."""
-        size, reason = self.steps.size, ""
-        if self.steps.n_tokens is None:
-            reason = "nets without an Embedding learnt less with it than without"
-        elif not self.looks:
-            reason = 'method="uniform" does not look for the ones that matter'
-        elif self.largest < self.noise * math.log(size / self.count):
-            reason = "the noise of the choice is so large that the choice is nearly random"
+        reason = self._chance() if self.chosen else ""
         if reason:
             yield (
-                f"gradient_estimator=SparseSelection changes {self.count} of {size} {self.steps.parameters} in a "
+                f"gradient_estimator=SparseSelection changes {self.chosen} of {self.size} {self.parameters} in a "
                 f"step, and {reason}: leave it out, or compare both on public data"
             )
-
-
-@dataclass(frozen=True)
-class CountFacts:
-    """Of DP-AdaFEST: how many units of a batch must have a token to change its vector.
-
-    Attributes
-    ----------
-    wanted : int
-    batch_size : int
-    steps : StepFacts
-    """
-
-    wanted: int
-    batch_size: int
-    steps: StepFacts
-
-    def told(self) -> Iterator[str]:
-        """What they tell."""
-        token, unit = self.steps.token, self.steps.unit
         if is_given("very common tokens", self.wanted, unit=self.batch_size):
+            token, unit = self.token, self.unit
             yield (
                 f"gradient_estimator=AdaFEST changes the vector of a {token} only where about {self.wanted} "
-                f"{unit}s of a batch have it (for {self.steps.n_tokens} different {token}s in each), and a batch "
-                f"has {self.batch_size}: give a smaller threshold, such as 0, or a larger batch_size, or leave it "
-                "out"
+                f"{unit}s of a batch have it (for {self.n_tokens} different {token}s in each), and a batch has "
+                f"{self.batch_size}: give a smaller threshold, such as 0, or a larger batch_size, or leave it out"
             )
 
-
-@dataclass(frozen=True)
-class ThresholdFacts:
-    """Of a private vocabulary: groups that need a word which is their only one, and the most words of a group."""
-
-    threshold: float
-    most: int
-    n_units: int
-
-    def told(self) -> Iterator[str]:
-        """What they tell."""
-        wanted = self.threshold * math.sqrt(self.most)
-        if wanted > self.n_units:
-            yield (
-                f"a word is released if about {self.threshold:.0f} * sqrt(k) groups have it, where k is the "
-                f"number of different words of a group. For k = max_words_per_group = {self.most} that is "
-                f"{wanted:.0f} groups, more than there are. If groups have so many words, give a smaller "
-                "max_words_per_group (their most frequent words count then), a larger epsilon or "
-                "vocabulary_share, or a public vocabulary"
-            )
+    def _chance(self) -> str:
+        """Why the choice can hardly be better than chance, or that nets have lost by it."""
+        if self.n_tokens is None:
+            return "nets without an Embedding learnt less with it than without"
+        if not self.looks:
+            return 'method="uniform" does not look for the ones that matter'
+        if self.largest < self.noise * math.log(self.size / self.chosen):
+            return "the noise of the choice is so large that the choice is nearly random"
+        return ""

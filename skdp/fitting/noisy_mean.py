@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.fitting.loop import GradientAt
-from skdp.fitting.minibatch_warnings import MethodFacts, StepFacts
+from skdp.fitting.minibatch_warnings import StepFacts
 from skdp.fitting.optimizers import FewEntries
 from skdp.privacy import Batch, BatchGroup, BatchPlan, Bounded, PrivacySession, PrivateRecords, factor
 
@@ -164,9 +164,9 @@ class NoisyMean:
         # The gradient is the last of a batch's statistics.
         return StepNoise(scale * plan.parts[-1].noise_multiplier * clipping.norm)
 
-    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> MethodFacts | None:
-        """Public numbers that tell whether the steps may be of little use."""
-        return None
+    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> StepFacts:
+        """Add the public numbers that tell whether the steps may be of little use."""
+        return steps
 
     def facts(self) -> dict[str, object]:
         """Public numbers for the report, beside those of the clipping."""

@@ -8,7 +8,7 @@ record of the batch touched: else the support of a step would tell words.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base import check_choice, check_number
-from skdp.fitting.minibatch_warnings import ChoiceFacts, CountFacts, StepFacts
+from skdp.fitting.minibatch_warnings import StepFacts
 from skdp.fitting.noisy_mean import (
     Clipping,
     GradientEstimator,
@@ -208,16 +208,17 @@ class SelectedMean(NoisyMean):
     def noise(self, plans: Sequence[BatchPlan], adjacency: str) -> StepNoise:
         return super().noise(plans, adjacency)._replace(changed=float(self.select.fraction))
 
-    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> ChoiceFacts | None:
+    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> StepFacts:
         (plan,), select, count = plans, self.select, self.select.count(steps.size)
         if count == steps.size or plan.noise_multiplier <= 0:
-            return None
+            return steps
         clip = math.inf if select.score_clip is None else select.score_clip
         looks, noise = select.method != "uniform", 0.0
         if looks:
             moved = self.clipping.together * factor(adjacency) * self.clipping.norm
             noise = 2.0 * min(moved / plan.batch_size, clip) / plan.choice_epsilon
-        return ChoiceFacts(count, steps, looks, min(self.clipping.norm / math.sqrt(count), clip), noise)
+        largest = min(self.clipping.norm / math.sqrt(count), clip)
+        return replace(steps, chosen=count, looks=looks, largest=largest, noise=noise)
 
     def release(
         self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, touched: TouchedRows | None
@@ -258,12 +259,13 @@ class CountedMean(NoisyMean):
         parts = (self.select.share, 1.0 - self.select.share)
         return (BatchGroup(n_iter, batch_size, parts=parts, purpose="counts and steps"),)
 
-    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> CountFacts:
+    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> StepFacts:
         (plan,), n_tokens = plans, steps.n_tokens
         assert n_tokens is not None  # of the table that it is for
         std = plan.noise_multiplier / math.sqrt(self.select.share) * factor(adjacency)
         # A unit of k different tokens counts 1 / sqrt(k) for each.
-        return CountFacts(math.ceil(self.select.threshold * std * math.sqrt(n_tokens)), plan.batch_size, steps)
+        wanted = math.ceil(self.select.threshold * std * math.sqrt(n_tokens))
+        return replace(steps, wanted=wanted, batch_size=plan.batch_size)
 
     def release(
         self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, touched: TouchedRows | None

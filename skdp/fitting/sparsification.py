@@ -11,7 +11,7 @@ less tells an adversary nothing more.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from skdp.base import check_number
 from skdp.fitting.loop import GradientAt
-from skdp.fitting.minibatch_warnings import CoolingFacts, StepFacts
+from skdp.fitting.minibatch_warnings import StepFacts
 from skdp.fitting.noisy_mean import Clipping, GradientEstimator, Gradients, NoisyMean, clipped_mean, method_of
 from skdp.privacy import BatchPlan, PrivacySession, PrivateRecords
 
@@ -207,11 +207,10 @@ class SparsifiedMean(NoisyMean):
             return float(self.sparsification.rate)
         return chosen_sparsity(self.noise((plan,), adjacency).std, self.clipping.norm, size)
 
-    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> CoolingFacts | None:
+    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> StepFacts:
         (plan,) = plans
-        if not self.sparsification.cooling or self.sparsity(plan, adjacency, steps.size) == 0:
-            return None
-        return CoolingFacts(plan.releases, math.ceil(plan.n_units / plan.batch_size))
+        cools = self.sparsification.cooling and self.sparsity(plan, adjacency, steps.size) > 0
+        return replace(steps, is_one_epoch=cools and plan.releases <= math.ceil(plan.n_units / plan.batch_size))
 
     def begin(
         self, session: PrivacySession, records: PrivateRecords, gradients: Gradients, *plans: BatchPlan

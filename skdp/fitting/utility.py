@@ -12,7 +12,7 @@ from typing import Literal
 
 from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
-from skdp.fitting.minibatch_warnings import MethodFacts, NetFacts, WordFacts
+from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts, WordFacts
 from skdp.fitting.scales import GRID
 from skdp.fitting.thresholds import is_given, threshold
 from skdp.privacy import PublicShape, factor
@@ -112,10 +112,10 @@ class Facts:
     n_coefs: int = 0
     adjacency: str = "replace-one"
     selects: bool = False
-    images: MethodFacts | None = None
+    images: ImageFacts | None = None
     net: NetFacts | None = None
     words: WordFacts | None = None
-    methods: tuple[MethodFacts, ...] = ()
+    steps: StepFacts | None = None
     owners: OwnerFacts | None = None
 
 
@@ -169,8 +169,10 @@ def utility_warnings(facts: Facts) -> tuple[Advice, ...]:
     told += _of_owners(facts)
     if words is not None:
         told += words.told(facts.shape, facts.epsilon)
-    for own in facts.methods:
-        told += own.told()
+    if facts.steps is not None:
+        told += facts.steps.told()
+    if words is not None:
+        told += words.told_of_release(facts.shape.n_units)
     return tuple(Advice(text, UtilityWarning) for text in told)
 
 

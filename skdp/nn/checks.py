@@ -11,7 +11,6 @@ from skdp.fitting.checks import check_clip
 from skdp.fitting.noisy_mean import GradientEstimator, estimator_of
 from skdp.fitting.targets import numeric_targets
 from skdp.fitting.task import given
-from skdp.nn.clipping import way_of
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.network import Sequential
 from skdp.privacy import LEAST_CLIP
@@ -27,8 +26,9 @@ def check_clipping(model: Any) -> None:
     norm = given(model.clip_norm)
     if norm is not None and norm < LEAST_CLIP:
         raise ValueError(f"clip_norm must be at least 2**-29, got {model.clip_norm!r}")
-    way, estimator = way_of(model.clipping), estimator_of(model.gradient_estimator)
-    way.check(model)
+    if not isinstance(model.clipping, str):
+        model.clipping.check(model)
+    estimator = estimator_of(model.gradient_estimator)
     if model.sampling == "partition":
         if not estimator.partitions:
             raise ValueError(

@@ -1,10 +1,6 @@
-"""Ways to clip gradients, for ``clipping=`` of nets.
-
-Each way has ``method``, a word of `PrivateRecords.gradient_sum`, and answers what a plan asks: `check` and `of`.
-"""
+"""Ways to clip gradients, for ``clipping=`` of nets: words, and objects that have a number of their own."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
@@ -18,7 +14,7 @@ from skdp.nn.layers.layer import Layer
 from skdp.nn.network import Network
 from skdp.privacy import check_projected
 
-__all__ = ["Microbatch", "OwnNorms", "Projections", "usual_clipping", "way_of"]
+__all__ = ["Microbatch", "Projections", "clipping_of", "usual_clipping"]
 
 # Weights of a convolution for each number of its windows and signals, from which ghost norms are faster. Measured
 # for 1 to 36 windows and up to 2.4 million weights: the two took the same time at 6 to 9.
@@ -48,7 +44,7 @@ class Microbatch(Declared, BaseEstimator):
                 "that comes or goes would move others to other microbatches; use clipping='auto'"
             )
 
-    def of(self, norm: float, network: Network, whole_norms: bool) -> Clipping:
+    def of(self, norm: float, network: Network) -> Clipping:
         """The clipping of a net's gradients, materialized in all layers."""
         layers = ("materialized",) * len(network.sequential.layers)
         return Clipping(norm, self.method, microbatch_size=int(self.size), layers=layers)
@@ -81,35 +77,23 @@ class Projections(Declared, BaseEstimator):
             raise ValueError("clipping=Projections() is proven for Poisson batches only: use sampling='poisson'")
         check_projected(model.adjacency, int(self.n_projections), math.inf)
 
-    def of(self, norm: float, network: Network, whole_norms: bool) -> Clipping:
+    def of(self, norm: float, network: Network) -> Clipping:
         """The clipping of a net's gradients."""
         # Inner products with outer products, which ghost norms leave as they are, too.
         layers = ("ghost",) * len(network.sequential.layers)
         return Clipping(norm, self.method, n_projections=int(self.n_projections), layers=layers)
 
 
-@dataclass(frozen=True)
-class OwnNorms:
-    """The words of ``clipping=``: each gradient is clipped by its own norm."""
-
-    method: str
-
-    def check(self, model: Any) -> None:
-        """Raise unless the other parameters of a net fit."""
-
-    def of(self, norm: float, network: Network, whole_norms: bool) -> Clipping:
-        """The clipping of a net's gradients; "auto" takes ghost norms only where they are of whole gradients."""
-        layers = ("ghost" if self.method == "ghost" else "materialized",) * len(network.sequential.layers)
-        if self.method != "auto":
-            return Clipping(norm, self.method, layers=layers)
-        if whole_norms:
-            layers = usual_clipping(network)
-        return Clipping(norm, "ghost" if "ghost" in layers else "materialized", layers=layers)
-
-
-def way_of(clipping: str | Microbatch | Projections) -> OwnNorms | Microbatch | Projections:
-    """The object that a value of ``clipping=`` stands for."""
-    return OwnNorms(clipping) if isinstance(clipping, str) else clipping
+def clipping_of(way: str | Microbatch | Projections, norm: float, network: Network, whole_norms: bool) -> Clipping:
+    """What ``clipping=`` says for a net; "auto" takes ghost norms only if those of whole gradients serve."""
+    if not isinstance(way, str):
+        return way.of(norm, network)
+    layers = ("ghost" if way == "ghost" else "materialized",) * len(network.sequential.layers)
+    if way != "auto":
+        return Clipping(norm, way, layers=layers)
+    if whole_norms:
+        layers = usual_clipping(network)
+    return Clipping(norm, "ghost" if "ghost" in layers else "materialized", layers=layers)
 
 
 def usual_clipping(network: Network) -> tuple[str, ...]:

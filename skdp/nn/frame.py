@@ -24,7 +24,7 @@ from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts
 from skdp.fitting.minibatches import MinibatchFit
-from skdp.fitting.noisy_mean import estimator_of
+from skdp.fitting.noisy_mean import estimator_of, method_of
 from skdp.fitting.optimizers import SinglePrecision
 from skdp.fitting.progress import Progress
 from skdp.fitting.recalibrate import Recalibration
@@ -36,7 +36,7 @@ from skdp.fitting.sparsification import RandomSparsification
 from skdp.fitting.targets import Problem, imagined_records, table_records, unfilled_records
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.nn.checks import check_clipping, check_validation
-from skdp.nn.clipping import Microbatch, Projections, way_of
+from skdp.nn.clipping import Microbatch, Projections
 from skdp.nn.export import exported
 from skdp.nn.inputs import Inputs, as_rows, released_inputs
 from skdp.nn.layers.relu import ReLU
@@ -210,10 +210,10 @@ class NetFit(MinibatchFit[Problem]):
     def _samples(self, n_units: int | None) -> bool:
         if self.sampling == "partition":
             return False
-        way, estimator = way_of(self.clipping), estimator_of(self.gradient_estimator)
+        estimator = estimator_of(self.gradient_estimator)
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
         # Full batches of projections and of selection have no mu.
-        if n_units is None or way.method == "projections" or not estimator.full_batches:
+        if n_units is None or method_of(self.clipping) == "projections" or not estimator.full_batches:
             return True
         sizes = (self.batch_size, *estimator.batch_sizes)
         return any(isinstance(size, str) or size < n_units for size in sizes)
@@ -232,7 +232,6 @@ class NetFit(MinibatchFit[Problem]):
         rule, last = plan.rule, plan.network.sequential.layers[-1]
         remembers = estimator_of(self.gradient_estimator).remembers
         steps = StepFacts(plan.n_parameters, tokens_of(plan.network))
-        method = plan.method.utility(plan.batches, self.adjacency, steps)
         net = NetFacts(
             n_parameters=plan.n_parameters,
             signal=math.inf if seen is None else seen,
@@ -242,7 +241,7 @@ class NetFit(MinibatchFit[Problem]):
         )
         facts = Facts(
             type(self).__name__, shape, self.epsilon, method="nets", net=net,
-            images=self._image_facts(problem), methods=() if method is None else (method,),
+            images=self._image_facts(problem), steps=plan.method.utility(plan.batches, self.adjacency, steps),
         )  # fmt: skip
         if session.exact or not is_classifier(self):
             return facts

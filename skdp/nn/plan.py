@@ -21,7 +21,7 @@ from skdp.fitting.sizes import CLIP_NORM, Run, chosen_rate, chosen_run, signal
 from skdp.fitting.targets import Problem, unfitted_copy
 from skdp.fitting.task import given
 from skdp.nn.checks import check_table, public_data
-from skdp.nn.clipping import way_of
+from skdp.nn.clipping import clipping_of
 from skdp.nn.inputs import Inputs, public_inputs
 from skdp.nn.network import Network
 from skdp.nn.task import has_other_layers, require_places, start_of
@@ -160,7 +160,7 @@ def _method(model: Any, network: Network) -> NoisyMean:
     """How the steps clip gradients and release their mean."""
     norm, estimator = given(model.clip_norm), estimator_of(model.gradient_estimator)
     norm = CLIP_NORM if norm is None else float(norm)
-    return estimator.engine(way_of(model.clipping).of(norm, network, estimator.whole_norms))
+    return estimator.engine(clipping_of(model.clipping, norm, network, estimator.whole_norms))
 
 
 def sized_batches(model: Any, shape: PublicShape, n_parameters: int) -> Run:

@@ -1,12 +1,12 @@
 """What a fit of vectors of words decides from public numbers before its first release, and what it warns of."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skdp.base.plan import Advice, Decision
 from skdp.fitting.decision import made_step, planned_step
-from skdp.fitting.minibatch_warnings import MethodFacts, StepFacts, ThresholdFacts, WordFacts
+from skdp.fitting.minibatch_warnings import StepFacts, WordFacts
 from skdp.fitting.noisy_mean import Clipping, NoisyMean, estimator_of
 from skdp.fitting.optimizers import Rule, rate_factor
 from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
@@ -22,6 +22,7 @@ RELEASED = "released"
 # the noise allows it.
 WALK, STEP, LEAST_STEP = 0.1, 0.2, 10.0
 ADAM_STEP = 0.01
+FEWEST = 2  # words of a window
 HARDLY = 2.0  # standard deviations of the noise that a fit does not rely on to release a word
 
 
@@ -142,20 +143,17 @@ def advice(model: Any, shape: PublicShape, plan: WordPlan) -> tuple[Advice, ...]
         "word",
         "window" if model.unit == "record" else "group",
     )
-    found: list[MethodFacts | None] = [plan.method.utility((plan.batches,), model.adjacency, steps)]
-    if plan.words is not None:
-        # Documents that have as many words as are allowed would release none of them.
-        found.append(ThresholdFacts(plan.threshold, int(model.max_words_per_group), shape.n_units))
-    methods = tuple(facts for facts in found if facts is not None)
-    if plan.known is None:
-        return advice_on_words(model, shape, 2, methods, least=True)  # of a window
-    return advice_on_words(model, shape, len(plan.known), methods)
+    steps = plan.method.utility((plan.batches,), model.adjacency, steps)
+    return advice_on_words(model, shape, None if plan.known is None else len(plan.known), plan, steps)
 
 
 def advice_on_words(
-    model: Any, shape: PublicShape, n_words: int, methods: tuple[MethodFacts, ...] = (), *, least: bool = False
+    model: Any, shape: PublicShape, n_words: int | None, plan: WordPlan, steps: StepFacts | None = None
 ) -> tuple[Advice, ...]:
-    """Warnings of a table of so many words, a public number or a released one."""
-    size = _n_numbers(model, n_words)
-    words = WordFacts(n_words, size, signal(model.epsilon, model.delta, shape.n_units, size), least)
-    return utility_warnings(Facts(type(model).__name__, shape, model.epsilon, words=words, methods=methods))
+    """Warnings of a table of so many words, a public number or a released one; None is the fewest of a window."""
+    size = _n_numbers(model, n_words or FEWEST)
+    seen = signal(model.epsilon, model.delta, shape.n_units, size)
+    words = WordFacts(n_words or FEWEST, size, seen, least=n_words is None)
+    if plan.words is not None and steps is not None:  # before the release of the words
+        words = replace(words, threshold=plan.threshold, most=int(model.max_words_per_group))
+    return utility_warnings(Facts(type(model).__name__, shape, model.epsilon, words=words, steps=steps))

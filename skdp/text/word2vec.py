@@ -318,8 +318,8 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         known = plan.known
         if known is None:
             known, counts = self._kept(*session.release_vocabulary(data.words(), plan.words))
-            if not advice_on_words(self, data.shape, 2):  # which `fit` has given before
-                for text, category in advice_on_words(self, data.shape, len(known)):
+            if not advice_on_words(self, data.shape, None, plan):  # which `fit` has given before
+                for text, category in advice_on_words(self, data.shape, len(known), plan):
                     warn_user(text, category)
         return self._trained(session, data.records(known), plan, known, counts)
 

@@ -12,16 +12,7 @@ import pytest
 
 import skdp
 from skdp.exceptions import UtilityWarning
-from skdp.fitting.minibatch_warnings import (
-    ChoiceFacts,
-    CoolingFacts,
-    CountFacts,
-    ImageFacts,
-    NetFacts,
-    StepFacts,
-    ThresholdFacts,
-    WordFacts,
-)
+from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts, WordFacts
 from skdp.fitting.thresholds import THRESHOLDS, is_given, threshold
 from skdp.fitting.utility import Facts, OwnerFacts, Released, released_warnings, utility_warnings
 from skdp.privacy import PublicShape
@@ -61,19 +52,22 @@ def noisy(noise, task="classes", **changes):
     return replace(with_owners(noise=noise, **changes), task=task)
 
 
-def method(facts):
-    return replace(CLASSIFIER, methods=(facts,))
+def steps(**changes):
+    return replace(CLASSIFIER, steps=StepFacts(**{"size": 100, "n_tokens": 4, "batch_size": 100, **changes}))
 
 
-def choice(**changes):
-    return method(replace(ChoiceFacts(10, TOKENS, True, 9.0, 1.0), **changes))
+def choice(largest=9.0, **changes):
+    return steps(chosen=10, largest=largest, noise=1.0, **changes)
+
+
+def vocabulary(threshold):
+    return replace(CLASSIFIER, words=WordFacts(2, 400, 99.0, threshold=threshold, most=400))
 
 
 def images(shape=(8, 8, 1), named=True, dtype=None, high=None):
     return replace(CLASSIFIER, images=ImageFacts(shape, named, dtype, high))
 
 
-TOKENS = StepFacts(100, n_tokens=4)
 ZERO_OUT = replace(GRADIENT, adjacency="zero-out")  # half of the noise
 MOMENTS = replace(GRADIENT, release="second moments")
 HALF = replace(CLASSIFIER, weight=0.5)
@@ -102,16 +96,12 @@ BEFORE = [  # facts that warn, facts just at the threshold, and words of the war
     (with_net(second_momentum=0.9), with_net(), r"give optimizer=SGD\(momentum=0\)"),
     (with_net(bounded_by="ReLU()"), with_net(), r"ends with ReLU\(\)"),
     (words(19.9), words(20.0), "1000 windows .* even a table of 2 words and 400 numbers"),
-    (method(CountFacts(11, 100, TOKENS)), method(CountFacts(10, 100, TOKENS)), "about 11 records of a batch"),
+    (steps(wanted=11), steps(wanted=10), "about 11 records of a batch"),
     (choice(largest=2.2), choice(largest=2.4), "changes 10 of 100 parameters .* nearly random"),
     (choice(looks=False), choice(), "does not look"),
-    (choice(steps=StepFacts(100)), choice(), "nets without an Embedding"),
-    (method(CoolingFacts(5, 5)), method(CoolingFacts(6, 5)), "all steps are one epoch"),
-    (
-        method(ThresholdFacts(50.1, 400, 1000)),
-        method(ThresholdFacts(50.0, 400, 1000)),
-        "max_words_per_group = 400",
-    ),
+    (choice(n_tokens=None), choice(), "nets without an Embedding"),
+    (steps(is_one_epoch=True), steps(), "all steps are one epoch"),
+    (vocabulary(50.1), vocabulary(50.0), "max_words_per_group = 400"),
     (images((3, 8, 8)), images((4, 8, 8)), "read as 3 x 8 pixels of 8 channels"),
     (images(dtype=np.dtype("uint8"), high=1.0), images(dtype=np.dtype("uint8"), high=255.0), "ends at 1"),
     (images(dtype=np.dtype("int16")), images(dtype=np.dtype("float32")), "whole numbers"),
