@@ -1,6 +1,6 @@
 """What a fit of a net decides from public numbers before its first release.
 
-`decided` makes the plan of a fit, `sized_batches` the number and the size of its batches.
+`decide` makes the decision of a fit, `sized_batches` the number and the size of its batches.
 """
 
 import math
@@ -27,7 +27,7 @@ from skdp.nn.network import Network
 from skdp.nn.task import has_other_layers, require_places, start_of
 from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 
-__all__ = ["INPUT_QUESTIONS", "SAMPLING", "TARGET_QUESTIONS", "NetPlan", "decided"]
+__all__ = ["INPUT_QUESTIONS", "SAMPLING", "TARGET_QUESTIONS", "NetDetails", "decide"]
 
 SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 BATCHES = {"Poisson": "Poisson batches", PARTITION: "a partition into batches", "full batch": "full batches"}
@@ -36,7 +36,7 @@ INPUT_QUESTIONS, TARGET_QUESTIONS = 23, RANGE_SEARCHES * RANGE_QUESTIONS
 
 
 @dataclass(frozen=True, eq=False)
-class NetPlan:
+class NetDetails:
     """Public numbers of a fit; steps, last releases, warnings and the report read them.
 
     Attributes
@@ -85,8 +85,8 @@ class NetPlan:
         return sum(plan.releases for plan in self.batches)
 
 
-def decided(model: Any, session: PrivacySession, problem: Problem) -> Decision:
-    """Decide everything that public numbers tell, and refuse what cannot be done; see `NetPlan`."""
+def decide(model: Any, session: PrivacySession, problem: Problem) -> Decision:
+    """Decide everything that public numbers tell, and refuse what cannot be done; see `NetDetails`."""
     shape, loss = problem.records.shape, model._loss(problem)
     network = _built(model, problem, loss.n_outputs)
     check_table(estimator_of(model.gradient_estimator), network.sequential)
@@ -110,21 +110,21 @@ def decided(model: Any, session: PrivacySession, problem: Problem) -> Decision:
         inputs = public_inputs(model.input_range, network.shapes[0], shape.n_features)
     rule = model._rule()
     rate = _rate(model, method, batches, rule)
-    plan = NetPlan(network, size, loss, method, batches, rule, rate, shares, last, inputs, start, public)
+    details = NetDetails(network, size, loss, method, batches, rule, rate, shares, last, inputs, start, public)
     seen_signal = signal(model.epsilon, model.delta, shape.n_units, size)
     return Decision(
         method=BATCHES[batches[-1].sampling],
         reason=run.reason,
         sizes={
             "n_parameters": size,
-            "n_iter": plan.n_iter,
+            "n_iter": details.n_iter,
             "batch_size": batches[-1].batch_size,
             "clip_norm": method.clipping.norm,
             "learning_rate": rate,
         },
-        steps=_steps(session, plan),
+        steps=_steps(session, details),
         signal=None if math.isinf(seen_signal) else seen_signal,
-        details=plan,
+        details=details,
     )
 
 
@@ -198,15 +198,15 @@ def _rate(model: Any, method: NoisyMean, batches: Sequence[BatchPlan], rule: Rul
     return rate / math.sqrt(noise.changed) if rule.solver == "sgd" else rate
 
 
-def _steps(session: PrivacySession, plan: NetPlan) -> tuple[Step, ...]:
+def _steps(session: PrivacySession, details: NetDetails) -> tuple[Step, ...]:
     """How the budget is divided, in the order of the releases and in the words of the ledger."""
-    shares, last = plan.shares, plan.recalibration
+    shares, last = details.shares, details.recalibration
     searches = {"window": ("inputs", INPUT_QUESTIONS), "scale": ("targets", TARGET_QUESTIONS)}
     closing = planned_step(session, "calibration", shares.get("calibration", 0.0))
     if last is not None:
         closing = (Step("recalibration", last.share, sum(each.releases for each in last.plans)),)
     return (
         *(Step(purpose, shares[name], count) for purpose, (name, count) in searches.items() if name in shares),
-        *made_step(plan.batches),
+        *made_step(details.batches),
         *closing,
     )

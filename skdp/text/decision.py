@@ -14,7 +14,7 @@ from skdp.fitting.task import given
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import BatchPlan, PrivacySession, PublicShape, factor
 
-__all__ = ["WordPlan", "advice", "advice_on_words", "decided", "first_rate"]
+__all__ = ["WordDetails", "advice", "advice_on_words", "decide", "first_rate"]
 
 RELEASED = "released"
 # Chosen on held-out sentences of Brown, one seed. The largest standard deviation that the noise of all steps gives
@@ -27,7 +27,7 @@ HARDLY = 2.0  # standard deviations of the noise that a fit does not rely on to 
 
 
 @dataclass(frozen=True)
-class WordPlan:
+class WordDetails:
     """Public numbers of a fit; steps, warnings and the report read them.
 
     Attributes
@@ -63,8 +63,8 @@ class WordPlan:
         return float(self.words.threshold / self.words.grid)
 
 
-def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict[str, int] | None) -> Decision:
-    """Decide everything that public numbers tell, and refuse what cannot be done; see `WordPlan`."""
+def decide(model: Any, session: PrivacySession, shape: PublicShape, known: dict[str, int] | None) -> Decision:
+    """Decide everything that public numbers tell, and refuse what cannot be done; see `WordDetails`."""
     n_units, rule, method = shape.n_units, model._rule(), _method(model)
     share = 0.0 if known is not None else float(model.vocabulary_share)
     most = int(model.max_vocabulary_size) if known is None else len(known)
@@ -78,11 +78,11 @@ def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict
     words = None
     if known is None:
         words = session.plan_vocabulary(share, int(model.max_words_per_group))
-    plan = WordPlan(method, batches, rule, size, known, words)
+    details = WordDetails(method, batches, rule, size, known, words)
     # The best case: each group has one word, and it is the same.
-    if words is not None and plan.threshold > n_units + HARDLY * words.noise_std:
+    if words is not None and details.threshold > n_units + HARDLY * words.noise_std:
         raise ValueError(
-            f"no word could be released: it needs about {plan.threshold:.0f} groups, and there are {n_units}. "
+            f"no word could be released: it needs about {details.threshold:.0f} groups, and there are {n_units}. "
             "Nothing was spent. Give a public vocabulary, a larger epsilon or vocabulary_share, or more groups"
         )
     session.require_feasible_batches(size, (batches,), scans=method.scans)
@@ -96,12 +96,12 @@ def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict
             "n_words": most if words is None else f"at most {most}",
             "n_iter": batches.releases,
             "batch_size": batches.batch_size,
-            "clip_norm": plan.clip_norm,
-            "learning_rate": RELEASED if waits else first_rate(model, plan, most),
+            "clip_norm": details.clip_norm,
+            "learning_rate": RELEASED if waits else first_rate(model, details, most),
         },
         steps=(*planned_step(session, "vocabulary", share), *made_step((batches,))),
         signal=None if math.isinf(seen) else seen,
-        details=plan,
+        details=details,
     )
 
 
@@ -115,45 +115,45 @@ def _method(model: Any) -> NoisyMean:
     return estimator_of(model.gradient_estimator).engine(Clipping(CLIP_NORM if norm is None else float(norm)))
 
 
-def first_rate(model: Any, plan: WordPlan, n_words: int) -> float:
+def first_rate(model: Any, details: WordDetails, n_words: int) -> float:
     """The first step: as long as the signal asks, and no longer than the noise allows, by public numbers."""
     rate = given(model.learning_rate)
     if rate is not None:
         return float(rate)
-    rule, batches = plan.rule, plan.batches
+    rule, batches = details.rule, details.batches
     n_iter = batches.releases
     factors = (rate_factor(rule.schedule, t, n_iter) for t in range(n_iter))
     length = math.sqrt(math.fsum(f * f for f in factors))
     if rule.solver == "adam":  # its steps have size 1 in every entry
         return min(ADAM_STEP, WALK / length)
     # A window touches few of the words, so a mean over windows is the smaller the more words there are.
-    rate = max(LEAST_STEP, STEP * n_words) / plan.clip_norm
+    rate = max(LEAST_STEP, STEP * n_words) / details.clip_norm
     multiplier = batches.parts[-1].noise_multiplier
-    noise = multiplier * factor(model.adjacency) * plan.clip_norm / batches.batch_size
+    noise = multiplier * factor(model.adjacency) * details.clip_norm / batches.batch_size
     rate = min(rate, WALK / (noise * length)) if noise else rate
     return (1 - rule.momentum) * rate
 
 
-def advice(model: Any, shape: PublicShape, plan: WordPlan) -> tuple[Advice, ...]:
+def advice(model: Any, shape: PublicShape, details: WordDetails) -> tuple[Advice, ...]:
     """Warnings of what public numbers show."""
     steps = StepFacts(
-        plan.n_numbers,
+        details.n_numbers,
         2 * int(model.window) + 1,  # a document has more different words
         "numbers of the table",
         "word",
         "window" if model.unit == "record" else "group",
     )
-    steps = plan.method.utility((plan.batches,), model.adjacency, steps)
-    return advice_on_words(model, shape, None if plan.known is None else len(plan.known), plan, steps)
+    steps = details.method.utility((details.batches,), model.adjacency, steps)
+    return advice_on_words(model, shape, None if details.known is None else len(details.known), details, steps)
 
 
 def advice_on_words(
-    model: Any, shape: PublicShape, n_words: int | None, plan: WordPlan, steps: StepFacts | None = None
+    model: Any, shape: PublicShape, n_words: int | None, details: WordDetails, steps: StepFacts | None = None
 ) -> tuple[Advice, ...]:
     """Warnings of a table of so many words, a public number or a released one; None is the fewest of a window."""
     size = _n_numbers(model, n_words or FEWEST)
     seen = signal(model.epsilon, model.delta, shape.n_units, size)
     words = WordFacts(n_words or FEWEST, size, seen, least=n_words is None)
-    if plan.words is not None and steps is not None:  # before the release of the words
-        words = replace(words, threshold=plan.threshold, most=int(model.max_words_per_group))
+    if details.words is not None and steps is not None:  # before the release of the words
+        words = replace(words, threshold=details.threshold, most=int(model.max_words_per_group))
     return utility_warnings(Facts(type(model).__name__, shape, model.epsilon, words=words, steps=steps))
