@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skdp.fitting.loop import GradientAt
 from skdp.fitting.minibatch_warnings import StepFacts
 from skdp.fitting.optimizers import FewEntries
-from skdp.privacy import Batch, BatchGroup, BatchPlan, Bounded, PrivacySession, PrivateRecords, factor
+from skdp.privacy import Batch, BatchGroup, BatchPlan, Bounded, PrivacySession, PrivateRecords, SparseRows, factor
 
 __all__ = [
     "Clipping",
@@ -24,6 +24,7 @@ __all__ = [
     "StepNoise",
     "TouchedRows",
     "clipped_mean",
+    "each_once",
     "estimator_of",
     "method_of",
 ]
@@ -52,6 +53,13 @@ class TouchedRows:
     n_table: int
     of: Pieces
     entries: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+
+def each_once(rows: NDArray[np.int64], n_table: int) -> list[SparseRows]:
+    """Return 1 for each different row of a table that a record touches; -1 is no row. What is given is sorted."""
+    rows.sort(axis=1)
+    rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = -1
+    return [SparseRows(rows, np.ones((*rows.shape, 1), dtype=np.float32), n_table)]
 
 
 @dataclass(frozen=True)
@@ -201,15 +209,7 @@ def clipped_mean(
     records: PrivateRecords, function: Pieces, clipping: Clipping, plan: BatchPlan, batch: Batch,
     *, size: int, entries: NDArray[np.int64] | None = None,
 ) -> Bounded:  # fmt: skip
-    """Mean of a batch's clipped gradients, before any noise.
-
-    Parameters
-    ----------
-    function : callable
-        Gives the pieces of gradients of ``size`` entries, as `PrivateRecords.gradient_sum` calls it.
-    entries : ndarray of int64, default=None
-        Those that are clipped and added; None takes all.
-    """
+    """Mean of a batch's clipped gradients, before any noise; see `PrivateRecords.gradient_sum`."""
     total = records.gradient_sum(
         function, clipping.norm, size=size, batch=batch, clipping=clipping.method,
         microbatch_size=clipping.microbatch_size, entries=entries,
@@ -218,9 +218,7 @@ def clipped_mean(
 
 
 class GradientEstimator:
-    """Makes a `NoisyMean`: what objects for ``gradient_estimator=`` inherit, and what the word "mean" stands for.
-
-    The attributes are public facts about the method.
+    """Makes a `NoisyMean`: the word "mean", and what other objects for ``gradient_estimator=`` inherit.
 
     Attributes
     ----------
@@ -238,7 +236,7 @@ class GradientEstimator:
         Whether an estimate holds the gradients of earlier steps, as momentum does.
     """
 
-    partitions: ClassVar[bool] = False
+    partitions: ClassVar[bool] = True
     full_batches: ClassVar[bool] = True
     devices: ClassVar[bool] = True
     whole_norms: ClassVar[bool] = True
@@ -255,21 +253,12 @@ class GradientEstimator:
 
     def engine(self, clipping: Clipping) -> NoisyMean:
         """What releases the gradients of the steps."""
-        raise NotImplementedError
-
-
-class Mean(GradientEstimator):
-    """The word "mean"."""
-
-    partitions = True
-
-    def engine(self, clipping: Clipping) -> NoisyMean:
         return NoisyMean(clipping)
 
 
 def estimator_of(given: str | GradientEstimator) -> GradientEstimator:
     """The object that a value of ``gradient_estimator=`` stands for."""
-    return Mean() if isinstance(given, str) else given
+    return GradientEstimator() if isinstance(given, str) else given
 
 
 def method_of(clipping: object) -> object:

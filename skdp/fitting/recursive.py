@@ -95,6 +95,7 @@ class RecursiveMomentum(GradientEstimator):
     momentum: float = 0.5
     clip_diff_norm: float | str = "auto"
     initial_batch_size: int | str = "auto"
+    partitions = False
     devices = False
     whole_norms = False
     remembers = True

@@ -13,7 +13,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.base import check_choice, check_number
 from skdp.fitting.minibatch_warnings import StepFacts
@@ -27,7 +26,7 @@ from skdp.fitting.noisy_mean import (
     method_of,
 )
 from skdp.fitting.optimizers import FewEntries
-from skdp.privacy import Batch, BatchGroup, BatchPart, BatchPlan, Bounded, PrivacySession, PrivateRecords, factor
+from skdp.privacy import Batch, BatchGroup, BatchPlan, Bounded, PrivacySession, PrivateRecords, factor
 
 __all__ = ["AdaFEST", "SelectedMean", "SparseSelection"]
 
@@ -44,6 +43,7 @@ def _check_share(share: float) -> None:
 class Selection(GradientEstimator):
     """What `SparseSelection` and `AdaFEST` have in common."""
 
+    partitions = False
     full_batches = False
 
     def check(self, model: Any) -> None:
@@ -277,13 +277,8 @@ class CountedMean(NoisyMean):
 
         def chosen(mean: Bounded, batch: Batch) -> FewEntries:
             counts = records.gradient_sum(touched.of, 1.0, size=touched.n_table, batch=batch, clipping=way)
-            positions = touched.entries(kept_rows(self.select, session, counts, counted))
+            limit = self.select.threshold * session.noise_std(counts, counted)
+            positions = touched.entries(session.gaussian_above(counts, counted, limit))
             return FewEntries(positions, session.gaussian(mean.entries(positions), added))
 
         return chosen
-
-
-def kept_rows(select: AdaFEST, session: PrivacySession, counts: Bounded, counted: BatchPart) -> NDArray[np.int64]:
-    """Rows whose noisy counts reach the threshold: the release of the counts."""
-    limit = select.threshold * session.noise_std(counts, counted)
-    return session.gaussian_above(counts, counted, limit)

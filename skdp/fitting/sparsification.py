@@ -84,7 +84,6 @@ class RandomSparsification(GradientEstimator):
     rate: float | str = "auto"
     cooling: bool = True
     ranked: bool = False
-    partitions = True
     whole_norms = False
 
     def __post_init__(self) -> None:

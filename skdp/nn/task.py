@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.fitting.noisy_mean import Clipping, Gradients, Pieces, TouchedRows
+from skdp.fitting.noisy_mean import Clipping, Gradients, TouchedRows, each_once
 from skdp.kernels import is_cupy
 from skdp.nn.arrays import array_module
 from skdp.nn.inputs import Inputs
@@ -128,10 +128,7 @@ class NetTask:
         n_rows, width = int(layer.vocabulary_size), int(layer.n_features)
 
         def touched(X: Any, y: Any) -> list[SparseRows]:
-            rows = np.sort(layer.rows_of(self.inputs.of(X)), axis=1)
-            # A token counts once, however often a record has it.
-            rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = -1
-            return [SparseRows(rows, np.ones((*rows.shape, 1), dtype=np.float32), n_rows)]
+            return each_once(layer.rows_of(self.inputs.of(X)), n_rows)
 
         def entries(kept: NDArray[np.int64]) -> NDArray[np.int64]:
             # The table is the first trained tensor; all other entries change in every step.
@@ -153,7 +150,6 @@ class NetTask:
         of_rows, kinds = RecordGradients(self.network, method), PieceKinds()
         # A layer of the user's own may change the kinds of its pieces between two steps. It is looked at in every
         # step, before the batch is drawn: a refusal then does not tell whether a batch was empty.
-        marked = kinds.of if self.is_ready else _unmarked
 
         def at(theta: NDArray[Any]) -> Callable[[Any, Any], Sequence[Any]]:
             flat = self.whole(theta)
@@ -163,7 +159,7 @@ class NetTask:
                 there = flat if isinstance(x, np.ndarray) else array_module(x).asarray(flat)
                 return of_rows(there, x, lambda outputs: self.loss.derivative(outputs, targets))
 
-            return marked(pieces)
+            return kinds.of(pieces) if self.is_ready else pieces
 
         return at
 
@@ -171,10 +167,6 @@ class NetTask:
     def is_ready(self) -> bool:
         """Whether all layers are skdp's own."""
         return not has_other_layers(self.network.sequential)
-
-
-def _unmarked(function: Pieces) -> Pieces:
-    return function
 
 
 def has_other_layers(net: Sequential) -> bool:
