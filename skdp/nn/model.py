@@ -19,9 +19,9 @@ from skdp.fitting.scales import grown_share
 from skdp.fitting.sizes import REGRESSION_WALK
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
+from skdp.nn.decision import TARGET_QUESTIONS
 from skdp.nn.frame import NetFit
 from skdp.nn.losses import CrossEntropy, SquaredError
-from skdp.nn.plan import TARGET_QUESTIONS
 from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 

@@ -13,6 +13,7 @@ from skdp.privacy.gradients.blocks import BlockSum, places_of
 from skdp.privacy.gradients.device import AT_ONCE
 from skdp.privacy.gradients.function import GradientFunction, Pieces
 from skdp.privacy.gradients.parts import entries_of
+from skdp.privacy.pieces import OuterSum, SparseRows
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.clipped_sum import sum_of_units
 from skdp.privacy.statistics.projected_sum import projected_sum
@@ -172,7 +173,7 @@ def gradient_sum(
         at_once = 1 if clipping == "one-by-one" else AT_ONCE
         dense, size = (made.dense, size) if chosen is None else (made.dense_at(chosen), chosen.size)
         return sum_of_units(rows, dense, clip_norm, size=size, batch=batch, at_once=at_once)
-    ghost = clipping == "ghost" and made.has_sums
+    ghost = clipping == "ghost" and OuterSum in made.types
     own = None if chosen is None else entries_of(chosen, made.sizes)
     blocks = BlockSum(rows, made, places_of(rows, batch, run or 1), ghost, run, own)
 
@@ -184,7 +185,7 @@ def gradient_sum(
 
     source = rows.source(
         lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch,
-        sparse=(lambda unit: blocks.sparse(clip_norm, unit)) if made.has_tables else None,
+        sparse=(lambda unit: blocks.sparse(clip_norm, unit)) if SparseRows in made.types else None,
     )  # fmt: skip
     return Bounded.from_source(source, (blocks.size,), l2=2 * clip_norm if run else clip_norm)
 
