@@ -43,7 +43,7 @@ def quiet_profile():
 
 
 def test_an_interrupt_at_any_point_of_a_call_is_raised_and_the_next_call_works():
-    """With `Future.result` and Python's own handler some points gave RuntimeError, and some held a lock for ever."""
+    """With `Future.result` and Python's own handler some points gave RuntimeError, and others kept a lock."""
     place, sent = 0, [True]
     while sent:
         with Bridge() as bridge:

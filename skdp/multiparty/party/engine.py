@@ -54,10 +54,10 @@ class Bridge:
 
     Notes
     -----
-    Inside the context of the main thread a signal whose handler is Python's own for Ctrl-C raises KeyboardInterrupt
-    in the call that is waiting, or in the next one, or at the end of the context, and nowhere else. That handler
-    raises between any two instructions: in a lock of the standard library this leaves the lock held or raises
-    RuntimeError in its place, and in the callback of a weak reference Python drops the exception.
+    In the main thread a signal whose handler is Python's own for Ctrl-C raises KeyboardInterrupt in the call that
+    waits, or in the next one, or at the end of the context, and nowhere else. That handler raises between any two
+    instructions: in a lock of the standard library this leaves the lock held or raises RuntimeError in its place,
+    and in the callback of a weak reference Python drops the exception.
     """
 
     def __init__(self) -> None:
