@@ -150,6 +150,7 @@ def test_a_model_loaded_elsewhere_predicts_but_is_not_refitted(tmp_path):
     assert out.stdout.split() == [str(estimator.predict(X).sum()), "PrivacyBudgetExceeded", "True"], out.stderr
 
 
+@pytest.mark.thorough
 def test_forked_and_loky_workers_draw_different_noise():
     def one(backend):
         with parallel_config(backend=backend, n_jobs=2):

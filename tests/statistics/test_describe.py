@@ -168,6 +168,7 @@ def test_polars_text_and_missing_values():
 # ------------------------------------------------------------------ noise
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
 def test_the_stated_noise_covers_the_values(adjacency):
     """Errors of 28 runs over their noise: none beyond 7, and their spread is 1; half the noise is seen."""

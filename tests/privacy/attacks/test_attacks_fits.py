@@ -256,6 +256,7 @@ def always_the_first(plan, count, stream, bits=None, *, honest=sampler.draw_unit
     return np.r_[0, units if plan.sampling == "Poisson" else units[1:]]
 
 
+@pytest.mark.thorough
 @quick("Poisson", among=SMALL)
 def test_a_sampler_that_always_takes_one_record_is_caught(name, monkeypatch):
     attack = SMALL[name]

@@ -243,7 +243,13 @@ def test_no_pair_in_the_plane_passes_the_claim(setting):
     assert half > 1.5 * delta  # the twin with half the noise
 
 
-@pytest.mark.parametrize("setting", SETTINGS[:5:2], ids=IDS[:5:2])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(setting, id=name, marks=[pytest.mark.thorough] if place else [])
+        for place, (setting, name) in enumerate(zip(SETTINGS[:5:2], IDS[:5:2]))
+    ],
+)
 def test_no_pair_with_an_intercept_passes_the_claim(setting):
     """The last entry of every row is the same, as in the estimators."""
     loss, _, epsilon, delta, penalty = setting
@@ -261,6 +267,7 @@ def test_the_bound_is_attained_where_the_others_saturate_a_record():
     assert 0.95 * 1e-4 <= found <= 1.002e-4
 
 
+@pytest.mark.thorough
 def test_two_ways_to_take_the_integral_agree():
     """Densities over theta on a grid, and a normal b mapped to theta: other errors, one number."""
     rng = np.random.default_rng(4)

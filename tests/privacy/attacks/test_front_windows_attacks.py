@@ -75,6 +75,7 @@ def replaced(cls, rows, kind, n=150):
 CLASSES = pytest.mark.parametrize("cls", [DPLinearRegression, DPLogisticRegression])
 
 
+@pytest.mark.thorough
 @CLASSES
 @pytest.mark.parametrize("kind", ["far", "codes", "missing", "inside"])
 @pytest.mark.parametrize("bounds", [None, *BOUNDS])

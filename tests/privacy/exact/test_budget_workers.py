@@ -89,7 +89,10 @@ def test_a_search_charges_every_fit(backend, n_jobs, how, accountant, data):
     found.best_estimator_.predict(X)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+@pytest.mark.parametrize(
+    "backend",
+    ["threading", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("loky", "multiprocessing"))],
+)
 def test_one_vs_rest_in_workers(backend, accountant, data):
     """OneVsRestClassifier clones in the worker."""
     with joblib.parallel_config(backend), accountant:

@@ -323,6 +323,7 @@ VARIANTS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "extra"), VARIANTS)
 def test_other_settings_take_the_same_path_within_the_sensitivities(name, params, extra, monkeypatch):
     tape = Tape(monkeypatch)
