@@ -74,7 +74,7 @@ def seen(fit, data, runs):
     return np.array([fit.fit(X, y, **more).answers_ for _ in range(runs)])
 
 
-def attacked(model, of_cell, cells, adjacency, unit):
+def attacked(model, of_cell, cells, adjacency, unit, runs=RUNS):
     """What the projection shows of mu, between the two tables of the pair."""
     public = 6 if adjacency == "add-remove" else None
     terms = dict(adjacency=adjacency, unit=unit, n_public=public, accountant=False)
@@ -83,7 +83,7 @@ def attacked(model, of_cell, cells, adjacency, unit):
     exact = kind(model=model, **terms, **options, epsilon=np.inf)
     way = seen(exact, high, 1)[0] - seen(exact, low, 1)[0]
     fit = kind(model=model, **terms, **options, epsilon=EPSILON, delta=DELTA)
-    return shown(seen(fit, low, RUNS) @ way, seen(fit, high, RUNS) @ way)
+    return shown(seen(fit, low, runs) @ way, seen(fit, high, runs) @ way)
 
 
 @pytest.mark.filterwarnings("ignore:delta=")
@@ -108,5 +108,6 @@ def test_three_tables_together_show_nearly_the_claim_and_never_more():
 def test_half_of_the_noise_is_noticed(monkeypatch):
     honest = statistic.columns_moved
     monkeypatch.setattr(statistic, "columns_moved", lambda *given: 0.5 * honest(*given))
-    found = attacked(Given(), two_classes, farthest("replace-one"), "replace-one", "record")
+    # Twice mu is far from the claim: already 300 runs show 1.2 of it, with a standard deviation of .05.
+    found = attacked(Given(), two_classes, farthest("replace-one"), "replace-one", "record", runs=RUNS // 2)
     assert found > MU
