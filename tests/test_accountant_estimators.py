@@ -42,7 +42,7 @@ def search(estimator, name="n_nonzero_coefs", n_jobs=1):
 @pytest.mark.parametrize(
     ("n_jobs", "backend"),
     [
-        (1, "loky"),
+        pytest.param(1, "loky", marks=pytest.mark.thorough),
         pytest.param(2, "loky", marks=pytest.mark.slow),
         (2, "threading"),
         pytest.param(2, "multiprocessing", marks=pytest.mark.slow),

@@ -216,6 +216,7 @@ def attacked(monkeypatch, runs):
     return [np.array(part) for part in samples]
 
 
+@pytest.mark.thorough
 def test_a_constant_with_public_bounds_stays_below_its_claim(monkeypatch):
     """False alarm below 1e-6: two bounds of 2.5e-7 at a threshold that no run decides."""
     found = mu_lower(*attacked(monkeypatch, RUNS), 0.0)

@@ -205,6 +205,7 @@ def test_what_no_process_can_see(path):
 # Writes
 
 
+@pytest.mark.thorough
 def test_writes_count_transactions_and_only_grow(path):
     accountant = BudgetAccountant(1.0, 0.0, path=path)
     counts = [read_ledger(path)["writes"]]

@@ -183,7 +183,7 @@ def test_race_for_the_ceiling():
     assert len(accountant.ledger()) == 100
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.thorough)])
 def test_killed_worker_stays_charged(start, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([ROOT, HERE]))
     accountant = BudgetAccountant(1.0, 0.0)
