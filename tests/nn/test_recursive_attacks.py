@@ -312,6 +312,7 @@ def shown_by_batches(monkeypatch):
     return bound
 
 
+@pytest.mark.thorough
 def test_poisson_batches_come_near_the_claim_and_stay_below(shown_by_batches):
     found, fair = shown_by_batches()
     assert fair

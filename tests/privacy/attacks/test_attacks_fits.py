@@ -227,6 +227,7 @@ def test_the_factor_of_another_adjacency_is_caught(name, monkeypatch):
     assert claim.broken_by(low, high, 0.0)
 
 
+@pytest.mark.thorough
 @quick("recursive", among=["Poisson", "recursive"])
 def test_a_clip_that_is_too_wide_is_caught(name, monkeypatch):
     """Gradients of four times the norm that the statistic declares."""

@@ -254,6 +254,7 @@ def test_no_pair_with_an_intercept_passes_the_claim(setting):
     assert 0 < found <= delta * 1.01
 
 
+@pytest.mark.thorough
 def test_the_bound_is_attained_where_the_others_saturate_a_record():
     """Zero-out, logistic: to a thousandth, also at the point where the integral is over two dimensions."""
     setting = (LOGISTIC, "zero-out", 1.0, 1e-4, 2.0)

@@ -150,7 +150,7 @@ def atoms(n, far):
 
 
 @pytest.mark.parametrize("far", [FAR, -FAR, 1e6, 3.0, 1e-9])
-@pytest.mark.parametrize("n", [12, 40, 150])
+@pytest.mark.parametrize("n", [12, *(pytest.param(n, marks=pytest.mark.thorough) for n in (40, 150))])
 @pytest.mark.parametrize("epsilon", [0.5, 6.0])
 def test_a_second_look_at_the_targets_is_in_the_claim(far, n, epsilon, monkeypatch):
     path, mu = Path(monkeypatch), accounting.gaussian_mu(epsilon, DELTA)

@@ -80,7 +80,7 @@ def shown(adjacency, clipping="materialized", threshold=1.5):
     ("adjacency", "clipping"),
     [
         ("zero-out", "ghost"),
-        ("replace-one", "materialized"),
+        pytest.param("replace-one", "materialized", marks=pytest.mark.thorough),
         pytest.param("zero-out", "materialized", marks=pytest.mark.thorough),
         pytest.param("replace-one", "ghost", marks=pytest.mark.thorough),
     ],

@@ -44,7 +44,7 @@ def data():
 
 
 BACKENDS = [
-    ("loky", 1),
+    pytest.param("loky", 1, marks=pytest.mark.thorough),
     ("threading", 2),
     *(pytest.param(name, 2, marks=pytest.mark.slow) for name in ("loky", "multiprocessing")),
 ]
