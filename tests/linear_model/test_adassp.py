@@ -241,6 +241,7 @@ def test_a_whole_fit_with_half_the_noise_is_caught(monkeypatch):
     assert attack() > accounting.gaussian_mu(EPSILON, DELTA)
 
 
+@pytest.mark.thorough
 def test_a_whole_fit_whose_bound_is_a_quarter_of_the_truth_is_caught(monkeypatch):
     monkeypatch.setattr(PrivateRecords, "second_moment", _with_bound(PrivateRecords.second_moment, 0.25))
     assert attack() > accounting.gaussian_mu(EPSILON, DELTA)

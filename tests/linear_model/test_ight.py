@@ -432,6 +432,7 @@ def test_shares_of_the_rounds_add_up_to_one():
         assert len(rounds.steps) == len(rounds.fits)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_rounds_beat_many_steps_on_the_published_setting(task):
     """Means over three data sets at epsilon = 6 differ by many standard errors."""

@@ -170,7 +170,9 @@ def trusting(monkeypatch):
     monkeypatch.setattr(PrivateRecords, "gradient_sum", gradient_sum)
 
 
-@pytest.mark.parametrize("name", ["zero-out", "replace-one", "groups"])
+@pytest.mark.parametrize(
+    "name", ["replace-one", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("zero-out", "groups"))]
+)
 def test_the_second_clip_left_out_is_caught_if_the_sum_does_not_clip(shown, name, monkeypatch):
     without_the_second_clip(monkeypatch)
     assert attack(shown, name)[1] <= EPSILON  # the sum clips the whole vector
@@ -310,12 +312,14 @@ def shown_by_batches(monkeypatch):
     return bound
 
 
+@pytest.mark.thorough
 def test_poisson_batches_come_near_the_claim_and_stay_below(shown_by_batches):
     found, fair = shown_by_batches()
     assert fair
     assert 0.6 * LOW_EPSILON <= found <= LOW_EPSILON
 
 
+@pytest.mark.thorough
 def test_half_the_noise_on_poisson_batches_is_caught(shown_by_batches, monkeypatch):
     honest = mechanisms.gaussian_grid
     monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))

@@ -66,7 +66,7 @@ class CpuKernel(GradientKernel):
         mask = self._check_mask(mask)
         rows = self._check_rows(rows)
         if rows is not None and self._starts is not None:
-            rows = members_of(self._order, self._starts, rows)[0]
+            rows = frozen(members_of(self._order, self._starts, rows)[0])
         run = self._pass("sums", rows, False)
         theta = self._layout(theta, run.shape)
         arguments = (theta, mask, *self._constants, 0.0, 1.0, PLAIN)

@@ -227,6 +227,7 @@ def test_the_factor_of_another_adjacency_is_caught(name, monkeypatch):
     assert claim.broken_by(low, high, 0.0)
 
 
+@pytest.mark.thorough
 @quick("recursive", among=["Poisson", "recursive"])
 def test_a_clip_that_is_too_wide_is_caught(name, monkeypatch):
     """Gradients of four times the norm that the statistic declares."""
@@ -256,6 +257,7 @@ def always_the_first(plan, count, stream, bits=None, *, honest=session_base.draw
     return np.r_[0, units if plan.sampling == "Poisson" else units[1:]]
 
 
+@pytest.mark.thorough
 @quick("Poisson", among=SMALL)
 def test_a_sampler_that_always_takes_one_record_is_caught(name, monkeypatch):
     attack = SMALL[name]
