@@ -151,7 +151,6 @@ READERS = {
     ("fitting/corrections.py", "pair_of"),
     ("privacy/pieces.py", "dense"),
     ("privacy/pieces.py", "n_rows"),
-    ("privacy/gradients/function.py", "_called"),
     ("privacy/gradients/parts.py", "__init__"),
     ("privacy/gradients/parts.py", "_taken"),
     ("privacy/gradients/blocks.py", "_weighted"),
