@@ -42,7 +42,7 @@ def search(estimator, name="n_nonzero_coefs", n_jobs=1):
 @pytest.mark.parametrize(
     ("n_jobs", "backend"),
     [
-        (1, "loky"),
+        pytest.param(1, "loky", marks=pytest.mark.thorough),
         pytest.param(2, "loky", marks=pytest.mark.slow),
         (2, "threading"),
         pytest.param(2, "multiprocessing", marks=pytest.mark.slow),
@@ -150,6 +150,7 @@ def test_a_model_loaded_elsewhere_predicts_but_is_not_refitted(tmp_path):
     assert out.stdout.split() == [str(estimator.predict(X).sum()), "PrivacyBudgetExceeded", "True"], out.stderr
 
 
+@pytest.mark.thorough
 def test_forked_and_loky_workers_draw_different_noise():
     def one(backend):
         with parallel_config(backend=backend, n_jobs=2):

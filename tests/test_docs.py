@@ -157,6 +157,7 @@ def fitted():
     return found
 
 
+@pytest.mark.thorough
 @each
 def test_attributes_are_those_of_a_fit(name, fitted):
     assert set(entries(sections(ALL[name].__doc__)["Attributes"])) == fitted[name]

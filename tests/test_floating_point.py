@@ -56,6 +56,7 @@ def test_the_measure_sees_what_numpy_warns_of():
     assert [name for name, _ in told(lambda: np.exp(np.full(2, -800.0)))] == ["RuntimeWarning"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in PRIVATE if name not in TEXT])
 def test_one_extreme_record_changes_no_warning_of_a_fit(name, monkeypatch):
     """Ids of texts are whole numbers, so they are left out. `_advice_after` gets released numbers alone."""

@@ -1,6 +1,7 @@
 """The architecture: imports point down and in no circle, maps are complete, lists of names are the registry's."""
 
 import ast
+import functools
 import re
 from importlib import import_module
 from pathlib import Path
@@ -29,26 +30,30 @@ def dotted(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-SOURCES = {dotted(path): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+@functools.cache  # read by the worker that runs these tests, and not by each of them while it collects
+def sources():
+    return {dotted(path): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def imported(module):
     """The modules of skdp that a module imports, at its top or inside functions."""
-    guards = [n for n in ast.walk(SOURCES[module]) if isinstance(n, ast.If)]
+    guards = [n for n in ast.walk(sources()[module]) if isinstance(n, ast.If)]
     guards = [n for n in guards if ast.unparse(n.test) == "TYPE_CHECKING"]
     for_types = {id(inner) for guard in guards for inner in ast.walk(guard)}
-    for node in ast.walk(SOURCES[module]):
+    for node in ast.walk(sources()[module]):
         if id(node) in for_types:
             continue
         if isinstance(node, ast.ImportFrom):
             for name in node.names:
                 inner = f"{node.module}.{name.name}"
-                yield inner if inner in SOURCES else node.module
+                yield inner if inner in sources() else node.module
         elif isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
 
 
-GRAPH = {module: sorted(set(imported(module)) & SOURCES.keys()) for module in SOURCES}
+@functools.cache
+def graph():
+    return {module: sorted(set(imported(module)) & sources().keys()) for module in sources()}
 
 
 def layer(module):
@@ -72,11 +77,11 @@ def test_every_subpackage_and_module_is_a_layer_of_its_own():
 
 
 def test_imports_point_down():
-    assert upward(GRAPH) == []
+    assert upward(graph()) == []
 
 
 def test_linear_models_nets_and_words_do_not_import_each_other():
-    assert [edge for edge in between_layers(GRAPH) if {*edge[:2]} <= APART] == []
+    assert [edge for edge in between_layers(graph()) if {*edge[:2]} <= APART] == []
 
 
 def test_imports_that_point_up_are_found():
@@ -106,7 +111,7 @@ def circles(graph):
 
 def test_no_import_circles():
     """Imports inside functions count: they hide a circle, they do not open it."""
-    assert circles(GRAPH) == []
+    assert circles(graph()) == []
 
 
 def test_the_search_finds_circles():

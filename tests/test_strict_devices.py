@@ -149,6 +149,7 @@ def look(name, options, rows, cupy, form):
     return "refused on a device"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_a_device_does_it_or_refuses_it_unspent(compiled, name):
     with strict_arrays.installed(compiled) as cupy, warnings.catch_warnings():

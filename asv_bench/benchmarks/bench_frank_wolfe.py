@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.common import best_of
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.task import Task
 from skdp.linear_model.frank_wolfe import frank_wolfe
 from skdp.losses import LogisticLoss
@@ -34,7 +35,7 @@ def run(X, y, steps, **options):
     records = PrivateRecords(X, y)
     with PrivacySession(records, epsilon=1.0, delta=1e-6, random_state=0) as session:
         settings = dict(radius=20.0, max_iter=steps, clip_norm=0.1)
-        return frank_wolfe(Task(session, records, LogisticLoss()), **settings, **options)
+        return frank_wolfe(Task(BudgetSplit(session), records, LogisticLoss()), **settings, **options)
 
 
 class SparsePath:

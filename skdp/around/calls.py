@@ -126,7 +126,12 @@ def _module(frame: FrameType) -> str:
 
 
 def _in_worker() -> bool:
-    return any(_module(frame).startswith(_WORKERS) for frame in _frames())
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:  # no generator: this is asked several times in every fit, of a whole stack
+        if _module(frame).startswith(_WORKERS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_sparse(rows: object) -> bool:

@@ -6,9 +6,9 @@ from skdp.base.fit import Problem as Problem
 from skdp.base.fit import Solution as Solution
 from skdp.base.fit import solve_inside as solve_inside
 from skdp.base.fit import unpaid as unpaid
-from skdp.base.parameters import check_choice as check_choice
-from skdp.base.parameters import check_flag as check_flag
-from skdp.base.parameters import check_number as check_number
+from skdp.base.kinds import check_choice as check_choice
+from skdp.base.kinds import check_flag as check_flag
+from skdp.base.kinds import check_number as check_number
 from skdp.base.plan import Decision as Decision
 from skdp.base.plan import FitPlan as FitPlan
 from skdp.base.plan import Step as Step

@@ -20,6 +20,7 @@ A class with a constructor of its own keeps it, and so do the classes below it t
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeVar, cast, dataclass_transform
 
 from sklearn.base import BaseEstimator
@@ -69,6 +70,15 @@ class Parameter:
     text: str
     releases: Releases = True
     place: Place = "middle"
+
+    @cached_property
+    def default_passes(self) -> bool:
+        """Whether the default is of the kind: then no fit need check it again."""
+        try:
+            self.kind.check("default", self.default)
+        except (TypeError, ValueError):
+            return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -294,7 +304,9 @@ def check_parameters(estimator: object, prefix: str = "") -> None:
         With the name of the first one that is not of its kind.
     """
     for name, declared in getattr(estimator, "_parameters", {}).items():
-        declared.kind.check(f"{prefix}{name}", getattr(estimator, name))
+        value = getattr(estimator, name)
+        if value is not declared.default or not declared.default_passes:
+            declared.kind.check(f"{prefix}{name}", value)
 
 
 @dataclass(frozen=True)

@@ -16,24 +16,25 @@ records only, and releases them through the session. All of it runs with floatin
 caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads of its own turns them off there.
 """
 
+import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
 
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before, spends_budget
 from skdp.base.containers import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
-from skdp.base.kinds import choice, described, integer, real
-from skdp.base.parameters import check_groups, check_number, check_privacy
+from skdp.base.kinds import check_groups, check_number, check_privacy, choice, described, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
-from skdp.base.weights import names_weights, taken_arguments
+from skdp.base.weights import names_weights, taken_arguments, watched
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
     BudgetAccountant,
@@ -206,14 +207,17 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         note_birth(made)
         return made
 
-    if not TYPE_CHECKING:  # a type checker would take every attribute for what this returns
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        found = inspect.getattr_static(cls, "fit")  # also that of a base which is no private fit by itself
+        if inspect.isfunction(found):
+            cls.fit = watched(found)  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)
 
-        def __getattribute__(self, name: str) -> object:
-            if name == "fit" or name == "__sklearn_tags__":
-                # Meta-estimators read these before they start workers, in the context that knows the block.
-                note_use(self, outside=name == "fit")
-                notice(self)
-            return super().__getattribute__(name)
+    def __sklearn_tags__(self) -> Tags:
+        # Meta-estimators ask for tags before they start workers, as they look at `fit`: see `watched`.
+        note_use(self, outside=False)
+        notice(self)
+        return super().__sklearn_tags__()
 
     def __getstate__(self) -> dict[str, object]:
         return stamped_state(self, dict(super().__getstate__() or {}))
@@ -231,7 +235,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
         """Run the method: release statistics of the records through the session."""
 
-    @names_weights  # type: ignore[arg-type]  # of a generic class
+    @names_weights
     def fit(
         self, X: object, y: object, *, groups: object = None, sample_weight: object = None, **more: object
     ) -> Self:
@@ -249,7 +253,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             Weights, which are private and are clipped to [0, ``max_weight``]. They need this public bound in the
             constructor. The signature of an instance names them where it is declared.
         **more : dict
-            Further arguments that `read` takes; none for most estimators.
+            Further arguments that `read` takes; none for most estimators. ``sample_weight=None`` is taken by all.
 
         Returns
         -------
@@ -269,10 +273,9 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             If the ledger costs more than the claim, a bug in skdp, or if nothing was released through the session.
             The result is discarded.
         """
-        more["sample_weight"] = sample_weight
-        check_collected(X=X, y=y, groups=groups, **more)
+        check_collected(X=X, y=y, groups=groups, sample_weight=sample_weight, **more)
         self._check_before_data(groups)
-        more = taken_arguments(self, more)
+        more = taken_arguments(self, {"sample_weight": sample_weight, **more})
         _warn_without_cache()
         notice(self, fits=True)
         # A floating-point warning would tell that one record is very large, or very small.
@@ -340,8 +343,8 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             return self.n_public
         return _count_records(X)
 
-    def _share_aside(self, n_units: int | None) -> float:
-        """Share of (epsilon, delta) for a release without mu; ``n_units`` is None where it is not known yet."""
+    def _set_aside(self, n_units: int | None) -> float:
+        """Share of (epsilon, delta) for a release without a mu, by the public number of units, if known."""
         return 0.0
 
     def _samples(self, n_units: int | None) -> bool:
@@ -367,7 +370,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             random_state=self.random_state,
             estimator=self._ledger_name,
             context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
-            set_aside=self._share_aside(n_units),
+            set_aside=self._set_aside(n_units),
             minibatches=self._samples(n_units),
         )
 

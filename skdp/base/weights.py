@@ -11,13 +11,15 @@ fit may: the number of records is public, and so is what the sums are divided by
 """
 
 import re
-from collections.abc import Callable
-from functools import wraps
+from functools import update_wrapper
 from inspect import signature
-from types import MethodType
-from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+from types import FunctionType, MethodType
+from typing import Protocol, TypeVar, cast
 
-__all__ = ["UNBOUNDED", "names_weights", "refuse_weights", "taken_arguments"]
+from skdp.around import notice
+from skdp.privacy import note_use
+
+__all__ = ["UNBOUNDED", "names_weights", "refuse_weights", "taken_arguments", "watched"]
 
 UNBOUNDED = (
     "sample_weight is private: declare its public upper bound with max_weight= "
@@ -26,39 +28,53 @@ UNBOUNDED = (
 
 _ENTRY = re.compile(r"^( *)sample_weight : .*\n(?:\1 +.*\n)*", re.MULTILINE)
 
-Given = ParamSpec("Given")
-SelfT = TypeVar("SelfT")
-Result = TypeVar("Result")
+FitT = TypeVar("FitT")
 
 
-class _Fit(Generic[SelfT, Given, Result]):
-    """A method `fit` with two signatures, of which an instance shows the one that holds for it."""
+class _Fit:
+    """A method `fit` that notes who looks at it, and of which an object shows the signature that holds for it.
 
-    def __init__(self, fit: Callable[Concatenate[SelfT, Given], Result]) -> None:
-        @wraps(fit)
-        def without(self: SelfT, *args: Given.args, **kwargs: Given.kwargs) -> Result:
-            return fit(self, *args, **kwargs)
+    Meta-estimators look at `fit` before they start workers, in the context that knows the block of the accountant
+    and the callers.
+    """
 
-        told = signature(fit)
-        kept = [p for name, p in told.parameters.items() if name != "sample_weight"]
-        vars(without)["__signature__"] = told.replace(parameters=kept)
-        if without.__doc__ is not None:  # as with python -OO
-            without.__doc__ = _ENTRY.sub("", without.__doc__)
+    def __init__(self, fit: FunctionType, without: FunctionType) -> None:
         self._named, self._without = fit, without
+        self.__wrapped__ = fit  # what `inspect.unwrap` finds of a class's own method
 
-    def __get__(self, estimator: SelfT | None, owner: type) -> object:
+    def __get__(self, estimator: object, owner: type) -> object:
         if estimator is None:
             return self._named if "max_weight" in signature(owner).parameters else self._without
+        note_use(estimator, outside=True)
+        notice(estimator)
         is_bounded = getattr(estimator, "max_weight", None) is not None
         return MethodType(self._named if is_bounded else self._without, estimator)
 
 
-def names_weights(fit: Callable[Concatenate[SelfT, Given], Result]) -> Callable[Concatenate[SelfT, Given], Result]:
-    """Decorate a method `fit` that has the parameter ``sample_weight=None``: see the module.
+def watched(fit: FitT) -> FitT:
+    """Make a method `fit` note who looks at it."""
+    written = cast("FunctionType", fit)
+    return cast("FitT", _Fit(written, written))
+
+
+def names_weights(fit: FitT) -> FitT:
+    """Make a method `fit` that has the parameter ``sample_weight=None`` name it as the module says; see `watched`.
 
     Without a bound the method takes the same arguments, and only its signature says less.
     """
-    return cast("Callable[Concatenate[SelfT, Given], Result]", _Fit(fit))
+    # The same code under another signature: a call passes through no wrapper.
+    written = cast("FunctionType", fit)
+    without = FunctionType(
+        written.__code__, written.__globals__, closure=written.__closure__, argdefs=written.__defaults__
+    )
+    update_wrapper(without, written)
+    without.__kwdefaults__ = written.__kwdefaults__
+    told = signature(written)
+    kept = [p for name, p in told.parameters.items() if name != "sample_weight"]
+    vars(without)["__signature__"] = told.replace(parameters=kept)
+    if without.__doc__ is not None:  # as with python -OO
+        without.__doc__ = _ENTRY.sub("", without.__doc__)
+    return cast("FitT", _Fit(written, without))
 
 
 def refuse_weights(more: dict[str, object]) -> None:

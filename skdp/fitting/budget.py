@@ -1,10 +1,10 @@
 """A part of a session's budget, which a method divides further."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skdp.base.plan import Step
+from skdp.base.plan import Step, gaussian_steps
 from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession
 
 __all__ = ["BudgetSplit"]
@@ -16,13 +16,16 @@ class BudgetSplit:
 
     Shares that the method plans are shares of this share. It releases through ``session``, which admits every
     plan by itself, so that a wrong share is refused, not overspent. A method can take nothing of what was planned
-    before it.
+    before it. Plans and decisions keep shares, which are public numbers, and never a session.
 
     Attributes
     ----------
     session : PrivacySession
     share : float, default=1.0
-        Of the session's mu^2, in (0, 1].
+        Of ``whole``, in [0, 1].
+    whole : float, default=1.0
+        Share of the session's mu^2 that the method has. It multiplies last, so that a method's shares are rounded
+        alike, whatever closes the fit.
     left : float
         Part of this share that `take` has not given out yet.
 
@@ -37,11 +40,36 @@ class BudgetSplit:
 
     session: PrivacySession
     share: float = 1.0
+    whole: float = 1.0
     left: float = field(default=1.0, init=False)
 
-    def split(self, **shares: float) -> "tuple[BudgetSplit, ...]":
-        """Divide by shares of this share: ``steps, scales = budget.split(steps=.9, scales=.1)``."""
-        return tuple(BudgetSplit(self.session, share * self.share) for share in shares.values())
+    def split(self, **shares: float | None) -> "tuple[BudgetSplit, ...]":
+        """Divide by shares of this share: ``scales, steps = budget.split(scales=.1, steps=None)``.
+
+        None is what the other parts leave.
+        """
+        parts = [None if share is None else self.part(share) for share in shares.values()]
+        rest = self.share - math.fsum(part.share for part in parts if part is not None)
+        return tuple(replace(self, share=rest) if part is None else part for part in parts)
+
+    def part(self, share: float) -> "BudgetSplit":
+        """A share of this share."""
+        return replace(self, share=share * self.share)
+
+    def __add__(self, other: "BudgetSplit") -> "BudgetSplit":
+        return replace(self, share=self.share + other.share)
+
+    def equal(self, n: int) -> "BudgetSplit":
+        """One of n equal parts."""
+        return replace(self, share=self.share / n)
+
+    def method(self, share: float) -> "BudgetSplit":
+        """The part of a method: the whole, for it."""
+        return BudgetSplit(self.session, whole=self.of_session(share))
+
+    def of_session(self, share: float = 1.0) -> float:
+        """A share of this share, as a share of the session's mu^2."""
+        return share * self.share * self.whole
 
     def take(self, share: float, purpose: str, releases: int = 1) -> GaussianPlan:
         """Plan releases that take this share together, or what is left; later steps have the rest."""
@@ -49,29 +77,24 @@ class BudgetSplit:
         self.left -= share
         return self.plan_gaussian(releases, share, purpose=purpose)
 
-    def step(self, purpose: str, share: float, releases: int | None = 1) -> tuple[Step, ...]:
+    def step(self, purpose: str, releases: int | None = 1, share: float = 1.0) -> tuple[Step, ...]:
         """Gaussian releases that take a share together, as a plan shows them; nothing for no share."""
-        if not share or releases == 0:
-            return ()
-        whole, mu = share * self.share, self.session.mu
-        if releases is None or not 0 < mu < math.inf:
-            return (Step(purpose, whole, releases),)
-        return (Step(purpose, whole, releases, math.sqrt(releases) / (mu * math.sqrt(whole))),)
+        return gaussian_steps(self.session, (purpose, self.of_session(share), releases))
 
     def plan_gaussian(self, releases: int, share: float = 1.0, **options: Any) -> GaussianPlan:
-        return self.session.plan_gaussian(releases, share * self.share, **options)
+        return self.session.plan_gaussian(releases, self.of_session(share), **options)
 
     def plan_batches(self, groups: Any, *, share: float = 1.0, **options: Any) -> tuple[BatchPlan, ...]:
-        return self.session.plan_batches(groups, share=share * self.share, **options)
+        return self.session.plan_batches(groups, share=self.of_session(share), **options)
 
     def plan_numeric_sparse(self, runs: int, n_hits: int, share: float = 1.0, **options: Any) -> Any:
-        return self.session.plan_numeric_sparse(runs, n_hits, share * self.share, **options)
+        return self.session.plan_numeric_sparse(runs, n_hits, self.of_session(share), **options)
 
-    def plan_vocabulary(self, share: float, max_words: int, **options: Any) -> Any:
-        return self.session.plan_vocabulary(share * self.share, max_words, **options)
+    def plan_vocabulary(self, max_words: int, **options: Any) -> Any:
+        return self.session.plan_vocabulary(self.of_session(), max_words, **options)
 
-    def selection_epsilon(self, choices: int, share: float) -> float:
-        return self.session.selection_epsilon(choices, share * self.share)
+    def selection_epsilon(self, choices: int, share: float = 1.0) -> float:
+        return self.session.selection_epsilon(choices, self.of_session(share))
 
-    def require_feasible(self, size: int, releases: int, share: float) -> None:
-        self.session.require_feasible(size, releases, share * self.share)
+    def require_feasible(self, size: int, releases: int, share: float = 1.0) -> None:
+        self.session.require_feasible(size, releases, self.of_session(share))

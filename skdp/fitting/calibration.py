@@ -68,12 +68,7 @@ class Calibration:
 
 
 def calibrate(
-    budget: BudgetSplit,
-    records: PrivateRecords,
-    theta: np.ndarray,
-    reach: float,
-    share: float,
-    largest: float = MOST,
+    budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, reach: float, largest: float = MOST
 ) -> Calibration:
     """Release the moments of predictions and targets, and find factor and shift from them.
 
@@ -88,15 +83,14 @@ def calibrate(
         Released coefficients.
     reach : float
         Public or released; targets are clipped to it.
-    share : float
-        Share of the session's mu^2.
     largest : float, default=1.5
         Largest factor.
     """
-    part, scored, left = SEARCH * share, records.predicted(theta), records.residual(theta)
-    bound = quantile(budget, scored.row_norm_count, records.n_units, reach * SCORES, part)
+    searches, moments = budget.split(searches=2 * SEARCH, moments=None)
+    part, scored, left = searches.equal(2), records.predicted(theta), records.residual(theta)
+    bound = quantile(part, scored.row_norm_count, records.n_units, reach * SCORES)
     far = partial(left.target_count, absolute=True)
-    of_left = quantile(budget, far, records.n_units, reach * SCORES, part)
+    of_left = quantile(part, far, records.n_units, reach * SCORES)
     if bound > LARGEST * reach:
         return Calibration(0.0, 0.0)
     constant = INTERCEPT * bound if records.fit_intercept else 0.0
@@ -105,16 +99,14 @@ def calibrate(
     scored = scored.with_intercept(constant) if constant else scored
     clip = of_left if close else reach
     moment = scored.second_moment(bound, clip, adjacency=budget.session.adjacency)
-    plan = budget.plan_gaussian(1, share - 2 * part, purpose="calibration")
+    plan = moments.plan_gaussian(1, purpose="calibration")
     matrix = budget.session.gaussian(moment, plan)
     scale, noise = clip / math.hypot(bound, constant), budget.session.noise_std(moment, plan)
     released = Moments(0.5 * (matrix + matrix.T), noise, scale, constant, SKEW * reach)
     return released.solve(known, largest)
 
 
-def released_shift(
-    budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, reach: float, share: float
-) -> float:
+def released_shift(budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, reach: float) -> float:
     """Release the mean of what a linear model leaves of the targets, shrunk by what is known of its noise.
 
     The released centre is a median, and clipped gradients do not find a mean either. A single number has little
@@ -128,23 +120,19 @@ def released_shift(
         Released coefficients.
     reach : float
         Of the targets; public or released.
-    share : float
-        Share of the session's mu^2.
     """
     left, n = records.residual(theta).of_targets(), records.n_units
     nearest = NEAREST if theta.any() else NEAREST_CONSTANT
-    plan = budget.plan_gaussian(1, share, purpose="calibration")
+    plan = budget.plan_gaussian(1, purpose="calibration")
     noise = budget.session.noise_std(left.column_sums(0.0, reach), plan) / n  # over the clip, whatever it is
     clip = reach * min(FARTHEST, max(nearest, MEAN_NOISE / noise))
     mean = float(budget.session.gaussian(left.column_sums(0.0, clip), plan)[0]) / n
     return clip * mean * max(LEAST_KEPT, 1.0 - (noise / mean) ** 2) if mean else 0.0
 
 
-def quantile(
-    budget: BudgetSplit, count: Callable[[float], Bounded], n_units: int, grid: np.ndarray, share: float
-) -> float:
+def quantile(budget: BudgetSplit, count: Callable[[float], Bounded], n_units: int, grid: np.ndarray) -> float:
     """Release a number that few units exceed: 2 %, or as many as the noise allows to see."""
-    plan = budget.plan_gaussian(QUESTIONS, share, purpose="calibration")
+    plan = budget.plan_gaussian(QUESTIONS, purpose="calibration")
     noise = budget.session.noise_std(count(1.0), plan) / n_units
     level = 1 - min(0.5, max(TAIL, SEEN * noise))
     return likely_search(budget.session, plan, count, grid, n_units=n_units, level=level)

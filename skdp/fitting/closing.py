@@ -60,18 +60,16 @@ class Recalibrated:
         plan = plan_recalibration(budget.session, problem.records, problem.loss, self.weights, self.steepest)
         if plan is None:
             return method(budget, problem)
-        (rest,) = budget.split(method=1.0 - plan.share)
-        made = method(rest, problem)
+        made = method(budget.method(1.0 - plan.share), problem)
         counts = sum(each.releases for each in plan.plans)
-        closing = Step("recalibration", plan.share * budget.share, counts)
+        closing = Step("recalibration", budget.of_session(plan.share), counts)
         return replace(made, steps=(*made.steps, closing), recalibration=plan)
 
     def solved(self, budget: BudgetSplit, problem: Problem, solver: Solver) -> Solution:
         plan = problem.decision.recalibration
         if plan is None:
             return solver(budget, problem)
-        (rest,) = budget.split(method=1.0 - plan.share)
-        found = solver(rest, problem)
+        found = solver(budget.method(1.0 - plan.share), problem)
         theta, noise = plan.with_noise(budget.session, problem.records, found.theta)
         return replace(found, theta=theta, slope_noise=noise)
 

@@ -21,7 +21,7 @@ from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.closing import Closing, Recalibrated, decide, run
 from skdp.fitting.coordinates import from_theta, parameter_shape
 from skdp.fitting.decision import LinearDecision, linear_decision
-from skdp.fitting.targets import Problem, expected_weight, has_labels, imagined_records, table_records
+from skdp.fitting.targets import Problem, expected_weight, imagined_records, is_classifier, table_records
 from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
 from skdp.kernels import are_rows_alone, is_cupy, on_host
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
@@ -87,7 +87,7 @@ class LinearFit(_Frame):
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         """The closing steps, the outermost first."""
-        recalibrates = has_labels(self) and type(self).solve is LinearFit.solve
+        recalibrates = is_classifier(self) and type(self).solve is LinearFit.solve
         return (Recalibrated.of(self, problem),) if recalibrates else ()
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
@@ -96,7 +96,7 @@ class LinearFit(_Frame):
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         made = decide(self._closing(problem), self._method, BudgetSplit(session), problem)
-        aside = 0.0 if session.exact else self._share_aside(problem.records.shape.n_units)
+        aside = 0.0 if session.exact else self._set_aside(problem.records.shape.n_units)
         if aside:
             left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
             made = replace(made, steps=(*left, Step("minimiser", aside)))
@@ -158,7 +158,7 @@ class LinearFit(_Frame):
         """The public numbers that tell whether the fit may be of little use."""
         made, shape = linear_decision(problem), problem.records.shape
         given = self.get_params(deep=False)  # a class may fix one of these words by itself
-        classes = has_labels(self)
+        classes = is_classifier(self)
         return Facts(
             name=type(self).__name__,
             shape=shape,
@@ -186,7 +186,7 @@ class LinearFit(_Frame):
         found = cast("Mapping[str, float]", solution.attributes)
         searched = [x for x in NORMS if isinstance(getattr(self, x, None), str) and f"{x}_" in found]
         facts = Released(
-            task="classes" if has_labels(self) else "numbers",
+            task="classes" if is_classifier(self) else "numbers",
             n_features=shape.n_features,
             mass=self._mass(shape),
             norms=tuple((name, found[f"{name}_"]) for name in searched),
@@ -256,7 +256,7 @@ class LinearFit(_Frame):
         check_is_fitted(self)
         if sp.issparse(self.coef_):
             dense = self.coef_.toarray()
-            self.coef_ = dense.ravel() if not has_labels(self) and len(dense) == 1 else dense
+            self.coef_ = dense.ravel() if not is_classifier(self) and len(dense) == 1 else dense
         return self
 
     # ---------------------------------------------------------------- the export
@@ -296,7 +296,7 @@ class LinearFit(_Frame):
         True
         """
         check_is_fitted(self)
-        if has_labels(self):
+        if is_classifier(self):
             made = logistic_regression(self, self.coef_.copy(), self.intercept_)
         else:
             # scikit-learn would take a sparse coefficient for that of several targets.

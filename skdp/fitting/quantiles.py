@@ -67,50 +67,48 @@ def scale_share(budget: BudgetSplit, n_units: int, searches: int) -> float:
 
 
 def released_row_norm(
-    budget: BudgetSplit, records: PrivateRecords, share: float, level: float = 0.5, grid: np.ndarray = ROW_GRID
+    budget: BudgetSplit, records: PrivateRecords, level: float = 0.5, grid: np.ndarray = ROW_GRID
 ) -> float:
     """Release a grid point near a quantile of the row norms, by default the median."""
     offset = (level - 0.5) * records.n_units
-    return noisy_search(budget, share, records.row_norm_count, grid=grid, doubt=AVERAGED, offset=offset)
+    return noisy_search(budget, records.row_norm_count, grid=grid, doubt=AVERAGED, offset=offset)
 
 
-def released_range(
-    budget: BudgetSplit, records: PrivateRecords, share: float, *, centered: bool = True
-) -> TargetRange:
-    """Release the targets' centre and reach by searches that divide the share.
+def released_range(budget: BudgetSplit, records: PrivateRecords, *, centered: bool = True) -> TargetRange:
+    """Release the targets' centre and reach by searches that divide the budget.
 
     The first search finds the size of the targets, an upper quantile of |y|. Their median lies within it, and is
     searched for on an even grid; then an upper quantile of the distances from that, the reach. Targets that are
     far from 0 may be close to each other, and the grid too coarse for them. So both are then searched for once
-    more, on a finer one. This is decided by the released centre, and either way the whole share is spent.
+    more, on a finer one. This is decided by the released centre, and either way all of it is spent.
 
     Parameters
     ----------
     centered : bool, default=True
         False leaves the centre at 0.
     """
-    part = share / RANGE_SEARCHES
-    size = _quantile(budget, records, SIZES, part, MOST_ABOVE)
+    part = budget.equal(RANGE_SEARCHES)
+    size = _quantile(part, records, SIZES, MOST_ABOVE)
     if not centered:
-        return TargetRange(0.0, _quantile(budget, records, size * REACHES, 2 * part, TAIL))
-    first, again = part * (1 - AGAIN), part * AGAIN
-    center = _median(budget, records, size * EVEN_GRID, first)
+        return TargetRange(0.0, _quantile(part + part, records, size * REACHES, TAIL))
+    first, again = part.split(first=1 - AGAIN, again=AGAIN)
+    center = _median(first, records, size * EVEN_GRID)
     moved = records.centered(center)
     if abs(center) < NEAR * size:
-        return TargetRange(center, _quantile(budget, moved, size * REACHES, part + again, TAIL))
-    size = _quantile(budget, moved, size * WIDE_REACHES, first, TAIL)
-    center += _median(budget, moved, size * EVEN_GRID, again)
+        return TargetRange(center, _quantile(part + again, moved, size * REACHES, TAIL))
+    size = _quantile(first, moved, size * WIDE_REACHES, TAIL)
+    center += _median(again, moved, size * EVEN_GRID)
     moved = records.centered(center)
-    return TargetRange(center, _quantile(budget, moved, size * WIDE_REACHES, again, TAIL))
+    return TargetRange(center, _quantile(again, moved, size * WIDE_REACHES, TAIL))
 
 
-def _median(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, share: float) -> float:
+def _median(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
     """Release a number near the median of the targets."""
-    plan = budget.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
+    plan = budget.plan_gaussian(RANGE_QUESTIONS, purpose="scale")
     return likely_search(budget.session, plan, records.target_count, grid, n_units=records.n_units)
 
 
-def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, share: float, tail: float) -> float:
+def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, tail: float) -> float:
     """Release a number that about this part of the targets exceed in magnitude, or more if the noise hides so few.
 
     Of a larger part the number is lengthened to 2 %, as if the targets were normal.
@@ -119,14 +117,14 @@ def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, sh
     def count(bound: float) -> Bounded:
         return records.target_count(bound, absolute=True)
 
-    plan = budget.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
+    plan = budget.plan_gaussian(RANGE_QUESTIONS, purpose="scale")
     noise = budget.session.noise_std(count(1.0), plan) / records.n_units
     seen = min(0.5, max(tail, SEEN * noise))
     found = likely_search(budget.session, plan, count, grid, n_units=records.n_units, level=1 - seen)
     return found * float(ndtri(tail / 2) / ndtri(seen / 2)) if seen > tail else found
 
 
-def released_reach(budget: BudgetSplit, records: PrivateRecords, share: float, grid: np.ndarray) -> float:
+def released_reach(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
     """Release a number that about 98 % of the targets do not exceed in magnitude.
 
     The noise of the counts decides how far into the tail the search looks. A shorter reach is then lengthened to a
@@ -136,9 +134,9 @@ def released_reach(budget: BudgetSplit, records: PrivateRecords, share: float, g
     def count(bound: float) -> Bounded:
         return records.target_count(bound, absolute=True)
 
-    plan = budget.plan_gaussian(QUESTIONS, share, purpose="scale")
+    plan = budget.plan_gaussian(QUESTIONS, purpose="scale")
     noise = budget.session.noise_std(count(1.0), plan) / records.n_units
     tail = min(0.5, max(TAIL, 2.0 * noise))
     offset = (0.5 - tail) * records.n_units
-    reach = noisy_search(budget, share, count, grid=grid, doubt=AVERAGED, offset=offset, plan=plan)
+    reach = noisy_search(budget, count, grid=grid, doubt=AVERAGED, offset=offset, plan=plan)
     return reach * float(ndtri(TAIL / 2) / ndtri(tail / 2))

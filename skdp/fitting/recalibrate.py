@@ -124,8 +124,7 @@ class Recalibration:
             centre = self._medians(session, scored)
             scored = scored.scored(np.eye(k), centre)  # less the centre, which reads no row again
         spread = noisy_search(
-            BudgetSplit(session),
-            0.0,
+            BudgetSplit(session, 0.0),
             scored.row_norm_count,
             grid=SCALES,
             plan=self.scale,

@@ -17,7 +17,7 @@ more. So nothing is assumed of the loss, and the two inner clips matter for util
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 
 from skdp.base import check_number
 from skdp.fitting.checks import check_clip
-from skdp.fitting.clipped_mean import ClippedMean, Gradients
 from skdp.fitting.corrections import corrected
 from skdp.fitting.loop import GradientAt
+from skdp.fitting.noisy_mean import Clipping, GradientEstimator, Gradients, NoisyMean, StepNoise, clipped_mean
+from skdp.fitting.sizes import CLIP_NORM
 from skdp.fitting.task import given
-from skdp.privacy import BatchGroup, BatchPlan, PieceKinds, PrivacySession, PrivateRecords
+from skdp.privacy import LEAST_CLIP, BatchGroup, BatchPlan, PieceKinds, PrivacySession, PrivateRecords
 
 __all__ = ["RecursiveEstimate", "RecursiveMean", "RecursiveMomentum"]
 
@@ -41,9 +42,12 @@ Single = NDArray[np.float32]
 FIRST = 3.0  # size of the first batch over that of the others
 DIFFERENCES = 0.1  # clip norm of differences over clip norm times momentum
 
+# Ways to clip in which a record's whole gradient is there.
+WHOLE = ("auto", "materialized", "one-by-one")
+
 
 @dataclass(frozen=True, kw_only=True)
-class RecursiveMomentum:
+class RecursiveMomentum(GradientEstimator):
     """Momentum that each batch corrects by how its gradients changed in the last step (DP-SRM).
 
     It is a value for ``gradient_estimator=`` of nets. Their ``clip_norm`` is the C1 of the notes, their
@@ -91,11 +95,41 @@ class RecursiveMomentum:
     momentum: float = 0.5
     clip_diff_norm: float | str = "auto"
     initial_batch_size: int | str = "auto"
+    partitions = False
+    devices = False
+    whole_norms = False
+    remembers = True
 
     def __post_init__(self) -> None:
         check_number("momentum", self.momentum, Real, low=0, high=1, strict=True)
         check_clip("clip_diff_norm", self.clip_diff_norm, math.inf, word="auto")
         check_number("initial_batch_size", self.initial_batch_size, Integral, low=1, word="auto")
+
+    @property
+    def batch_sizes(self) -> tuple[int, ...]:
+        size = given(self.initial_batch_size)
+        return () if size is None else (int(size),)
+
+    def check(self, model: Any) -> None:
+        if model.clipping not in WHOLE:
+            raise ValueError(
+                f"RecursiveMomentum needs each record's gradient: clipping must be one of {list(WHOLE)}, got "
+                f"{model.clipping!r}"
+            )
+        clip_norm, clip_diff_norm = given(model.clip_norm), given(self.clip_diff_norm)
+        if clip_diff_norm is not None and (clip_norm == math.inf) != (clip_diff_norm == math.inf):
+            raise ValueError(
+                "clip_norm and the clip_diff_norm of RecursiveMomentum must both be finite, or both inf"
+            )
+        norm = self.engine(Clipping(CLIP_NORM if clip_norm is None else clip_norm)).norm
+        if norm < LEAST_CLIP:
+            raise ValueError(
+                "what a record may add to a sum must be at least 2**-29; momentum and the clip norms give "
+                f"{norm:g}"
+            )
+
+    def engine(self, clipping: Clipping) -> "RecursiveMean":
+        return RecursiveMean(clipping, self)
 
 
 class RecursiveEstimate:
@@ -124,7 +158,7 @@ class RecursiveEstimate:
 
 
 @dataclass(frozen=True)
-class RecursiveMean(ClippedMean):
+class RecursiveMean(NoisyMean):
     """A step's gradient is the released estimate of recursive momentum.
 
     Attributes
@@ -146,19 +180,17 @@ class RecursiveMean(ClippedMean):
         norm = given(self.recursive.clip_diff_norm)
         return DIFFERENCES * float(self.recursive.momentum) * self.clipping.norm if norm is None else float(norm)
 
-    def first(self, n_iter: int, batch_size: int) -> tuple[BatchGroup, ...]:
-        """The first release, on a batch of its own size."""
+    def releases(self, n_iter: int, batch_size: int, size: int) -> tuple[BatchGroup, ...]:
         if n_iter < 2:
             raise ValueError(f"recursive needs at least 2 steps, and this fit would take {n_iter}: give max_iter")
-        size = given(self.recursive.initial_batch_size)
-        size = round(FIRST * batch_size) if size is None else int(size)
-        return (BatchGroup(1, size, purpose="first gradient"),)
+        (first,) = self.recursive.batch_sizes or (round(FIRST * batch_size),)
+        return BatchGroup(1, first, purpose="first gradient"), BatchGroup(n_iter - 1, batch_size)
 
-    def noise(self, plans: Sequence[BatchPlan], moves: float) -> tuple[float, float]:
+    def noise(self, plans: Sequence[BatchPlan], adjacency: str) -> StepNoise:
         """Estimates keep a release with weights that fall by 1 - g in each step: 1 / g together."""
         first, others = plans
-        moves /= float(self.recursive.momentum)
-        return (
+        moves = self.clipping.moves(adjacency) / float(self.recursive.momentum)
+        return StepNoise(
             moves * others.noise_multiplier * self.norm / others.batch_size,
             moves * first.noise_multiplier * self.clipping.norm / first.batch_size,
         )
@@ -172,16 +204,17 @@ class RecursiveMean(ClippedMean):
     ) -> GradientAt:
         clipping, g = self.clipping, float(self.recursive.momentum)
         (first, others), changes = plans, PieceKinds()
+        whole = replace(clipping, norm=self.norm)
 
         def fresh(theta: Single, previous: Single | None, t: int) -> Vector:
-            plan, norm = (first, clipping.norm) if previous is None else (others, self.norm)
+            plan, held = (first, clipping) if previous is None else (others, whole)
             function = gradients.at(theta)
             if previous is not None and g < 1:
                 before = gradients.at(previous)
                 change = corrected(function, before, g, clipping.norm, self.clip_diff_norm)
                 function = changes.of(change) if gradients.ready else change
             batch = session.draw(plan, records, places=True)
-            mean = self.mean(records, function, plan, batch, norm=norm, size=theta.size)
+            mean = clipped_mean(records, function, held, plan, batch, size=theta.size)
             return session.gaussian(mean, plan)
 
         return RecursiveEstimate(fresh, lambda t: g)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp.base.fit import Solution
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.scales import EVERYWHERE, Between, released_scales
 from skdp.fitting.steps import DistanceOverGradients, shrinkage
@@ -32,15 +33,17 @@ class Refit:
 
     Attributes
     ----------
-    scale_share, share : float
-        Shares of the session's mu^2: of the scale of the restricted rows, and of the steps.
+    scales, steps : BudgetSplit
+        Of the scale of the restricted rows, and of the steps.
+    n_iter : int
+        Number of steps.
     between : Between
         Where the scales of the restricted rows lie.
     """
 
-    steps: int
-    scale_share: float
-    share: float
+    scales: BudgetSplit
+    steps: BudgetSplit
+    n_iter: int
     between: Between = EVERYWHERE
 
 
@@ -62,13 +65,11 @@ def refit(task: Task, chosen: np.ndarray, settings: Refit, first: int = 0) -> So
         The chosen coefficients are multiplied by the factor of James and Stein, which takes out the energy that
         noise alone would have. Its attribute is ``learning_rate_``.
     """
-    budget, records, loss, theta = task.budget, task.records, task.loss, task.theta
+    records, loss, theta = task.records, task.loss, task.theta
     d, s = records.n_features, len(chosen)
     places = np.append(chosen, np.arange(d, records.n_parameters))
     few = records.restricted(chosen)
-    scales = released_scales(
-        budget, few, loss, theta[places], share=settings.scale_share, between=settings.between
-    )
+    scales = released_scales(settings.scales, few, loss, theta[places], between=settings.between)
     factor = records.intercept_value / scales.intercept if records.fit_intercept else 1.0
     inner = theta[places]
     inner[s:] *= factor
@@ -80,17 +81,17 @@ def refit(task: Task, chosen: np.ndarray, settings: Refit, first: int = 0) -> So
         return whole
 
     few_task = replace(task, records=few.with_intercept(scales.intercept), penalty=task.penalty.restricted(s))
-    rule = DistanceOverGradients(inner, START * scales.distance, settings.steps, inner.size, inner.size)
-    plan = budget.plan_gaussian(settings.steps, settings.share, purpose="refit")
+    rule = DistanceOverGradients(inner, START * scales.distance, settings.n_iter, inner.size, inner.size)
+    plan = settings.steps.plan_gaussian(settings.n_iter, purpose="refit")
     gradient_at = NoisyGradient(few_task, plan, CLIP_FACTOR[loss.is_classification] * scales.clip_norm)
     found = descend(
         gradient_at,
         rule,
         inner,
-        settings.steps,
+        settings.n_iter,
         lambda iteration, point: task.show(first + iteration, whole_of(point)),
     ).theta
     curvature = CURVATURE * loss.smoothness * scales.row**2 / s + task.penalty.smoothness
-    noise = gradient_at.noise_std / math.sqrt(settings.steps)
+    noise = gradient_at.noise_std / math.sqrt(settings.n_iter)
     found[:s] *= shrinkage(found[:s], SHRINK * noise / curvature)
-    return Solution(whole_of(found), settings.steps, {"learning_rate_": rule.learning_rate})
+    return Solution(whole_of(found), settings.n_iter, {"learning_rate_": rule.learning_rate})

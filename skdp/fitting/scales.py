@@ -87,11 +87,11 @@ def grown_share(
     """Share for a number of noisy counts: the smallest, more (at most ``largest``) where the units are few.
 
     It is made from public numbers. With too much noise a search ends far from the median, and the fit is of no
-    use. It is a share of ``part``, which is a share of the session's mu^2.
+    use. It is a share of ``part``, which is a share of all that the method has.
     """
     if budget.session.exact:
         return smallest
-    mu = accounting.bounded_range_mu(budget.selection_epsilon(1, 1.0))  # of the whole session
+    mu = accounting.bounded_range_mu(budget.session.selection_epsilon(1, budget.whole))
     wanted = questions * (PRECISION / (n_units * mu)) ** 2 / part
     return min(largest, max(smallest, wanted))
 
@@ -112,59 +112,56 @@ def released_scales(
     loss: Loss,
     theta: np.ndarray,
     *,
-    share: float,
     literal: bool = False,
     between: Between = EVERYWHERE,
 ) -> Scales:
     """Release the scales from the median row norm and the median gradient norm at the start.
 
     The norm of a logistic or softmax gradient at 0 follows from the row's. For regression the median of the rows'
-    gradient norms is released too, and for groups that of the groups' gradients. The searches divide the share.
+    gradient norms is released too, and for groups that of the groups' gradients. The searches divide the budget.
 
     Parameters
     ----------
     theta : ndarray
         Start; its intercept multiplies the records' present feature.
-    share : float
-        Share of the session's mu^2.
     literal : bool, default=False
         Whether the user's own step size is used: the intercept's feature then is 1.
     """
-    part = share / count_searches(records, loss)
-    row = noisy_search(budget, part, records.row_norm_count, between=between.row)
+    part = budget.equal(count_searches(records, loss))
+    row = noisy_search(part, records.row_norm_count, between=between.row)
     value = 1.0 if literal else INTERCEPT * row
     full = math.hypot(row, value) if records.fit_intercept else row
     scaled, start = _moved(records, theta, value)
 
     if loss.start_norm is None:
         count = partial(scaled.gradient_norm_count, loss, start, each_row=True)
-        of_row = noisy_search(budget, part, count, between=between.gradient)
+        of_row = noisy_search(part, count, between=between.gradient)
     else:
         of_row = full * loss.start_norm
     of_unit = of_row
     if records.unit == "group":
         count = partial(scaled.gradient_norm_count, loss, start)
-        of_unit = noisy_search(budget, part, count, between=between.unit)
+        of_unit = noisy_search(part, count, between=between.unit)
     distance = START * of_row / (loss.smoothness * full**2)
     return Scales(value, CLIP_FACTOR * of_unit, distance, row, of_row)
 
 
 def released_sup_scales(
-    budget: BudgetSplit, records: PrivateRecords, loss: Loss, theta: np.ndarray, *, share: float, literal: bool
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, theta: np.ndarray, *, literal: bool
 ) -> Scales:
     """Release the scales from medians of sup norms: of the rows and, for regression, of their gradients.
 
     As `released_scales`, for a method that clips in the sup norm; the clip norm is the median itself.
     """
-    part = share if loss.start_sup_norm is not None else share / 2
-    row = noisy_search(budget, part, records.row_sup_norm_count)
+    part = budget.equal(1 + (loss.start_sup_norm is None))
+    row = noisy_search(part, records.row_sup_norm_count)
     value = 1.0 if literal else SUP_INTERCEPT * row
     largest = max(row, value) if records.fit_intercept else row
     if loss.start_sup_norm is not None:
         clip_norm = largest * loss.start_sup_norm
     else:
         scaled, start = _moved(records, theta, value)
-        clip_norm = noisy_search(budget, part, partial(scaled.gradient_sup_norm_count, loss, start))
+        clip_norm = noisy_search(part, partial(scaled.gradient_sup_norm_count, loss, start))
     return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
 
 
@@ -175,14 +172,12 @@ def _moved(records: PrivateRecords, theta: np.ndarray, value: float) -> tuple[Pr
     return records.with_intercept(value), start
 
 
-def released_prior(
-    budget: BudgetSplit, records: PrivateRecords, loss: Loss, start: np.ndarray, share: float
-) -> np.ndarray:
+def released_prior(budget: BudgetSplit, records: PrivateRecords, loss: Loss, start: np.ndarray) -> np.ndarray:
     """Intercept at which the classes have their released frequencies."""
     assert loss.start_norm is not None
     only = np.zeros(records.n_parameters, dtype=bool)
     only[-1] = True
-    plan = budget.plan_gaussian(1, share, purpose="class frequencies")
+    plan = budget.plan_gaussian(1, purpose="class frequencies")
     clip_norm = loss.start_norm * records.intercept_value
     mean = records.mean_gradient(loss, start, clip_norm, mask=only)
     slope = budget.session.gaussian(mean, plan)[-1] / records.intercept_value

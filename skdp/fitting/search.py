@@ -53,7 +53,6 @@ AVERAGED = Doubt(1.5, again=True)  # for quantiles
 
 def noisy_search(
     budget: BudgetSplit,
-    share: float,
     count: Callable[[float], Bounded],
     *,
     grid: np.ndarray = GRID,
@@ -66,8 +65,8 @@ def noisy_search(
 
     Parameters
     ----------
-    share : float
-        Share of the session's mu^2 for all questions.
+    budget : BudgetSplit
+        For all questions.
     count : callable
         Gives the count at a grid point.
     offset : float, default=0.0
@@ -75,7 +74,7 @@ def noisy_search(
     between : tuple of float
         Where the answer lies; public or released.
     plan : GaussianPlan, default=None
-        Of the questions, where it was made before; ``share`` is then not used.
+        Of the questions, where it was made before; nothing more is then planned.
 
     Returns
     -------
@@ -88,7 +87,7 @@ def noisy_search(
         return float(grid[low])
     if plan is None:
         questions = QUESTIONS if doubt.again else (high - low).bit_length()
-        plan = budget.plan_gaussian(questions, share, purpose="scale")
+        plan = budget.plan_gaussian(questions, purpose="scale")
     total, asked = 0.0, 0
     nearest, least = 0, math.inf
     for _ in range(plan.releases):

@@ -7,25 +7,30 @@ record of the batch touched: else the support of a step would tell words.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.base import check_choice, check_number
-from skdp.base.plan import Advice
-from skdp.exceptions import UtilityWarning
-from skdp.fitting.clipped_mean import ClippedMean, Clipping, Release, TouchedRows
+from skdp.fitting.minibatch_warnings import StepFacts
+from skdp.fitting.noisy_mean import (
+    Clipping,
+    GradientEstimator,
+    NoisyMean,
+    Release,
+    StepNoise,
+    TouchedRows,
+    method_of,
+)
 from skdp.fitting.optimizers import FewEntries
-from skdp.privacy import Batch, BatchGroup, BatchPart, BatchPlan, Bounded, PrivacySession, PrivateRecords, factor
+from skdp.privacy import Batch, BatchGroup, BatchPlan, Bounded, PrivacySession, PrivateRecords, factor
 
-__all__ = ["AdaFEST", "SelectedMean", "SparseSelection", "advice_on_choice", "advice_on_counts"]
+__all__ = ["AdaFEST", "SelectedMean", "SparseSelection"]
 
 METHODS = ("exponential", "sparse vector", "uniform")
-COMMON = 0.1  # part of the records of a batch above which a token is very common; a choice, not tuned
 LARGEST_THRESHOLD = 1e9  # of DP-AdaFEST, in standard deviations
 
 
@@ -35,8 +40,22 @@ def _check_share(share: float) -> None:
         raise ValueError(f"share must be in (0, 1), got {share!r}")
 
 
+class Selection(GradientEstimator):
+    """What `SparseSelection` and `AdaFEST` have in common."""
+
+    partitions = False
+    full_batches = False
+
+    def check(self, model: Any) -> None:
+        if method_of(model.clipping) == "projections":
+            raise ValueError(
+                f"gradient_estimator={type(self).__name__}() has no proof with clipping={model.clipping!r}; use "
+                "another clipping"
+            )
+
+
 @dataclass(frozen=True)
-class SparseSelection:
+class SparseSelection(Selection):
     """Noise on floor(fraction p) of the p parameters, at least one, which each step chooses anew.
 
     **It lowers the accuracy of ordinary nets**, often to that of guessing. It is for nets with a wide `Embedding`,
@@ -110,9 +129,12 @@ class SparseSelection:
         # A product such as 0.29 * 100 must not fall below the integer that it means.
         return max(1, math.floor(self.fraction * size * (1.0 + 1e-12)))
 
+    def engine(self, clipping: Clipping) -> "SelectedMean":
+        return SelectedMean(clipping, self)
+
 
 @dataclass(frozen=True)
-class AdaFEST:
+class AdaFEST(Selection):
     """Noise on the rows of an embedding that many records touch, and on all other layers.
 
     All other tokens keep the vectors they start with. So nets with few tokens, or with small batches, lose
@@ -146,6 +168,7 @@ class AdaFEST:
 
     threshold: float = 2.0
     share: float = 0.2
+    needs_table = True
 
     def __post_init__(self) -> None:
         check_number("threshold", self.threshold, Real)
@@ -157,168 +180,105 @@ class AdaFEST:
             )
         _check_share(self.share)
 
+    def engine(self, clipping: Clipping) -> "CountedMean":
+        return CountedMean(clipping, self)
+
 
 @dataclass(frozen=True)
-class SelectedMean(ClippedMean):
+class SelectedMean(NoisyMean):
     """A step's gradient is the mean of clipped gradients, with noise, at chosen coordinates, and 0 elsewhere.
 
     Attributes
     ----------
-    clipping : Clipping
-    select : SparseSelection or AdaFEST
+    select : SparseSelection
     """
 
-    clipping: Clipping
-    select: SparseSelection | AdaFEST
+    select: SparseSelection
 
     @property
-    def scans(self) -> bool:
-        return isinstance(self.select, SparseSelection) and self.select.method == "sparse vector"
+    def scans(self) -> bool:  # type: ignore[override]
+        return self.select.method == "sparse vector"
 
-    @property
-    def changed(self) -> float:
-        return float(self.select.fraction) if isinstance(self.select, SparseSelection) else 1.0
+    def releases(self, n_iter: int, batch_size: int, size: int) -> tuple[BatchGroup, ...]:
+        if self.select.method == "uniform":
+            return (BatchGroup(n_iter, batch_size),)
+        choices = self.select.count(size)
+        return (BatchGroup(n_iter, batch_size, choices=choices, choice_share=self.select.share),)
 
-    def group(self, n_iter: int, batch_size: int, n_projections: int = 0, size: int = 0) -> BatchGroup:
-        select = self.select
-        if isinstance(select, AdaFEST):
-            parts = (select.share, 1.0 - select.share)
-            return BatchGroup(n_iter, batch_size, parts=parts, purpose="counts and steps")
-        if select.method == "uniform":
-            return BatchGroup(n_iter, batch_size)
-        choices = select.count(size)
-        return BatchGroup(n_iter, batch_size, choices=choices, choice_share=select.share)
+    def noise(self, plans: Sequence[BatchPlan], adjacency: str) -> StepNoise:
+        return super().noise(plans, adjacency)._replace(changed=float(self.select.fraction))
 
-    def advice(
-        self, plans: Sequence[BatchPlan], adjacency: str, size: int, n_tokens: int | None
-    ) -> Iterable[Advice]:
-        (plan,) = plans
-        if isinstance(self.select, AdaFEST):
-            assert n_tokens is not None  # of the table that it is for
-            return advice_on_counts(self.select, plan, n_tokens, factor(adjacency), "token", "record")
-        moved, norm = self.clipping.together * factor(adjacency), self.clipping.norm
-        plain = n_tokens is None
-        return advice_on_choice(self.select, plan, size, moved * norm, norm, "parameters", plain)
+    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> StepFacts:
+        (plan,), select, count = plans, self.select, self.select.count(steps.size)
+        if count == steps.size or plan.noise_multiplier <= 0:
+            return steps
+        clip = math.inf if select.score_clip is None else select.score_clip
+        looks, noise = select.method != "uniform", 0.0
+        if looks:
+            moved = self.clipping.together * factor(adjacency) * self.clipping.norm
+            noise = 2.0 * min(moved / plan.batch_size, clip) / plan.choice_epsilon
+        largest = min(self.clipping.norm / math.sqrt(count), clip)
+        return replace(steps, chosen=count, looks=looks, largest=largest, noise=noise)
 
     def release(
         self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, touched: TouchedRows | None
     ) -> Release:
-        if isinstance(self.select, AdaFEST):
-            assert touched is not None  # of the table that it is for
-            return by_counts(self.select, self.clipping, session, records, plan, touched)
-        return selected_by(self.select, session, plan)
+        select = self.select
+        if select.method != "uniform":
+            clips = {"score_clip": select.score_clip, "value_clip": select.value_clip}
+            return lambda mean, batch: FewEntries(
+                *session.selected_gaussian(mean, plan, threshold=select.threshold, **clips)
+            )
+        # Public randomness: which coordinates a step changes is no secret.
+        rng = np.random.default_rng(session.integers(2**62, 4).tolist())
+
+        def uniform(mean: Bounded, batch: Batch) -> FewEntries:
+            count = select.count(mean.size)
+            positions = np.sort(rng.choice(mean.size, count, replace=False, shuffle=False))
+            kept = mean.entries(positions, clip=select.value_clip)
+            return FewEntries(positions, session.gaussian(kept, plan))
+
+        return uniform
 
 
-def selected_by(select: SparseSelection, session: PrivacySession, plan: BatchPlan) -> Release:
-    """A function of a mean and its batch that releases positions and values, by sparse selection."""
-    if select.method != "uniform":
-        clips = {"score_clip": select.score_clip, "value_clip": select.value_clip, "threshold": select.threshold}
-        return lambda mean, batch: FewEntries(*session.selected_gaussian(mean, plan, **clips))
-    # Public randomness: which coordinates a step changes is no secret.
-    rng = np.random.default_rng(session.integers(2**62, 4).tolist())
-
-    def uniform(mean: Bounded, batch: Batch) -> FewEntries:
-        count = select.count(mean.size)
-        positions = np.sort(rng.choice(mean.size, count, replace=False, shuffle=False))
-        kept = mean.entries(positions, clip=select.value_clip)
-        return FewEntries(positions, session.gaussian(kept, plan))
-
-    return uniform
-
-
-def advice_on_choice(
-    select: SparseSelection, plan: BatchPlan, size: int, moved: float, norm: float,
-    what: str, plain: bool = False,
-) -> Iterator[Advice]:  # fmt: skip
-    """Warn where the choice can hardly be better than chance, or where nets have lost by it.
-
-    Parameters
-    ----------
-    size : int
-        Number of parameters.
-    moved : float
-        The most that one unit changes the sum of a batch.
-    norm : float
-        Clip norm.
-    what : str
-        What the parameters are called.
-    plain : bool, default=False
-        Whether they are those of a net without an Embedding.
-    """
-    count = select.count(size)
-    if count == size or plan.noise_multiplier <= 0:
-        return
-    reason = ""
-    if plain:
-        reason = "nets without an Embedding learnt less with it than without"
-    elif select.method == "uniform":
-        reason = 'method="uniform" does not look for the ones that matter'
-    else:
-        # The largest that all chosen entries can be at once, and the noise that they must exceed.
-        clip = math.inf if select.score_clip is None else select.score_clip
-        largest = min(norm / math.sqrt(count), clip)
-        noise = 2.0 * min(moved / plan.batch_size, clip) / plan.choice_epsilon
-        if largest < noise * math.log(size / count):
-            reason = "the noise of the choice is so large that the choice is nearly random"
-    if reason:
-        yield Advice(
-            f"gradient_estimator=SparseSelection changes {count} of {size} {what} in a step, and {reason}: leave "
-            "it out, or compare both on public data",
-            UtilityWarning,
-        )
-
-
-def advice_on_counts(
-    select: AdaFEST, plan: BatchPlan, n_tokens: int, moved: float, token: str, unit: str
-) -> Iterator[Advice]:
-    """Warn where only very common tokens can pass the threshold.
-
-    Parameters
-    ----------
-    n_tokens : int
-        How many different tokens a unit has, at most, or a number below that.
-    moved : float
-        The most that one unit changes the counts of a batch, of norm 1 each.
-    token, unit : str
-        What these are called.
-    """
-    std = plan.noise_multiplier / math.sqrt(select.share) * moved
-    # A unit of k different tokens counts 1 / sqrt(k) for each.
-    wanted = math.ceil(select.threshold * std * math.sqrt(n_tokens))
-    if wanted > COMMON * plan.batch_size:
-        yield Advice(
-            f"gradient_estimator=AdaFEST changes the vector of a {token} only where about {wanted} {unit}s of a "
-            f"batch have it (for {n_tokens} different {token}s in each), and a batch has {plan.batch_size}: give "
-            "a smaller threshold, such as 0, or a larger batch_size, or leave it out",
-            UtilityWarning,
-        )
-
-
-def by_counts(
-    select: AdaFEST, clipping: Clipping, session: PrivacySession, records: PrivateRecords,
-    plan: BatchPlan, touched: TouchedRows,
-) -> Release:  # fmt: skip
-    """A function of a mean and its batch that releases positions and values, by the counts of touched rows.
+@dataclass(frozen=True)
+class CountedMean(NoisyMean):
+    """A step's gradient is the mean of clipped gradients, with noise, in the rows that noisy counts choose.
 
     Units count with 1 for each different row that each of their records touches, clipped to an l2 norm of 1. Which
     rows pass is a release, so it is public from then on.
+
+    Attributes
+    ----------
+    select : AdaFEST
     """
-    counted, added = plan.parts
 
-    def chosen(mean: Bounded, batch: Batch) -> FewEntries:
-        counts = records.gradient_sum(touched.of, 1.0, size=touched.n_table, batch=batch, **_one_by_one(clipping))
-        positions = touched.entries(kept_rows(select, session, counts, counted))
-        return FewEntries(positions, session.gaussian(mean.entries(positions), added))
+    select: AdaFEST
 
-    return chosen
+    def releases(self, n_iter: int, batch_size: int, size: int) -> tuple[BatchGroup, ...]:
+        parts = (self.select.share, 1.0 - self.select.share)
+        return (BatchGroup(n_iter, batch_size, parts=parts, purpose="counts and steps"),)
 
+    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> StepFacts:
+        (plan,), n_tokens = plans, steps.n_tokens
+        assert n_tokens is not None  # of the table that it is for
+        std = plan.noise_multiplier / math.sqrt(self.select.share) * factor(adjacency)
+        # A unit of k different tokens counts 1 / sqrt(k) for each.
+        wanted = math.ceil(self.select.threshold * std * math.sqrt(n_tokens))
+        return replace(steps, wanted=wanted, batch_size=plan.batch_size)
 
-def kept_rows(select: AdaFEST, session: PrivacySession, counts: Bounded, counted: BatchPart) -> NDArray[np.int64]:
-    """Rows whose noisy counts reach the threshold: the release of the counts."""
-    limit = select.threshold * session.noise_std(counts, counted)
-    return session.gaussian_above(counts, counted, limit)
+    def release(
+        self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, touched: TouchedRows | None
+    ) -> Release:
+        assert touched is not None  # of the table that it is for
+        counted, added = plan.parts
+        # Microbatches are of gradients only.
+        way = "one-by-one" if self.clipping.method == "one-by-one" else "materialized"
 
+        def chosen(mean: Bounded, batch: Batch) -> FewEntries:
+            counts = records.gradient_sum(touched.of, 1.0, size=touched.n_table, batch=batch, clipping=way)
+            limit = self.select.threshold * session.noise_std(counts, counted)
+            positions = touched.entries(session.gaussian_above(counts, counted, limit))
+            return FewEntries(positions, session.gaussian(mean.entries(positions), added))
 
-def _one_by_one(clipping: Clipping) -> dict[str, Any]:
-    """How counts are clipped: microbatches are of gradients only."""
-    return {"clipping": "one-by-one"} if clipping.method == "one-by-one" else {}
+        return chosen

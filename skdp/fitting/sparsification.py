@@ -10,18 +10,18 @@ less tells an adversary nothing more.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base import check_number
-from skdp.base.plan import Advice
-from skdp.exceptions import UtilityWarning
-from skdp.fitting.clipped_mean import ClippedMean, Gradients
 from skdp.fitting.loop import GradientAt
+from skdp.fitting.minibatch_warnings import StepFacts
+from skdp.fitting.noisy_mean import Clipping, GradientEstimator, Gradients, NoisyMean, clipped_mean, method_of
 from skdp.privacy import BatchPlan, PrivacySession, PrivateRecords
 
 __all__ = ["Masks", "RandomSparsification", "SparsifiedMean", "chosen_sparsity"]
@@ -30,7 +30,7 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class RandomSparsification:
+class RandomSparsification(GradientEstimator):
     """In each epoch a random part of the parameters rests: give it to a net as ``gradient_estimator=``.
 
     An epoch is so many steps as take n records: n / batch_size, rounded up. It has one mask. A gradient is masked
@@ -84,6 +84,7 @@ class RandomSparsification:
     rate: float | str = "auto"
     cooling: bool = True
     ranked: bool = False
+    whole_norms = False
 
     def __post_init__(self) -> None:
         check_number("rate", self.rate, Real, low=0, word="auto")
@@ -92,6 +93,16 @@ class RandomSparsification:
         for name in ("cooling", "ranked"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+
+    def check(self, model: Any) -> None:
+        if method_of(model.clipping) in ("ghost", "projections"):
+            raise ValueError(
+                f"clipping={model.clipping!r} takes the norms of whole gradients, and RandomSparsification clips "
+                "some of their entries: use clipping='auto', 'materialized', 'one-by-one' or Microbatch()"
+            )
+
+    def engine(self, clipping: Clipping) -> "SparsifiedMean":
+        return SparsifiedMean(clipping, self)
 
 
 def chosen_sparsity(noise_std: float, clip_norm: float, size: int) -> float:
@@ -180,7 +191,7 @@ class Masks:
 
 
 @dataclass(frozen=True)
-class SparsifiedMean(ClippedMean):
+class SparsifiedMean(NoisyMean):
     """A step's gradient is the noisy mean of clipped gradients of the kept entries; the others are 0.
 
     Attributes
@@ -193,21 +204,12 @@ class SparsifiedMean(ClippedMean):
     def sparsity(self, plan: BatchPlan, adjacency: str, size: int) -> float:
         if not isinstance(self.sparsification.rate, str):
             return float(self.sparsification.rate)
-        noise, _ = self.noise((plan,), self.clipping.moves(adjacency))
-        return chosen_sparsity(noise, self.norm, size)
+        return chosen_sparsity(self.noise((plan,), adjacency).std, self.clipping.norm, size)
 
-    def advice(
-        self, plans: Sequence[BatchPlan], adjacency: str, size: int, n_tokens: int | None
-    ) -> Iterable[Advice]:
+    def utility(self, plans: Sequence[BatchPlan], adjacency: str, steps: StepFacts) -> StepFacts:
         (plan,) = plans
-        epoch = math.ceil(plan.n_units / plan.batch_size)
-        rate = self.sparsity(plan, adjacency, size)
-        if self.sparsification.cooling and rate > 0 and plan.releases <= epoch:
-            yield Advice(
-                "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "
-                "epochs, or RandomSparsification(cooling=False)",
-                UtilityWarning,
-            )
+        cools = self.sparsification.cooling and self.sparsity(plan, adjacency, steps.size) > 0
+        return replace(steps, is_one_epoch=cools and plan.releases <= math.ceil(plan.n_units / plan.batch_size))
 
     def begin(
         self, session: PrivacySession, records: PrivateRecords, gradients: Gradients, *plans: BatchPlan
@@ -222,7 +224,8 @@ class SparsifiedMean(ClippedMean):
         def gradient(theta: NDArray[np.float32], t: int) -> tuple[Vector, float]:
             masks.begin_step(t)
             batch = session.draw(plan, records, places=True)
-            mean = self.mean(records, gradients.at(theta), plan, batch, size=size, entries=masks.kept)
+            function = gradients.at(theta)
+            mean = clipped_mean(records, function, self.clipping, plan, batch, size=size, entries=masks.kept)
             noise_std = session.noise_std(mean, plan) if self.sparsification.ranked else 0.0
             released = session.gaussian(mean, plan)
             if masks.kept is not None:

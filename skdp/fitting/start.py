@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from skdp.base.fit import Solution
 from skdp.base.plan import Step
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision, made_step, sizes_of
 from skdp.fitting.loop import NoisyGradient, descend
@@ -23,7 +24,7 @@ from skdp.fitting.steps import StepRule
 from skdp.fitting.task import Task
 from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession, PrivateRecords, accounting
 
-__all__ = ["Start", "StepPlan", "begin", "descent_from", "precision", "scale_part"]
+__all__ = ["Start", "StepPlan", "begin", "descent_from", "precision", "scales_and_steps"]
 
 # Chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
 PRECISION_PER_CLIP = 100.0  # `precision` at which the clip norm is one median gradient norm
@@ -80,12 +81,13 @@ def precision(session: PrivacySession, records: PrivateRecords, size: int) -> fl
     return records.n_units * mu / math.sqrt(size)
 
 
-def scale_part(task: Task, clip_norm: float | None, learning_rate: float | None) -> float:
-    """Share of mu^2 for the scales of the data; 0 where both numbers are given."""
-    if clip_norm is not None and learning_rate is not None:
-        return 0.0
-    questions = QUESTIONS * count_searches(task.records, task.loss)
-    return grown_share(task.budget, task.records.n_units, questions)
+def scales_and_steps(task: Task, settings: StepSettings) -> tuple[BudgetSplit, ...]:
+    """The budget of the scales of the data, nothing where clip norm and step size are given, and the rest."""
+    share = 0.0
+    if settings.clip_norm is None or settings.learning_rate is None:
+        questions = QUESTIONS * count_searches(task.records, task.loss)
+        share = grown_share(task.budget, task.records.n_units, questions)
+    return task.budget.split(scales=share, steps=None)
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,13 @@ class StepPlan(Generic[SettingsT]):
     scale_share: float
     plans: tuple[BatchPlan, ...] = ()
 
+    def split(self, budget: BudgetSplit) -> tuple[BudgetSplit, ...]:
+        """The budget of the scales, and that of the steps."""
+        return budget.split(scales=self.scale_share, steps=None)
+
     def decision(self, task: Task, steps: tuple[Step, ...] = (), **sizes: object) -> LinearDecision:
         """The decision of the method; ``steps`` stands for those that are not planned yet."""
-        share, given = self.scale_share, self.settings
+        given = self.settings
         questions = QUESTIONS * count_searches(task.records, task.loss)
         numbers: dict[str, object] = {
             "n_iter": self.n_iter,
@@ -118,31 +124,29 @@ class StepPlan(Generic[SettingsT]):
             "clip_norm": given.clip_norm,
             "learning_rate": given.learning_rate,
         }
-        scales = task.budget.step("scale", share, questions)
+        scales, _ = self.split(task.budget)
         return LinearDecision(
             sizes=sizes_of(**{**numbers, **sizes}),
-            steps=(*scales, *made_step(self.plans), *steps),
+            steps=(*scales.step("scale", questions), *made_step(self.plans), *steps),
             details=self,
             release="gradient",
         )
 
 
-def begin(task: Task, clip_norm: float | None, learning_rate: float | None, share: float) -> Start:
+def begin(task: Task, plan: StepPlan[SettingsT]) -> Start:
     """Release the scales that are not given, and move the task into their units.
+
+    Where clip norm and step size are numbers, no budget is spent, and the intercept multiplies 1.
 
     Parameters
     ----------
     task : Task
         In the user's units.
-    clip_norm, learning_rate : float or None
-        No budget is spent if both are numbers. The intercept then multiplies 1.
-    share : float
-        Of `scale_part`.
     """
-    if share:
-        scales = released_scales(
-            task.budget, task.records, task.loss, task.theta, share=share, literal=learning_rate is not None
-        )
+    clip_norm, rate = plan.settings.clip_norm, plan.settings.learning_rate
+    budget, _ = plan.split(task.budget)
+    if budget.share:
+        scales = released_scales(budget, task.records, task.loss, task.theta, literal=rate is not None)
     else:
         assert clip_norm is not None
         scales = given_scales(float(clip_norm))

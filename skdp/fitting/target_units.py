@@ -96,13 +96,12 @@ class TargetUnits:
         shares = self.divided(budget, problem, last)
         if shares is None:
             return replace(method(budget, problem), calibrated=last > 0)
-        (rest,) = budget.split(method=shares.rest)
-        made = method(rest, problem)
+        made = method(budget.method(shares.rest), problem)
         steps = (
-            *budget.step("scale", shares.range, RANGE_SEARCHES * RANGE_QUESTIONS),
+            *budget.step("scale", RANGE_SEARCHES * RANGE_QUESTIONS, shares.range),
             *made.steps,
-            *budget.step("calibration", shares.calibration, None),
-            *budget.step("calibration", shares.mean),
+            *budget.step("calibration", None, shares.calibration),
+            *budget.step("calibration", 1, shares.mean),
         )
         return replace(made, steps=steps, calibrated=last > 0, targets=shares)
 
@@ -113,12 +112,11 @@ class TargetUnits:
             found = solver(budget, problem)
             return replace(found, attributes={"target_center_": 0.0, **found.attributes})
         records, target = problem.records, shares.given
-        (rest,) = budget.split(method=shares.rest)
         if target is None:
             centered = self.fit_intercept and _mass(budget.session, records.n_units) >= LEAST
-            target = released_range(budget, records, shares.range, centered=centered)
+            target = released_range(budget.part(shares.range), records, centered=centered)
         moved = records.centered(target.center) if target.center else records
-        found = solver(rest, replace(problem, records=moved, target=target))
+        found = solver(budget.method(shares.rest), replace(problem, records=moved, target=target))
         theta, calibrated = self._calibrated(budget, moved, target, np.array(found.theta), shares)
         theta[records.n_features :] += target.center
         attributes = {"target_center_": target.center, "target_reach_": target.bound, **calibrated}
@@ -178,11 +176,10 @@ class TargetUnits:
         if shares.constant:
             theta, found["shrinkage_"] = np.zeros_like(theta), 0.0
         if shares.calibration:
-            calibration = calibrate(
-                budget, records, theta, target.bound, shares.calibration, largest=self.largest_factor
-            )
+            last = budget.part(shares.calibration)
+            calibration = calibrate(last, records, theta, target.bound, largest=self.largest_factor)
             theta, found["shrinkage_"] = (calibration.of(theta, records.n_features), calibration.factor)
         if shares.mean:
-            shift = released_shift(budget, records, theta, target.bound, shares.mean)
+            shift = released_shift(budget.part(shares.mean), records, theta, target.bound)
             theta[records.n_features :] += shift / records.intercept_value
         return theta, found

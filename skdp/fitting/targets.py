@@ -15,8 +15,7 @@ from skdp.base import fit
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
 from skdp.base.containers import refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
-from skdp.base.kinds import described, flag
-from skdp.base.parameters import check_number
+from skdp.base.kinds import check_number, described, flag
 from skdp.base.plan import NoRecords
 from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
 from skdp.exceptions import PrivacyLeakWarning
@@ -34,8 +33,8 @@ __all__ = [
     "clipped_arguments",
     "expected_weight",
     "finite_targets",
-    "has_labels",
     "imagined_records",
+    "is_classifier",
     "like",
     "numeric_targets",
     "relative_weights",
@@ -152,6 +151,11 @@ def _inferred(estimator: Any) -> tuple[str, ...]:
 def _require(estimator: Any, y: Any) -> None:
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+
+
+def is_classifier(estimator: object) -> bool:
+    """Whether an estimator is a classifier, by its type: to ask its tags takes longer."""
+    return isinstance(estimator, ClassifierMixin)
 
 
 class LabelModel(ClassifierMixin, Declared):
@@ -332,11 +336,6 @@ class LabelModel(ClassifierMixin, Declared):
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(accuracy_score(y, found, sample_weight=sample_weight))
-
-
-def has_labels(model: object) -> bool:
-    """Whether the targets of a model are labels, without asking for its tags, which looks at all callers."""
-    return isinstance(model, LabelModel)
 
 
 class NumberModel(RegressorMixin, Declared):

@@ -56,6 +56,10 @@ THRESHOLDS = (
         "made-up texts: .26 to .49 of the neighbours are right at 4 to 15 (chance .25), .89 to .94 at 44",
     ),
     Threshold(
+        "very common tokens", "", "above", 0.1, "units that must have a token / size of a batch",
+        "few tokens are in one record of ten; a choice, not tuned",
+    ),
+    Threshold(
         "too many coefficients", "", "below", 1.0, "n mu / length of one release's noise",
         "no mean gradient, and few eigenvalues, are as long as the noise",
     ),

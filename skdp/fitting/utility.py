@@ -12,20 +12,12 @@ from typing import Literal
 
 from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
+from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts, WordFacts
 from skdp.fitting.scales import GRID
 from skdp.fitting.thresholds import is_given, threshold
 from skdp.privacy import PublicShape, factor
 
-__all__ = [
-    "Facts",
-    "NetFacts",
-    "OwnerFacts",
-    "Released",
-    "WordFacts",
-    "noise_size",
-    "released_warnings",
-    "utility_warnings",
-]
+__all__ = ["Facts", "OwnerFacts", "Released", "noise_size", "released_warnings", "utility_warnings"]
 
 Task = Literal["", "classes", "numbers"]
 Release = Literal["", "gradient", "second moments"]
@@ -33,40 +25,6 @@ Release = Literal["", "gradient", "second moments"]
 
 NOISES = 3.0  # standard deviations of noise that a released part of a column must exceed its threshold by
 SMALLEST = 8.0 * float(GRID[0])  # largest scale that follows from the first point of a grid
-
-
-@dataclass(frozen=True)
-class NetFacts:
-    """Of a net, before its fit.
-
-    Attributes
-    ----------
-    n_parameters : int
-    signal : float
-        Longest mean gradient over the length of its noise, if one release took the whole budget.
-    other_inputs : bool
-        Whether it starts from parameters that were trained on inputs of another scale.
-    second_momentum : float
-        Momentum on top of recursive momentum.
-    bounded_by : str
-        The activation at its end, if that bounds its outputs.
-    """
-
-    n_parameters: int
-    signal: float
-    other_inputs: bool = False
-    second_momentum: float = 0.0
-    bounded_by: str = ""
-
-
-@dataclass(frozen=True)
-class WordFacts:
-    """Of a table of words: its signal as in `NetFacts`, and whether it is the smallest table there can be."""
-
-    n_words: int
-    n_numbers: int
-    signal: float
-    least: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,8 +112,10 @@ class Facts:
     n_coefs: int = 0
     adjacency: str = "replace-one"
     selects: bool = False
+    images: ImageFacts | None = None
     net: NetFacts | None = None
     words: WordFacts | None = None
+    steps: StepFacts | None = None
     owners: OwnerFacts | None = None
 
 
@@ -196,11 +156,23 @@ class Released:
 
 def utility_warnings(facts: Facts) -> tuple[Advice, ...]:
     """What public numbers say, before anything is spent."""
+    told: list[str] = []
+    net, words = facts.net, facts.words
+    if facts.images is not None:
+        told += facts.images.told()
+    if net is not None:
+        told += net.told(facts.shape.unit, _told(facts))
     few = tuple(_few(facts))
-    told = [*_of_net(facts), *few, *_many(facts)]
-    if not few and not facts.doubts:
+    told += (*few, *_many(facts))
+    if not few and not facts.doubts and not (net is not None and net.is_small):
         told += _worse_than_a_constant(facts)
-    told += (*_of_owners(facts), *_of_words(facts))
+    told += _of_owners(facts)
+    if words is not None:
+        told += words.told(facts.shape, facts.epsilon)
+    if facts.steps is not None:
+        told += facts.steps.told()
+    if words is not None:
+        told += words.told_of_release(facts.shape.n_units)
     return tuple(Advice(text, UtilityWarning) for text in told)
 
 
@@ -310,44 +282,6 @@ def _worse_than_a_constant(facts: Facts) -> Iterator[str]:
 def _enough(shape: PublicShape, sure: float, mass: float) -> str:
     """Units that make the mass sure, in two digits."""
     return f"{float(f'{math.ceil(shape.n_units * sure / mass):.2g}'):.0f} {shape.unit}s"
-
-
-def _of_net(facts: Facts) -> Iterator[str]:
-    net = facts.net
-    if net is None:
-        return
-    if net.other_inputs:
-        yield (
-            "parameters_init was trained on inputs of one scale, and this fit releases another: give both fits "
-            "one public input_range="
-        )
-    if net.second_momentum > 0:
-        yield (
-            f"RecursiveMomentum has a momentum of its own, and momentum={net.second_momentum:g} on top of it does "
-            "harm: give optimizer=SGD(momentum=0)"
-        )
-    if net.bounded_by:
-        yield (
-            f"the net ends with {net.bounded_by}, which bounds its outputs or their signs: end it with the Dense "
-            "layer before it"
-        )
-    if is_given("few units", net.signal, "nets"):
-        yield (
-            f"{_told(facts)} for a net of {net.n_parameters} parameters: most of what it learns may be noise; use "
-            f"a smaller net, more {facts.shape.unit}s, a larger epsilon or a linear model"
-        )
-
-
-def _of_words(facts: Facts) -> Iterator[str]:
-    words = facts.words
-    if words is not None and is_given("few units", words.signal, "DPWord2Vec"):
-        units = facts.shape.counted().replace("record", "window")
-        counted = f"{words.n_words} word" if words.n_words == 1 else f"{words.n_words} words"
-        yield (
-            f"{units} at epsilon={facts.epsilon:g} are few for {'even ' if words.least else ''}a table of "
-            f"{counted} and {words.n_numbers} numbers: most of what it learns may be noise; use fewer words, a "
-            "smaller vector_size or a larger epsilon"
-        )
 
 
 def _of_owners(facts: Facts) -> Iterator[str]:

@@ -8,7 +8,7 @@ from skdp._lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "GradientKernel": "skdp.kernels.gradient.kernel",
+        "GradientKernel": "skdp.kernels.gradient.cpu",
         "SupGradientKernel": "skdp.kernels.sup.kernel",
         "VertexKernel": "skdp.kernels.sup.vertices",
         "add_rounded": "skdp.kernels.record_squares",
@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "cbow_losses": "skdp.kernels.cbow",
         "csr_cut_scores": "skdp.kernels.cut_scores",
         "dense_cut_scores": "skdp.kernels.cut_scores",
-        "gradient_kernel": "skdp.kernels.gradient.kernel",
+        "gradient_kernel": "skdp.kernels.gradient.cpu",
         "gram_products": "skdp.kernels.record_squares",
         "hard_threshold": "skdp.kernels.threshold",
         "inner_jit": "skdp.kernels.numba_jit",

@@ -10,8 +10,8 @@ from skdp.kernels.cut_scores import csr_cut_scores as csr_cut_scores
 from skdp.kernels.cut_scores import dense_cut_scores as dense_cut_scores
 from skdp.kernels.dispatch import is_cupy as is_cupy
 from skdp.kernels.dispatch import on_host as on_host
-from skdp.kernels.gradient.kernel import GradientKernel as GradientKernel
-from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel
+from skdp.kernels.gradient.cpu import GradientKernel as GradientKernel
+from skdp.kernels.gradient.cpu import gradient_kernel as gradient_kernel
 from skdp.kernels.momentum import momentum_step as momentum_step
 from skdp.kernels.numba_jit import inner_jit as inner_jit
 from skdp.kernels.numba_jit import jit as jit

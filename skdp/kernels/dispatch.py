@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 __all__ = ["is_cupy", "on_host"]
 
 
@@ -22,6 +24,8 @@ def is_cupy(x: Any) -> bool:
     >>> is_cupy([1.0])
     False
     """
+    if type(x) is np.ndarray:  # most are, and every sum asks
+        return False
     return any(kind.__module__.partition(".")[0] in ("cupy", "cupyx") for kind in type(x).__mro__)
 
 

@@ -19,7 +19,10 @@ __all__ = [
 
 
 @jit_any_order
-def _row_squares(values, out):
+def row_squares(values):
+    """Return the squared norm of every row of a matrix of float32 or float64, added in float64 in any order."""
+    values = np.ascontiguousarray(values)
+    out = np.empty(values.shape[0])
     # Indices and not slices of rows: only then the compiler takes many entries at once (14 times faster).
     for i in range(values.shape[0]):
         total = 0.0
@@ -27,6 +30,7 @@ def _row_squares(values, out):
             x = np.float64(values[i, k])
             total += x * x
         out[i] = total
+    return out
 
 
 @jit_any_order
@@ -97,19 +101,6 @@ def add_rounded(total, block, scale):
     """Add the nearest integers of ``scale * block``, computed in float64, to ``total``, of int64 or float64."""
     for k in range(block.size):
         total[k] += total.dtype.type(np.rint(np.float64(block[k]) * scale))
-
-
-def row_squares(values: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the squared norm of every row, added in float64 in any order.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, p)
-        Float32 or float64.
-    """
-    out = np.empty(values.shape[0])
-    _row_squares(np.ascontiguousarray(values), out)
-    return out
 
 
 def masked_outer_squares(

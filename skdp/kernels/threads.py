@@ -7,6 +7,7 @@ The blocks are the same for every number of threads.
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -83,25 +84,6 @@ def n_threads() -> int:
     return _affinity()
 
 
-class _Blocks:
-    """Hands each block number out once, to whichever thread asks next."""
-
-    def __init__(self, n_blocks: int) -> None:
-        self.lock = threading.Lock()
-        self.next = 0
-        self.end = n_blocks
-
-    def take(self) -> int:
-        with self.lock:
-            block = self.next
-            self.next += block < self.end
-        return block if block < self.end else -1
-
-    def close(self) -> None:
-        with self.lock:
-            self.next = self.end
-
-
 def run_blocks(function: Callable[[int, int], None], n_blocks: int, *, work: float = float("inf")) -> int:
     """Call ``function(slot, block)`` once for every block, on up to :func:`n_threads` threads.
 
@@ -136,16 +118,20 @@ def run_blocks(function: Callable[[int, int], None], n_blocks: int, *, work: flo
     [0, 1, 2]
     """
     slots = min(n_threads(), n_blocks) if work >= SERIAL_WORK else 1
-    blocks = _Blocks(n_blocks)
+    blocks = deque(range(n_blocks))  # whichever thread asks next takes the first; its methods are atomic
 
     def drain(slot: int) -> None:
         try:
             # A thread does not inherit the caller's `np.errstate`, and a warning would tell of a record.
             with np.errstate(all="ignore"):
-                while (block := blocks.take()) >= 0:
+                while True:
+                    try:
+                        block = blocks.popleft()
+                    except IndexError:  # none is left
+                        return
                     function(slot, block)
         finally:
-            blocks.close()
+            blocks.clear()
 
     if slots <= 1:
         drain(0)

@@ -54,21 +54,21 @@ class RoundPlan:
         Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None is AdaSSP's rule.
     n_rounds : {1, 2, 3}
         After the first each round fits the residuals.
-    scale_share, rest : float
-        Shares of mu^2 for the row norm, and for the rounds.
+    scale_share : float
+        Share of the budget for the row norm; the rounds have the rest.
     """
 
     row_norm: float | None
     alpha: float | None
     n_rounds: int
     scale_share: float
-    rest: float
 
-    @property
-    def moment_shares(self) -> tuple[float, ...]:
-        """Of the second moments of each round."""
+    def split(self, budget: BudgetSplit) -> tuple[BudgetSplit, BudgetSplit, list[BudgetSplit]]:
+        """The budgets of the row norm, of a bound of the residuals, and of the second moments of each round."""
+        scale, rest = budget.split(scale=self.scale_share, rounds=None)
         kept = 1 - REACH_SHARE * (self.n_rounds - 1)
-        return tuple(portion * self.rest * kept for portion in ROUNDS[self.n_rounds])
+        moments = [rest.part(portion).part(kept) for portion in ROUNDS[self.n_rounds]]
+        return scale, rest.part(REACH_SHARE), moments
 
     @classmethod
     def of(
@@ -78,23 +78,22 @@ class RoundPlan:
         *,
         row_norm: float | None,
         alpha: float | None,
-        share: float = 1.0,
         n_rounds: int = 3,
     ) -> "RoundPlan":
-        """Divide a share of mu^2, and refuse what it cannot hold; an exact session needs one round."""
+        """Divide the budget, and refuse what it cannot hold; an exact session needs one round."""
         n_rounds = 1 if budget.session.exact else n_rounds
-        part = share * scale_share(budget, records.n_units, int(row_norm is None))
-        plan = cls(row_norm, alpha, n_rounds, part, share - part)
+        share = scale_share(budget, records.n_units, int(row_norm is None))
         size = records.n_parameters + 1
-        budget.require_feasible(size * size * n_rounds, 1, plan.rest * ROUNDS[n_rounds][0])
-        return plan
+        _, rest = budget.split(scale=share, rounds=None)
+        rest.require_feasible(size * size * n_rounds, 1, ROUNDS[n_rounds][0])
+        return cls(row_norm, alpha, n_rounds, share)
 
     def steps(self, budget: BudgetSplit) -> tuple[Step, ...]:
         """The parts of the budget, as a plan shows them."""
-        found = budget.step("scale", self.scale_share, QUESTIONS)
-        for k, paid in enumerate(self.moment_shares):
-            bound = budget.step("scale", REACH_SHARE * self.rest, QUESTIONS) if k else ()
-            found += (*bound, *budget.step("second moment", paid))
+        scale, bound, moments = self.split(budget)
+        found = scale.step("scale", QUESTIONS)
+        for k, moment in enumerate(moments):
+            found += (*(bound.step("scale", QUESTIONS) if k else ()), *moment.step("second moment"))
         return found
 
 
@@ -115,16 +114,16 @@ def adassp(
     attributes : dict
         ``row_norm_``, ``alpha_``.
     """
-    norm, rest = plan.row_norm, plan.rest
+    norm, (scale, of_bound, moments) = plan.row_norm, plan.split(budget)
     if norm is None:
-        norm = released_row_norm(budget, records, plan.scale_share)
+        norm = released_row_norm(scale, records)
     records = records.with_intercept(INTERCEPT * norm)
-    equations = NormalEquations(budget, records, norm)
+    equations = NormalEquations(records, norm)
     bound, theta = reach, np.zeros(records.n_parameters)
-    for k, paid in enumerate(plan.moment_shares):
+    for k, moment in enumerate(moments):
         if k:
-            bound = released_reach(budget, records.residual(theta), REACH_SHARE * rest, bound * RESIDUAL_GRID)
-        theta = theta + equations.solve(theta, bound, plan.alpha, TARGET_WEIGHT[min(k, 1)], paid)
+            bound = released_reach(of_bound, records.residual(theta), bound * RESIDUAL_GRID)
+        theta = theta + equations.solve(moment, theta, bound, plan.alpha, TARGET_WEIGHT[min(k, 1)])
     if records.fit_intercept:
         theta[-1] = theta[-1] * records.intercept_value
     return theta, {"row_norm_": float(norm), "alpha_": equations.ridge / records.n_units}
@@ -137,20 +136,20 @@ class NormalEquations:
     round releases X^T X anew, and the releases are averaged with inverse variances.
     """
 
-    def __init__(self, budget: BudgetSplit, records: PrivateRecords, norm: float) -> None:
-        self.budget, self.records, self.norm = budget, records, norm
+    def __init__(self, records: PrivateRecords, norm: float) -> None:
+        self.records, self.norm = records, norm
         self.gram: Any = 0.0
         self.weight, self.ridge = 0.0, 0.0
 
     def solve(
-        self, theta: np.ndarray, bound: float, alpha: float | None, target_weight: float, share: float
+        self, budget: BudgetSplit, theta: np.ndarray, bound: float, alpha: float | None, target_weight: float
     ) -> np.ndarray:
         """Release the moments of the residuals at ``theta`` and return what to add to it."""
-        budget, records = self.budget, self.records
+        records = self.records
         moment = records.residual(theta).second_moment(
             self.norm, bound, adjacency=budget.session.adjacency, target_weight=target_weight
         )
-        plan = budget.plan_gaussian(1, share, purpose="second moment")
+        plan = budget.plan_gaussian(1, purpose="second moment")
         released = budget.session.gaussian(moment, plan)
         scale = bound / (target_weight * math.hypot(self.norm, self._intercept))
         gram, cross = normal_equations(released, scale)

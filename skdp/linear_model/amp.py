@@ -51,25 +51,17 @@ ERRATUM = (
 
 
 def perturbed_minimum(
-    budget: BudgetSplit,
-    records: PrivateRecords,
-    loss: Loss,
-    *,
-    row_norm: float,
-    alpha: float | None,
-    share: float = 1.0,
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, *, row_norm: float, alpha: float | None
 ) -> tuple[np.ndarray, float]:
     """Fit by objective perturbation.
 
     Parameters
     ----------
     budget : BudgetSplit
-        Of a session with a part set aside, unless it is exact.
+        Of a session with a part set aside, unless it is exact; for the noise on the computed point.
     loss : LogisticLoss or HuberLoss
     alpha : float or None
         Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None finds it.
-    share : float, default=1.0
-        Share of the session's mu^2, for the noise on the computed point.
 
     Returns
     -------
@@ -80,7 +72,7 @@ def perturbed_minimum(
     records = records.with_intercept(INTERCEPT * row_norm)
     penalty = chosen_penalty(budget.session, records, loss, row_norm, alpha)
     minimizer = records.perturbed_minimizer(loss, penalty=penalty, row_norm=row_norm)
-    plan = budget.plan_gaussian(1, share, purpose="computed point")
+    plan = budget.plan_gaussian(1, purpose="computed point")
     theta = budget.session.objective_perturbation(minimizer, plan)
     if records.fit_intercept:
         theta[-1] = theta[-1] * records.intercept_value
@@ -156,7 +148,7 @@ class PerturbedFit(LinearFit):
         """How many quantiles are released first."""
         return int(given(self.row_norm) is None)
 
-    def _share_aside(self, n_units: int | None) -> float:
+    def _set_aside(self, n_units: int | None) -> float:
         """The share that the point and the searches leave; a search takes more if the units are few."""
         searches, n_units = self._searches, n_units or 1  # None means groups, which are refused
         for search in SEARCH:
@@ -185,22 +177,21 @@ class PerturbedFit(LinearFit):
         budget.require_feasible(problem.records.n_parameters, 1, POINT_SHARE)
         norm, alpha = given(self.row_norm), given(self.alpha)
         plan = Minimum(norm, alpha, 1.0 if norm is not None else POINT_SHARE)
-        scale = 0.0 if norm is not None else 1.0 - POINT_SHARE
+        scale, point = budget.split(scale=None, point=plan.point_share)
         return LinearDecision(
             sizes=sizes_of(n_parameters=problem.records.n_parameters, row_norm=norm, alpha=alpha),
-            steps=(*budget.step("scale", scale, QUESTIONS), *budget.step("computed point", plan.point_share)),
+            steps=(*scale.step("scale", QUESTIONS), *point.step("computed point")),
             details=plan,
         )
 
     def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         records, plan = problem.records, problem.decision.details
+        scale, point = budget.split(scale=None, point=plan.point_share)
         norm = plan.row_norm
         if norm is None:
-            norm = released_row_norm(budget, records, 1.0 - plan.point_share)
+            norm = released_row_norm(scale, records)
         norm, (loss, found) = float(norm), self._loss(problem)
-        theta, alpha = perturbed_minimum(
-            budget, records, loss, row_norm=norm, alpha=plan.alpha, share=plan.point_share
-        )
+        theta, alpha = perturbed_minimum(point, records, loss, row_norm=norm, alpha=plan.alpha)
         return Solution(theta, attributes={"row_norm_": norm, "alpha_": alpha, **found})
 
     def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:

@@ -50,23 +50,19 @@ CLASSIFIER_RADIUS = (0.32, 1 / 2, 100.0)
 REGRESSOR_RADIUS = (0.7, 1 / 3, 30.0)
 
 
-def frank_wolfe(
-    task: Task, *, radius: float, max_iter: int, clip_norm: float, share: float = 1.0, **options: Any
-) -> Solution:
+def frank_wolfe(task: Task, *, radius: float, max_iter: int, clip_norm: float, **options: Any) -> Solution:
     """Run private Frank-Wolfe over the l1 ball of theta, the intercept included.
 
     Parameters
     ----------
     task : Task
-        An exact session takes the best vertex. A monitor costs O(d) a step.
+        The T choices take all of its budget. An exact session takes the best vertex. A monitor costs O(d) a step.
     radius : float
         Of the ball; with several outputs of all their coefficients together.
     max_iter : int
         Number of steps T.
     clip_norm : float
         Sup norm to which a row's gradient is clipped.
-    share : float, default=1.0
-        Share of the session's mu^2 (with delta = 0: of epsilon) that the T choices take.
     **options : dict
         Of `VertexScores`: ``lazy=False`` computes everything anew in every step, with the same result.
 
@@ -76,7 +72,7 @@ def frank_wolfe(
         With at most ``max_iter`` non-zero coefficients.
     """
     budget, records, loss = task.budget, task.records, task.loss
-    epsilon = budget.selection_epsilon(max_iter, share)
+    epsilon = budget.selection_epsilon(max_iter)
     # Stale gradients may be off by about the scale of the noise, which for small n would be too much.
     tolerance = min(TOLERANCE, 2 / (epsilon * records.n_units))
     vertices = VertexScores(records, loss, clip_norm, **{"tolerance": tolerance, **options})
@@ -115,13 +111,7 @@ def count_medians(loss: Loss) -> int:
 
 
 def released_scales(
-    budget: BudgetSplit,
-    records: PrivateRecords,
-    loss: Loss,
-    *,
-    radius: float | None,
-    clip_norm: float | None,
-    share: float,
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, *, radius: float | None, clip_norm: float | None
 ) -> tuple[float, float, float]:
     """Return the intercept's feature, the clip norm and the radius.
 
@@ -132,13 +122,13 @@ def released_scales(
     if radius is not None and clip_norm is not None:
         return 1.0, float(clip_norm), float(radius)
     residual = loss.start_sup_norm
-    part = share / count_medians(loss)
-    row = noisy_search(budget, part, records.row_sup_norm_count)
+    part = budget.equal(count_medians(loss))
+    row = noisy_search(part, records.row_sup_norm_count)
     if residual is not None:
         gradient = residual * row
     else:
         scaled, start = records.with_intercept(row), np.zeros(parameter_shape(records, loss))
-        gradient = noisy_search(budget, part, partial(scaled.gradient_sup_norm_count, loss, start))
+        gradient = noisy_search(part, partial(scaled.gradient_sup_norm_count, loss, start))
     factor, power, size = REGRESSOR_RADIUS if residual is None else CLASSIFIER_RADIUS
     if not budget.session.exact:
         mu = accounting.gaussian_mu(budget.session.epsilon, budget.session.delta)
@@ -219,6 +209,7 @@ class FrankWolfeFit(LinearFit):
         questions, scale = QUESTIONS * count_medians(loss), 0.0
         if radius is None or clip is None:
             scale = grown_share(budget, records.n_units, questions)
+        scales, rest = budget.split(scales=scale, steps=None)
         return LinearDecision(
             sizes=sizes_of(
                 n_iter=int(steps),
@@ -226,23 +217,17 @@ class FrankWolfeFit(LinearFit):
                 radius=radius,
                 clip_norm=clip,
             ),
-            steps=(
-                *budget.step("scale", scale, questions),
-                Step("steps", (1.0 - scale) * budget.share, int(steps)),
-            ),
+            steps=(*scales.step("scale", questions), Step("steps", rest.of_session(), int(steps))),
             details=Vertices(radius, clip, int(steps), scale),
         )
 
     def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
         records, loss, plan = problem.records, problem.loss, problem.decision.details
-        value, clip, radius = released_scales(
-            budget, records, loss, radius=plan.radius, clip_norm=plan.clip_norm, share=plan.scale_share
-        )
+        scales, rest = budget.split(scales=plan.scale_share, steps=None)
+        value, clip, radius = released_scales(scales, records, loss, radius=plan.radius, clip_norm=plan.clip_norm)
         with linear_progress(self, budget.session, plan.n_iter) as monitor:
-            task = Task(budget, records.with_intercept(value), loss, monitor=monitor)
-            solution = frank_wolfe(
-                task, radius=radius, max_iter=plan.n_iter, clip_norm=clip, share=1.0 - plan.scale_share
-            )
+            task = Task(rest, records.with_intercept(value), loss, monitor=monitor)
+            solution = frank_wolfe(task, radius=radius, max_iter=plan.n_iter, clip_norm=clip)
         attributes = {"radius_": radius, "clip_norm_": clip}
         return Solution(task.to_user(solution.theta), solution.n_iter, attributes)
 

@@ -7,7 +7,7 @@ from skdp.fitting import parameters
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.parameters import Auto, AutoInt, Sampling
 from skdp.fitting.settings import StepSettings
-from skdp.fitting.start import StepPlan, begin, descent_from, precision, scale_part
+from skdp.fitting.start import StepPlan, begin, descent_from, precision, scales_and_steps
 from skdp.fitting.steps import step_rule
 from skdp.fitting.stochastic import StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
@@ -22,26 +22,23 @@ LEAST_STEPS, MOST_STEPS = 20, 100  # bounds of the number of steps
 
 def planned_descent(task: Task, settings: StepSettings) -> LinearDecision:
     """Choose the number of steps; all of the budget that the scales leave goes to them equally."""
-    budget, size = task.budget, task.theta.size
-    steps = settings.max_iter
+    size, steps = task.theta.size, settings.max_iter
     if steps is None:
-        seen = precision(budget.session, task.records, size) / PRECISION_PER_STEP
+        seen = precision(task.session, task.records, size) / PRECISION_PER_STEP
         steps = round(min(MOST_STEPS, max(LEAST_STEPS, seen)))
-    aside = scale_part(task, settings.clip_norm, settings.learning_rate)
-    budget.require_feasible(size, steps, 1.0 - aside)
-    taken = budget.step("steps", 1.0 - aside, steps)
-    return StepPlan(settings, steps, aside).decision(task, taken)
+    scales, rest = scales_and_steps(task, settings)
+    rest.require_feasible(size, steps)
+    return StepPlan(settings, steps, scales.share).decision(task, rest.step("steps", steps))
 
 
 def gradient_descent(task: Task, plan: StepPlan[StepSettings]) -> Solution:
     """Take noisy steps on full gradients."""
-    budget, size = task.budget, task.theta.size
-    settings, steps, aside = plan.settings, plan.n_iter, plan.scale_share
-    rate = settings.learning_rate
+    steps, size = plan.n_iter, task.theta.size
     task.expect(steps)
-    start = begin(task, settings.clip_norm, rate, aside)
-    rule = step_rule(rate, start.task.theta, start.scales.distance, steps, size, size)
-    return descent_from(start, budget.plan_gaussian(steps, 1.0 - aside), rule, steps)
+    start = begin(task, plan)
+    rule = step_rule(plan.settings.learning_rate, start.task.theta, start.scales.distance, steps, size, size)
+    _, rest = plan.split(task.budget)
+    return descent_from(start, rest.plan_gaussian(steps), rule, steps)
 
 
 @document()

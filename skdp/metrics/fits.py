@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from skdp.base.declare import fitted, parameter
 from skdp.base.fit import PrivateFit, Problem, Solution
-from skdp.base.kinds import described, real
-from skdp.base.parameters import check_number
+from skdp.base.kinds import check_number, described, real
 from skdp.base.plan import Decision, NoRecords, gaussian_steps
 from skdp.base.tables import encode_groups
 from skdp.metrics import workloads

@@ -3,7 +3,7 @@
 import functools
 import math
 from numbers import Integral
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from skdp.base.declare import parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described
-from skdp.base.plan import Advice, Decision, gaussian_steps
+from skdp.base.plan import Advice, Decision
+from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.utility import Released, released_warnings
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable
@@ -127,13 +128,6 @@ def share_of(count: float, noise: float, total: float) -> Estimate:
     return Estimate(min(max(value, 0.0), 1.0), within, beyond)
 
 
-class LossShares(NamedTuple):
-    """Shares of mu^2 for the sum of the losses, and for the number of units where it is private."""
-
-    losses: float
-    units: float
-
-
 class LossMean(GivenAnswers):
     """The mean of a loss of the true label and the probabilities of a row: log loss or Brier score."""
 
@@ -177,21 +171,21 @@ class LossMean(GivenAnswers):
 
     def _decide(self, session: PrivacySession, problem: EvaluationProblem) -> Decision:
         counted = COUNTED if self._total(problem.records) is None else 0.0
-        shares = LossShares(1.0 - counted, counted)
-        steps = gaussian_steps(session, ("losses", shares.losses, 1), ("units", shares.units, 1))
-        return Decision(steps=steps, details=shares)
+        losses, units = BudgetSplit(session).split(losses=None, units=counted)
+        return Decision(steps=(*losses.step("losses"), *units.step("units")), details=counted)
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release the sum of the losses, and under a private number of units that number too."""
-        records, shares = problem.records, cast("LossShares", problem.decision.details)
+        records, counted = problem.records, cast("float", problem.decision.details)
+        losses, units = BudgetSplit(session).split(losses=None, units=counted)
         center, reach = self._window
         sums = records.column_sums(center, reach)
-        plan = session.plan_gaussian(1, shares.losses, purpose="losses")
+        plan = losses.plan_gaussian(1, purpose="losses")
         answers, noise = [session.gaussian(sums, plan)], [session.noise_std(sums, plan)]
-        if shares.units:
+        if counted:
             everything = np.array([[-math.inf, math.inf]])
             counts = records.histogram(everything, adjacency=session.adjacency)
-            plan = session.plan_gaussian(1, shares.units, purpose="units")
+            plan = units.plan_gaussian(1, purpose="units")
             answers.append(session.gaussian(counts, plan)[0])
             noise.append(session.noise_std(counts, plan))
         return self._solution(records, np.concatenate(answers), np.array(noise))

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split as sizes_of_scikit_learn
 from sklearn.utils import _safe_indexing, indexable  # both are in scikit-learn's API reference
 
 from skdp.base.containers import check_collected
-from skdp.base.parameters import check_flag, check_number
+from skdp.base.kinds import check_flag, check_number
 from skdp.base.tables import encode_groups
 from skdp.privacy import BudgetAccountant, check_accountant, check_adjacency
 from skdp.privacy.noise import KeyStream

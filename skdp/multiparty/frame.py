@@ -12,8 +12,7 @@ import scipy.sparse as sp
 from skdp._compat import warn_user
 from skdp.base.declare import changed, declares, fitted, fixed, parameter
 from skdp.base.fit import PrivateFit
-from skdp.base.kinds import choice, described, real
-from skdp.base.parameters import check_choice, check_number
+from skdp.base.kinds import check_choice, check_number, choice, described, real
 from skdp.base.plan import Step, gaussian_steps
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.fitting import parameters

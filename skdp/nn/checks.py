@@ -1,6 +1,5 @@
 """Checks of public parameters, so that a refusal comes before anything is spent."""
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,24 +8,16 @@ import numpy as np
 from skdp.base.cells import as_cells, label_codes
 from skdp.base.tables import validate_table
 from skdp.fitting.checks import check_clip
-from skdp.fitting.clipped_mean import Clipping
-from skdp.fitting.recursive import RecursiveMean, RecursiveMomentum
-from skdp.fitting.selection import AdaFEST, SparseSelection
-from skdp.fitting.sizes import CLIP_NORM
-from skdp.fitting.sparsification import RandomSparsification
+from skdp.fitting.noisy_mean import GradientEstimator, estimator_of
 from skdp.fitting.targets import numeric_targets
 from skdp.fitting.task import given
-from skdp.nn.clipping import Microbatch, Projections
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.network import Sequential
-from skdp.privacy import LEAST_CLIP, check_projected
+from skdp.privacy import LEAST_CLIP
 
-__all__ = ["check_clipping", "check_gradient_estimator", "check_table", "check_validation", "public_data"]
+__all__ = ["check_clipping", "check_table", "check_validation", "public_data"]
 
 FORM = "must be None or a pair (X, y) of public data"
-
-# Ways to clip in which a record's whole gradient is there.
-WHOLE = ("auto", "materialized", "one-by-one")
 
 
 def check_clipping(model: Any) -> None:
@@ -35,74 +26,31 @@ def check_clipping(model: Any) -> None:
     norm = given(model.clip_norm)
     if norm is not None and norm < LEAST_CLIP:
         raise ValueError(f"clip_norm must be at least 2**-29, got {model.clip_norm!r}")
-    way = model.clipping
+    if not isinstance(model.clipping, str):
+        model.clipping.check(model)
+    estimator = estimator_of(model.gradient_estimator)
     if model.sampling == "partition":
-        _check_partition(model)
-    if isinstance(way, Projections):
-        check_projected(model.adjacency, int(way.n_projections), math.inf)
-    if isinstance(way, Microbatch) and (model.unit != "record" or model.n_public is not None):
-        raise ValueError(
-            "clipping=Microbatch() needs unit='record' and a public number of records (no n_public=): a unit that "
-            "comes or goes would move others to other microbatches; use clipping='auto'"
-        )
+        if not estimator.partitions:
+            raise ValueError(
+                f"gradient_estimator={type(estimator).__name__}() is proven for Poisson batches: use "
+                "sampling='poisson'"
+            )
+        if model.n_public is not None or model.adjacency == "add-remove":
+            raise ValueError(
+                "sampling='partition' needs a public number of records: leave out n_public and "
+                "adjacency='add-remove', or use sampling='poisson'"
+            )
+    estimator.check(model)
 
 
-def _check_partition(model: Any) -> None:
-    if isinstance(model.clipping, Projections):
-        raise ValueError("clipping=Projections() is proven for Poisson batches only: use sampling='poisson'")
-    if not isinstance(model.gradient_estimator, (str, RandomSparsification)):
-        raise ValueError(
-            f"gradient_estimator={type(model.gradient_estimator).__name__}() is proven for Poisson batches: use "
-            "sampling='poisson'"
-        )
-    if model.n_public is not None or model.adjacency == "add-remove":
-        raise ValueError(
-            "sampling='partition' needs a public number of records: leave out n_public and "
-            "adjacency='add-remove', or use sampling='poisson'"
-        )
-
-
-def check_gradient_estimator(model: Any) -> None:
-    """Raise unless the gradient estimator fits the other parameters of a net."""
-    estimator, way = model.gradient_estimator, model.clipping
-    norms = "projections" if isinstance(way, Projections) else way
-    if isinstance(estimator, RandomSparsification) and norms in ("ghost", "projections"):
-        raise ValueError(
-            f"clipping={way!r} takes the norms of whole gradients, and RandomSparsification clips some of their "
-            "entries: use clipping='auto', 'materialized', 'one-by-one' or Microbatch()"
-        )
-    if isinstance(estimator, (SparseSelection, AdaFEST)) and norms == "projections":
-        raise ValueError(
-            f"gradient_estimator={type(estimator).__name__}() has no proof with clipping={way!r}; use another "
-            "clipping"
-        )
-    if isinstance(estimator, RecursiveMomentum):
-        _check_recursive(estimator, model)
-
-
-def _check_recursive(recursive: RecursiveMomentum, model: Any) -> None:
-    if model.clipping not in WHOLE:
-        raise ValueError(
-            f"RecursiveMomentum needs each record's gradient: clipping must be one of {list(WHOLE)}, got "
-            f"{model.clipping!r}"
-        )
-    clip_norm, clip_diff_norm = given(model.clip_norm), given(recursive.clip_diff_norm)
-    if clip_diff_norm is not None and (clip_norm == math.inf) != (clip_diff_norm == math.inf):
-        raise ValueError("clip_norm and the clip_diff_norm of RecursiveMomentum must both be finite, or both inf")
-    norm = RecursiveMean(Clipping(CLIP_NORM if clip_norm is None else clip_norm), recursive).norm
-    if norm < LEAST_CLIP:
-        raise ValueError(
-            f"what a record may add to a sum must be at least 2**-29; momentum and the clip norms give {norm:g}"
-        )
-
-
-def check_table(estimator: object, net: Sequential) -> None:
-    """Raise unless the net has the table that DP-AdaFEST is for."""
-    if not isinstance(estimator, AdaFEST):
+def check_table(estimator: GradientEstimator, net: Sequential) -> None:
+    """Raise unless the net has the table that the estimator needs."""
+    if not estimator.needs_table:
         return
     if not isinstance(net.layers[0], Embedding) or 0 in net.frozen:
         raise ValueError(
-            "gradient_estimator=AdaFEST() needs a net that begins with an Embedding which is not frozen"
+            f"gradient_estimator={type(estimator).__name__}() needs a net that begins with an Embedding which is "
+            "not frozen"
         )
 
 

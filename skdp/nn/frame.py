@@ -1,4 +1,4 @@
-"""The fit of a net: parameters, the solver, and what the report says; `skdp.nn.plan` decides."""
+"""The fit of a net: parameters, the solver, and what the report says; `skdp.nn.decision` decides."""
 
 import math
 from abc import abstractmethod
@@ -21,7 +21,9 @@ from skdp.base.tables import validate_table
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
+from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts
 from skdp.fitting.minibatches import MinibatchFit
+from skdp.fitting.noisy_mean import estimator_of, method_of
 from skdp.fitting.optimizers import SinglePrecision
 from skdp.fitting.progress import Progress
 from skdp.fitting.recalibrate import Recalibration
@@ -31,17 +33,16 @@ from skdp.fitting.selection import AdaFEST, SparseSelection
 from skdp.fitting.sizes import WALK
 from skdp.fitting.sparsification import RandomSparsification
 from skdp.fitting.targets import Problem, imagined_records, table_records
-from skdp.fitting.task import given
-from skdp.fitting.utility import Facts, NetFacts, utility_warnings
-from skdp.nn.checks import check_clipping, check_gradient_estimator, check_validation
+from skdp.fitting.utility import Facts, utility_warnings
+from skdp.nn.checks import check_clipping, check_validation
 from skdp.nn.clipping import Microbatch, Projections
+from skdp.nn.decision import INPUT_QUESTIONS, SAMPLING, NetDetails, decide
 from skdp.nn.export import exported
 from skdp.nn.inputs import Inputs, as_rows, released_inputs
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.scaled_tanh import ScaledTanh
 from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
-from skdp.nn.plan import INPUT_QUESTIONS, SAMPLING, NetPlan, decided
 from skdp.nn.storage import kept_arrays, read_kept
 from skdp.nn.task import NetTask, Targets, has_other_layers, outputs_of, tokens_of
 from skdp.privacy import PrivacySession
@@ -63,8 +64,8 @@ def _check_input_range(name: str, bounds: object) -> None:
 class NetFit(MinibatchFit[Problem]):
     """The fit of a private net; a subclass gives the net, its loss and its targets.
 
-    `skdp.nn.plan.decided` makes every public decision once; the size and number of batches follow from
-    `skdp.nn.plan.sized_batches`. The other methods read what it found, a `NetPlan`.
+    `skdp.nn.decision.decide` makes every public decision once; the size and number of batches follow from
+    `skdp.nn.decision.sized_batches`. The other methods read what it found, `NetDetails`.
     """
 
     sampling: Literal["poisson", "partition"] = parameter(
@@ -176,6 +177,10 @@ class NetFit(MinibatchFit[Problem]):
         """Whether columns without a public range are brought to one scale; the pixels of an image have one."""
         return problem.fitted.get("image_shape_") is None
 
+    def _image_facts(self, problem: Problem) -> ImageFacts | None:
+        """Where records are images: their public shape and type."""
+        return None
+
     def _after(self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any) -> dict[str, Any]:
         """Last releases, and what is kept of them."""
         return {}
@@ -190,51 +195,45 @@ class NetFit(MinibatchFit[Problem]):
         self._check_targets()  # type: ignore[attr-defined]
         super()._check_parameters()
         check_clipping(self)
-        check_gradient_estimator(self)
         if self.max_rows_per_group is not None and self.unit != "group":
             raise ValueError("max_rows_per_group needs unit='group'")
 
     def _samples(self, n_units: int | None) -> bool:
         if self.sampling == "partition":
             return False
+        estimator = estimator_of(self.gradient_estimator)
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
         # Full batches of projections and of selection have no mu.
-        estimator = self.gradient_estimator
-        selects = isinstance(estimator, (SparseSelection, AdaFEST))
-        if n_units is None or selects or isinstance(self.clipping, Projections):
+        if n_units is None or method_of(self.clipping) == "projections" or not estimator.full_batches:
             return True
-        sizes = [self.batch_size]
-        if isinstance(estimator, RecursiveMomentum):
-            first = given(estimator.initial_batch_size)
-            sizes += [] if first is None else [first]
+        sizes = (self.batch_size, *estimator.batch_sizes)
         return any(isinstance(size, str) or size < n_units for size in sizes)
 
     # ---------------------------------------------------------------- the plan
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        return decided(self, session, problem)
+        return decide(self, session, problem)
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
-        plan: NetPlan = problem.decision.details
-        tokens = tokens_of(plan.network)
-        return (
-            *utility_warnings(self._utility(session, problem)),
-            *plan.method.advice(plan.batches, self.adjacency, plan.n_parameters, tokens),
-        )
+        return utility_warnings(self._utility(session, problem))
 
     def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
         """The public numbers that tell whether the fit may be of little use."""
-        shape, plan, seen = problem.records.shape, problem.decision.details, problem.decision.signal
-        rule, last = plan.rule, plan.network.sequential.layers[-1]
-        recursive = isinstance(self.gradient_estimator, RecursiveMomentum)
+        shape, details, seen = problem.records.shape, problem.decision.details, problem.decision.signal
+        rule, last = details.rule, details.network.sequential.layers[-1]
+        remembers = estimator_of(self.gradient_estimator).remembers
+        steps = StepFacts(details.n_parameters, tokens_of(details.network))
         net = NetFacts(
-            n_parameters=plan.n_parameters,
+            n_parameters=details.n_parameters,
             signal=math.inf if seen is None else seen,
-            other_inputs=self.parameters_init is not None and "inputs" in plan.shares,
-            second_momentum=rule.momentum if recursive and rule.solver == "sgd" else 0.0,
+            other_inputs=self.parameters_init is not None and "inputs" in details.shares,
+            second_momentum=rule.momentum if remembers and rule.solver == "sgd" else 0.0,
             bounded_by=repr(last) if isinstance(last, ACTIVATIONS) else "",
         )
-        facts = Facts(type(self).__name__, shape, self.epsilon, method="nets", net=net)
+        facts = Facts(
+            type(self).__name__, shape, self.epsilon, method="nets", net=net, images=self._image_facts(problem),
+            steps=details.method.utility(details.batches, self.adjacency, steps),
+        )  # fmt: skip
         if session.exact or not is_classifier(self):
             return facts
         return replace(facts, task="classes", mass=shape.n_units * session.mu)
@@ -273,53 +272,49 @@ class NetFit(MinibatchFit[Problem]):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         """Release the scales, take the steps, and make the last releases."""
-        plan: NetPlan = problem.decision.details
+        details: NetDetails = problem.decision.details
         if self.max_rows_per_group is not None:  # here the key is drawn, and the budget spent
             few = session.limit_rows(problem.records, int(self.max_rows_per_group))
             problem = replace(problem, records=few)
-        inputs, start = plan.inputs, plan.start
+        inputs, start = details.inputs, details.start
         if inputs is None:
-            inputs = released_inputs(session, problem.records, plan.shares["inputs"])
+            inputs = released_inputs(session, problem.records, details.shares["inputs"])
         targets = self._targets(session, problem)
         if start is None:
             keys = session.integers(2**62, 4).tolist()
-            start = plan.network.initialize(np.random.default_rng(keys))
-        task = NetTask(plan.network, plan.loss, inputs, targets, start)
-        gradients = task.gradients(plan.method.clipping)
-        gradient = plan.method.begin(session, problem.records, gradients, *plan.batches)
-        steps = SinglePrecision(task.trained(start), plan.rule, plan.rate, plan.n_iter, task.tensors)
-        score = None if plan.validation is None else partial(self._score_of, task, *plan.validation)
+            start = details.network.initialize(np.random.default_rng(keys))
+        task = NetTask(details.network, details.loss, inputs, targets, start)
+        gradients = task.gradients(details.method.clipping)
+        gradient = details.method.begin(session, problem.records, gradients, *details.batches)
+        steps = SinglePrecision(task.trained(start), details.rule, details.rate, details.n_iter, task.tensors)
+        score = None if details.validation is None else partial(self._score_of, task, *details.validation)
         with Progress(
-            type(self).__name__, plan.n_iter, session, self.verbose, self.callback, score=score
+            type(self).__name__, details.n_iter, session, self.verbose, self.callback, score=score
         ) as monitor:
-            theta = descend(gradient, steps, steps.here, plan.n_iter, monitor).theta
+            theta = descend(gradient, steps, steps.here, details.n_iter, monitor).theta
         parameters = task.whole(theta)
         attributes = {
             "parameters_": parameters,
-            "network_": plan.network,
+            "network_": details.network,
             "inputs_": inputs,
-            "clip_norm_": plan.method.clipping.norm,
-            "learning_rate_": plan.rate,
-            "batch_size_": plan.batches[-1].batch_size,
-            "sparsity_": plan.method.sparsity(plan.batches[-1], self.adjacency, theta.size),
+            "clip_norm_": details.method.clipping.norm,
+            "learning_rate_": details.rate,
+            "batch_size_": details.batches[-1].batch_size,
+            "sparsity_": details.method.sparsity(details.batches[-1], self.adjacency, theta.size),
             **self._after(session, problem, task, parameters),
         }
-        return Solution(theta, plan.n_iter, attributes)
+        return Solution(theta, details.n_iter, attributes)
 
     # ---------------------------------------------------------------- the report
 
     def _public_facts(self, problem: Problem) -> dict[str, object]:
-        plan: NetPlan = problem.decision.details
-        clipping = plan.method.clipping
+        details: NetDetails = problem.decision.details
+        clipping = details.method.clipping
         facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
-        facts |= plan.method.facts()
+        facts |= details.method.facts()
         if self.clipping == "auto" and clipping.method == "ghost":  # all other layers: materialized
             facts["ghost_layers"] = [i for i, way in enumerate(clipping.layers) if way == "ghost"]
-        if clipping.method == "microbatch":
-            facts["microbatch_size"] = clipping.microbatch_size
-            facts["sensitivity"] = f"{clipping.moves(self.adjacency):g} clip_norm"
-        if clipping.method == "projections":
-            facts["n_projections"] = plan.batches[-1].n_projections
+        facts |= clipping.facts(self.adjacency)
         if not isinstance(self.gradient_estimator, str):
             facts["gradient_estimator"] = repr(self.gradient_estimator)
         if self.max_rows_per_group is not None:

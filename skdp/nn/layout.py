@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from os import PathLike, fspath
 from os.path import isfile
@@ -36,33 +37,35 @@ class Layout:
 
     parameter_shapes: tuple[dict[str, Shape], ...]
 
-    @property
-    def entries(self) -> list[tuple[int, str, Shape]]:
-        """Position of the layer, name and shape of each parameter, in the order of the flat vector."""
-        return [
-            (position, name, shape)
-            for position, own in enumerate(self.parameter_shapes)
-            for name, shape in own.items()
-        ]
+    @cached_property
+    def entries(self) -> tuple[tuple[int, str, Shape, slice], ...]:
+        """Position of the layer, name, shape, and place in the flat vector of each parameter, in its order."""
+        found, first = [], 0
+        for position, own in enumerate(self.parameter_shapes):
+            for name, shape in own.items():
+                found.append((position, name, shape, slice(first, first + prod(shape))))
+                first += prod(shape)
+        return tuple(found)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Length of the flat vector."""
-        return sum(prod(shape) for _, _, shape in self.entries)
+        return self.entries[-1][3].stop if self.entries else 0
 
     def outside(self, frozen: Sequence[int]) -> NDArray[np.bool_]:
         """Tell which entries belong to layers at other positions than ``frozen``."""
-        parts = [np.full(prod(shape), position not in frozen) for position, _, shape in self.entries]
-        return np.concatenate([np.zeros(0, dtype=bool), *parts])
+        found = np.ones(self.size, dtype=bool)
+        for position, _, _, place in self.entries:
+            found[place] = position not in frozen
+        return found
 
     def views(self, flat: Array) -> list[Parameters]:
         """Name the parameters of each layer: slices of ``flat``."""
         if flat.shape != (self.size,):
             raise ValueError(f"flat must have shape ({self.size},), got {flat.shape}")
-        first, found = 0, [Parameters() for _ in self.parameter_shapes]
-        for position, name, shape in self.entries:
-            found[position][name] = flat[first : first + prod(shape)].reshape(shape)
-            first += prod(shape)
+        found: list[Parameters] = [{} for _ in self.parameter_shapes]
+        for position, name, shape, place in self.entries:
+            found[position][name] = flat[place].reshape(shape)
         return found
 
     def save(self, path: str | PathLike[str], flat: Array, more: Mapping[str, Any]) -> None:
@@ -79,7 +82,7 @@ class Layout:
 
     def load(self, path: str | PathLike[str]) -> NDArray[np.float32]:
         """Read the parameters that `save` wrote; ValueError if names or shapes differ."""
-        expected = {f"{position}.{name}": shape for position, name, shape in self.entries}
+        expected = {f"{position}.{name}": shape for position, name, shape, _ in self.entries}
         with np.load(npz_file(path), allow_pickle=False) as stored:
             found = {name for name in stored.files if not name.startswith(MORE)}
             if found != set(expected):

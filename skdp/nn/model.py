@@ -19,9 +19,9 @@ from skdp.fitting.scales import grown_share
 from skdp.fitting.sizes import REGRESSION_WALK
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
+from skdp.nn.decision import TARGET_QUESTIONS
 from skdp.nn.frame import NetFit
 from skdp.nn.losses import CrossEntropy, SquaredError
-from skdp.nn.plan import TARGET_QUESTIONS
 from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
@@ -114,7 +114,7 @@ class NetRegressor(NumberModel, NetFit):
     def _targets(self, session: PrivacySession, problem: Problem) -> Targets:
         shares = problem.decision.details.shares
         if "targets" in shares:
-            found = released_range(BudgetSplit(session), problem.records, shares["targets"])
+            found = released_range(BudgetSplit(session, shares["targets"]), problem.records)
             return Targets(found.center, found.bound)
         low, high = (float(end) for end in self.y_bounds)
         return Targets(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from skdp.nn.layers.layer import Layer, Parameters, Shape
 from skdp.nn.layout import Layout
 from skdp.privacy import Piece
 
-__all__ = ["METHODS", "Network", "Sequential"]
+__all__ = ["METHODS", "Network", "RecordGradients", "Sequential"]
 
 METHODS = ("materialized", "ghost")
 DTYPES = ("float32", "float64")
@@ -200,28 +201,7 @@ class Network:
             function of this record alone, whatever its place and whatever the number of rows. Only read them: they
             share memory with each other and with ``x``.
         """
-        layers, views = self.sequential.layers, self.views(flat)
-        methods = (method,) * len(layers) if isinstance(method, str) else tuple(method)
-        if len(methods) != len(layers) or not set(methods) <= set(METHODS):
-            raise ValueError(
-                f"method must be one of {METHODS}, or one for each of {len(layers)} layers, got {method!r}"
-            )
-        learning = [i for i, own in enumerate(self.parameter_shapes) if own and i not in self.sequential.frozen]
-        states, pieces = [], []
-        with np.errstate(all="ignore"):  # a warning would tell of a record's numbers
-            y = self._records(x)
-            for layer, parameters in zip(layers, views):
-                y, state = layer.forward(parameters, y)
-                states.append(state)
-            dy = output_derivative(y)
-            for i in reversed(range(min(learning, default=len(layers)), len(layers))):
-                if i in learning:
-                    own = layers[i].record_gradients(views[i], states[i], dy, methods[i])
-                    pieces.append(own)
-                if i > learning[0]:
-                    dy = layers[i].backward(views[i], states[i], dy)
-                states[i] = None  # frees the layer's memory
-        return [piece for own in reversed(pieces) for piece in own]
+        return RecordGradients(self, method)(flat, x, output_derivative)
 
     def summary(self) -> str:
         """Return a table of the layers, their shapes and their numbers of parameters."""
@@ -261,3 +241,44 @@ class Network:
         """Return ``x`` in the net's dtype, each record in the shape that the net was built for."""
         xp = array_module(x)
         return xp.ascontiguousarray(x.astype(self.dtype, copy=False)).reshape(len(x), *self.shapes[0])
+
+
+class RecordGradients:
+    """`Network.record_gradients` for many calls: what follows from the net alone is found once.
+
+    Parameters
+    ----------
+    network : Network
+    method : str or sequence of str
+        As in `Network.record_gradients`.
+    """
+
+    def __init__(self, network: Network, method: str | Sequence[str]) -> None:
+        layers = network.sequential.layers
+        methods = (method,) * len(layers) if isinstance(method, str) else tuple(method)
+        if len(methods) != len(layers) or not set(methods) <= set(METHODS):
+            raise ValueError(
+                f"method must be one of {METHODS}, or one for each of {len(layers)} layers, got {method!r}"
+            )
+        self._network, self._layout, self._layers, self._methods = network, network.layout, layers, methods
+        frozen = network.sequential.frozen
+        self._learning = [i for i, own in enumerate(network.parameter_shapes) if own and i not in frozen]
+
+    def __call__(self, flat: Array, x: Array, output_derivative: Callable[[Array], Array]) -> list[Piece]:
+        layers, learning = self._layers, self._learning
+        views = self._layout.views(flat.astype(self._network.dtype, copy=False))
+        states: list[Any] = []
+        pieces: list[Piece] = []
+        with np.errstate(all="ignore"):  # a warning would tell of a record's numbers
+            y = self._network._records(x)
+            for layer, parameters in zip(layers, views):
+                y, state = layer.forward(parameters, y)
+                states.append(state)
+            dy = output_derivative(y)
+            for i in reversed(range(min(learning, default=len(layers)), len(layers))):
+                if i in learning:
+                    pieces[:0] = layers[i].record_gradients(views[i], states[i], dy, self._methods[i])
+                if i > learning[0]:
+                    dy = layers[i].backward(views[i], states[i], dy)
+                states[i] = None  # frees the layer's memory
+        return pieces

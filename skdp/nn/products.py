@@ -7,7 +7,7 @@ with OpenBLAS's kernels for six kinds of x86 processors, in float32 and float64:
 place. Another BLAS may differ. `skdp.privacy.check_places` looks at the one that is there.
 """
 
-from skdp.nn.arrays import Array, array_module, contiguous
+from skdp.nn.arrays import Array, array_module
 
 __all__ = ["SLAB", "rows_times"]
 
@@ -31,7 +31,7 @@ def rows_times(x: Array, W: Array) -> Array:
     q = W.shape[1]
     if q == 1:  # BLAS would take a product of a matrix and a vector, in which places matter
         return rows_times(x, xp.concatenate([W, xp.zeros_like(W)], axis=1))[:, :1].copy()
-    x, full = contiguous(x), n_rows - n_rows % SLAB
+    x, full = xp.ascontiguousarray(x), n_rows - n_rows % SLAB
     found = xp.empty((n_rows, q), dtype=x.dtype)
     if full:
         slabs = x[:full].reshape(-1, SLAB, p).transpose(0, 2, 1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from skdp.nn.arrays import Array, array_module, contiguous
+from skdp.nn.arrays import Array, array_module
 from skdp.nn.products import rows_times
 
 __all__ = ["Direction", "pool_backward", "pool_forward", "run_lstm"]
@@ -65,14 +65,14 @@ class Direction:
 
     def _slopes(self, weight: Array, dy: Array, first: int) -> Array:
         xp, n = array_module(dy), self.before.shape[2]
-        transposed = contiguous(weight[-1 - n : -1].T)
+        transposed = xp.ascontiguousarray(weight[-1 - n : -1].T)
         if isinstance(dy, np.ndarray):
             from skdp.nn import compiled_sequences
 
             found = np.empty(self.gates.shape, dtype=dy.dtype)
             compiled_sequences.lstm_backward(
                 self.tokens, transposed, self.back, self.gates.reshape(*self.tokens.shape, 4, n),
-                self.before, self.cell_tanhs, contiguous(dy), first, found,
+                self.before, self.cell_tanhs, np.ascontiguousarray(dy), first, found,
             )  # fmt: skip
             return found
         found = xp.zeros(self.gates.shape, dtype=dy.dtype)
@@ -118,11 +118,11 @@ def run_lstm(x: Array, weight: Array, back: bool, y: Array, first: int) -> Direc
         recurrent = np.zeros((n + n % 2, 4 * n), dtype=x.dtype)
         recurrent[:n] = weight[n_features:-1]
         compiled_sequences.lstm_forward(
-            tokens, recurrent, contiguous(weight[-1]), back, inputs, n_features, gates, before, cell_tanhs,
-            y, first,
+            tokens, recurrent, np.ascontiguousarray(weight[-1]), back, inputs, n_features, gates, before,
+            cell_tanhs, y, first,
         )  # fmt: skip
         return Direction(back, inputs, tokens, gates, before, cell_tanhs)
-    recurrent = contiguous(weight[n_features:-1])
+    recurrent = xp.ascontiguousarray(weight[n_features:-1])
     state, cell = (xp.zeros((n_rows, n), dtype=x.dtype) for _ in range(2))
     for t in reversed(range(length)) if back else range(length):
         token = tokens[:, t, None]
@@ -141,7 +141,8 @@ def run_lstm(x: Array, weight: Array, back: bool, y: Array, first: int) -> Direc
 
 def _products(inputs: Array, weight: Array, n_features: int) -> Array:
     """Multiply the tokens' numbers and the weight: a product of its own for each record."""
-    return array_module(inputs).matmul(inputs[:, :, :n_features], contiguous(weight[:n_features]))
+    xp = array_module(inputs)
+    return xp.matmul(inputs[:, :, :n_features], xp.ascontiguousarray(weight[:n_features]))
 
 
 def pool_forward(x: Array) -> tuple[Array, Array]:
@@ -151,7 +152,7 @@ def pool_forward(x: Array) -> tuple[Array, Array]:
         from skdp.nn import compiled_sequences
 
         found, counts = np.empty((len(x), n), dtype=x.dtype), np.empty(len(x), dtype=x.dtype)
-        compiled_sequences.pool_forward(contiguous(x), counts, found)
+        compiled_sequences.pool_forward(np.ascontiguousarray(x), counts, found)
         return found, counts
     tokens = x[:, :, n] > 0.5
     counts = tokens.sum(axis=1).astype(x.dtype)
@@ -166,7 +167,7 @@ def pool_backward(x: Array, counts: Array, dy: Array) -> Array:
         from skdp.nn import compiled_sequences
 
         found = np.empty(x.shape, dtype=dy.dtype)
-        compiled_sequences.pool_backward(contiguous(x), counts, contiguous(dy), found)
+        compiled_sequences.pool_backward(np.ascontiguousarray(x), counts, np.ascontiguousarray(dy), found)
         return found
     part = (dy / xp.maximum(counts, x.dtype.type(1))[:, None])[:, None]
     found = xp.zeros(x.shape, dtype=dy.dtype)

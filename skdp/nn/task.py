@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.fitting.clipped_mean import Clipping, Gradients, Pieces, TouchedRows
+from skdp.fitting.noisy_mean import Clipping, Gradients, TouchedRows, each_once
 from skdp.kernels import is_cupy
 from skdp.nn.arrays import array_module
 from skdp.nn.inputs import Inputs
-from skdp.nn.layers.conv2d import Conv2D
 from skdp.nn.layers.embedding import Embedding
-from skdp.nn.layers.layer import Layer
+from skdp.nn.layout import Layout
 from skdp.nn.losses import CrossEntropy, SquaredError
-from skdp.nn.network import Network, Sequential
+from skdp.nn.network import Network, RecordGradients, Sequential
 from skdp.privacy import PieceKinds, SparseRows, Vectors, check_places
 
 __all__ = [
@@ -29,14 +28,10 @@ __all__ = [
     "require_places",
     "start_of",
     "tokens_of",
-    "usual_clipping",
     "vocabulary_of",
 ]
 
 Vector = NDArray[np.float64]
-# Weights of a convolution for each number of its windows and signals, from which ghost norms are faster. Measured
-# for 1 to 36 windows and up to 2.4 million weights: the two took the same time at 6 to 9.
-GHOST_FROM = 8
 ROWS = 512  # rows of a prediction whose outputs are computed at once; a choice, not tuned
 AT_ONCE = 64  # rows of a call in a private step: as many as `check_places` gives
 SPREAD = 0.1  # of the parameters with which layers of users are looked at; a choice, not tuned
@@ -97,13 +92,9 @@ class NetTask:
     @property
     def tensors(self) -> tuple[slice, ...]:
         """Where each trained tensor lies in the vector of trained parameters."""
-        found, first = [], 0
-        for position, own in enumerate(self.network.parameter_shapes):
-            for shape in own.values():
-                if position not in self.network.sequential.frozen:
-                    found.append(slice(first, first + math.prod(shape)))
-                    first += math.prod(shape)
-        return tuple(found)
+        frozen = self.network.sequential.frozen
+        shapes = tuple(own for i, own in enumerate(self.network.parameter_shapes) if i not in frozen)
+        return tuple(place for _, _, _, place in Layout(shapes).entries)
 
     def trained(self, flat: NDArray[Any]) -> Vector:
         """The parameters that the steps change."""
@@ -137,10 +128,7 @@ class NetTask:
         n_rows, width = int(layer.vocabulary_size), int(layer.n_features)
 
         def touched(X: Any, y: Any) -> list[SparseRows]:
-            rows = np.sort(layer.rows_of(self.inputs.of(X)), axis=1)
-            # A token counts once, however often a record has it.
-            rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = -1
-            return [SparseRows(rows, np.ones((*rows.shape, 1), dtype=np.float32), n_rows)]
+            return each_once(layer.rows_of(self.inputs.of(X)), n_rows)
 
         def entries(kept: NDArray[np.int64]) -> NDArray[np.int64]:
             # The table is the first trained tensor; all other entries change in every step.
@@ -159,22 +147,19 @@ class NetTask:
     ) -> Callable[[NDArray[Any]], Callable[[Any, Any], Sequence[Any]]]:
         """Of trained parameters: what `PrivateRecords.gradient_sum` calls; see `Network.record_gradients`."""
 
-        kinds = PieceKinds()
+        of_rows, kinds = RecordGradients(self.network, method), PieceKinds()
         # A layer of the user's own may change the kinds of its pieces between two steps. It is looked at in every
         # step, before the batch is drawn: a refusal then does not tell whether a batch was empty.
-        marked = kinds.of if self.is_ready else _unmarked
 
         def at(theta: NDArray[Any]) -> Callable[[Any, Any], Sequence[Any]]:
             flat = self.whole(theta)
 
             def pieces(X: Any, y: Any) -> Sequence[Any]:
-                targets = self.targets.of(y)
-                there = array_module(X).asarray(flat) if is_cupy(X) else flat
-                return self.network.record_gradients(
-                    there, self.inputs.of(X), lambda out: self.loss.derivative(out, targets), method
-                )
+                x, targets = self.inputs.of(X), self.targets.of(y)
+                there = flat if isinstance(x, np.ndarray) else array_module(x).asarray(flat)
+                return of_rows(there, x, lambda outputs: self.loss.derivative(outputs, targets))
 
-            return marked(pieces)
+            return kinds.of(pieces) if self.is_ready else pieces
 
         return at
 
@@ -182,27 +167,6 @@ class NetTask:
     def is_ready(self) -> bool:
         """Whether all layers are skdp's own."""
         return not has_other_layers(self.network.sequential)
-
-
-def _unmarked(function: Pieces) -> Pieces:
-    return function
-
-
-def usual_clipping(network: Network) -> tuple[str, ...]:
-    """What "auto" is for each layer, from public shapes: ghost norms where they were measured to be faster.
-
-    Let a convolution have p filters of q weights and T windows. A materialized gradient is p q numbers of float32,
-    which are written once and read twice. Ghost norms read T (p + q) numbers, in float64.
-    """
-
-    def of_layer(position: int, layer: Layer) -> str:
-        if type(layer) is not Conv2D or position in network.sequential.frozen:
-            return "materialized"
-        shape = network.parameter_shapes[position]["weight"]
-        p, q, windows = shape[0], math.prod(shape[1:]), math.prod(network.shapes[position + 1][:-1])
-        return "ghost" if p * q >= GHOST_FROM * windows * (p + q) else "materialized"
-
-    return tuple(of_layer(i, layer) for i, layer in enumerate(network.sequential.layers))
 
 
 def has_other_layers(net: Sequential) -> bool:

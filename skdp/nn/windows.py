@@ -1,14 +1,15 @@
 """Windows that slide over images: gathered, put back, and pooled.
 
-Images have shape (n_rows, height, width, channels). NumPy arrays go to compiled loops. Arrays of other libraries
-take the plain functions here, which give the same numbers.
+Images have shape (n_rows, height, width, channels). NumPy arrays go to compiled loops, which load
+numba when a net first computes. Arrays of other libraries take the plain functions here, which give the same
+numbers.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.nn.arrays import Array, array_module, compiled, contiguous
+from skdp.nn.arrays import Array, array_module
 
 __all__ = ["Windows", "columns_of", "images_of", "max_pool", "unpool"]
 
@@ -49,7 +50,7 @@ class Windows:
 
 def _pad(x: Array, windows: Windows) -> Array:
     if not any(windows.padding):
-        return contiguous(x)
+        return array_module(x).ascontiguousarray(x)
     n_rows, height, width, n_channels = x.shape
     padded = array_module(x).zeros((n_rows, *windows.padded(height, width), n_channels), dtype=x.dtype)
     above, _, left, _ = windows.padding
@@ -65,10 +66,11 @@ def columns_of(x: Array, windows: Windows) -> Array:
     array of shape (n_rows, n_windows, window height * window width * channels)
     """
     (height, width), (down, right) = windows.size, windows.stride
-    sliding = array_module(x).lib.stride_tricks.sliding_window_view
+    xp = array_module(x)
+    sliding = xp.lib.stride_tricks.sliding_window_view
     cells = sliding(_pad(x, windows), (height, width), axis=(1, 2))[:, ::down, ::right]
     n_windows = cells.shape[1] * cells.shape[2]
-    return contiguous(cells.transpose(0, 1, 2, 4, 5, 3)).reshape(len(x), n_windows, -1)
+    return xp.ascontiguousarray(cells.transpose(0, 1, 2, 4, 5, 3)).reshape(len(x), n_windows, -1)
 
 
 def images_of(columns: Array, windows: Windows, image: tuple[int, int, int]) -> Array:
@@ -76,19 +78,21 @@ def images_of(columns: Array, windows: Windows, image: tuple[int, int, int]) -> 
     n_rows, (height, width, n_channels) = len(columns), image
     n_high, n_wide = windows.counts(height, width)
     shape = (n_rows, *windows.padded(height, width), n_channels)
+    xp = array_module(columns)
     if isinstance(columns, np.ndarray):
+        from skdp.nn import compiled
+
         found = np.empty(shape, dtype=columns.dtype)
-        columns = contiguous(columns)
-        compiled().images_of(columns, *windows.size, *windows.stride, n_high, n_wide, found)
+        compiled.images_of(np.ascontiguousarray(columns), *windows.size, *windows.stride, n_high, n_wide, found)
     else:
-        found = array_module(columns).zeros(shape, dtype=columns.dtype)
+        found = xp.zeros(shape, dtype=columns.dtype)
         n_cells = windows.size[0] * windows.size[1]
         cells = columns.reshape(n_rows, n_high, n_wide, n_cells, n_channels)
         for k in range(n_cells):
             target = windows.cells(found, (n_high, n_wide), *divmod(k, windows.size[1]))
             target += cells[:, :, :, k]
     above, _, left, _ = windows.padding
-    return contiguous(found[:, above : above + height, left : left + width])
+    return xp.ascontiguousarray(found[:, above : above + height, left : left + width])
 
 
 def max_pool(x: Array, windows: Windows) -> tuple[Array, Array]:
@@ -104,8 +108,10 @@ def max_pool(x: Array, windows: Windows) -> tuple[Array, Array]:
     xp, counts = array_module(x), windows.counts(*x.shape[1:3])
     shape = (len(x), *counts, x.shape[3])
     if isinstance(x, np.ndarray):
+        from skdp.nn import compiled
+
         largest, places = np.empty(shape, dtype=x.dtype), np.empty(shape, dtype=np.int32)
-        compiled().max_pool(contiguous(x), *windows.size, *windows.stride, largest, places)
+        compiled.max_pool(np.ascontiguousarray(x), *windows.size, *windows.stride, largest, places)
         return largest, places
     largest, places = windows.cells(x, counts, 0, 0), xp.zeros(shape, dtype=xp.int32)
     for k in range(1, windows.size[0] * windows.size[1]):
@@ -119,8 +125,10 @@ def unpool(dy: Array, places: Array, windows: Windows, image: tuple[int, int, in
     """Add ``dy`` where `max_pool` found the largest numbers, in images of shape ``image``."""
     xp, shape = array_module(dy), (len(dy), *image)
     if isinstance(dy, np.ndarray):
+        from skdp.nn import compiled
+
         found = np.empty(shape, dtype=dy.dtype)
-        compiled().unpool(contiguous(dy), places, *windows.size, *windows.stride, found)
+        compiled.unpool(np.ascontiguousarray(dy), places, *windows.size, *windows.stride, found)
         return found
     found = xp.zeros(shape, dtype=dy.dtype)
     for k in range(windows.size[0] * windows.size[1]):

@@ -1,7 +1,7 @@
 """PrivateRecords: the data of a fit, of which only bounded statistics come out.
 
 Every public name returns a `Bounded`, another `PrivateRecords` or a public shape (tested by enumeration). Each
-statistic is a function of `skdp.privacy.statistics`, with its proof; the method of the same name calls it.
+statistic is a function of `skdp.privacy.statistics`, with its proof, and a method of that name.
 """
 
 import math
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.expansion import Expansion
-from skdp.privacy.methods import Delegated
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
@@ -180,7 +179,7 @@ class PrivateRecords:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.shape.n_features
+        return self._rows.shape.n_features
 
     @property
     def n_parameters(self) -> int:
@@ -190,58 +189,58 @@ class PrivateRecords:
     @property
     def n_units(self) -> int:
         """The public count that means divide by."""
-        return self.shape.n_units
+        return self._rows.shape.n_units
 
     @property
     def n_public(self) -> int | None:
         """The public count as it was given."""
-        return self.shape.n_public
+        return self._rows.shape.n_public
 
     @property
     def n_records(self) -> int | None:
         """Number of records, where it is public; else None."""
-        return self.shape.n_records
+        return self._rows.shape.n_records
 
     @property
     def n_groups(self) -> int | None:
         """Number of groups, where they are the unit and it is public; else None."""
-        return self.shape.n_groups
+        return self._rows.shape.n_groups
 
     @property
     def unit(self) -> str:
         """Whose change is protected."""
-        return self.shape.unit
+        return self._rows.shape.unit
 
-    # ---------------------------------------------------------------- statistics
+    # ---------------------------------------------------------------- statistics: each in a module of its name
 
-    mean_gradient = Delegated(mean_gradient, "_rows")
-    recursive_gradient = Delegated(recursive_gradient, "_rows")
-    mean_sup_gradient = Delegated(mean_sup_gradient, "_rows")
-    gradient_scores = Delegated(gradient_scores, "_rows")
-    step_scores = Delegated(step_scores, "_rows")
-    mean_losses = Delegated(mean_losses, "_rows")
-    row_norm_count = Delegated(row_norm_count, "_rows")
-    row_sup_norm_count = Delegated(row_sup_norm_count, "_rows")
-    gradient_norm_count = Delegated(gradient_norm_count, "_rows")
-    gradient_sup_norm_count = Delegated(gradient_sup_norm_count, "_rows")
-    target_count = Delegated(target_count, "_rows")
-    column_counts = Delegated(column_counts, "_rows")
-    column_moments = Delegated(column_moments, "_rows")
-    column_sums = Delegated(column_sums, "_rows")
-    histogram = Delegated(histogram, "_rows")
-    second_moment = Delegated(second_moment, "_rows")
-    ridge_minimizer = Delegated(ridge_minimizer, "_rows")
-    perturbed_minimizer = Delegated(perturbed_minimizer, "_rows")
-    support_votes = Delegated(support_votes, "_rows")
-    clipped_sum = Delegated(clipped_sum, "_rows")
-    gradient_sum = Delegated(gradient_sum, "_rows")
-    cbow_gradient = Delegated(cbow_gradient, "_rows")
-    class_counts = Delegated(class_counts, "_rows")
-    cell_sums = Delegated(cell_sums, "_rows")
-    residual_moments = Delegated(residual_moments, "_rows")
-    residual_squares = Delegated(residual_squares, "_rows")
-    binned_residuals = Delegated(binned_residuals, "_rows")
-    magnitude_counts = Delegated(magnitude_counts, "_rows")
+    mean_gradient = mean_gradient
+    recursive_gradient = recursive_gradient
+    mean_sup_gradient = mean_sup_gradient
+    gradient_scores = gradient_scores
+    step_scores = step_scores
+    mean_losses = mean_losses
+    row_norm_count = row_norm_count
+    row_sup_norm_count = row_sup_norm_count
+    gradient_norm_count = gradient_norm_count
+    gradient_sup_norm_count = gradient_sup_norm_count
+    target_count = target_count
+    column_counts = column_counts
+    column_moments = column_moments
+    column_sums = column_sums
+    histogram = histogram
+    second_moment = second_moment
+    ridge_minimizer = ridge_minimizer
+    perturbed_minimizer = perturbed_minimizer
+    support_votes = support_votes
+    clipped_sum = clipped_sum
+    gradient_sum = gradient_sum
+    cbow_gradient = cbow_gradient
+    class_counts = class_counts
+    cell_sums = cell_sums
+    residual_moments = residual_moments
+    residual_squares = residual_squares
+    binned_residuals = binned_residuals
+    magnitude_counts = magnitude_counts
 
     # ---------------------------------------------------------------- other records
 

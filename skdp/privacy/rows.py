@@ -6,7 +6,7 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from skdp.kernels.inputs import GroupRows
     from skdp.privacy.noise import KeyStream
 
-__all__ = ["Rows", "beside"]
+__all__ = ["HoldsRows", "Rows", "beside"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -429,6 +429,12 @@ class Rows:
 
 # Here, and not in the class: dataclasses of Python 3.11.2 and before put their own in place of these two.
 Rows.__getstate__ = Rows.__setstate__ = Rows._refuse  # type: ignore[attr-defined,method-assign,assignment]
+
+
+class HoldsRows(Protocol):
+    """What the statistics of `PrivateRecords` take: they are its methods, and read its rows."""
+
+    _rows: Rows
 
 
 def rows_from(

@@ -23,13 +23,13 @@ from skdp.fitting.loop import NoisyGradient
 from skdp.fitting.parameters import Auto, AutoInt, Sampling
 from skdp.fitting.penalties import NO_PENALTY
 from skdp.fitting.settings import StepSettings
-from skdp.fitting.start import Start, StepPlan, begin, scale_part
+from skdp.fitting.start import Start, StepPlan, begin, scales_and_steps
 from skdp.fitting.steps import square
 from skdp.fitting.stochastic import StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import Task
 
-__all__ = ["AdaptiveSettings", "DPAGDClassifier", "Purse", "adaptive_descent"]
+__all__ = ["AdaptiveSettings", "DPAGDClassifier", "StepCosts", "adaptive_descent"]
 
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST, near the published values.
 STEPS = 30  # steps that the budget would hold if no gradient were measured again
@@ -44,7 +44,7 @@ _LARGEST_GAP = 2.0**20  # in loss bounds: larger differences of penalties are cu
 _ALMOST_ALL = 1.0 - 2.0**-30  # part that is spent, so that rounded shares do not exceed the total
 
 
-class Purse:
+class StepCosts:
     """The share of a session's mu^2 that is left, and what a gradient and a choice cost.
 
     It copies the account of the session's filter, so that the run ends before a release is refused.
@@ -89,28 +89,30 @@ class AdaptiveSettings(StepSettings):
 
 def planned_descent(task: Task, settings: AdaptiveSettings) -> LinearDecision:
     """Divide the budget between the scales and the steps; how many there will be, releases decide."""
-    aside = scale_part(task, settings.clip_norm, settings.learning_rate)
+    scales, rest = scales_and_steps(task, settings)
     steps = settings.max_iter or STEPS
-    _require_feasible(task.budget, Purse(1.0 - aside, steps), task.theta.size)
-    taken = task.budget.step("gradient and distance", 1.0 - aside, None)
+    _require_feasible(task.budget, StepCosts(rest.share, steps), task.theta.size)
     most = None if settings.max_iter is None else f"at most {settings.max_iter}"
-    plan = StepPlan(settings, steps, aside)
-    return plan.decision(task, taken, n_iter=most, loss_bound=settings.loss_bound)
+    plan = StepPlan(settings, steps, scales.share)
+    return plan.decision(
+        task, rest.step("gradient and distance", None), n_iter=most, loss_bound=settings.loss_bound
+    )
 
 
 def adaptive_descent(task: Task, plan: StepPlan[AdaptiveSettings]) -> Solution:
     """Take steps until the budget does not hold another one, or ``max_iter`` of them."""
     settings, loss = plan.settings, task.loss
     reach, bound = settings.learning_rate, settings.loss_bound
-    purse = Purse(1.0 - plan.scale_share, plan.n_iter)
-    start = begin(task, settings.clip_norm, reach, plan.scale_share)
+    _, rest = plan.split(task.budget)
+    costs = StepCosts(rest.share, plan.n_iter)
+    start = begin(task, plan)
     if reach is None:
         downhill = start.scales.gradient * start.rows_per_unit / start.curvature
         reach = REACH * math.sqrt(loss.n_outputs) * downhill
     if bound is None:
         assert loss.start_value is not None  # of classification
         bound = LOSS_BOUND * loss.start_value * start.rows_per_unit
-    line = _Line(start, purse, float(bound), float(reach))
+    line = _Line(start, costs, float(bound), float(reach))
     point = start.task.theta
     most = settings.max_iter or math.inf
     distances: list[float] = []
@@ -118,11 +120,11 @@ def adaptive_descent(task: Task, plan: StepPlan[AdaptiveSettings]) -> Solution:
     while (
         (not distances or distances[-1] > 0)
         and len(distances) < most
-        and purse.holds(purse.gradient, purse.choice)
+        and costs.holds(costs.gradient, costs.choice)
     ):
         last = len(distances) + 1 == most
-        if last or not purse.holds(*2 * (purse.gradient, purse.choice)):
-            purse.spend_the_rest()
+        if last or not costs.holds(*2 * (costs.gradient, costs.choice)):
+            costs.spend_the_rest()
         distance, point = line.step(point)
         distances.append(distance)
         start.task.show(len(distances) - 1, point)
@@ -143,28 +145,28 @@ def adaptive_descent(task: Task, plan: StepPlan[AdaptiveSettings]) -> Solution:
 class _Line:
     """One step: a gradient, and a distance along it; everything it returns is released."""
 
-    def __init__(self, start: Start, purse: Purse, loss_bound: float, reach: float) -> None:
+    def __init__(self, start: Start, costs: StepCosts, loss_bound: float, reach: float) -> None:
         self._task, self._clip = start.task, start.clip_norm
-        self._purse, self._bound = purse, loss_bound
+        self._costs, self._bound = costs, loss_bound
         self.reach = reach
 
     def step(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the distance that was chosen, 0 where the budget ended before, and the point there."""
-        purse = self._purse
-        gradient = self._measure(point, purse.gradient)
+        costs = self._costs
+        gradient = self._measure(point, costs.gradient)
         while True:
             distance, moved = self._choose(point, gradient)
-            extra = GROWTH * purse.gradient
-            if distance > 0 or not purse.holds(extra, purse.choice):
+            extra = GROWTH * costs.gradient
+            if distance > 0 or not costs.holds(extra, costs.choice):
                 return distance, moved
             self.reach *= SHORTER
             again = self._measure(point, extra)
             # By inverse variances, which are in proportion to what was paid.
-            gradient = (purse.gradient * gradient + extra * again) / (purse.gradient + extra)
-            purse.gradient += extra
+            gradient = (costs.gradient * gradient + extra * again) / (costs.gradient + extra)
+            costs.gradient += extra
 
     def _measure(self, point: np.ndarray, share: float) -> np.ndarray:
-        plan = self._task.budget.plan_gaussian(1, self._purse.pay(share), purpose="gradient")
+        plan = self._task.budget.plan_gaussian(1, self._costs.pay(share), purpose="gradient")
         loss_alone = replace(self._task, penalty=NO_PENALTY)
         return NoisyGradient(loss_alone, plan, self._clip)(point, 0)[0]
 
@@ -180,20 +182,20 @@ class _Line:
         public = np.array([value if value < 1e100 else 1e100 for value in values])
         public = np.minimum(public - public.min(), _LARGEST_GAP * self._bound)
         losses = task.records.mean_losses(task.loss, points, self._bound)
-        epsilon = task.budget.selection_epsilon(1, self._purse.pay(self._purse.choice))
+        epsilon = task.budget.selection_epsilon(1, self._costs.pay(self._costs.choice))
         scores = (-losses).shifted(-public)
         best = int(task.session.gumbel_top_k(scores, 1, epsilon, purpose="distance")[0])
         return float(distances[best]), points[best]
 
 
-def _require_feasible(budget: BudgetSplit, purse: Purse, size: int) -> None:
+def _require_feasible(budget: BudgetSplit, costs: StepCosts, size: int) -> None:
     """Refuse a fit whose sampling error the budget cannot hold, before the first release.
 
     Every gradient is followed by a choice, so there are at most as many of each as choices can be paid; the
     error of a choice is that of 128 Gaussian values.
     """
-    most = math.ceil(purse.left / purse.choice)
-    budget.require_feasible(size + 128, most, purse.gradient * most)
+    most = math.ceil(costs.left / costs.choice)
+    budget.require_feasible(size + 128, most, costs.gradient * most)
 
 
 @document()

@@ -87,13 +87,13 @@ class _LocalObjectiveFit(MultipartyFit):
     unit = changed(kind=choice("record"), text="Only the change of one record is proven.")
     alpha_: float = fitted()
 
-    def _share_aside(self, n_units: int | None) -> float:
-        return ASIDE
-
     _erratum = (
         "Lap(2 G / (n eps)) in the objective, as in Table 6.1 of Wang (2021), is calibrated to an l2 bound, and "
         "leaves no budget for the determinant of the Hessian. The noise here is Gaussian with proven constants"
     )
+
+    def _set_aside(self, n_units: int | None) -> float:
+        return ASIDE
 
     def _check_before_data(self, groups: object) -> None:
         if self.unit != "record":

@@ -11,7 +11,7 @@ from skdp.fitting import parameters
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.parameters import Auto
 from skdp.fitting.settings import BatchSettings
-from skdp.fitting.start import StepPlan, begin, descent_from, precision, scale_part
+from skdp.fitting.start import StepPlan, begin, descent_from, precision, scales_and_steps
 from skdp.fitting.steps import ConstantStep
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
@@ -33,12 +33,10 @@ def planned_rounds(task: Task, settings: BatchSettings) -> LinearDecision:
     budget, n_units = task.budget, task.records.n_units
     rounds = settings.max_iter or ROUNDS
     size = settings.batch_size or max(LEAST_BATCH, -(-n_units // PARTS))
-    aside = scale_part(task, settings.clip_norm, settings.learning_rate)
-    (plan,) = budget.plan_batches(
-        [BatchGroup(rounds, size)], sampling=settings.sampling, n_units=n_units, share=1.0 - aside
-    )
+    scales, rest = scales_and_steps(task, settings)
+    (plan,) = rest.plan_batches([BatchGroup(rounds, size)], sampling=settings.sampling, n_units=n_units)
     budget.session.require_feasible_batches(task.theta.size, [plan])
-    found = StepPlan(settings, rounds, aside, (plan,))
+    found = StepPlan(settings, rounds, scales.share, (plan,))
     return found.decision(task, batch_size=plan.batch_size)
 
 
@@ -52,7 +50,7 @@ def random_round(task: Task, plan: StepPlan[BatchSettings]) -> Solution:
     rate = settings.learning_rate
     last = 1 + int(budget.session.integers(rounds, 1)[0])
     task.expect(last)
-    start = begin(task, settings.clip_norm, rate, plan.scale_share)
+    start = begin(task, plan)
     if rate is None:
         # The softmax of K classes has curvature 1 / K at 0, and at most 1 / 2.
         flatter = max(1.0, task.loss.n_outputs / 2.0)

@@ -22,9 +22,8 @@ from skdp.base.column_search import (
 )
 from skdp.base.declare import changed, parameter
 from skdp.base.fit import Solution
-from skdp.base.kinds import described, flag
+from skdp.base.kinds import check_number, described, flag
 from skdp.base.level_search import noise_of_levels, released_levels
-from skdp.base.parameters import check_number
 from skdp.base.plan import Decision, Step, gaussian_steps
 from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_numbers, per_column
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape

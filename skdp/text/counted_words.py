@@ -5,20 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.fitting.clipped_mean import TouchedRows
+from skdp.fitting.noisy_mean import TouchedRows, each_once
 from skdp.privacy import PieceKinds, SparseRows
 
-__all__ = ["touched_words", "words_of"]
-
-
-def words_of(X: Any, n_words: int) -> list[SparseRows]:
-    """Return 1 for each different word of each window: its target and its context.
-
-    Negatives do not count. With a large vocabulary they are other words in each step.
-    """
-    words = np.sort(X.astype(np.int64), axis=1) - 1  # -1 is no word
-    words[:, 1:][words[:, 1:] == words[:, :-1]] = -1
-    return [SparseRows(words, np.ones((*words.shape, 1), dtype=np.float32), n_words)]
+__all__ = ["touched_words"]
 
 
 def touched_words(n_words: int, width: int, tied: bool) -> TouchedRows:
@@ -34,5 +24,8 @@ def touched_words(n_words: int, width: int, tied: bool) -> TouchedRows:
         rows = (first_rows[:, None] + words).ravel()
         return (rows[:, None] * width + np.arange(width)).ravel()
 
-    touched = PieceKinds().of(lambda X, y: words_of(X, n_words))
-    return TouchedRows(n_words, touched, entries)
+    def touched(X: Any, y: Any) -> list[SparseRows]:
+        # A target and its context; negatives do not count. With a large vocabulary they differ in each step.
+        return each_once(X.astype(np.int64) - 1, n_words)  # -1 is no word
+
+    return TouchedRows(n_words, PieceKinds().of(touched), entries)

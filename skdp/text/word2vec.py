@@ -18,13 +18,14 @@ from skdp.base.kinds import described, flag, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit, of_width
+from skdp.fitting.noisy_mean import estimator_of
 from skdp.fitting.optimizers import FewEntries, SinglePrecision, check_unsmoothed
 from skdp.fitting.progress import Progress
 from skdp.fitting.selection import AdaFEST, SparseSelection
 from skdp.privacy import Negatives, PrivacySession, PrivateRecords, PublicShape
 from skdp.text.counted_words import touched_words
+from skdp.text.decision import WordDetails, advice, advice_on_words, decide, first_rate
 from skdp.text.export import save_word2vec
-from skdp.text.plan import WordPlan, advice, advice_on_words, decided, first_rate
 from skdp.text.sentences import MOST_WORDS, Sentences, check_form, check_vocabulary, read_sentences, windows_of
 
 __all__ = ["DPWord2Vec"]
@@ -40,9 +41,9 @@ class SentenceProblem(Problem):
     records: Sentences
 
     @property
-    def made(self) -> WordPlan:
+    def details(self) -> WordDetails:
         """What the fit has decided."""
-        return cast("WordPlan", cast("FitPlan", self.plan).decision.details)
+        return cast("WordDetails", cast("FitPlan", self.plan).decision.details)
 
 
 SIZE = integer(low=1, high=10**6)
@@ -301,26 +302,26 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         records: Any = NoRecords(of_width(shape, 2 * int(self.window) + 1, "window"))
         return SentenceProblem(records, {}, ())
 
-    # ---------------------------------------------------------------- the plan: skdp.text.plan
+    # ---------------------------------------------------------------- the plan: skdp.text.decision
 
     def _decide(self, session: PrivacySession, problem: SentenceProblem) -> Decision:
-        return decided(self, session, problem.records.shape, self._known())
+        return decide(self, session, problem.records.shape, self._known())
 
     def _advice(self, session: PrivacySession, problem: SentenceProblem) -> tuple[Advice, ...]:
-        return advice(self, problem.records.shape, problem.made)
+        return advice(self, problem.records.shape, problem.details)
 
     # ---------------------------------------------------------------- the solver
 
     def solve(self, session: PrivacySession, problem: SentenceProblem) -> Solution:
         """Release the vocabulary if it is private; then train."""
-        data, plan, counts = problem.records, problem.made, None
-        known = plan.known
+        data, details, counts = problem.records, problem.details, None
+        known = details.known
         if known is None:
-            known, counts = self._kept(*session.release_vocabulary(data.words(), plan.words))
-            if not advice_on_words(self, data.shape, 2):  # which `fit` has given before
-                for text, category in advice_on_words(self, data.shape, len(known)):
+            known, counts = self._kept(*session.release_vocabulary(data.words(), details.words))
+            if not advice_on_words(self, data.shape, None, details):  # which `fit` has given before
+                for text, category in advice_on_words(self, data.shape, len(known), details):
                     warn_user(text, category)
-        return self._trained(session, data.records(known), plan, known, counts)
+        return self._trained(session, data.records(known), details, known, counts)
 
     def _kept(
         self, words: tuple[str, ...], counts: tuple[float, ...]
@@ -337,17 +338,17 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         return {words[k]: row for row, k in enumerate(kept)}, found[kept]
 
     def _trained(
-        self, session: PrivacySession, records: PrivateRecords, plan: WordPlan, known: dict[str, int],
+        self, session: PrivacySession, records: PrivateRecords, details: WordDetails, known: dict[str, int],
         counts: NDArray[np.float64] | None,
     ) -> Solution:  # fmt: skip
         n_words, dim = len(known), int(self.vector_size)
         seeds = session.integers(2**62, 5).tolist()
         start = _start(np.random.default_rng(seeds[:4]), n_words, dim, bool(self.tied))
-        negatives, clip, batches = self._negatives(n_words, counts), plan.clip_norm, plan.batches
-        rate = first_rate(self, plan, n_words)
-        counts_words = isinstance(self.gradient_estimator, AdaFEST)
+        negatives, clip, batches = self._negatives(n_words, counts), details.clip_norm, details.batches
+        rate = first_rate(self, details, n_words)
+        counts_words = estimator_of(self.gradient_estimator).needs_table
         touched = touched_words(n_words, dim, bool(self.tied)) if counts_words else None
-        release = plan.method.release(session, records, batches, touched)
+        release = details.method.release(session, records, batches, touched)
 
         def gradient(theta: NDArray[np.float32], t: int) -> tuple[NDArray[np.float64] | FewEntries, float]:
             batch = session.draw(batches, records, places=counts_words)
@@ -359,7 +360,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
             return found if isinstance(found, FewEntries) else found.ravel(), 0.0
 
         n_iter, name = batches.releases, type(self).__name__
-        steps = SinglePrecision(start.ravel(), plan.rule, rate, n_iter)
+        steps = SinglePrecision(start.ravel(), details.rule, rate, n_iter)
         with Progress(name, n_iter, session, self.verbose, self.callback) as monitor:
             theta = descend(gradient, steps, steps.here, n_iter, monitor).theta
         table = theta.reshape(-1, dim).astype(np.float32)
@@ -380,8 +381,8 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
     # ---------------------------------------------------------------- the report
 
     def _public_facts(self, problem: SentenceProblem) -> dict[str, object]:
-        known, width = problem.made.known, 2 * int(self.window) + 1
-        facts: dict[str, object] = {"clip_norm": problem.made.clip_norm, "window": int(self.window)}
+        known, width = problem.details.known, 2 * int(self.window) + 1
+        facts: dict[str, object] = {"clip_norm": problem.details.clip_norm, "window": int(self.window)}
         facts["vector_size"], facts["n_tables"] = int(self.vector_size), 1 if self.tied else 2
         if not isinstance(self.gradient_estimator, str):
             facts["gradient_estimator"] = repr(self.gradient_estimator)
@@ -399,7 +400,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         return {"n_windows": counts["n_records"]} | {k: counts[k] for k in ("n_groups", "n_public")}
 
     def _assumptions(self, problem: SentenceProblem) -> tuple[str, ...]:
-        if problem.made.known is None:
+        if problem.details.known is None:
             return ()
         return ("vocabulary was not chosen by looking at these sentences",)
 

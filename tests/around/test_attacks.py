@@ -33,7 +33,9 @@ def shows_by_numbers(voter):
 @pytest.mark.parametrize(
     ("wrap", "shows"),
     [
-        (lambda model: VotingClassifier([("a", model)]), shows_by_numbers),
+        pytest.param(
+            lambda model: VotingClassifier([("a", model)]), shows_by_numbers, marks=pytest.mark.thorough
+        ),
         (lambda model: OneVsRestClassifier(model.set_params(classes=(0, 1))),
          lambda one_vs_rest: len(one_vs_rest.estimators_) == 3),
     ],

@@ -58,7 +58,12 @@ def models_of(wrapper):
 
 @pytest.mark.parametrize("name", WRAPPED)
 @pytest.mark.parametrize(
-    "backend", ["threading", pytest.param("loky"), pytest.param("multiprocessing", marks=pytest.mark.slow)]
+    "backend",
+    [
+        "threading",
+        pytest.param("loky", marks=pytest.mark.thorough),
+        pytest.param("multiprocessing", marks=pytest.mark.slow),
+    ],
 )
 def test_the_parent_warns_once_and_each_worker_writes_the_line(name, backend):
     """They clone in the worker, whose stack does not show them."""

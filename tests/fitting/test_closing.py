@@ -1,5 +1,6 @@
 """Closing steps: they enclose the method in their order, and each leaves it a part of the budget."""
 
+import inspect
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -29,13 +30,11 @@ class Half:
     told: list
 
     def decided(self, budget, problem, method):
-        (rest,) = budget.split(rest=0.5)
-        made = method(rest, problem)
-        return replace(made, steps=(*made.steps, *budget.step(self.name, 0.5)))
+        made = method(budget.method(0.5), problem)
+        return replace(made, steps=(*made.steps, *budget.step(self.name, 1, 0.5)))
 
     def solved(self, budget, problem, solver):
-        (rest,) = budget.split(rest=0.5)
-        found = solver(rest, problem)
+        found = solver(budget.method(0.5), problem)
         self.told.append(self.name)
         return replace(found, theta=found.theta + 1)
 
@@ -45,10 +44,10 @@ def test_the_first_step_is_the_outermost_and_shares_multiply():
     steps = (Half("outer", told), Half("inner", told))
 
     def method(budget, problem):
-        return LinearDecision(steps=budget.step("method", 1.0))
+        return LinearDecision(steps=budget.step("method"))
 
     def solver(budget, problem):
-        told.append(budget.share)
+        told.append(budget.of_session())
         return Solution(np.zeros(2))
 
     made = decide(steps, method, BudgetSplit(session), SimpleNamespace())
@@ -94,3 +93,8 @@ def test_an_exact_fit_spends_nothing_and_is_no_private_one():
     assert "epsilon" not in model.get_params()
     with pytest.raises(TypeError, match="unexpected keyword argument 'epsilon'"):
         skdp.IGHTClassifier(epsilon=1.0)
+
+
+def test_whoever_looks_at_a_private_fit_is_noted_also_where_a_mixin_defines_it():
+    private = [cls for _, cls in skdp.all_estimators() if issubclass(cls, PrivateFit)]
+    assert [cls.__name__ for cls in private if inspect.isfunction(inspect.getattr_static(cls, "fit"))] == []

@@ -185,7 +185,7 @@ def test_beyond_the_limit_nothing_is_learnt_and_far_below_it_much():
 
 def test_what_amp_sets_aside_follows_from_public_numbers():
     def searched(n, **params):
-        return 0.98 - skdp.DPAMPClassifier(**params)._share_aside(n)
+        return 0.98 - skdp.DPAMPClassifier(**params)._set_aside(n)
 
     assert [round(searched(n), 9) for n in (50, N, 10**4)] == [0.2, 0.2, 0.05]
     assert searched(50, row_norm=1.0) == pytest.approx(0.0)

@@ -147,11 +147,10 @@ def test_a_mean_residual_is_found_within_its_noise(adjacency):
     records = PrivateRecords(X, y, fit_intercept=True, groups=groups, n_public=n_public)
     found = [
         released_shift(
-            BudgetSplit(session_for(seed, adjacency=adjacency, unit="group")),
+            BudgetSplit(session_for(seed, adjacency=adjacency, unit="group"), 0.2),
             records,
             np.array([1.0, -1.0, 0.0]),
             reach,
-            0.2,
         )
         for seed in range(10)
     ]
@@ -221,7 +220,7 @@ def test_the_range_is_found_far_from_zero(offset):
     records = PrivateRecords(np.zeros((8000, 1)), y)
     for seed in range(10):
         session = session_for(seed)
-        target = released_range(BudgetSplit(session), records, scale_share(BudgetSplit(session), 8000, 3))
+        target = released_range(BudgetSplit(session, scale_share(BudgetSplit(session), 8000, 3)), records)
         assert abs(target.center - offset) < (4.0 if offset > 1e3 else 1.0)
         assert 1.5 < target.bound < 10.0
 
@@ -290,7 +289,7 @@ def test_the_calibration_is_paid_for():
     X, y = table(2000)
     session = session_for()
     records = PrivateRecords(X, y, fit_intercept=True)
-    calibrate(BudgetSplit(session), records, np.ones(7), 3.0, 0.1)
+    calibrate(BudgetSplit(session, 0.1), records, np.ones(7), 3.0)
     report = session.report()
     spent = accounting.rows_mu(report.mechanisms) ** 2
     assert spent <= 0.1 * accounting.gaussian_mu(1.0, 1e-5) ** 2 * (1 + 1e-9)
@@ -303,7 +302,7 @@ def test_the_factor_follows_what_predictions_are_worth(scale, least, most):
     theta = np.array([1.0, -0.7, 0.5, 0.0, 0.0, 0.0, 0.0])
     if scale != 1.0:
         theta = np.array([0.0, 0.0, 0.0, 1.0, 1.0, -1.0, 0.0]) * max(scale, 1.0)
-    found = calibrate(BudgetSplit(session_for()), PrivateRecords(X, y, fit_intercept=True), theta, 3.0, 0.1)
+    found = calibrate(BudgetSplit(session_for(), 0.1), PrivateRecords(X, y, fit_intercept=True), theta, 3.0)
     assert least <= found.factor <= most
     assert abs(found.shift) < 0.3
 

@@ -12,16 +12,9 @@ import pytest
 
 import skdp
 from skdp.exceptions import UtilityWarning
+from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts, WordFacts
 from skdp.fitting.thresholds import THRESHOLDS, is_given, threshold
-from skdp.fitting.utility import (
-    Facts,
-    NetFacts,
-    OwnerFacts,
-    Released,
-    WordFacts,
-    released_warnings,
-    utility_warnings,
-)
+from skdp.fitting.utility import Facts, OwnerFacts, Released, released_warnings, utility_warnings
 from skdp.privacy import PublicShape
 
 KEYS = {(row.warning, row.method) for row in THRESHOLDS}
@@ -59,6 +52,22 @@ def noisy(noise, task="classes", **changes):
     return replace(with_owners(noise=noise, **changes), task=task)
 
 
+def steps(**changes):
+    return replace(CLASSIFIER, steps=StepFacts(**{"size": 100, "n_tokens": 4, "batch_size": 100, **changes}))
+
+
+def choice(largest=9.0, **changes):
+    return steps(chosen=10, largest=largest, noise=1.0, **changes)
+
+
+def vocabulary(threshold):
+    return replace(CLASSIFIER, words=WordFacts(2, 400, 99.0, threshold=threshold, most=400))
+
+
+def images(shape=(8, 8, 1), named=True, dtype=None, high=None):
+    return replace(CLASSIFIER, images=ImageFacts(shape, named, dtype, high))
+
+
 ZERO_OUT = replace(GRADIENT, adjacency="zero-out")  # half of the noise
 MOMENTS = replace(GRADIENT, release="second moments")
 HALF = replace(CLASSIFIER, weight=0.5)
@@ -87,6 +96,16 @@ BEFORE = [  # facts that warn, facts just at the threshold, and words of the war
     (with_net(second_momentum=0.9), with_net(), r"give optimizer=SGD\(momentum=0\)"),
     (with_net(bounded_by="ReLU()"), with_net(), r"ends with ReLU\(\)"),
     (words(19.9), words(20.0), "1000 windows .* even a table of 2 words and 400 numbers"),
+    (steps(wanted=11), steps(wanted=10), "about 11 records of a batch"),
+    (choice(largest=2.2), choice(largest=2.4), "changes 10 of 100 parameters .* nearly random"),
+    (choice(looks=False), choice(), "does not look"),
+    (choice(n_tokens=None), choice(), "nets without an Embedding"),
+    (steps(is_one_epoch=True), steps(), "all steps are one epoch"),
+    (vocabulary(50.1), vocabulary(50.0), "max_words_per_group = 400"),
+    (images((3, 8, 8)), images((4, 8, 8)), "read as 3 x 8 pixels of 8 channels"),
+    (images(dtype=np.dtype("uint8"), high=1.0), images(dtype=np.dtype("uint8"), high=255.0), "ends at 1"),
+    (images(dtype=np.dtype("int16")), images(dtype=np.dtype("float32")), "whole numbers"),
+    (images((1, 64, 1), named=False), images((1, 64, 1)), r"give image_shape=\(8, 8\)"),
 ]
 STANDARD = Released(n_features=4, norms=(("clip_norm", 0.5),), slope_noise=9.0)
 LONG = replace(STANDARD, norms=(("clip_norm", 6.1),))
@@ -124,7 +143,8 @@ def test_every_row_of_the_table_decides_a_warning(monkeypatch):
         asked.add((warning, method if (warning, method) in KEYS else ""))
         return is_given(warning, value, method, **unit)
 
-    monkeypatch.setattr("skdp.fitting.utility.is_given", passing)
+    for module in ("utility", "minibatch_warnings"):
+        monkeypatch.setattr(f"skdp.fitting.{module}.is_given", passing)
     net = replace(with_net(), task="classes", mass=100.0)
     for facts in (*(row[0] for row in BEFORE), of("DPSRM", 100.0), net):
         utility_warnings(facts)
@@ -140,6 +160,8 @@ def test_few_units_are_named_once():
     assert len(utility_warnings(with_mass(replace(CLASSIFIER, searched=()), 60.0))) == 1
     assert utility_warnings(with_mass(replace(CLASSIFIER, searched=(), doubts=True), 60.0)) == ()
     assert utility_warnings(CLASSIFIER) == utility_warnings(REGRESSOR) == ()
+    (small,) = utility_warnings(replace(with_net(signal=5.0), task="classes", mass=100.0))
+    assert "a net of 500 parameters" in small.text
 
 
 def test_the_documented_table_is_the_one_of_the_code():

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.kernels import gradient_kernel, hard_threshold
-from skdp.kernels.gradient import kernel as doors
+from skdp.kernels.gradient import cpu as doors
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from tests import strict_arrays
 from tests.gpu_sources.host_kernels import OneLane, compiler

@@ -99,9 +99,9 @@ def test_search_finds_a_quantile():
     records = PrivateRecords(np.zeros((4000, 1)), np.exp(rng.normal(size=4000)))
     for seed in range(5):
         session, share = session_for(4000, seed=seed)
-        found = noisy_search(BudgetSplit(session), share, records.target_count, doubt=AVERAGED)
+        found = noisy_search(BudgetSplit(session, share), records.target_count, doubt=AVERAGED)
         assert 0.8 < found < 1.25
-        found = noisy_search(BudgetSplit(session), share, records.target_count, doubt=AVERAGED, offset=0.4 * 4000)
+        found = noisy_search(BudgetSplit(session, share), records.target_count, doubt=AVERAGED, offset=0.4 * 4000)
         assert 2.3 < found < 6.0  # the 90 % quantile is 3.6
 
 
@@ -110,7 +110,7 @@ def test_released_range_covers_the_targets(center, spread):
     rng = np.random.default_rng(2)
     records = PrivateRecords(np.zeros((20_000, 1)), center + spread * rng.normal(size=20_000))
     session, share = session_for(20_000)
-    found = released_range(BudgetSplit(session), records, share)
+    found = released_range(BudgetSplit(session, share), records)
     assert abs(found.center - center) < max(1.5 * spread, 0.05 * abs(center))
     assert 1.5 * spread < found.bound < 3.5 * spread + 0.1 * abs(center)
 
@@ -241,6 +241,7 @@ def test_a_whole_fit_with_half_the_noise_is_caught(monkeypatch):
     assert attack() > accounting.gaussian_mu(EPSILON, DELTA)
 
 
+@pytest.mark.thorough
 def test_a_whole_fit_whose_bound_is_a_quarter_of_the_truth_is_caught(monkeypatch):
     monkeypatch.setattr(PrivateRecords, "second_moment", _with_bound(PrivateRecords.second_moment, 0.25))
     assert attack() > accounting.gaussian_mu(EPSILON, DELTA)

@@ -235,7 +235,7 @@ def test_released_median_is_near_the_median():
     records = PrivateRecords(values[:, None], np.zeros(5000))
     for seed in range(20):
         session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=seed)
-        found = noisy_search(BudgetSplit(session), 0.02, records.row_norm_count)
+        found = noisy_search(BudgetSplit(session, 0.02), records.row_norm_count)
         assert 0.8 < found < 1.3
         (row,) = session.report().mechanisms
         assert row["count"] <= 8
@@ -245,11 +245,11 @@ def test_released_median_is_near_the_median():
 def test_median_of_ties_and_of_hopeless_data():
     session = PrivacySession.without_privacy()
     ones = PrivateRecords(np.ones((50, 1)), np.zeros(50))
-    assert 1.0 <= noisy_search(BudgetSplit(session), 1.0, ones.row_norm_count) < 1.3
+    assert 1.0 <= noisy_search(BudgetSplit(session), ones.row_norm_count) < 1.3
     zeros = PrivateRecords(np.zeros((50, 1)), np.zeros(50))
-    assert noisy_search(BudgetSplit(session), 1.0, zeros.row_norm_count) == GRID[0]
+    assert noisy_search(BudgetSplit(session), zeros.row_norm_count) == GRID[0]
     huge = PrivateRecords(np.full((50, 1), 1e300), np.zeros(50))
-    assert noisy_search(BudgetSplit(session), 1.0, huge.row_norm_count) == GRID[-1]
+    assert noisy_search(BudgetSplit(session), huge.row_norm_count) == GRID[-1]
 
 
 def test_questions_divide_the_share():
@@ -264,7 +264,7 @@ def test_questions_divide_the_share():
         unit = "record" if groups is None else "group"
         records = PrivateRecords(X, (X[:, 0] > 0) * 1.0, groups=groups, fit_intercept=True)
         session = PrivacySession(epsilon=1.0, delta=1e-5, unit=unit, random_state=0)
-        scales = released_scales(BudgetSplit(session), records, loss, np.zeros(4), share=0.02, literal=False)
+        scales = released_scales(BudgetSplit(session, 0.02), records, loss, np.zeros(4))
         assert sum(plan.releases for plan in session._ledger.plans) == asked
         assert session._ledger.planned_mu2() == pytest.approx(0.02 * session._ledger.mu2)
         assert scales.clip_norm > 0
@@ -432,6 +432,7 @@ def test_shares_of_the_rounds_add_up_to_one():
         assert len(rounds.steps) == len(rounds.fits)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_rounds_beat_many_steps_on_the_published_setting(task):
     """Means over three data sets at epsilon = 6 differ by many standard errors."""
@@ -506,7 +507,7 @@ def test_ranking_is_by_the_weighted_mean_of_one_step_estimates():
     truth = np.array([3.0, 0.0, -2.0, 0.1])
     session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=0)
     records = PrivateRecords(np.zeros((5, 4)), np.zeros(5))
-    ranking = Ranking(Task(BudgetSplit(session), records, SquaredLoss()), 2, 1.0)
+    ranking = Ranking(Task(BudgetSplit(session), records, SquaredLoss()), 2)
     points = [np.zeros(4), np.array([2.0, 1.0, 0.0, 0.0])]
     for theta, noise in zip(points, (1.0, 0.5)):
         ranking.add(theta, 2.0 * (theta - truth), noise)  # exact gradients, curvature 2
@@ -522,7 +523,7 @@ def test_a_search_between_bounds_stays_there_and_asks_less():
     records = PrivateRecords(X, np.zeros(50))
     for between, found in (((1.0, 8.0), 2.0), ((4.0, 8.0), 4.0), ((0.1, 1.0), 1.0)):
         session = PrivacySession(epsilon=20.0, delta=1e-5, random_state=0)
-        value = noisy_search(BudgetSplit(session), 0.5, records.row_norm_count, between=between)
+        value = noisy_search(BudgetSplit(session, 0.5), records.row_norm_count, between=between)
         assert found <= value <= found * 1.2
         (row,) = session.report().mechanisms
         assert row["count"] <= 4

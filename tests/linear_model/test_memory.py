@@ -10,6 +10,7 @@ from skdp import DPIGHTClassifier
 from skdp.kernels import n_threads
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("layout", ["csr", "C", "F", "float32"])
 def test_a_second_fit_stays_within_its_bound(layout):
     rng = np.random.default_rng(0)

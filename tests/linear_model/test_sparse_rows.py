@@ -45,6 +45,7 @@ def test_regression_on_rows_that_are_mostly_empty(kind, params, density, least):
         assert abs(model.intercept_) < 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "params"), KINDS)
 def test_classification_on_rows_that_are_mostly_empty(kind, params):
     make = getattr(skdp, kind + "Classifier")

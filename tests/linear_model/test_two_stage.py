@@ -252,7 +252,9 @@ def attack_selection(runs=700):
     def one(table, seed):
         session = PrivacySession(epsilon=EPSILON, delta=DELTA, random_state=seed)
         records = PrivateRecords(table, y)
-        support, _ = select_support(BudgetSplit(session), records, SquaredLoss(), 1, plan, (0.05, 0.9))
+        support, _ = select_support(
+            BudgetSplit(session).split(scale=0.05, choice=0.9), records, SquaredLoss(), 1, plan
+        )
         return float(support[0])
 
     low = np.array([one(X, 2 * run) for run in range(runs)])

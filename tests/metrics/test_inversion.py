@@ -92,6 +92,7 @@ def coverage(cell, trials=2000, seed=0):
     return {name: found[:, 1:3].mean(axis=0) for name, found in rows.items()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "cell",
     [

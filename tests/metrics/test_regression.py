@@ -260,7 +260,9 @@ FITS = {
 
 
 @pytest.mark.parametrize("name", sorted(FITS))
-@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
+@pytest.mark.parametrize(
+    "adjacency", ["replace-one", pytest.param("zero-out", marks=pytest.mark.thorough), "add-remove"]
+)
 @pytest.mark.parametrize("unit", ["record", "group"])
 def test_a_neighbour_takes_the_same_path_within_the_sensitivities(name, adjacency, unit, monkeypatch):
     """Searches included: targets of every size, and groups of every size, change no plan and no noise."""

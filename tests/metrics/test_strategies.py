@@ -11,6 +11,7 @@ from tools.make_strategies import errors
 PAIRS = {"replace-one": True, "zero-out": False, "add-remove": False}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("adjacency", list(PAIRS))
 def test_the_shipped_table_is_the_computed_one(adjacency):
     best, gap = strategies.optimal(workloads.table_workload(64), replaced=PAIRS[adjacency])

@@ -143,7 +143,9 @@ CASES = [
 @pytest.mark.parametrize(
     ("way", "unit", "adjacency"),
     [
-        case if case[0] == "cross_validate" or case[1:] == ("group", "replace-one")
+        case if case == ("cross_validate", "group", "replace-one")
+        else pytest.param(*case, marks=pytest.mark.thorough)
+        if case[0] == "cross_validate" or case[1:] == ("group", "replace-one")
         else pytest.param(*case, marks=pytest.mark.slow)
         for case in CASES
     ],

@@ -320,7 +320,10 @@ def neighbours(adjacency, unit):
 
 @pytest.mark.filterwarnings("ignore:random_state is a seed")
 @pytest.mark.parametrize("unit", ["record", "group"])
-@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
+@pytest.mark.parametrize(
+    "adjacency",
+    ["replace-one", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("zero-out", "add-remove"))],
+)
 def test_neighbours_leave_the_same_traces(adjacency, unit, caplog, capsys):
     """Also with other seeds, so another number of trials, and with candidates that fail or print warnings."""
     limits = {"add-remove": {"record": 600, "group": 150}}.get(adjacency, {}).get(unit)

@@ -23,6 +23,7 @@ def sent_in_a_fit(engine, n_records, n_features, size):
     return after.sent_bytes - before.sent_bytes, after.sent_frames - before.sent_frames
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings(f"ignore::{UtilityWarning.__module__}.{UtilityWarning.__name__}")
 def test_costs_do_not_depend_on_the_number_of_records_nor_on_their_values():
     with LoopbackEngine(N_OWNERS, rounds=ROUNDS) as engine:

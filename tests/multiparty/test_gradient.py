@@ -235,6 +235,7 @@ def test_the_twin_with_half_the_noise_is_caught(monkeypatch):
     assert attack() > CLAIM
 
 
+@pytest.mark.thorough
 def test_the_twin_with_the_noise_of_the_pooled_data_is_caught(monkeypatch):
     """Equal weights for owners, but the sensitivity of the mean over all records."""
     honest = Owners.mean_gradient

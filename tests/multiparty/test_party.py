@@ -238,8 +238,8 @@ def die_after_the_opening():
     [
         (die_before_the_commit, False),
         (die_with_the_first_share_out, True),
-        (die_in_the_opening, True),
-        (die_after_the_opening, True),
+        pytest.param(die_in_the_opening, True, marks=pytest.mark.thorough),
+        pytest.param(die_after_the_opening, True, marks=pytest.mark.thorough),
     ],
 )
 def test_a_killed_party_is_named_and_its_ledger_tells_the_truth(tmp_path, how, charged):
@@ -502,8 +502,8 @@ async def leave(network):
 @pytest.mark.parametrize(
     ("act", "reasons", "charged"),
     [
-        (stall, {Reason.LATE}, False),
-        (stall_before_the_charge, {Reason.LATE}, False),
+        pytest.param(stall, {Reason.LATE}, False, marks=pytest.mark.thorough),
+        pytest.param(stall_before_the_charge, {Reason.LATE}, False, marks=pytest.mark.thorough),
         (stall_in_a_round, {Reason.LATE}, True),
         (replay, {Reason.ORDER}, True),
         (lie_about_the_shape, {Reason.CONTENT}, True),

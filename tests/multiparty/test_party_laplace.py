@@ -233,6 +233,7 @@ def is_spent(study, index):
         return False
 
 
+@pytest.mark.thorough
 def test_a_party_that_is_ended_before_the_rounds_has_spent_nothing(tmp_path):
     """It waits for hospital_c, which does not come."""
     study = Study(tmp_path, 3)

@@ -54,13 +54,14 @@ def test_a_cnn_is_recalibrated_too():
     assert log_loss(y, model.predict_proba(X)) < np.log(2) + 0.02
 
 
-def test_few_records_are_told_about_probabilities():
-    X, y = coins(300)
-    with (
-        pytest.warns(UtilityWarning, match="300 records at epsilon=0.5 are few for a net"),
-        pytest.warns(UtilityWarning, match="may be worse than the frequencies"),
-    ):
-        DPMLPClassifier(epsilon=0.5, classes=(0, 1), max_iter=3, random_state=0).fit(X, y)
+@pytest.mark.parametrize(("n", "words"), [(300, "few for a net"), (1200, "may be worse than the frequencies")])
+def test_few_records_are_told_once(n, words):
+    """Of the net where it is too large, and else of the probabilities."""
+    model = DPMLPClassifier(epsilon=0.5, classes=(0, 1), max_iter=3, random_state=0)
+    with pytest.warns(UtilityWarning) as caught:
+        model.fit(*coins(n))
+    (told,) = (str(w.message) for w in caught if w.category is UtilityWarning)
+    assert words in told
 
 
 def test_without_privacy_nothing_is_recalibrated():

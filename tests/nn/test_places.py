@@ -472,7 +472,7 @@ def test_a_layer_that_mixes_outputs_would_show_a_record(monkeypatch):
     """
     with pytest.raises(UnsupportedAccounting, match="where other rows hold"):
         told_apart(1)
-    monkeypatch.setattr("skdp.nn.plan.require_places", lambda *args: None)
+    monkeypatch.setattr("skdp.nn.decision.require_places", lambda *args: None)
     monkeypatch.setattr(task, "AT_ONCE", 1024)
     assert told_apart(20) == (20, 20)
 

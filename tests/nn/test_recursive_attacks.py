@@ -24,8 +24,8 @@ from skdp.fitting.recursive import RecursiveMean
 from skdp.nn import SGD, Dense, Flatten, RecursiveMomentum, Sequential
 from skdp.nn.task import NetTask
 from skdp.privacy import Bounded, PrivateRecords, accounting, mechanisms
-from skdp.privacy.session import sampler
-from skdp.privacy.session.sampler import MinibatchSampler
+from skdp.privacy.session import base as session_base
+from skdp.privacy.session.base import MinibatchSampler
 from tests.privacy import audit
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("one_calibration")]
@@ -170,7 +170,9 @@ def trusting(monkeypatch):
     monkeypatch.setattr(PrivateRecords, "gradient_sum", gradient_sum)
 
 
-@pytest.mark.parametrize("name", ["zero-out", "replace-one", "groups"])
+@pytest.mark.parametrize(
+    "name", ["replace-one", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("zero-out", "groups"))]
+)
 def test_the_second_clip_left_out_is_caught_if_the_sum_does_not_clip(shown, name, monkeypatch):
     without_the_second_clip(monkeypatch)
     assert attack(shown, name)[1] <= EPSILON  # the sum clips the whole vector
@@ -310,12 +312,14 @@ def shown_by_batches(monkeypatch):
     return bound
 
 
+@pytest.mark.thorough
 def test_poisson_batches_come_near_the_claim_and_stay_below(shown_by_batches):
     found, fair = shown_by_batches()
     assert fair
     assert 0.6 * LOW_EPSILON <= found <= LOW_EPSILON
 
 
+@pytest.mark.thorough
 def test_half_the_noise_on_poisson_batches_is_caught(shown_by_batches, monkeypatch):
     honest = mechanisms.gaussian_grid
     monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
@@ -326,7 +330,7 @@ def test_half_the_noise_on_poisson_batches_is_caught(shown_by_batches, monkeypat
 @pytest.mark.parametrize("way", ["always", "one batch"])
 def test_unfair_batches_are_caught(way, shown_by_batches, monkeypatch):
     """The record is in every batch, or each step has the batch of the one before."""
-    honest, last = sampler.draw_units, []
+    honest, last = session_base.draw_units, []
 
     def draw_units(*given):
         found = honest(*given)
@@ -336,15 +340,15 @@ def test_unfair_batches_are_caught(way, shown_by_batches, monkeypatch):
             last[:] = [found]
         return last[0]
 
-    monkeypatch.setattr(sampler, "draw_units", draw_units)
+    monkeypatch.setattr(session_base, "draw_units", draw_units)
     assert not shown_by_batches(runs=20)[1]
 
 
 @pytest.mark.thorough
 def test_batches_twice_as_large_as_paid_for_are_caught(shown_by_batches, monkeypatch):
-    honest = sampler.draw_units
+    honest = session_base.draw_units
     monkeypatch.setattr(
-        sampler, "draw_units",
+        session_base, "draw_units",
         lambda plan, *rest: honest(dataclasses.replace(plan, batch_size=2 * plan.batch_size), *rest),
     )  # fmt: skip
     assert shown_by_batches()[0] > LOW_EPSILON

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp import DPMLPClassifier, DPNetworkClassifier
-from skdp.fitting.clipped_mean import ClippedMean, Clipping, Gradients
+from skdp.fitting.noisy_mean import Clipping, Gradients, NoisyMean
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.sizes import chosen_rate, chosen_run
 from skdp.nn import (
@@ -20,8 +20,8 @@ from skdp.nn import (
     SparseSelection,
 )
 from skdp.nn.architectures import ARCHITECTURES, architecture
+from skdp.nn.clipping import usual_clipping
 from skdp.nn.inputs import public_inputs
-from skdp.nn.task import usual_clipping
 from skdp.privacy import BatchGroup, Outer, PrivacySession, PrivateRecords, Vectors
 from skdp.privacy.gradients.function import GradientFunction
 from tests.fitting.test_optimizers import train
@@ -74,7 +74,7 @@ def test_without_noise_the_loop_is_gradient_descent():
     session = PrivacySession.without_privacy()
     (plan,) = session.plan_batches([BatchGroup(6, 20)], n_units=20)
     seen = []
-    gradient = ClippedMean(Clipping(math.inf)).begin(session, PrivateRecords(X, y), GRADIENTS, plan)
+    gradient = NoisyMean(Clipping(math.inf)).begin(session, PrivateRecords(X, y), GRADIENTS, plan)
     found = train(
         gradient, np.zeros(4), 6, Rule(momentum=0.5, schedule="linear"), 0.1,
         monitor=lambda t, theta: seen.append(theta.copy()),
@@ -108,7 +108,7 @@ def test_replay_of_a_private_run(monkeypatch):
     monkeypatch.setattr(PrivacySession, "draw", draw)
     monkeypatch.setattr(PrivacySession, "gaussian", gaussian)
     thetas = [start]
-    gradient = ClippedMean(Clipping(0.5)).begin(session, records, GRADIENTS, plan)
+    gradient = NoisyMean(Clipping(0.5)).begin(session, records, GRADIENTS, plan)
     train(
         gradient, start, 5, Rule(momentum=0.0, schedule="constant"), 0.2,
         monitor=lambda t, theta: thetas.append(theta.copy()),

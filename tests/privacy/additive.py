@@ -19,7 +19,7 @@ from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.linear_model.additive import search
 from skdp.linear_model.auto import choice, slopes
 from skdp.privacy import PrivacySession, accounting, mechanisms
-from skdp.privacy.session import releases
+from skdp.privacy.session.releases import Releases
 
 EPSILON, DELTA = 6.0, 1e-2
 CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
@@ -202,7 +202,7 @@ class Replay:
 
     def named(self, session, bounded, plan):
         self._purpose = plan.purpose
-        return releases.gaussian(session._parts, bounded, plan)
+        return Releases.gaussian(session, bounded, plan)
 
     def release(self, bounded, drawn_with, stream):
         purpose = self._purpose

@@ -56,7 +56,7 @@ def test_a_lost_choice_measures_again_and_shortens_the_reach(monkeypatch):
     seen, honest = [], _agd._Line._choose
 
     def choose(self, point, gradient):
-        seen.append((self.reach, gradient.copy(), self._purse.gradient))
+        seen.append((self.reach, gradient.copy(), self._costs.gradient))
         if len(seen) < 4:
             # What the session would draw is spent all the same.
             honest(self, point, gradient)

@@ -64,8 +64,15 @@ def test_no_windows():
 # ------------------------------------------------------------------ fits
 
 
-@pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize(
+    ("tied", "optimizer"),
+    [
+        (True, "sgd"),
+        (False, "adam"),
+        pytest.param(True, "adam", marks=pytest.mark.thorough),
+        pytest.param(False, "sgd", marks=pytest.mark.thorough),
+    ],
+)
 def test_without_privacy_it_learns_which_words_go_together(tied, optimizer):
     rate = 0.05 if optimizer == "adam" else "auto"
     model = made(

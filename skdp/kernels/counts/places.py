@@ -236,7 +236,7 @@ def _bins(edges: NDArray[np.float64]) -> Bins:
     The last bin holds its right edge. So the last edge becomes the next larger number, and infinity becomes NaN,
     which no number reaches.
     """
-    edges = np.array(edges, dtype=np.float64)
+    edges = np.array(edges, dtype=np.float64, order="C")  # loops are compiled again for another memory order
     last = edges[:, -1]
     with np.errstate(over="ignore"):
         edges[:, -1] = np.where(last < np.inf, np.nextafter(last, np.inf), np.nan)

@@ -15,7 +15,7 @@ from skdp.base.tables import validate_table
 from skdp.fitting.bounded import cut_export
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.decision import LinearDecision
-from skdp.fitting.targets import Problem, has_labels
+from skdp.fitting.targets import Problem, is_classifier
 from skdp.kernels import on_host
 from skdp.linear_model.additive.categories import category_values, check_categories
 from skdp.linear_model.additive.curves import Curves
@@ -387,11 +387,11 @@ class AdditiveFit(AutoFit):
 
     def _labels(self) -> Any:
         """The classes, or None."""
-        return np.array(self.classes_) if has_labels(self) else None
+        return np.array(self.classes_) if is_classifier(self) else None
 
     def _linear_model(self, coef: np.ndarray, intercept: np.ndarray) -> Any:
         coef = np.array(coef)
-        if has_labels(self):
+        if is_classifier(self):
             return logistic_regression(self, coef, intercept)
         return linear_regression(self, coef, intercept[0])
 

@@ -114,13 +114,13 @@ def counts_share(session: PrivacySession, records: PrivateRecords) -> float:
 def classification_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
     """The parts of the budget, as a plan shows them."""
     if plan.constant:
-        return budget.step("class counts", 1.0)
+        return budget.step("class counts")
     return rest_step(
         budget,
         "Gram matrix, gradients and intercepts",
-        *budget.step("octaves", REACH, None),
-        *budget.step("column moments", MOMENTS, None),
-        *budget.step("class counts", counts_share(budget.session, records)),
+        *budget.step("octaves", None, REACH),
+        *budget.step("column moments", None, MOMENTS),
+        *budget.step("class counts", 1, counts_share(budget.session, records)),
     )
 
 

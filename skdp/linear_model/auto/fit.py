@@ -28,7 +28,7 @@ from skdp.fitting.closing import Closing, Recalibrated, Solver, decide
 from skdp.fitting.decision import LinearDecision, Method
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
-from skdp.fitting.targets import Problem, has_labels, relative_weights
+from skdp.fitting.targets import Problem, is_classifier, relative_weights
 from skdp.fitting.utility import Facts
 from skdp.kernels import is_cupy
 from skdp.linear_model.auto.choice import Choice, choose
@@ -100,7 +100,7 @@ class AutoFit(LinearFit):
 
     def _noise_parameters(self) -> dict[str, object]:
         given = super()._noise_parameters()
-        if not has_labels(self) and self.C == math.inf:
+        if not is_classifier(self) and self.C == math.inf:
             del given["C"]  # the streams of regressions are those of versions that had no C
         return given
 
@@ -129,7 +129,7 @@ class AutoFit(LinearFit):
     @property
     def _family(self) -> Family:
         """The method of moments and the specialists of this kind of targets."""
-        return OF_CLASSES if has_labels(self) else OF_NUMBERS
+        return OF_CLASSES if is_classifier(self) else OF_NUMBERS
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         """The methods close by themselves; class weights come last."""
@@ -160,7 +160,7 @@ class AutoFit(LinearFit):
             self.C == AUTOMATIC,
             self.n_nonzero_coefs,
             column_ends(self.feature_bounds, records.n_features, problem.fitted.get("feature_names_in_")),
-            None if has_labels(self) else self._given_bounds(),
+            None if is_classifier(self) else self._given_bounds(),
             constant=family.is_constant(budget.session, records),
         )
         # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
@@ -186,7 +186,7 @@ class AutoFit(LinearFit):
             raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
         specialist = self._specialist(solver, problem)
         # A weight of the penalty that follows from C makes no slope smaller.
-        closing = (Recalibrated.of(self, problem),) if has_labels(self) else specialist._closing(problem)
+        closing = (Recalibrated.of(self, problem),) if is_classifier(self) else specialist._closing(problem)
         made = decide(closing, specialist._method, budget, problem)
         signal = self._signal(budget.session, problem, made.release)
         return replace(made, signal=signal, release="", details=made)
@@ -216,7 +216,7 @@ class AutoFit(LinearFit):
             "fill_values_": np.zeros(d),
             "feature_bounds_": unbounded(d),
         }
-        if not has_labels(self):
+        if not is_classifier(self):
             names = ("target_center_", "target_reach_")
             known.update({name: found.attributes.get(name, 0.0) for name in names})
         return replace(found, attributes=known)
@@ -226,7 +226,7 @@ class AutoFit(LinearFit):
         from skdp import linear_model
 
         names = ["epsilon", "delta", "adjacency", "unit", "n_public", "fit_intercept", "verbose"]
-        names += ["classes"] if has_labels(self) else []
+        names += ["classes"] if is_classifier(self) else []
         names += ["n_nonzero_coefs"] if solver == "ight" else []
         given = {name: getattr(self, name) for name in names}
         made: Any = getattr(linear_model, self._family.specialists[solver])(alpha=self._alpha(problem), **given)

@@ -40,4 +40,4 @@ class Moments:
 
 def rest_step(budget: BudgetSplit, purpose: str, *steps: Step) -> tuple[Step, ...]:
     """These steps, and what they leave; releases decide in how many steps that is spent."""
-    return (*steps, *budget.step(purpose, 1.0 - sum(step.share for step in steps), None))
+    return (*steps, *budget.step(purpose, None, 1.0 - sum(step.share for step in steps)))

@@ -140,15 +140,15 @@ def range_of_few(session: PrivacySession, records: PrivateRecords) -> float:
 def regression_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
     """The parts of the budget, as a plan shows them."""
     if plan.constant:
-        window = budget.step(PURPOSE, range_of_few(budget.session, records), None)
+        window = budget.step(PURPOSE, None, range_of_few(budget.session, records))
         return rest_step(budget, "mean residual", *window)
     return rest_step(
         budget,
         "Gram matrix, gradients and slope",
-        *budget.step("octaves", REACH, None),
-        *budget.step("column moments", MOMENTS, None),
-        *budget.step(PURPOSE, range_share(budget.session, records), None),
-        *budget.step("mean residual", mean_share(budget.session, records), None),
+        *budget.step("octaves", None, REACH),
+        *budget.step("column moments", None, MOMENTS),
+        *budget.step(PURPOSE, None, range_share(budget.session, records)),
+        *budget.step("mean residual", None, mean_share(budget.session, records)),
     )
 
 

@@ -26,7 +26,7 @@ from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import TargetUnits
-from skdp.fitting.targets import LabelModel, NumberModel, Problem, has_labels
+from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import Task, given
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
 from skdp.privacy import PublicShape
@@ -113,7 +113,7 @@ class ThresholdingFit(LinearFit):
         )
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
-        if has_labels(self):
+        if is_classifier(self):
             return super()._closing(problem)
         return (TargetUnits.of(self, searched=self._settings().adaptive),)
 
@@ -121,7 +121,7 @@ class ThresholdingFit(LinearFit):
         check_features(self.n_nonzero_coefs, problem.records.n_features)
         task = self._task(budget, problem)
         # A given intercept will be moved by the centre of the targets, which is not known yet.
-        moved = task.theta if has_labels(self) else self._start(problem, 1.0)
+        moved = task.theta if is_classifier(self) else self._start(problem, 1.0)
         from_zero = not task.theta.any() and not moved.any()
         return planned_thresholding(task, self._settings(), from_zero=from_zero)
 

@@ -73,52 +73,52 @@ def are_few(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bo
     return n_kept**2 <= 4 * records.n_units * mu
 
 
-def require_room(budget: BudgetSplit, records: PrivateRecords, s: int, n_outputs: int, share: float) -> None:
+def require_room(budget: BudgetSplit, records: PrivateRecords, s: int, n_outputs: int) -> None:
     """Refuse rounds whose releases the budget cannot hold, before the first of them."""
     size, few = records.n_parameters * n_outputs, (s + 1) * n_outputs
-    budget.require_feasible(size, len(RANKED), share * RANKED.finding)
-    budget.require_feasible(few, sum(CHOSEN.steps), share * sum(RANKED.fits))
+    budget.require_feasible(size, len(RANKED), RANKED.finding)
+    budget.require_feasible(few, sum(CHOSEN.steps), sum(RANKED.fits))
 
 
-def pursue(task: Task, s: int, scales: Scales, share: float) -> Solution:
+def pursue(task: Task, s: int, scales: Scales) -> Solution:
     """Run the rounds.
 
     Parameters
     ----------
     task : Task
-        Its records have the intercept's feature of ``scales``, and its theta is 0.
+        Its records have the intercept's feature of ``scales``, and its theta is 0. All of its budget is used.
     s : int
         Number of features to keep.
     scales : Scales
         Released: the clip norm of the first gradient, and bounds on the scales of the fits.
-    share : float
-        Share of the session's mu^2 that everything here takes.
     """
     budget, records, loss, theta = task.budget, task.records, task.loss, task.theta
     between = (scales.gradient / math.sqrt(theta.size), scales.gradient)
-    largest = sup_median(task, theta, share * SUP_SHARE, between)
+    sup, prior_budget, clip_budget = budget.split(sup=SUP_SHARE, prior=PRIOR_SHARE, clip=CLIP_SHARE)
+    largest = sup_median(replace(task, budget=sup), theta, between)
     if loss.is_classification and records.fit_intercept and records.unit == "record":
         # Without the prior, gradients of unequal classes would show the class frequencies, not the features.
         prior = theta.copy()
-        prior[-1] = released_prior(budget, records, loss, theta, share * PRIOR_SHARE)
+        prior[-1] = released_prior(prior_budget, records, loss, theta)
         theta = prior
     if SPREAD * largest * math.sqrt(s) <= scales.gradient:
         rounds = CHOSEN_BY_CLASSIFIERS if loss.is_classification else CHOSEN
-        finder: Ranking | Choice = Choice(task, s, rounds, share, largest)
+        finder: Ranking | Choice = Choice(task, s, rounds, largest)
     else:
-        rounds, finder = RANKED, Ranking(task, s, share)
-    clip_norm, n_iter, part = scales.clip_norm, 0, share * CLIP_SHARE / len(rounds)
+        rounds, finder = RANKED, Ranking(task, s)
+    clip_norm, n_iter, part = scales.clip_norm, 0, clip_budget.equal(len(rounds)).equal(2)
     for k in range(len(rounds)):
         # A classifier's clip norm stays. A smaller one would fit the frequent class and cut off the rare one.
         if k and not loss.is_classification:
             between = (clip_norm * 2.0 / SMALLER, clip_norm * 2.0)
             count = partial(records.gradient_norm_count, loss, theta)
-            clip_norm = noisy_search(budget, part / 2, count, between=between) / 2
-        chosen = finder.find(theta, clip_norm, part / 2)
+            clip_norm = noisy_search(part, count, between=between) / 2
+        chosen = finder.find(theta, clip_norm, part)
+        of_scales, of_fit = budget.split(scales=SCALE_SHARE, fit=rounds.fits[k])
         again = Refit(
+            of_scales.equal(len(rounds)),
+            of_fit,
             rounds.steps[k],
-            share * SCALE_SHARE / len(rounds),
-            share * rounds.fits[k],
             scales_between(records, scales, clip_norm, math.sqrt(len(chosen) / records.n_features)),
         )
         found = refit(replace(task, theta=theta), chosen, again, first=n_iter)
@@ -141,11 +141,11 @@ def scales_between(records: PrivateRecords, scales: Scales, clip_norm: float, le
     return Between((least * scales.row, scales.row), of_row, unit)
 
 
-def sup_median(task: Task, theta: np.ndarray, share: float, between: tuple[float, float]) -> float:
+def sup_median(task: Task, theta: np.ndarray, between: tuple[float, float]) -> float:
     """Release the median sup norm of the rows' gradients at theta, the intercept's entry apart."""
     records, start = blind(task.records, theta)
     count = partial(records.gradient_sup_norm_count, task.loss, start)
-    return noisy_search(task.budget, share, count, between=between)
+    return noisy_search(task.budget, count, between=between)
 
 
 def blind(records: PrivateRecords, theta: np.ndarray) -> tuple[PrivateRecords, np.ndarray]:
@@ -162,18 +162,18 @@ class Choice:
     feature was chosen before.
     """
 
-    def __init__(self, task: Task, s: int, rounds: Rounds, share: float, largest: float) -> None:
+    def __init__(self, task: Task, s: int, rounds: Rounds, largest: float) -> None:
         self._task, self._s, self._rounds, self._largest = task, s, len(rounds), largest
         self._round = 0
-        self._cost = task.budget.selection_epsilon(s, share * rounds.finding)
+        self._cost = task.budget.selection_epsilon(s, rounds.finding)
         self._chosen = np.empty(0, dtype=np.int64)
 
-    def find(self, theta: np.ndarray, clip_norm: float, share: float) -> np.ndarray:
+    def find(self, theta: np.ndarray, clip_norm: float, budget: BudgetSplit) -> np.ndarray:
         """Numbers of all features chosen so far, sorted."""
         task, classifier = self._task, self._task.loss.is_classification
         if self._round and not classifier:
             between = (self._largest / SMALLER, self._largest)
-            self._largest = sup_median(task, theta, share, between)
+            self._largest = sup_median(replace(task, budget=budget), theta, between)
         before, self._round = self._round, self._round + 1
         wanted = -(-self._s * self._round // self._rounds) + (-self._s * before // self._rounds)
         if wanted:
@@ -194,15 +194,15 @@ class Ranking:
     against the first fit, on the features that it ranked highest.
     """
 
-    def __init__(self, task: Task, s: int, share: float) -> None:
+    def __init__(self, task: Task, s: int) -> None:
         self._task, self._s = task, s
-        self._plan = task.budget.plan_gaussian(len(RANKED), share * RANKED.finding)
+        self._plan = task.budget.plan_gaussian(len(RANKED), RANKED.finding)
         self._first: np.ndarray | None = None
         self._curvature = 0.0
         self._points: Any = 0.0
         self._gradients: Any = 0.0
 
-    def find(self, theta: np.ndarray, clip_norm: float, share: float) -> np.ndarray:
+    def find(self, theta: np.ndarray, clip_norm: float, budget: BudgetSplit) -> np.ndarray:
         """Numbers of the features of largest evidence, sorted."""
         d = self._task.records.n_features
         gradient, noise_std = NoisyGradient(self._task, self._plan, clip_norm)(theta, 0)

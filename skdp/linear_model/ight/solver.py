@@ -41,18 +41,18 @@ SELECTION_SHARE = 0.5  # share of the choice in the cost of a peeling step
 
 
 def thresholding(
-    task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float, share: float
+    task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float
 ) -> tuple[GradientAt, Project]:
     """Plan the steps of DP-IGHT: Algorithms 1 and 3 of Wang (2021).
 
     Parameters
     ----------
+    task : Task
+        Its budget is that of the steps.
     rule : StepRule
         Turns released gradients into points.
     s : int
         Number of features that keep a coefficient.
-    share : float
-        Share of the session's mu^2 that the steps take.
 
     Returns
     -------
@@ -61,13 +61,11 @@ def thresholding(
     project : callable
         Keeps the s largest coefficients of a point.
     """
-    gradient_at = NoisyGradient(task, task.budget.plan_gaussian(max_iter, share), clip_norm)
+    gradient_at = NoisyGradient(task, task.budget.plan_gaussian(max_iter), clip_norm)
     return gradient_at, lambda point: keep_largest(point, s, task.records.n_features)
 
 
-def peeling(
-    task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float, share: float
-) -> tuple[GradientAt, Project]:
+def peeling(task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float) -> tuple[GradientAt, Project]:
     """Plan the releases of DP-IGHT with a private choice of the support in every step (Cai, Wang & Zhang 2021).
 
     Half of a step's cost chooses s features by one-shot Gumbel noise on |theta - eta gradient|. The other half
@@ -77,8 +75,8 @@ def peeling(
     (`PrivateRecords.step_scores`). Each of the s choices costs the epsilon of one bounded-range choice.
     """
     d, budget, records = task.records.n_features, task.budget, task.records
-    epsilon = budget.selection_epsilon(max_iter * s, share * SELECTION_SHARE)
-    plan = budget.plan_gaussian(max_iter, share * (1 - SELECTION_SHARE))
+    epsilon = budget.selection_epsilon(max_iter * s, SELECTION_SHARE)
+    plan = budget.plan_gaussian(max_iter, 1 - SELECTION_SHARE)
     release = NoisyGradient(task, plan, clip_norm)
 
     def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
@@ -95,7 +93,7 @@ def peeling(
     return gradient_at, chosen
 
 
-def on_support(task: Task, theta: np.ndarray, plan: "Schedule", clip_norm: float) -> NoisyGradient:
+def on_support(task: Task, theta: np.ndarray, max_iter: int, clip_norm: float) -> NoisyGradient:
     """Plan the releases of the refit, on the features that survived in ``theta``.
 
     The support is released, so restricting the records to it is post-processing. A record's gradient is restricted
@@ -104,7 +102,7 @@ def on_support(task: Task, theta: np.ndarray, plan: "Schedule", clip_norm: float
     d = task.records.n_features
     kept = np.ones(task.records.n_parameters, dtype=bool)
     kept[:d] = np.any(theta[:d].reshape(d, -1) != 0, axis=1)
-    releases = task.budget.plan_gaussian(plan.last, plan.last_share, purpose="refit")
+    releases = task.budget.plan_gaussian(max_iter, purpose="refit")
     return NoisyGradient(task, releases, clip_norm, mask=kept)
 
 
@@ -185,15 +183,12 @@ class Schedule:
 
     def steps(self, budget: BudgetSplit, settings: Settings) -> tuple[Step, ...]:
         """The steps, as a plan shows them."""
-        refit = budget.step("refit", self.last_share, self.last)
+        first, refit = budget.split(first=self.first_share, last=self.last_share)
+        last = refit.step("refit", self.last)
         if settings.selection != "peeling":
-            return (*budget.step("steps", self.first_share, self.first), *refit)
-        choice = self.first_share * SELECTION_SHARE
-        return (
-            *budget.step("selection", choice, None),
-            *budget.step("steps", self.first_share - choice, self.first),
-            *refit,
-        )
+            return (*first.step("steps", self.first), *last)
+        choice, rest = first.split(selection=SELECTION_SHARE, steps=None)
+        return (*choice.step("selection", None), *rest.step("steps", self.first), *last)
 
     def require_feasible(self, budget: BudgetSplit, size: int) -> None:
         """Refuse a fit whose releases the budget cannot hold, before the first of them."""
@@ -224,24 +219,25 @@ class Thresholding:
 def solve(task: Task, details: Thresholding) -> Solution:
     """Release the scales, then take rounds, or noisy steps and those on the features that survive."""
     d, s, settings = task.records.n_features, details.n_kept, details.settings
-    plan = details.schedule
+    plan, budget = details.schedule, task.budget
     scales = scales_of(task, settings, plan)
+    first, last = budget.split(first=plan.first_share, last=plan.last_share)
     task = task.rescaled(scales.intercept)
     if details.rounds:
-        found = pursue(task, s, scales, plan.first_share + plan.last_share)
+        found = pursue(replace(task, budget=first + last), s, scales)
         return replace(found, theta=task.to_user(found.theta))
     clip, n_iter = scales.clip_norm, plan.first
     rule = first_rule(task, s, settings, plan, scales)
     planned = peeling if settings.selection == "peeling" else thresholding
-    gradient_at, project = planned(task, rule, s, plan.first, clip, plan.first_share)
+    gradient_at, project = planned(replace(task, budget=first), rule, s, plan.first, clip)
     found = descend(gradient_at, rule, task.theta, n_iter, task.show, project=project, tol=settings.tol)
     found = replace(found, theta=keep_largest(found.theta, s, d))
     if plan.last:
         few = (s + 1) * (task.theta.size // len(task.theta))
         rule = step_rule(settings.learning_rate, found.theta, rule.distance, plan.last, few, few)
-        gradient_at, first = on_support(task, found.theta, plan, clip), found.n_iter
+        gradient_at, n = on_support(replace(task, budget=last), found.theta, plan.last, clip), found.n_iter
         found = descend(
-            gradient_at, rule, found.theta, plan.last, lambda iteration, point: task.show(first + iteration, point)
+            gradient_at, rule, found.theta, plan.last, lambda iteration, point: task.show(n + iteration, point)
         )
         found = replace(found, n_iter=plan.first + found.n_iter)
     attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": clip}
@@ -265,11 +261,11 @@ def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> 
     few = are_few(budget.session, records, s * n_outputs)
     plan = Schedule.of(loss, records.n_features, s, settings, scale_share, few)
     rounds = settings.untouched and from_zero and pays(budget.session, records, s * n_outputs)
+    scales, rest = budget.split(scales=plan.clip_share, rest=None)
     if rounds:
-        require_room(budget, records, s, n_outputs, 1 - plan.clip_share)
+        require_room(rest, records, s, n_outputs)
     else:
         plan.require_feasible(budget, records.n_parameters * n_outputs)
-    in_rounds = budget.step("rounds", 1 - plan.clip_share, None)
     return LinearDecision(
         method="rounds" if rounds else "",
         sizes=sizes_of(
@@ -280,8 +276,8 @@ def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> 
             learning_rate=settings.learning_rate,
         ),
         steps=(
-            *budget.step("scale", plan.clip_share, questions),
-            *(in_rounds if rounds else plan.steps(budget, settings)),
+            *scales.step("scale", questions),
+            *(rest.step("rounds", None) if rounds else plan.steps(budget, settings)),
         ),
         details=Thresholding(settings, s, plan, rounds),
         # If few coefficients are kept, most of the noise is cut off by the threshold.
@@ -295,9 +291,8 @@ def scales_of(task: Task, settings: Settings, plan: Schedule) -> Scales:
     clip_norm, literal = settings.clip_norm, settings.literal
     if clip_norm is not None and literal:
         return given_scales(float(clip_norm))
-    scales = released_scales(
-        task.budget, task.records, task.loss, task.theta, share=plan.clip_share, literal=literal
-    )
+    budget = task.budget.part(plan.clip_share)
+    scales = released_scales(budget, task.records, task.loss, task.theta, literal=literal)
     return scales if clip_norm is None else replace(scales, clip_norm=float(clip_norm))
 
 

@@ -14,7 +14,7 @@ from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
 from skdp.fitting.parameters import Auto
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.target_units import TargetUnits
-from skdp.fitting.targets import LabelModel, NumberModel, Problem, has_labels
+from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import given
 from skdp.linear_model.sgd.solver import AVERAGE, Settings, planned_descent, stochastic_descent
 
@@ -67,7 +67,7 @@ class StochasticDescentFit(StochasticFit):
     _algorithm = staticmethod(stochastic_descent)
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
-        if has_labels(self):
+        if is_classifier(self):
             return super()._closing(problem)
         # Numbers for all scales make it the published algorithm.
         searched = given(self.clip_norm) is None or given(self.learning_rate) is None

@@ -16,7 +16,7 @@ from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.optimizers import Optimizer, Rule, sum_of_squares
 from skdp.fitting.settings import BatchSettings
-from skdp.fitting.start import Start, StepPlan, begin, descent_from, precision, scale_part
+from skdp.fitting.start import Start, StepPlan, begin, descent_from, precision, scales_and_steps
 from skdp.fitting.task import Task
 from skdp.linear_model.sgd.batches import is_long, steps_and_batch
 from skdp.privacy import BatchGroup
@@ -53,13 +53,11 @@ def planned_descent(task: Task, settings: Settings) -> LinearDecision:
     """Plan all steps, before anything is released, and refuse what the budget cannot hold."""
     budget, n_units = task.budget, task.records.n_units
     steps, batch_size = steps_and_batch(task, settings.max_iter, settings.batch_size)
-    aside = scale_part(task, settings.clip_norm, settings.learning_rate)
-    (plan,) = budget.plan_batches(
-        [BatchGroup(steps, batch_size)], sampling=settings.sampling, n_units=n_units, share=1.0 - aside
-    )
+    scales, rest = scales_and_steps(task, settings)
+    (plan,) = rest.plan_batches([BatchGroup(steps, batch_size)], sampling=settings.sampling, n_units=n_units)
     size = math.prod(parameter_shape(task.records, task.loss))
     budget.session.require_feasible_batches(size, (plan,))
-    found = StepPlan(settings, steps, aside, (plan,))
+    found = StepPlan(settings, steps, scales.share, (plan,))
     return found.decision(task, batch_size=plan.batch_size)
 
 
@@ -75,7 +73,7 @@ def stochastic_descent(task: Task, plan: StepPlan[Settings]) -> Solution:
     settings, steps = plan.settings, plan.n_iter
     rate = settings.learning_rate
     task.expect(steps)
-    start = begin(task, settings.clip_norm, rate, plan.scale_share)
+    start = begin(task, plan)
     if settings.clip_norm is None:
         # Half the median. Unlike gradient descent, these steps gain nothing from a larger clip norm at small
         # noise.

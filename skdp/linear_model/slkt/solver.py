@@ -10,6 +10,7 @@ holds for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -98,21 +99,16 @@ class Support:
 
 @dataclass(frozen=True)
 class TransferPlan:
-    """Shares of mu^2, from public numbers.
+    """How a support is found, and the shares, from public numbers.
 
     Attributes
     ----------
-    scale_share, label_share : float
-        Of the row norm, and of the labels.
-    first_scale_share, support_share : float
-        Of the scales of the gradients, and of the private support.
+    shares : dict of str to float
+        Of the scales of the gradients, the private support, the row norm, and the labels.
     """
 
-    scale_share: float
     support: Support
-    first_scale_share: float
-    support_share: float
-    label_share: float
+    shares: Mapping[str, float]
 
 
 NO_SUPPORT = Support(share=0.0, alpha=0.3)  # of the ridge teacher
@@ -173,22 +169,23 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings, plan: T
     task : Task
         Its loss is that of the private support's steps; regression then goes on with the Huber loss.
     """
-    budget, records, loss = task.budget, task.records, task.loss
-    d = records.n_features
+    gradients, of_support, of_norm, labels = task.budget.split(**plan.shares)
+    records, loss, d = task.records, task.loss, task.records.n_features
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
     norm, threshold = settings.row_norm, settings.huber_threshold
-    scales, support = plan.scale_share, plan.support
     features, start, before, least = np.arange(d), None, 0, 0.0
     if settings.with_support:
-        features, start, before, row = private_support(task, s, plan)
+        features, start, before, row = private_support(task, s, plan.support.rounds, (gradients, of_support))
         least = SHORTEST * row * math.sqrt(len(features) / d) if len(features) < d else 0.0
     few = records.restricted(features) if len(features) < d else records
     if threshold is not None:
         loss = HuberLoss(float(threshold))
     if norm is None:
-        norm = released_row_norm(budget, few, scales, least)
-    teacher = Teacher(norm, settings.alpha, support.alpha, plan.label_share, start)
-    found = teach(replace(task, records=few, loss=loss), transfer, features, min(s, len(features)), teacher)
+        norm = released_row_norm(of_norm, few, least)
+    teacher = Teacher(norm, settings.alpha, plan.support.alpha, start)
+    found = teach(
+        replace(task, budget=labels, records=few, loss=loss), transfer, features, min(s, len(features)), teacher
+    )
     theta = np.zeros(parameter_shape(records, loss))
     theta[np.append(features, np.arange(d, len(theta)))] = found.theta
     attributes = dict(found.attributes)
@@ -206,22 +203,28 @@ def planned_transfer(task: Task, settings: Settings) -> LinearDecision:
     part = (1 - scales) * support.share
     medians = MEDIAN_QUESTIONS * count_searches(records, task.loss)
     first = part and part * grown_share(budget, records.n_units, medians, part=part)
-    plan = TransferPlan(scales, support, first, part - first, (1 - scales) * (1 - support.share))
-    require_feasible(task, s, plan)
+    shares = {
+        "gradients": first,
+        "support": part - first,
+        "norm": scales,
+        "labels": (1 - scales) * (1 - support.share),
+    }
+    gradients, of_support, of_norm, labels = budget.split(**shares)
+    size = records.n_parameters * width
+    labels.require_feasible(size, 1)
+    if support.rounds:
+        require_room(of_support, records, s, width)
+    elif of_support.share:
+        of_support.require_feasible(size, STEPS)
     return LinearDecision(
-        sizes=sizes_of(
-            n_nonzero_coefs=s,
-            n_parameters=records.n_parameters * width,
-            row_norm=settings.row_norm,
-            alpha=settings.alpha,
-        ),
+        sizes=sizes_of(n_nonzero_coefs=s, n_parameters=size, row_norm=settings.row_norm, alpha=settings.alpha),
         steps=(
-            *budget.step("scale", plan.first_scale_share, medians),
-            *budget.step("steps", plan.support_share, None if support.rounds else STEPS),
-            *budget.step("scale", scales, QUESTIONS),
-            *budget.step("labels", plan.label_share),
+            *gradients.step("scale", medians),
+            *of_support.step("steps", None if support.rounds else STEPS),
+            *of_norm.step("scale", QUESTIONS),
+            *labels.step("labels"),
         ),
-        details=plan,
+        details=TransferPlan(support, shares),
     )
 
 
@@ -233,8 +236,6 @@ class Teacher:
     ----------
     alpha : float or None
         Penalty; None finds it from ``strength``.
-    share : float
-        Share of the session's mu^2, for the labels.
     start : ndarray or None
         Released point about which the teacher is penalised; its intercept multiplies 1.
     """
@@ -242,18 +243,17 @@ class Teacher:
     row_norm: float
     alpha: float | None
     strength: float
-    share: float
     start: np.ndarray | None
 
 
 def teach(task: Task, transfer: Transfer, features: np.ndarray, s: int, settings: Teacher) -> Solution:
-    """Release the teacher's labels of the public inputs, and fit the student to them."""
+    """Release the teacher's labels of the public inputs with all of the budget, and fit the student to them."""
     budget, row_norm = task.budget, settings.row_norm
     value = INTERCEPT * row_norm
     records = task.records.with_intercept(value)
     factor = intercept_factor(records)
     longest = math.hypot(row_norm, value if records.fit_intercept else 0.0)
-    plan = budget.plan_gaussian(1, settings.share, purpose="labels")
+    plan = budget.plan_gaussian(1, purpose="labels")
     noise = math.sqrt(plan.noise_multiplier / records.n_units)
     penalty = longest**2 * max(settings.strength * noise / s**0.125, LEAST_ALPHA)
     if settings.alpha is not None:
@@ -279,8 +279,15 @@ def teach(task: Task, transfer: Transfer, features: np.ndarray, s: int, settings
     return Solution(scaled_intercept(theta, factor), attributes=attributes)
 
 
-def private_support(task: Task, s: int, plan: TransferPlan) -> tuple[np.ndarray, np.ndarray, int, float]:
+def private_support(
+    task: Task, s: int, rounds: bool, budgets: tuple[BudgetSplit, BudgetSplit]
+) -> tuple[np.ndarray, np.ndarray, int, float]:
     """Release a support as DP-IGHT does: by rounds where they pay, else by a few steps.
+
+    Parameters
+    ----------
+    budgets : tuple of BudgetSplit
+        Of the scales of the gradients, and of the rounds or steps.
 
     Returns
     -------
@@ -292,18 +299,17 @@ def private_support(task: Task, s: int, plan: TransferPlan) -> tuple[np.ndarray,
     row : float
         A number near the median norm of whole rows.
     """
-    budget, records, loss = task.budget, task.records, task.loss
+    (of_scales, budget), records, loss = budgets, task.records, task.loss
     theta, d = np.zeros(parameter_shape(records, loss)), records.n_features
-    share = plan.support_share
-    scales = released_scales(budget, records, loss, theta, share=plan.first_scale_share)
+    scales = released_scales(of_scales, records, loss, theta)
     records = records.with_intercept(scales.intercept)
     inner = Task(budget, records, loss, theta)
-    if plan.support.rounds:
-        found = pursue(inner, s, scales, share)
+    if rounds:
+        found = pursue(inner, s, scales)
     else:
         kept = s * loss.n_outputs if s < d else theta.size
         rule = step_rule(None, theta, scales.distance, STEPS, theta.size, kept)
-        gradient_at, project = thresholding(inner, rule, s, STEPS, scales.clip_norm, share)
+        gradient_at, project = thresholding(inner, rule, s, STEPS, scales.clip_norm)
         found = descend(gradient_at, rule, theta, STEPS, project=project)
         found = replace(found, theta=project(found.theta))
     features = np.flatnonzero(np.any(found.theta[:d].reshape(d, -1) != 0, axis=1))
@@ -365,10 +371,10 @@ def largest_gradient_entry(budget: BudgetSplit, records: PrivateRecords, loss: L
     plan = budget.plan_gaussian(len(GRID) + 1, purpose="gamma")
     count = partial(records.gradient_sup_norm_count, loss, theta)
     everyone = float(budget.session.gaussian(count(math.inf), plan)[0])
-    return noisy_search(budget, 1.0, count, offset=everyone, plan=plan)
+    return noisy_search(budget, count, offset=everyone, plan=plan)
 
 
-def released_row_norm(budget: BudgetSplit, records: PrivateRecords, share: float, least: float = 0.0) -> float:
+def released_row_norm(budget: BudgetSplit, records: PrivateRecords, least: float = 0.0) -> float:
     """Release a grid point near the median row norm, to which rows are clipped.
 
     Most rows of sparse data may be empty on a few features, so the median of all rows may be 0. If ``least`` is
@@ -376,20 +382,9 @@ def released_row_norm(budget: BudgetSplit, records: PrivateRecords, share: float
     """
     level = 0.5
     if least:
-        part = share / (QUESTIONS + 1)
-        plan, share = budget.plan_gaussian(1, part, purpose="scale"), share - part
+        first = budget.equal(QUESTIONS + 1)
+        plan, budget = first.plan_gaussian(1, purpose="scale"), replace(budget, share=budget.share - first.share)
         shorter = budget.session.gaussian(records.row_norm_count(least), plan)[0]
         empty = min(MOST_EMPTY, 0.5 + float(shorter) / records.n_units)
         level = 0.5 + 0.5 * empty if empty > MOSTLY_EMPTY else 0.5
-    return max(least, quantiles.released_row_norm(budget, records, share, level, GRID))
-
-
-def require_feasible(task: Task, s: int, plan: TransferPlan) -> None:
-    """Refuse a fit whose releases the budget cannot hold, before the first of them."""
-    budget, records, width = task.budget, task.records, task.loss.n_outputs
-    size = records.n_parameters * width
-    budget.require_feasible(size, 1, plan.label_share)
-    if plan.support.rounds:
-        require_room(budget, records, s, width, plan.support_share)
-    elif plan.support_share:
-        budget.require_feasible(size, STEPS, plan.support_share)
+    return max(least, quantiles.released_row_norm(budget, records, level, GRID))

@@ -69,9 +69,9 @@ class AllRows:
         self.steps = self.runs = steps
         self.how: dict[str, Any] = {}
 
-    def plan(self, budget: BudgetSplit, n_hits: int, share: float, split: str, size: int) -> Any:
+    def plan(self, budget: BudgetSplit, n_hits: int, split: str, size: int) -> Any:
         """Fix the noise of all steps."""
-        return budget.plan_numeric_sparse(self.runs, n_hits, share, split=split, size=size, **self.how)
+        return budget.plan_numeric_sparse(self.runs, n_hits, split=split, size=size, **self.how)
 
     def draw(self, session: PrivacySession, step: int) -> Batch:
         """Return the rows of a step."""

@@ -24,7 +24,7 @@ from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.progress import linear_progress
 from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import TargetUnits
-from skdp.fitting.targets import Problem, has_labels
+from skdp.fitting.targets import Problem, is_classifier
 from skdp.fitting.task import Task, given
 from skdp.linear_model.sparse_erm.batches import SCHEDULES, AllRows, FreshSample, PublicParts, require_replace_one
 from skdp.linear_model.sparse_erm.solver import (
@@ -218,7 +218,7 @@ class SparseGradientFit(LinearFit):
         return replace(problem, batch_codes=codes)
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
-        if has_labels(self):
+        if is_classifier(self):
             return super()._closing(problem)
         # Numbers for all scales make it the published algorithm.
         adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None

@@ -7,6 +7,7 @@ from 0 to T makes T + 1 steps; here exactly ``max_iter`` are made and paid for.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,8 +58,6 @@ class Thresholds:
     threshold : float or None
         None: computed from the public noise scales, `automatic_threshold`.
     split : {"optimal", "published"}
-    share : float
-        Share of the session's budget.
     believed : float, default=0.0
         Released values below this part of the threshold count as 0.
     """
@@ -67,7 +66,6 @@ class Thresholds:
     clip_norm: float
     threshold: float | None
     split: str
-    share: float
     believed: float = 0.0
 
 
@@ -85,7 +83,7 @@ class SparseGradient:
     def __init__(self, task: Task, batches: AllRows, settings: Thresholds) -> None:
         self._task, self._batches, self._settings = task, batches, settings
         size = task.theta.size
-        self._plan = batches.plan(task.budget, settings.n_hits, settings.share, settings.split, size)
+        self._plan = batches.plan(task.budget, settings.n_hits, settings.split, size)
         self.threshold, self.n_released = 0.0, 0
         self.seen = np.zeros(size, dtype=bool)
 
@@ -117,6 +115,8 @@ def sparse_erm(task: Task, rule: StepRule, batches: AllRows, settings: Threshold
 
     Parameters
     ----------
+    task : Task
+        Its budget is that of the steps.
     rule : ConstantStep or SparseDistanceOverGradients
     batches : AllRows
         Which rows a step uses, and how many runs one unit pays for.
@@ -176,35 +176,22 @@ class Settings:
         return self.clip_norm is None or self.learning_rate is None
 
 
-@dataclass(frozen=True)
-class Shares:
-    """How the budget is divided.
+def divided(task: Task, settings: Settings) -> dict[str, float]:
+    """Shares of the scales, the sparse steps, and for a refit of the scale of the restricted rows and its steps.
 
-    Attributes
-    ----------
-    refit_scales, refit : float
-        Of the scale of the restricted rows, and of the steps on them.
+    The scales take a share; the refit and the sparse steps divide the rest.
     """
-
-    scales: float
-    steps: float
-    refit_scales: float
-    refit: float
-
-    @classmethod
-    def of(cls, task: Task, settings: Settings) -> "Shares":
-        """The scales take a share; the refit and the sparse steps divide the rest."""
-        budget, refit, scales = task.budget, settings.refit, CLIP_SHARE
-        if settings.adaptive:
-            questions = QUESTIONS * (1 + (task.loss.start_sup_norm is None))
-            scales = grown_share(budget, task.records.n_units, questions)
-        if refit is None:
-            literal = settings.learning_rate is not None
-            refit = 0.0 if literal or budget.session.exact or budget.session.delta == 0 else REFIT_SHARE
-        again = REFIT_SCALES * scales if refit else 0.0
-        first = scales - again if settings.adaptive else 0.0
-        rest = 1.0 - first - again
-        return cls(first, rest * (1 - refit), again, rest * refit)
+    budget, refit, scales = task.budget, settings.refit, CLIP_SHARE
+    if settings.adaptive:
+        questions = QUESTIONS * (1 + (task.loss.start_sup_norm is None))
+        scales = grown_share(budget, task.records.n_units, questions)
+    if refit is None:
+        literal = settings.learning_rate is not None
+        refit = 0.0 if literal or budget.session.exact or budget.session.delta == 0 else REFIT_SHARE
+    again = REFIT_SCALES * scales if refit else 0.0
+    first = scales - again if settings.adaptive else 0.0
+    rest = 1.0 - first - again
+    return {"scales": first, "steps": rest * (1 - refit), "refit_scales": again, "refit": rest * refit}
 
 
 def found_features(theta: np.ndarray, seen: np.ndarray, n_features: int) -> np.ndarray:
@@ -231,21 +218,21 @@ class SparseSteps:
     """How a fit runs, from public numbers; ``n_hits`` entries of ``n_iter`` gradients are released at most."""
 
     settings: Settings
-    shares: Shares
+    shares: Mapping[str, float]
     n_iter: int
     n_hits: int
 
 
 def planned_sparse(task: Task, steps: int, settings: Settings) -> LinearDecision:
     """Divide the budget; refuse a refit that it cannot hold."""
-    budget, size, shares = task.budget, task.theta.size, Shares.of(task, settings)
-    hits = settings.n_hits
+    size, shares, hits = task.theta.size, divided(task, settings), settings.n_hits
+    scales, sparse, refit_scales, last = task.budget.split(**shares)
     if hits is None:  # without noise there is no reason to release few
-        hits = size if budget.session.exact else 1
+        hits = size if task.session.exact else 1
     hits = min(int(hits), size)
-    if shares.refit:
+    if last.share:
         found_at_most = min(size, (steps * hits + 1) * task.loss.n_outputs)
-        budget.require_feasible(found_at_most, REFIT_STEPS, shares.refit)
+        last.require_feasible(found_at_most, REFIT_STEPS)
     medians = QUESTIONS * (1 + (task.loss.start_sup_norm is None))
     return LinearDecision(
         sizes=sizes_of(
@@ -256,10 +243,10 @@ def planned_sparse(task: Task, steps: int, settings: Settings) -> LinearDecision
             learning_rate=settings.learning_rate,
         ),
         steps=(
-            *budget.step("scale", shares.scales, medians),
-            Step("steps", shares.steps * budget.share, steps),
-            *budget.step("scale", shares.refit_scales, None),
-            *budget.step("refit", shares.refit, REFIT_STEPS),
+            *scales.step("scale", medians),
+            Step("steps", sparse.of_session(), steps),
+            *refit_scales.step("scale", None),
+            *last.step("refit", REFIT_STEPS),
         ),
         details=SparseSteps(settings, shares, steps, hits),
     )
@@ -267,23 +254,21 @@ def planned_sparse(task: Task, steps: int, settings: Settings) -> LinearDecision
 
 def solve(task: Task, batches: AllRows, details: SparseSteps) -> Solution:
     """Run: scales, sparse steps, refit."""
-    budget, records, loss = task.budget, task.records, task.loss
-    settings, shares, hits = details.settings, details.shares, details.n_hits
+    records, loss, settings, hits = task.records, task.loss, details.settings, details.n_hits
+    of_scales, sparse, refit_scales, last = task.budget.split(**details.shares)
     rate = settings.learning_rate
     scales = given_scales(1.0)
     if settings.adaptive:
-        scales = released_sup_scales(
-            budget, records, loss, task.theta, share=shares.scales, literal=rate is not None
-        )
+        scales = released_sup_scales(of_scales, records, loss, task.theta, literal=rate is not None)
     clip = scales.clip_norm if settings.clip_norm is None else float(settings.clip_norm)
     inner = task.rescaled(scales.intercept)
     rule, believed = sparse_rule(rate, inner, scales)
-    thresholds = Thresholds(hits, clip, settings.threshold, settings.split, shares.steps, believed)
-    found, seen = sparse_erm(inner, rule, batches, thresholds)
+    thresholds = Thresholds(hits, clip, settings.threshold, settings.split, believed)
+    found, seen = sparse_erm(replace(inner, budget=sparse), rule, batches, thresholds)
     theta, chosen = found.theta, found_features(found.theta, seen, records.n_features)
-    if shares.refit and chosen.size:  # the share is not spent if no feature was found
+    if last.share and chosen.size:  # it is not spent if no feature was found
         row, gradient = (norms_between(n, len(chosen)) for n in (scales.row, scales.gradient))
-        again = Refit(REFIT_STEPS, shares.refit_scales, shares.refit, Between(row, gradient, gradient))
+        again = Refit(refit_scales, last, REFIT_STEPS, Between(row, gradient, gradient))
         theta = refit(replace(inner, theta=theta), chosen, again, first=found.n_iter).theta
     attributes = {**found.attributes, "learning_rate_": rule.learning_rate, "clip_norm_": clip, "n_hits_": hits}
     return Solution(inner.to_user(theta), found.n_iter, attributes)

@@ -28,7 +28,7 @@ from skdp.fitting.loop import descend
 from skdp.fitting.recursive import RecursiveEstimate
 from skdp.fitting.scales import CLIP_FACTOR, Scales
 from skdp.fitting.settings import BatchSettings
-from skdp.fitting.start import Start, StepPlan, begin, precision, scale_part
+from skdp.fitting.start import Start, StepPlan, begin, precision, scales_and_steps
 from skdp.fitting.steps import square
 from skdp.fitting.task import Task
 from skdp.losses import Loss
@@ -244,10 +244,10 @@ def planned_momentum(task: Task, settings: Settings) -> LinearDecision:
     budget, n_units = task.budget, task.records.n_units
     seen = precision(budget.session, task.records, task.theta.size)
     schedule = Schedule.of(n_units, seen, settings)
-    aside = scale_part(task, settings.clip_norm, settings.learning_rate)
-    plans = budget.plan_batches(schedule.groups(), sampling=settings.sampling, n_units=n_units, share=1.0 - aside)
+    scales, rest = scales_and_steps(task, settings)
+    plans = rest.plan_batches(schedule.groups(), sampling=settings.sampling, n_units=n_units)
     budget.session.require_feasible_batches(task.theta.size, plans)
-    plan = MomentumPlan(settings, schedule.max_iter, aside, tuple(plans), schedule=schedule, seen=seen)
+    plan = MomentumPlan(settings, schedule.max_iter, scales.share, tuple(plans), schedule=schedule, seen=seen)
     made = plan.decision(
         task,
         batch_size=schedule.batch_size,
@@ -267,7 +267,7 @@ def recursive_momentum(task: Task, plan: MomentumPlan) -> Solution:
         # records, so the steps after it are not taken; the claim is that of the whole plan.
         n_steps = int(budget.session.integers(planned, 1)[0])
     task.expect(n_steps)
-    start = begin(task, settings.clip_norm, settings.learning_rate, plan.scale_share)
+    start = begin(task, plan)
     clips = Clips.of(settings, start.scales, planned, plan.seen, loss)
     last_clip, inner = clips.norm.at(planned - 1), start.task
     rule = Steps.of(settings, replace(start, clip_norm=last_clip), planned)

@@ -155,7 +155,7 @@ class DPTwoStageClassifier(_TwoStageFit, LabelModel, PrivateFit[Problem]):
         more='It is that of the second stage, > 0. "auto" balances bias and noise by public numbers.',
     )
 
-    def _share_aside(self, n_units: int | None) -> float:
+    def _set_aside(self, n_units: int | None) -> float:
         return AMP_SHARE if self.second_stage == "amp" else 0.0
 
     def _check_parameters(self) -> None:

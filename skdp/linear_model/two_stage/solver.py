@@ -5,7 +5,8 @@ as many coordinates as the support.
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -39,14 +40,12 @@ LOGIT_SPREAD = 3.0  # expected size of logits
 
 @dataclass(frozen=True)
 class Plan:
-    """Parameters of the estimator, None where the fit finds the number, and shares of mu^2.
+    """Parameters of the estimator, None where the fit finds the number, and how the budget is divided.
 
     Attributes
     ----------
-    scale_share : float
-        Of one search for a scale.
-    selection_share, fit_share : float
-        Of the choice of the support, and of the fit on it.
+    shares : dict of str to float
+        Of one search for a scale, the choice of the support, and the fit on it.
     """
 
     n_nonzero_coefs: int
@@ -55,9 +54,7 @@ class Plan:
     row_norm: float | None
     alpha: float | None
     second_stage: str = "output"
-    scale_share: float = 0.0
-    selection_share: float = 0.0
-    fit_share: float = 1.0
+    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 def two_stage(
@@ -77,18 +74,19 @@ def two_stage(
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
     attributes : dict
     """
-    d, s, part = records.n_features, plan.n_nonzero_coefs, plan.scale_share
+    d, s = records.n_features, plan.n_nonzero_coefs
+    scale, selection, of_fit = budget.split(**plan.shares)
     if reach is None:
         reach = 2 * LOGIT_SPREAD
     support, largest = np.arange(d), 0.0
     if s < d:
-        support, largest = select_support(budget, records, loss, s, plan, (part, plan.selection_share))
+        support, largest = select_support((scale, selection), records, loss, s, plan)
     few = records.restricted(support)
     norm = plan.row_norm
     if norm is None:
         least = largest / typical_slope(loss, reach)  # most rows may be 0 on the support
-        norm = max(least, released_row_norm(budget, few, part, NORM_LEVEL))
-    theta, attributes = fit_on_support(budget, few, loss, plan, norm, reach, plan.fit_share)
+        norm = max(least, released_row_norm(scale, few, NORM_LEVEL))
+    theta, attributes = fit_on_support(of_fit, few, loss, plan, norm, reach)
     return spread_out(theta, support, records), attributes
 
 
@@ -103,8 +101,9 @@ def planned_stages(budget: BudgetSplit, records: PrivateRecords, loss: Loss, pla
     ratio = AMP_SELECTION_SHARE if plan.second_stage == "amp" else SELECTION_SHARE
     selection = ratio * rest if chosen else 0.0
     entries = (s + 2) ** 2 if loss.is_quadratic else (s + 1) * loss.n_outputs
-    budget.require_feasible(entries, 1, rest - selection)
-    plan = replace(plan, scale_share=part, selection_share=selection, fit_share=rest - selection)
+    shares = {"scale": part, "selection": selection, "fit": rest - selection}
+    scale, of_selection, of_fit = budget.split(**shares)
+    of_fit.require_feasible(entries, 1)
     second = "computed point" if plan.second_stage == "amp" else "minimiser"
     if loss.is_quadratic:
         second = "second moment"
@@ -117,33 +116,25 @@ def planned_stages(budget: BudgetSplit, records: PrivateRecords, loss: Loss, pla
             row_norm=plan.row_norm,
         ),
         steps=(
-            *budget.step("scale", part * searches, QUESTIONS * searches),
-            *budget.step("selection", selection, None),
-            *budget.step(second, plan.fit_share, None if loss.is_quadratic else 1),
+            *scale.step("scale", QUESTIONS * searches, searches),
+            *of_selection.step("selection", None),
+            *of_fit.step(second, None if loss.is_quadratic else 1),
         ),
-        details=plan,
+        details=replace(plan, shares=shares),
     )
 
 
 def fit_on_support(
-    budget: BudgetSplit,
-    records: PrivateRecords,
-    loss: Loss,
-    plan: Plan,
-    row_norm: float,
-    reach: float,
-    share: float,
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan, row_norm: float, reach: float
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Run the second stage on restricted records with centred targets."""
     if loss.is_quadratic:
-        rounds = RoundPlan.of(budget, records, row_norm=row_norm, alpha=plan.alpha, share=share)
+        rounds = RoundPlan.of(budget, records, row_norm=row_norm, alpha=plan.alpha)
         return adassp(budget, records, reach, rounds)
     if plan.second_stage == "amp":
-        theta, alpha = perturbed_minimum(budget, records, loss, row_norm=row_norm, alpha=plan.alpha, share=share)
+        theta, alpha = perturbed_minimum(budget, records, loss, row_norm=row_norm, alpha=plan.alpha)
         return theta, {"row_norm_": float(row_norm), "alpha_": float(alpha)}
-    return output_perturbation(
-        budget, records, loss, row_norm=row_norm, alpha=plan.alpha, spread=0.5 * reach, share=share
-    )
+    return output_perturbation(budget, records, loss, row_norm=row_norm, alpha=plan.alpha, spread=0.5 * reach)
 
 
 def spread_out(theta: np.ndarray, support: np.ndarray, records: PrivateRecords) -> np.ndarray:
@@ -164,16 +155,16 @@ def default_support(session: PrivacySession, records: PrivateRecords) -> int:
 
 
 def select_support(
-    budget: BudgetSplit, records: PrivateRecords, loss: Loss, s: int, plan: Plan, shares: tuple[float, float]
+    budgets: tuple[BudgetSplit, BudgetSplit], records: PrivateRecords, loss: Loss, s: int, plan: Plan
 ) -> tuple[np.ndarray, float]:
     """Release s features by Gumbel noise on their votes or on their gradient scores.
 
     Parameters
     ----------
+    budgets : tuple of BudgetSplit
+        For the scale of the scores and for the choice.
     records : PrivateRecords
         With centred targets.
-    shares : tuple of float
-        Shares of the session's mu^2 for the scale of the scores and for the choice.
 
     Returns
     -------
@@ -181,23 +172,23 @@ def select_support(
     largest : float
         A released number near the median sup norm of a row's gradient; 0 if it was not released.
     """
-    scale, share = shares
+    scale, budget = budgets
     if plan.selection == "votes":
         scores = records.support_votes(
             loss, s, random_blocks(budget.session, records, plan.n_blocks), adjacency=budget.session.adjacency
         )
-        return np.sort(budget.session.gumbel_top_k(scores, s, budget.selection_epsilon(s, share))), 0.0
+        return np.sort(budget.session.gumbel_top_k(scores, s, budget.selection_epsilon(s))), 0.0
     start = np.zeros(records.n_parameters if loss.n_outputs == 1 else (records.n_parameters, loss.n_outputs))
     if records.fit_intercept and loss.is_classification:
-        start[-1] = released_prior(budget, records, loss, start, PRIOR_SHARE * share)
-        share *= 1 - PRIOR_SHARE
+        prior, budget = budget.split(prior=PRIOR_SHARE, choice=1 - PRIOR_SHARE)
+        start[-1] = released_prior(prior, records, loss, start)
     # The intercept's feature is made so small that no row is clipped for it.
     start[-1:] *= records.intercept_value / NEGLIGIBLE if records.fit_intercept else 1.0
     records = records.with_intercept(NEGLIGIBLE)
     count = partial(records.gradient_sup_norm_count, loss, start)
-    largest = noisy_search(budget, scale, count, doubt=AVERAGED)
+    largest = noisy_search(scale, count, doubt=AVERAGED)
     scores = records.gradient_scores(loss, start, CLIP_FACTOR * largest)
-    return np.sort(budget.session.gumbel_top_k(scores, s, budget.selection_epsilon(s, share))), largest
+    return np.sort(budget.session.gumbel_top_k(scores, s, budget.selection_epsilon(s))), largest
 
 
 def typical_slope(loss: Loss, reach: float) -> float:
@@ -224,7 +215,6 @@ def output_perturbation(
     row_norm: float,
     alpha: float | None,
     spread: float,
-    share: float,
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Release the minimiser of the penalised convex loss with Gaussian noise.
 
@@ -235,8 +225,6 @@ def output_perturbation(
         None finds it.
     spread : float
         Size that predictors are expected to have; public or released.
-    share : float
-        Share of the session's mu^2.
 
     Returns
     -------
@@ -245,7 +233,7 @@ def output_perturbation(
         ``row_norm_`` and ``alpha_``.
     """
     records = records.with_intercept(INTERCEPT * row_norm)
-    plan = budget.plan_gaussian(1, share, purpose="minimiser")
+    plan = budget.plan_gaussian(1, purpose="minimiser")
     if alpha is None:
         noise = plan.noise_multiplier / records.n_units
         alpha = penalty(loss, records.n_parameters, row_norm, spread, noise)

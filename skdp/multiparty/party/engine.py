@@ -1,8 +1,11 @@
 """The engine of a deployed party: the fit runs in the main thread, the connections in an event loop beside it."""
 
 import asyncio
+import signal
 import threading
 from collections.abc import Coroutine, Sequence
+from queue import SimpleQueue
+from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
@@ -47,29 +50,63 @@ def check_installed(plan: Plan, index: int) -> None:
 
 
 class Bridge:
-    """An event loop in a thread of its own, and calls into it. Use it as a context manager."""
+    """An event loop in a thread of its own, and calls into it. Use it as a context manager.
+
+    Notes
+    -----
+    In the main thread a signal whose handler is Python's own for Ctrl-C raises KeyboardInterrupt in the call that
+    waits, or in the next one, or at the end of the context, and nowhere else. That handler raises between any two
+    instructions: in a lock of the standard library this leaves the lock held or raises RuntimeError in its place,
+    and in the callback of a weak reference Python drops the exception.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._work, name="skdp-party", daemon=True)
+        self._signals: list[int] = []
+        self._interrupted = False
+        # Of the call that waits. A handler may `put` into a SimpleQueue, whatever the interrupted code holds.
+        self._wake: SimpleQueue[object] = SimpleQueue()
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end and return its result; an interrupt here cancels it."""
+        """Run a coroutine to its end and return its result; an interrupt cancels it."""
+        wake = self._wake = SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except BaseException:
+        future.add_done_callback(wake.put)
+        if not self._interrupted:
+            wake.get()
+        if self._interrupted:
             future.cancel()
-            raise
+            self._raise_interrupt()
+        return future.result()
 
     def __enter__(self) -> Self:
         self._thread.start()
+        if threading.current_thread() is threading.main_thread():  # no other one may have handlers
+            numbers = (signal.SIGINT, signal.SIGTERM)
+            self._signals = [n for n in numbers if signal.getsignal(n) is signal.default_int_handler]
+            for number in self._signals:
+                signal.signal(number, self._interrupt)
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        for number in self._signals:
+            signal.signal(number, signal.default_int_handler)
+        if self._interrupted and error is None:
+            self._raise_interrupt()
+
+    def _interrupt(self, number: int, frame: object) -> None:
+        self._interrupted = True
+        self._wake.put(None)
+
+    def _raise_interrupt(self) -> NoReturn:
+        self._interrupted = False  # what follows, such as the last words to the others, is not interrupted again
+        raise KeyboardInterrupt
 
     def _work(self) -> None:
         self._loop.run_forever()

@@ -1,6 +1,7 @@
 """The convolution of images with learned filters."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -70,18 +71,9 @@ class Conv2D(Layer):
             as_pair(self.padding, 'padding that is not "same"', smallest=0)
         check_initialization(self.initialization)
 
-    def _windows(self, input_shape: Shape) -> Windows:
-        size, stride = as_pair(self.kernel_size, "kernel_size"), as_pair(self.stride, "stride")
-        if self.padding != "same":
-            high, wide = as_pair(self.padding, "padding", smallest=0)
-            return Windows(size, stride, (high, high, wide, wide))
-        # As many zeros as ceil(n / step) windows need.
-        high, wide = (max((-(-n // step) - 1) * step + k - n, 0) for n, k, step in zip(input_shape, size, stride))
-        return Windows(size, stride, (high // 2, high - high // 2, wide // 2, wide - wide // 2))
-
     def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
         height, width, n_channels = image_shape(input_shape)
-        windows = self._windows(input_shape)
+        windows = windows_of(self, input_shape)
         counts = windows.counts(height, width)
         if min(counts) < 1:
             high, wide = windows.padded(height, width)
@@ -98,7 +90,7 @@ class Conv2D(Layer):
         return {"weight": weight, "bias": np.zeros(self.n_filters, dtype=np.float32)}
 
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, State]:
-        windows = self._windows(x.shape[1:])
+        windows = windows_of(self, x.shape[1:])
         columns = columns_of(x, windows)
         weight = parameters["weight"].reshape(self.n_filters, -1)
         y = array_module(x).matmul(columns, weight.T)
@@ -109,7 +101,7 @@ class Conv2D(Layer):
     def backward(self, parameters: Parameters, state: State, dy: Array) -> Array:
         weight = parameters["weight"].reshape(self.n_filters, -1)
         columns = array_module(dy).matmul(self._by_window(dy), weight)
-        return images_of(columns, self._windows(state[1]), image_shape(state[1]))
+        return images_of(columns, windows_of(self, state[1]), image_shape(state[1]))
 
     def record_gradients(
         self, parameters: Parameters, state: State, dy: Array, method: str = "materialized"
@@ -123,3 +115,15 @@ class Conv2D(Layer):
 
     def _by_window(self, dy: Array) -> Array:
         return dy.reshape(len(dy), -1, self.n_filters)
+
+
+@lru_cache
+def windows_of(layer: Conv2D, input_shape: Shape) -> Windows:
+    """The windows of a layer on images of a shape: found once, since each batch asks for them again."""
+    size, stride = as_pair(layer.kernel_size, "kernel_size"), as_pair(layer.stride, "stride")
+    if layer.padding != "same":
+        high, wide = as_pair(layer.padding, "padding", smallest=0)
+        return Windows(size, stride, (high, high, wide, wide))
+    # As many zeros as ceil(n / step) windows need.
+    high, wide = (max((-(-n // step) - 1) * step + k - n, 0) for n, k, step in zip(input_shape, size, stride))
+    return Windows(size, stride, (high // 2, high - high // 2, wide // 2, wide - wide // 2))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.nn.arrays import Array, array_module, contiguous
+from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import Layer, Parameters, Shape, check_positive_int
 from skdp.privacy import Piece, SparseRows
 
@@ -82,4 +82,5 @@ class Embedding(Layer):
     def record_gradients(
         self, parameters: Parameters, state: tuple[Array, Array], dy: Array, method: str = "materialized"
     ) -> list[Piece]:
-        return [SparseRows(state[1], contiguous(dy[:, :, :-1]), int(self.vocabulary_size))]
+        values = array_module(dy).ascontiguousarray(dy[:, :, :-1])
+        return [SparseRows(state[1], values, int(self.vocabulary_size))]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.nn.arrays import Array, array_module, contiguous
+from skdp.nn.arrays import Array, array_module
 from skdp.nn.elementwise import sum_positions
 from skdp.nn.layers.layer import Layer, Parameters, Shape, check_positive_int
 from skdp.nn.sequences import Direction, run_lstm
@@ -88,7 +88,7 @@ class LSTM(Layer):
         for k, name in enumerate(self._names):
             weight = parameters[name]
             slopes = state[k].slopes(weight, dy, k * self.n_units)
-            of_tokens = contiguous(weight[:n_features].T)
+            of_tokens = xp.ascontiguousarray(weight[:n_features].T)
             if k == 0:
                 xp.matmul(slopes, of_tokens, out=found[:, :, :-1])
             else:

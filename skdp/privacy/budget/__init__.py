@@ -5,8 +5,15 @@ from skdp.privacy.budget.accountant import (
     _handle,  # noqa: F401  (pickles of an accountant name it here)
     check_accountant,
 )
-from skdp.privacy.budget.ambient import carried_accountant, current_accountant, payer, stamp_clone, stamped_state
-from skdp.privacy.budget.blocks import note_birth, note_use
+from skdp.privacy.budget.ambient import (
+    carried_accountant,
+    current_accountant,
+    note_birth,
+    note_use,
+    payer,
+    stamp_clone,
+    stamped_state,
+)
 from skdp.privacy.budget.inner import InnerAccountant, InnerCharge, asked_charge, fit_to_first_release
 from skdp.privacy.budget.parts import part_assumption
 from skdp.privacy.budget.plans import PlanRunsOnce

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import NotRequired, Self, TypedDict, Unpack
 
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.privacy.budget.blocks import enter_block, leave_block
+from skdp.privacy.budget.ambient import enter_block, leave_block
 from skdp.privacy.budget.display import accountant_html, accountant_text
 from skdp.privacy.budget.filters import (
     Ceiling,

@@ -88,7 +88,7 @@ _SCHEMA = (
     " pid INTEGER, user TEXT, state TEXT)",
 )
 
-# One visit at a time in a process. A fork waits for its end (see `skdp.privacy.budget.blocks`): a child born in
+# One visit at a time in a process. A fork waits for its end (see `skdp.privacy.budget.ambient`): a child born in
 # the middle of a visit would inherit SQLite's view of its locks and wait for ever.
 LOCK = threading.RLock()
 

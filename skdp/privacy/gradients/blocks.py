@@ -194,12 +194,13 @@ class BlockSum:
 
 def clip_factors(parts: Sequence[Part], weights: Array, limit: float, size: int) -> Array:
     """One over the larger of the gradient's norm and ``limit``; 0 for what may not enter a sum."""
-    none = np.zeros(weights.size)
-    norms = np.sqrt(sum((part.squares for part in parts), none)) * (1 + (size + 16) * 2.0**-52)
-    guards = sum((part.guard for part in parts), none)
+    squares, guards, largest = np.zeros((3, weights.size))
+    for part in parts:
+        squares += part.squares
+        guards += part.guard
+        np.maximum(largest, part.largest, out=largest)  # NaN stays, and is not kept
+    norms = np.sqrt(squares) * (1 + (size + 16) * 2.0**-52)
     factors = 1.0 / np.maximum(norms, limit / weights)
     factors = np.minimum(factors, GHOST / (2 * (BLOCK + 2) * BLOCK * 2.0**-53) / guards)
-    kept = np.isfinite(norms) & (factors <= LARGEST_FACTOR)
-    for part in parts:
-        kept &= part.largest <= LARGEST_SQUARE
+    kept = np.isfinite(norms) & (factors <= LARGEST_FACTOR) & (largest <= LARGEST_SQUARE)
     return np.where(kept, factors, 0.0)

@@ -17,7 +17,7 @@ from skdp.privacy.rows import Rows
 __all__ = ["GradientFunction", "PieceKinds", "Pieces"]
 
 # No subclass, which could give other numbers at each look.
-KINDS = (Vectors, Outer, OuterSum, SparseRows)
+KINDS = {Vectors, Outer, OuterSum, SparseRows}
 
 Pieces = Callable[[Matrix, NDArray[np.float64] | None], Sequence[Piece]]
 
@@ -40,12 +40,17 @@ class Kind(NamedTuple):
     size: int
     n_table: int
 
-    @classmethod
-    def of(cls, piece: Piece) -> "Kind":
-        """The kind of a piece."""
-        n_table = piece.n_table if isinstance(piece, SparseRows) else 0
+
+def kinds_of(pieces: Sequence[Piece], count: int) -> list[Kind]:
+    """The kinds of pieces, which must have ``count`` rows."""
+    found = []
+    for piece in pieces:
         numbers = piece.right if isinstance(piece, Outer | OuterSum) else piece.values
-        return cls(type(piece), numbers.dtype, piece.n_entries, n_table)
+        if len(numbers) != count:
+            raise ValueError("function must return pieces with a row for each row that it was given")
+        n_table = piece.n_table if isinstance(piece, SparseRows) else 0
+        found.append(Kind(type(piece), numbers.dtype, piece.n_entries, n_table))
+    return found
 
 
 class PieceKinds:
@@ -127,19 +132,14 @@ class GradientFunction:
             zeros = np.zeros((count, shape.n_features), dtype=shape.dtype)
             X = sp.csr_matrix(zeros) if shape.container == "csr" else zeros
             pieces = made._called(X, None if rows.y is None else np.zeros(count), count)
-            made.kinds[:] = [Kind.of(piece) for piece in pieces]
+            made.kinds[:] = kinds_of(pieces, count)
         known[form] = list(made.kinds)
         return made
 
     @property
-    def has_sums(self) -> bool:
-        """Whether a piece is a sum of outer products."""
-        return any(kind.type is OuterSum for kind in self.kinds)
-
-    @property
-    def has_tables(self) -> bool:
-        """Whether a piece is a table of which a record touches few rows."""
-        return any(kind.type is SparseRows for kind in self.kinds)
+    def types(self) -> set[type]:
+        """Of the pieces."""
+        return {kind.type for kind in self.kinds}
 
     @property
     def sizes(self) -> list[int]:
@@ -191,12 +191,11 @@ class GradientFunction:
         """What the function gives, checked; a message says nothing about the rows."""
         with np.errstate(all="ignore"):
             found = self.function(X, y)
-        pieces = [piece for piece in found if type(piece) in KINDS]
-        if len(pieces) != len(found):
+        pieces = list(found)
+        if not KINDS.issuperset(map(type, pieces)):
             raise TypeError("function must return a list of pieces: Vectors, Outer, OuterSum or SparseRows")
-        if any(piece.n_rows != count for piece in pieces):
-            raise ValueError("function must return pieces with a row for each row that it was given")
-        if self.kinds and [Kind.of(piece) for piece in pieces] == self.kinds:
+        kinds = kinds_of(pieces, count)
+        if kinds and kinds == self.kinds:
             return pieces
         entries = [piece.n_entries for piece in pieces]
         if sum(entries) != self.size or 0 in entries:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.gradients.device import arrays_of, of_arrays
-from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
+from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows
 
 __all__ = ["HALF_ULP", "Entries", "Part", "Summand", "TableRows", "entries_of", "kept_rows", "parts_of"]
 
@@ -84,11 +84,11 @@ class Part(Summand, Protocol):
 class _Entries:
     """Entries that are there one by one."""
 
-    def __init__(self, piece: Vectors) -> None:
+    def __init__(self, values: Floats) -> None:
         from skdp.kernels import row_squares
 
-        self._values = piece.values
-        self.squares = self.largest = row_squares(piece.values)
+        self._values = values
+        self.squares = self.largest = row_squares(values)
         self.guard = np.zeros_like(self.squares)
 
     def sum(self, factors: Array) -> Floats:
@@ -202,17 +202,17 @@ def parts_of(pieces: Sequence[Piece], *, ghost: bool, entries: Sequence[Entries]
     """
     if entries is not None:
         return [_masked_part(piece, own) for piece, own in zip(pieces, entries, strict=True)]
-    return [_part(piece, ghost) for piece in pieces]
-
-
-def _part(piece: Piece, ghost: bool) -> Part:
-    if isinstance(piece, Outer):
-        return _Product(piece)
-    if isinstance(piece, OuterSum):
-        return _Products(piece) if ghost else _Entries(Vectors(piece.dense()))
-    if isinstance(piece, SparseRows):
-        return TableRows(piece)
-    return _Entries(piece)
+    found: list[Part] = []
+    for piece in pieces:
+        if isinstance(piece, Outer):
+            found.append(_Product(piece))
+        elif isinstance(piece, SparseRows):
+            found.append(TableRows(piece))
+        elif isinstance(piece, OuterSum):
+            found.append(_Products(piece) if ghost else _Entries(piece.dense()))
+        else:
+            found.append(_Entries(piece.values))
+    return found
 
 
 def _masked_part(piece: Piece, entries: Entries) -> Part:
@@ -220,7 +220,7 @@ def _masked_part(piece: Piece, entries: Entries) -> Part:
         return _MaskedProduct(piece, entries)
     if isinstance(piece, SparseRows):
         return TableRows(piece, entries)
-    return _Entries(Vectors(_taken(piece, entries.places)))
+    return _Entries(_taken(piece, entries.places))
 
 
 def _taken(piece: Piece, places: NDArray[np.int64]) -> Floats:

@@ -256,8 +256,8 @@ class ComposedSession(PrivacySession):
         return self._keys.stream is not None
 
     def _admit(self, index: int, charge: InnerCharge) -> tuple[Callable[[], None], Callable[[], None]]:
-        with self._parts.door.lock:
-            self._parts.door.check()
+        with self._lock:
+            self._check_open()
             if (charge.adjacency, charge.unit) != (self.adjacency, self._ledger.protects):
                 raise PrivacyBudgetExceeded(
                     f"a fit inside this one protects one {charge.unit} under {charge.adjacency}, and not one "
@@ -277,8 +277,8 @@ class ComposedSession(PrivacySession):
         return self._spend, hand_back
 
     def _spend(self) -> None:
-        with self._parts.door.lock:
-            self._parts.door.check()
+        with self._lock:
+            self._check_open()
             self._keys.commit()
 
     def _check_charges(self, index: int) -> None:
@@ -364,7 +364,7 @@ class ComposedSession(PrivacySession):
         PrivacyAccountingError
             If the releases at a place cost more than the claim.
         """
-        with self._parts.door.lock:
+        with self._lock:
             if not self.exact:
                 self._write_dearest()
             for line in claim.inner_lines(self._ledger, self._reports):

@@ -12,10 +12,10 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy.accounting.releases import Gaussian, Laplace
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number
-from skdp.privacy.session.parts import Parts
 
-__all__ = ["Engine", "LaplaceEngine", "Opening", "gaussian_by_engine", "laplace_by_engine", "sum_of_owners"]
+__all__ = ["Engine", "EngineReleases", "LaplaceEngine", "Opening", "sum_of_owners"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,190 +98,194 @@ class LaplaceEngine(Protocol):
         """What the engine's noise, where it is not exact, adds to (epsilon, delta) of a release."""
 
 
-def gaussian_by_engine(
-    parts: Parts, statistics: Sequence[Bounded], plan: GaussianPlan, engine: Engine, *, releases: int = 1
-) -> NDArray[np.float64]:
-    """Release the sum of several owners' statistics with noise that an engine draws.
+class EngineReleases(SessionBase):
+    """Releases whose noise an engine draws."""
 
-    Parameters
-    ----------
-    statistics : sequence of Bounded
-        One an owner, of equal shapes. Every unit's records are with one owner: that is the caller's promise.
-    plan : GaussianPlan
-        Of this session, with a release left.
-    engine : Engine
-        Its ``open`` is called once, with each owner's integers on one public grid.
-    releases : int, default=1
-        How many equal ones are to be made, this one included. If the budget does not hold the samplers' errors of
-        all of them, none is made.
+    def gaussian_by_engine(
+        self, statistics: Sequence[Bounded], plan: GaussianPlan, engine: Engine, *, releases: int = 1
+    ) -> NDArray[np.float64]:
+        """Release the sum of several owners' statistics with noise that an engine draws.
 
-    Returns
-    -------
-    ndarray of float64
+        Parameters
+        ----------
+        statistics : sequence of Bounded
+            One an owner, of equal shapes. Every unit's records are with one owner: that is the caller's promise.
+        plan : GaussianPlan
+            Of this session, with a release left.
+        engine : Engine
+            Its ``open`` is called once, with each owner's integers on one public grid.
+        releases : int, default=1
+            How many equal ones are to be made, this one included. If the budget does not hold the samplers' errors
+            of all of them, none is made.
 
-    Raises
-    ------
-    PrivacyBudgetExceeded
-        If the plan holds no further release. Nothing was opened.
-    UnsupportedAccounting
-        If the statistics are of a batch, or differ in what they protect; or if the samplers' errors do not fit.
+        Returns
+        -------
+        ndarray of float64
 
-    Notes
-    -----
-    **Privacy.** A unit is with one owner, so it changes one of the statistics: the sum's l2 bound, and the
-    rounding of a total, are the largest over the owners. The grid and sigma follow from these public numbers,
-    as for `PrivacySession.gaussian`. The engine promises to open the exact sum of the integers plus round(N(0,
-    sigma^2)), modulo 2^64. That is the Gaussian mechanism and a post-processing, whoever draws the noise. The
-    ledger has the same row, but that its ``noise_std`` is that of the drawn noise. The promise is the engine's,
-    and the report lists it as an assumption; its `slack` is charged beside that of the package's own sampler.
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the plan holds no further release. Nothing was opened.
+        UnsupportedAccounting
+            If the statistics are of a batch, or differ in what they protect; or if the samplers' errors do not
+            fit.
 
-    **Order.** The statistics are computed and the engine gets ready before the charge, because nothing has left
-    this process until then: what fails there costs nothing. The row is written before the engine opens
-    anything, because peers may see the sum even if the engine then fails.
-    """
-    with parts.door.lock:
-        ledger, statistics = parts.ledger, tuple(statistics)
-        if type(plan) is not GaussianPlan:
-            raise UnsupportedAccounting(
-                "owners' statistics are released with a plan of session.plan_gaussian only"
-            )
-        total, name = _sum_for(statistics), str(engine.name)
+        Notes
+        -----
+        **Privacy.** A unit is with one owner, so it changes one of the statistics: the sum's l2 bound, and the
+        rounding of a total, are the largest over the owners. The grid and sigma follow from these public numbers,
+        as for `PrivacySession.gaussian`. The engine promises to open the exact sum of the integers plus round(N(0,
+        sigma^2)), modulo 2^64. That is the Gaussian mechanism and a post-processing, whoever draws the noise. The
+        ledger has the same row, but that its ``noise_std`` is that of the drawn noise. The promise is the
+        engine's, and the report lists it as an assumption; its `slack` is charged beside that of the package's own
+        sampler.
 
-        def check() -> None:
-            _check(parts, statistics)
-            ledger.check_plan(plan, plan.releases)
+        **Order.** The statistics are computed and the engine gets ready before the charge, because nothing has
+        left this process until then: what fails there costs nothing. The row is written before the engine opens
+        anything, because peers may see the sum even if the engine then fails.
+        """
+        with self._lock:
+            ledger, statistics = self._ledger, tuple(statistics)
+            if type(plan) is not GaussianPlan:
+                raise UnsupportedAccounting(
+                    "owners' statistics are released with a plan of session.plan_gaussian only"
+                )
+            total, name = _sum_for(statistics), str(engine.name)
 
-        check()
-        if ledger.exact:
+            def check() -> None:
+                self._check_statistics(statistics)
+                ledger.check_plan(plan, plan.releases)
+
+            check()
+            if ledger.exact:
+                ledger.use(plan)
+                return total._value.plain()
+            drawn_with = ledger.noise(total, plan)
+            unit, sigma, sensitivity = drawn_with
+            theirs, surplus = (_checked(engine.slack(total.size, plan.noise_multiplier)), _surplus(engine))
+            own = noise.gaussian_slack(total.size, plan.noise_multiplier)
+            slack = own[0] + theirs[0], own[1] + theirs[1]
+            _check_slacks(ledger, slack, releases)
+            check()
+            integers = [bounded._value.on_grid(unit) for bounded in statistics]
+            engine.ready(
+                Opening(
+                    n_owners=len(statistics), n_values=total.size, noise="gaussian", scale=sigma, grid=unit,
+                    sensitivity=sensitivity, releases=releases,
+                )
+            )  # fmt: skip
+            # The engine's code has run; from here to the charge only the package's own does.
+            check()
+            ledger.charge_slack(slack)
             ledger.use(plan)
-            return total._value.plain()
-        drawn_with = ledger.noise(total, plan)
-        unit, sigma, sensitivity = drawn_with
-        theirs, surplus = (_checked(engine.slack(total.size, plan.noise_multiplier)), _surplus(engine))
-        own = noise.gaussian_slack(total.size, plan.noise_multiplier)
-        slack = own[0] + theirs[0], own[1] + theirs[1]
-        _check_slacks(ledger, slack, releases)
-        check()
-        integers = [bounded._value.on_grid(unit) for bounded in statistics]
-        engine.ready(
-            Opening(
-                n_owners=len(statistics), n_values=total.size, noise="gaussian", scale=sigma, grid=unit,
-                sensitivity=sensitivity, releases=releases,
+            self._keys.commit()
+            made = Gaussian(
+                noise_multiplier=sigma * unit / sensitivity,
+                sensitivity=sensitivity,
+                noise_std=surplus * sigma * unit,
+                grid=unit,
             )
-        )  # fmt: skip
-        # The engine's code has run; from here to the charge only the package's own does.
-        check()
-        ledger.charge_slack(slack)
-        ledger.use(plan)
-        parts.keys.commit()
-        made = Gaussian(
-            noise_multiplier=sigma * unit / sensitivity,
-            sensitivity=sensitivity,
-            noise_std=surplus * sigma * unit,
-            grid=unit,
-        )
-        # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
-        ledger.write(made.describe(), plan.purpose)
-        ledger.assume(f"noise was drawn by {name}")
-        return _to_floats(engine.open(integers, sigma), total, unit)
+            # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
+            ledger.write(made.describe(), plan.purpose)
+            ledger.assume(f"noise was drawn by {name}")
+            return _to_floats(engine.open(integers, sigma), total, unit)
 
+    def laplace_by_engine(
+        self,
+        statistics: Sequence[Bounded],
+        epsilon: float,
+        engine: LaplaceEngine,
+        *,
+        purpose: str = "statistic",
+        releases: int = 1,
+    ) -> NDArray[np.float64]:
+        """Release the sum of several owners' statistics with discrete Laplace noise that an engine draws.
 
-def laplace_by_engine(
-    parts: Parts,
-    statistics: Sequence[Bounded],
-    epsilon: float,
-    engine: LaplaceEngine,
-    *,
-    purpose: str = "statistic",
-    releases: int = 1,
-) -> NDArray[np.float64]:
-    """Release the sum of several owners' statistics with discrete Laplace noise that an engine draws.
+        Parameters
+        ----------
+        statistics : sequence of Bounded
+            One an owner, of equal shapes, with finite l1 bounds. Every unit's records are with one owner: that is
+            the caller's promise.
+        epsilon : float
+            Cost of this release, finite and > 0.
+        engine : LaplaceEngine
+            Its ``open_laplace`` is called once, with each owner's integers on one public grid.
+        purpose : str, default="statistic"
+        releases : int, default=1
+            As for `gaussian_by_engine`.
 
-    Parameters
-    ----------
-    statistics : sequence of Bounded
-        One an owner, of equal shapes, with finite l1 bounds. Every unit's records are with one owner: that is the
-        caller's promise.
-    epsilon : float
-        Cost of this release, finite and > 0.
-    engine : LaplaceEngine
-        Its ``open_laplace`` is called once, with each owner's integers on one public grid.
-    purpose : str, default="statistic"
-    releases : int, default=1
-        As for `gaussian_by_engine`.
+        Returns
+        -------
+        ndarray of float64
 
-    Returns
-    -------
-    ndarray of float64
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the session does not hold the cost. Nothing was opened.
+        UnsupportedAccounting
+            If the statistics are of a batch, or differ in what they protect; if the samplers' errors do not fit;
+            or if the session has delta = 0, because an engine's noise is made of finitely many digits and is not
+            pure.
 
-    Raises
-    ------
-    PrivacyBudgetExceeded
-        If the session does not hold the cost. Nothing was opened.
-    UnsupportedAccounting
-        If the statistics are of a batch, or differ in what they protect; if the samplers' errors do not fit; or
-        if the session has delta = 0, because an engine's noise is made of finitely many digits and is not pure.
+        Notes
+        -----
+        **Privacy.** A unit is with one owner, so it changes one of the statistics: the sum's l1 bound, and the
+        rounding of a total, are the largest over the owners. On a grid of width ``unit`` the integers' l1
+        sensitivity is at most ``D = floor(l1 / unit) + 1 + roundings * size``, and discrete Laplace noise of scale
+        ``D / epsilon`` is epsilon-DP. The session charges it as `PrivacySession.laplace` does, and the engine's
+        `laplace_slack` beside it. The order is that of `gaussian_by_engine`.
+        """
+        with self._lock:
+            ledger, statistics = self._ledger, tuple(statistics)
+            if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
+                raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
+            total, name = _sum_for(statistics), str(engine.name)
+            self._check_statistics(statistics)
+            if ledger.exact:
+                return total._value.plain()
+            if ledger.delta == 0:
+                raise UnsupportedAccounting(
+                    "an engine's Laplace noise is not pure: it needs delta > 0. Release without an engine, or "
+                    "give the session a delta"
+                )
+            scales = engine.laplace_scales
+            unit, scale, units = mechanisms.laplace_grid(total, statistics, epsilon, ledger.adjacency, scales)
+            theirs = _checked(engine.laplace_slack(total.size, scale, epsilon))
+            own = noise.laplace_slack(total.size, epsilon)
+            slack, cost = (own[0] + theirs[0], own[1] + theirs[1]), accounting.pure_mu(epsilon) ** 2
+            _check_slacks(ledger, slack, releases)
+            self._check_statistics(statistics)
+            ledger.admit(cost)
+            integers = [bounded._value.on_grid(unit) for bounded in statistics]
+            engine.ready(
+                Opening(
+                    n_owners=len(statistics), n_values=total.size, noise="laplace", scale=scale, grid=unit,
+                    sensitivity=units * unit, releases=releases,
+                )
+            )  # fmt: skip
+            # The engine's code has run; from here to the charge only the package's own does.
+            self._check_statistics(statistics)
+            ledger.charge_slack(slack)
+            ledger.admit_pure(epsilon, 1, cost)
+            self._keys.commit()
+            # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
+            made = Laplace(epsilon=epsilon, sensitivity=units * unit, grid=unit)
+            ledger.write(made.describe(), purpose)
+            ledger.assume(f"noise was drawn by {name}")
+            ledger.assume(_NOT_PURE)
+            return _to_floats(engine.open_laplace(integers, scale), total, unit)
 
-    Notes
-    -----
-    **Privacy.** A unit is with one owner, so it changes one of the statistics: the sum's l1 bound, and the
-    rounding of a total, are the largest over the owners. On a grid of width ``unit`` the integers' l1
-    sensitivity is at most ``D = floor(l1 / unit) + 1 + roundings * size``, and discrete Laplace noise of scale
-    ``D / epsilon`` is epsilon-DP. The session charges it as `PrivacySession.laplace` does, and the engine's
-    `laplace_slack` beside it. The order is that of `gaussian_by_engine`.
-    """
-    with parts.door.lock:
-        ledger, statistics = parts.ledger, tuple(statistics)
-        if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
-            raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
-        total, name = _sum_for(statistics), str(engine.name)
-        _check(parts, statistics)
-        if ledger.exact:
-            return total._value.plain()
-        if ledger.delta == 0:
-            raise UnsupportedAccounting(
-                "an engine's Laplace noise is not pure: it needs delta > 0. Release without an engine, or "
-                "give the session a delta"
-            )
-        scales = engine.laplace_scales
-        unit, scale, units = mechanisms.laplace_grid(total, statistics, epsilon, ledger.adjacency, scales)
-        theirs = _checked(engine.laplace_slack(total.size, scale, epsilon))
-        own = noise.laplace_slack(total.size, epsilon)
-        slack, cost = (own[0] + theirs[0], own[1] + theirs[1]), accounting.pure_mu(epsilon) ** 2
-        _check_slacks(ledger, slack, releases)
-        _check(parts, statistics)
-        ledger.admit(cost)
-        integers = [bounded._value.on_grid(unit) for bounded in statistics]
-        engine.ready(
-            Opening(
-                n_owners=len(statistics), n_values=total.size, noise="laplace", scale=scale, grid=unit,
-                sensitivity=units * unit, releases=releases,
-            )
-        )  # fmt: skip
-        # The engine's code has run; from here to the charge only the package's own does.
-        _check(parts, statistics)
-        ledger.charge_slack(slack)
-        ledger.admit_pure(epsilon, 1, cost)
-        parts.keys.commit()
-        # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
-        made = Laplace(epsilon=epsilon, sensitivity=units * unit, grid=unit)
-        ledger.write(made.describe(), purpose)
-        ledger.assume(f"noise was drawn by {name}")
-        ledger.assume(_NOT_PURE)
-        return _to_floats(engine.open_laplace(integers, scale), total, unit)
+    def _check_statistics(self, statistics: Sequence[Bounded]) -> None:
+        """Refuse a closed session, and statistics that are not for it."""
+        self._check_open()
+        for bounded in statistics:
+            self._ledger.check_statistic(bounded)
 
 
 _NOT_PURE = (
     "Laplace noise was made of finitely many random bits: it is not pure, and its proven error is part of epsilon "
     "and delta"
 )
-
-
-def _check(parts: Parts, statistics: Sequence[Bounded]) -> None:
-    """Refuse a closed session, and statistics that are not for it."""
-    parts.door.check()
-    for bounded in statistics:
-        parts.ledger.check_statistic(bounded)
 
 
 def _check_slacks(ledger: Ledger, slack: tuple[float, float], releases: int) -> None:

@@ -6,50 +6,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.rows import Rows, beside
+from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import check_number
-from skdp.privacy.session.parts import Parts
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
 
-__all__ = ["limit_rows"]
+__all__ = ["GroupRows"]
 
 _WORD = 2**62
 
 
-def limit_rows(parts: Parts, records: "PrivateRecords", max_rows: int) -> "PrivateRecords":
-    """Return the records with at most ``max_rows`` rows of each group; the others are drawn away.
+class GroupRows(SessionBase):
+    """The choice of a few rows of each group."""
 
-    Parameters
-    ----------
-    records : PrivateRecords
-        Whose unit is the group.
-    max_rows : int
-        Public, at least 1.
+    def limit_rows(self, records: "PrivateRecords", max_rows: int) -> "PrivateRecords":
+        """Return the records with at most ``max_rows`` rows of each group; the others are drawn away.
 
-    Returns
-    -------
-    PrivateRecords
-        With the same public shape.
+        Parameters
+        ----------
+        records : PrivateRecords
+            Whose unit is the group.
+        max_rows : int
+            Public, at least 1.
 
-    Raises
-    ------
-    ValueError
-        If the unit is the record.
+        Returns
+        -------
+        PrivateRecords
+            With the same public shape.
 
-    Notes
-    -----
-    **Privacy.** Each row draws a word of its own, and a group keeps its rows with the smallest words. The words
-    are independent. So what is kept of a group is a random function of this group alone, and what is kept of the
-    others has the same law on a neighbouring data set.
-    """
-    with parts.door.lock:
-        parts.door.check()
-        max_rows, rows = check_number(max_rows, "max_rows"), records._rows
-        if rows.groups is None:
-            raise ValueError("rows are limited for groups only: these records have unit='record'")
-        words = parts.keys.commit().integers(_WORD, rows.X.shape[0])
-        return type(records)._of(_kept(rows, words, max_rows))
+        Raises
+        ------
+        ValueError
+            If the unit is the record.
+
+        Notes
+        -----
+        **Privacy.** Each row draws a word of its own, and a group keeps its rows with the smallest words. The
+        words are independent. So what is kept of a group is a random function of this group alone, and what is
+        kept of the others has the same law on a neighbouring data set.
+        """
+        with self._lock:
+            self._check_open()
+            max_rows, rows = check_number(max_rows, "max_rows"), records._rows
+            if rows.groups is None:
+                raise ValueError("rows are limited for groups only: these records have unit='record'")
+            words = self._keys.commit().integers(_WORD, rows.X.shape[0])
+            return type(records)._of(_kept(rows, words, max_rows))
 
 
 def _kept(rows: Rows, words: NDArray[np.int64], max_rows: int) -> Rows:

@@ -10,12 +10,13 @@ from logging import DEBUG, INFO
 from weakref import ReferenceType, ref
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import accounting, mechanisms
+from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.log import LOGGER
+from skdp.privacy.session.projections import projected_slack
 
 __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
 
@@ -184,7 +185,7 @@ class Ledger:
 
     def planned_mu2(self) -> float:
         """What all plans, and the releases without one, may take."""
-        return sum(plan.share * self.mu2 for plan in self.plans) + sum(mu2 for _, _, mu2 in self.pure)
+        return sum([plan.share * self.mu2 for plan in self.plans]) + sum([mu2 for _, _, mu2 in self.pure])
 
     def pure_epsilon(self) -> float:
         """Sum of the pure epsilons."""
@@ -281,6 +282,14 @@ class Ledger:
             last = self._noise = (ref(bounded), plan, made)
         return last[2]
 
+    def release_slack(
+        self, plan: GaussianPlan | BatchPlan, size: int, noise_multiplier: float
+    ) -> tuple[float, float]:
+        """What the sampler of the noise adds to (epsilon, delta) of one release of ``size`` values."""
+        if isinstance(plan, BatchPlan) and plan.n_projections:
+            return projected_slack(plan, size, self.delta)
+        return noise.gaussian_slack(size, noise_multiplier)
+
     def check_slack(self, slack: tuple[float, float], remedy: str = "") -> list[float]:
         """Refuse samplers' errors that the budget cannot hold; return the new sums.
 
@@ -289,7 +298,7 @@ class Ledger:
         remedy : str, default=""
             What else helps against a delta that is too large, with a comma and a space behind it.
         """
-        epsilon, delta = (old + new for old, new in zip(self.slack, slack))
+        epsilon, delta = self.slack[0] + slack[0], self.slack[1] + slack[1]
         if epsilon > self.epsilon_slack:
             raise UnsupportedAccounting(
                 f"epsilon={self.epsilon:g} is too small for so many noisy values: the proven error of "

@@ -59,188 +59,179 @@ from skdp.privacy.accounting.releases import (
 )
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
 from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_slack
-from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
-from skdp.privacy.session.parts import Parts
-from skdp.privacy.session.projections import check_projected, projected_slack
+from skdp.privacy.session.base import SessionBase
+from skdp.privacy.session.ledger import Ledger, check_number, check_share
+from skdp.privacy.session.projections import check_projected
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
 
-__all__ = ["draw", "partition", "plan_batches", "release_slack", "require_feasible_batches"]
+__all__ = ["Minibatches"]
 
 _KINDS = (POISSON, WITHOUT_REPLACEMENT, PARTITION)
 
 
-def plan_batches(
-    parts: Parts, groups: Sequence[BatchGroup], *, sampling: str = POISSON, n_units: int, share: float = 1.0
-) -> tuple[BatchPlan, ...]:
-    """Fix numbers of releases on fresh batches and their noise.
+class Minibatches(SessionBase):
+    """Plans of releases on batches, and secret choices of units."""
 
-    Parameters
-    ----------
-    groups : sequence of BatchGroup
-        All that the session will release on batches. Their noise multipliers are in proportion to
-        their weights.
-    sampling : {"Poisson", "without replacement", "partition"}, default="Poisson"
-        Groups whose batch size reaches ``n_units`` are full batches, whatever the sampling. The batches of a
-        partition hold the same number of units, or one less than the largest: ``batch_size`` is lowered to it.
-    n_units : int
-        Public number of units: `PrivateRecords.n_units`.
-    share : float, default=1.0
-        Share of the session's budget in (0, 1]: the other releases may take 1 - ``share`` of mu^2,
-        and the noise is calibrated to the privacy of both together.
+    def plan_batches(
+        self, groups: Sequence[BatchGroup], *, sampling: str = POISSON, n_units: int, share: float = 1.0
+    ) -> tuple[BatchPlan, ...]:
+        """Fix numbers of releases on fresh batches and their noise.
 
-    Returns
-    -------
-    tuple of BatchPlan
-        One a group. Full batches and partitions only: exact Gaussian DP. Poisson: privacy loss distributions.
-        Without replacement: Renyi DP, replace-one only.
+        Parameters
+        ----------
+        groups : sequence of BatchGroup
+            All that the session will release on batches. Their noise multipliers are in proportion to
+            their weights.
+        sampling : {"Poisson", "without replacement", "partition"}, default="Poisson"
+            Groups whose batch size reaches ``n_units`` are full batches, whatever the sampling. The batches of a
+            partition hold the same number of units, or one less than the largest: ``batch_size`` is lowered to it.
+        n_units : int
+            Public number of units: `PrivateRecords.n_units`.
+        share : float, default=1.0
+            Share of the session's budget in (0, 1]: the other releases may take 1 - ``share`` of mu^2,
+            and the noise is calibrated to the privacy of both together.
 
-    Raises
-    ------
-    PrivacyBudgetExceeded
-        If less than ``share`` is left, or something was released already.
-    UnsupportedAccounting
-        If no proof supports the sampling under this adjacency.
+        Returns
+        -------
+        tuple of BatchPlan
+            One a group. Full batches and partitions only: exact Gaussian DP. Poisson: privacy loss distributions.
+            Without replacement: Renyi DP, replace-one only.
 
-    Examples
-    --------
-    >>> from skdp.privacy import BatchGroup, PrivacySession
-    >>> session = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)
-    >>> (plan,) = session.plan_batches([BatchGroup(200, 100)], n_units=5000)
-    >>> plan.rate, round(plan.noise_multiplier, 1)
-    (0.02, 1.1)
-    """
-    with parts.door.lock:
-        parts.door.check()
-        ledger = parts.ledger
-        share, n_units = check_share(share), check_number(n_units, "n_units")
-        groups = [_checked(group, n_units) for group in groups]
-        if not groups:
-            raise ValueError("groups must hold at least one BatchGroup")
-        if sampling not in _KINDS:
-            raise ValueError(f"sampling must be one of {list(_KINDS)}, got {sampling!r}")
-        if sampling != POISSON and any(len(group.parts) > 1 for group in groups):
-            raise UnsupportedAccounting(
-                "several statistics of one batch are proven for Poisson batches and full batches only"
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If less than ``share`` is left, or something was released already.
+        UnsupportedAccounting
+            If no proof supports the sampling under this adjacency.
+
+        Examples
+        --------
+        >>> from skdp.privacy import BatchGroup, PrivacySession
+        >>> session = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)
+        >>> (plan,) = session.plan_batches([BatchGroup(200, 100)], n_units=5000)
+        >>> plan.rate, round(plan.noise_multiplier, 1)
+        (0.02, 1.1)
+        """
+        with self._lock:
+            self._check_open()
+            ledger = self._ledger
+            share, n_units = check_share(share), check_number(n_units, "n_units")
+            groups = [_checked(group, n_units) for group in groups]
+            if not groups:
+                raise ValueError("groups must hold at least one BatchGroup")
+            if sampling not in _KINDS:
+                raise ValueError(f"sampling must be one of {list(_KINDS)}, got {sampling!r}")
+            if sampling != POISSON and any(len(group.parts) > 1 for group in groups):
+                raise UnsupportedAccounting(
+                    "several statistics of one batch are proven for Poisson batches and full batches only"
+                )
+            _check_projected(ledger, groups)
+            _check_chosen(ledger, groups)
+            if sampling == PARTITION:
+                groups = [_parted(group, ledger.adjacency, n_units) for group in groups]
+            ledger.require_gaussian()
+            # Projections and choices are accounted for by their pairs, on a full batch too.
+            sampled = sampling != PARTITION and any(
+                group.batch_size < n_units or group.n_projections or group.choices for group in groups
             )
-        _check_projected(ledger, groups)
-        _check_chosen(ledger, groups)
-        if sampling == PARTITION:
-            groups = [_parted(group, ledger.adjacency, n_units) for group in groups]
-        ledger.require_gaussian()
-        # Projections and choices are accounted for by their pairs, on a full batch too.
-        sampled = sampling != PARTITION and any(
-            group.batch_size < n_units or group.n_projections or group.choices for group in groups
-        )
-        scale = 0.0
-        if sampled and not ledger.exact:
-            scale = _sampled_scale(ledger, groups, sampling, n_units, share)
-        elif not ledger.exact:
-            ledger.admit(share * ledger.mu2)
-            cost = math.fsum(_passes(group, n_units) / group.weight**2 for group in groups)
-            scale = math.sqrt(cost / (share * ledger.mu2)) * (1 + 2.0**-40)
-        plans = _plans(groups, sampling, n_units, share, scale)
-        ledger.add(*plans)
-        ledger.sampled = ledger.sampled or (sampled and not ledger.exact)
-        return plans
+            scale = 0.0
+            if sampled and not ledger.exact:
+                scale = _sampled_scale(ledger, groups, sampling, n_units, share)
+            elif not ledger.exact:
+                ledger.admit(share * ledger.mu2)
+                cost = math.fsum(_passes(group, n_units) / group.weight**2 for group in groups)
+                scale = math.sqrt(cost / (share * ledger.mu2)) * (1 + 2.0**-40)
+            plans = _plans(groups, sampling, n_units, share, scale)
+            ledger.add(*plans)
+            ledger.sampled = ledger.sampled or (sampled and not ledger.exact)
+            return plans
 
+    def require_feasible_batches(self, size: int, plans: Sequence[BatchPlan], *, scans: bool = False) -> None:
+        """Refuse plans whose sampling error the budget cannot hold, before anything is released.
 
-def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan], *, scans: bool = False) -> None:
-    """Refuse plans whose sampling error the budget cannot hold, before anything is released.
+        Parameters
+        ----------
+        size : int
+            Number of values of one release.
+        plans : sequence of BatchPlan
+        scans : bool, default=False
+            Whether choices are made by the sparse vector technique, which draws a number for each value.
 
-    Parameters
-    ----------
-    size : int
-        Number of values of one release.
-    plans : sequence of BatchPlan
-    scans : bool, default=False
-        Whether choices are made by the sparse vector technique, which draws a number for each value.
+        Raises
+        ------
+        UnsupportedAccounting
+            If the proven error of the samplers is more than the part of the budget that pays for it.
+        ValueError
+            If a plan is to choose more values than there are.
+        """
+        for plan in plans:
+            if plan.choices > size:
+                raise ValueError(f"{plan.choices} of {size} values cannot be chosen: choose fewer")
+        ledger = self._ledger
+        if ledger.exact:
+            return
+        epsilon = delta = 0.0
+        for plan in plans:
+            drawn = batch_slack(plan)
+            noisy = min(size, plan.choices) if plan.choices else size
+            slack = ledger.release_slack(plan, noisy, plan.noise_multiplier)
+            releases = plan.releases * len(plan.shares)
+            epsilon += releases * slack[0] + plan.releases * drawn[0]
+            delta += releases * slack[1] + plan.releases * drawn[1]
+            if plan.choices:
+                chosen = noise.selection_slack(plan.choices, size, plan.choice_epsilon)
+                epsilon += plan.releases * chosen[0]
+                delta += plan.releases * chosen[1]
+            if plan.choices and scans:
+                found = noise.numeric_sparse_slack(size, plan.choices, 1, plan.choice_epsilon)
+                epsilon += plan.releases * found[0]
+                delta += plan.releases * found[1]
+        projected = any(plan.n_projections for plan in plans)
+        ledger.check_slack((epsilon, delta), "more projections, " if projected else "")
 
-    Raises
-    ------
-    UnsupportedAccounting
-        If the proven error of the samplers is more than the part of the budget that pays for it.
-    ValueError
-        If a plan is to choose more values than there are.
-    """
-    for plan in plans:
-        if plan.choices > size:
-            raise ValueError(f"{plan.choices} of {size} values cannot be chosen: choose fewer")
-    ledger = parts.ledger
-    if ledger.exact:
-        return
-    epsilon = delta = 0.0
-    for plan in plans:
-        drawn = batch_slack(plan)
-        noisy = min(size, plan.choices) if plan.choices else size
-        slack = release_slack(ledger, plan, noisy, plan.noise_multiplier)
-        releases = plan.releases * len(plan.shares)
-        epsilon += releases * slack[0] + plan.releases * drawn[0]
-        delta += releases * slack[1] + plan.releases * drawn[1]
-        if plan.choices:
-            chosen = noise.selection_slack(plan.choices, size, plan.choice_epsilon)
-            epsilon += plan.releases * chosen[0]
-            delta += plan.releases * chosen[1]
-        if plan.choices and scans:
-            found = noise.numeric_sparse_slack(size, plan.choices, 1, plan.choice_epsilon)
-            epsilon += plan.releases * found[0]
-            delta += plan.releases * found[1]
-    projected = any(plan.n_projections for plan in plans)
-    ledger.check_slack((epsilon, delta), "more projections, " if projected else "")
+    def draw(self, plan: BatchPlan, records: "PrivateRecords", *, places: bool = False) -> Batch:
+        """Draw a fresh batch, for one release with the noise of ``plan``.
 
+        Parameters
+        ----------
+        plan : BatchPlan
+            Of this session, with a release left.
+        records : PrivateRecords
+        places : bool, default=False
+            Whether units get places too, as `PrivateRecords.gradient_sum` needs them. It needs none where it
+            rounds each unit by itself: there none are drawn.
 
-def release_slack(
-    ledger: Ledger, plan: GaussianPlan | BatchPlan, size: int, noise_multiplier: float
-) -> tuple[float, float]:
-    """What the sampler of the noise adds to (epsilon, delta) of one release of ``size`` values."""
-    if isinstance(plan, BatchPlan) and plan.n_projections:
-        return projected_slack(plan, size, ledger.delta)
-    return noise.gaussian_slack(size, noise_multiplier)
+        Returns
+        -------
+        Batch
+            Secret and for one use: a statistic of ``records`` takes it as ``batch=``.
+        """
+        with self._lock:
+            self._check_open()
+            return self._sampler.draw(plan, records, places)
 
+    def partition(self, records: "PrivateRecords", n_blocks: int) -> Partition:
+        """Draw a block for every unit without looking at the records.
 
-def draw(parts: Parts, plan: BatchPlan, records: "PrivateRecords", *, places: bool = False) -> Batch:
-    """Draw a fresh batch, for one release with the noise of ``plan``.
+        The blocks are of equal sizes. Under add-remove each unit's is drawn by itself, so that a unit that goes
+        leaves the others where they are.
 
-    Parameters
-    ----------
-    plan : BatchPlan
-        Of this session, with a release left.
-    records : PrivateRecords
-    places : bool, default=False
-        Whether units get places too, as `PrivateRecords.gradient_sum` needs them. It needs none where it rounds
-        each unit by itself: there none are drawn.
+        Parameters
+        ----------
+        records : PrivateRecords
+        n_blocks : int
+            At least 1; public.
 
-    Returns
-    -------
-    Batch
-        Secret and for one use: a statistic of ``records`` takes it as ``batch=``.
-    """
-    with parts.door.lock:
-        parts.door.check()
-        return parts.sampler.draw(plan, records, places)
-
-
-def partition(parts: Parts, records: "PrivateRecords", n_blocks: int) -> Partition:
-    """Draw a block for every unit without looking at the records.
-
-    The blocks are of equal sizes. Under add-remove each unit's is drawn by itself, so that a unit that goes
-    leaves the others where they are.
-
-    Parameters
-    ----------
-    records : PrivateRecords
-    n_blocks : int
-        At least 1; public.
-
-    Returns
-    -------
-    Partition
-        Secret, for `PrivateRecords.support_votes`.
-    """
-    with parts.door.lock:
-        parts.door.check()
-        return parts.sampler.partition(records, n_blocks)
+        Returns
+        -------
+        Partition
+            Secret, for `PrivateRecords.support_votes`.
+        """
+        with self._lock:
+            self._check_open()
+            return self._sampler.partition(records, n_blocks)
 
 
 def _sampled_scale(

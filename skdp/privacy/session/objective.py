@@ -12,126 +12,126 @@ from skdp.privacy.accounting.objective import ObjectiveTerms, objective_noise, o
 from skdp.privacy.accounting.releases import ObjectivePerturbation, release_type
 from skdp.privacy.bounded import Bounded, rounded_source
 from skdp.privacy.session.ledger import GaussianPlan
-from skdp.privacy.session.parts import Parts
-from skdp.privacy.session.releases import gaussian
+from skdp.privacy.session.releases import Releases
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
 
-__all__ = ["objective_noise_std", "objective_perturbation"]
+__all__ = ["PerturbedMinima"]
 
 
-def objective_noise_std(parts: Parts, loss: Loss, *, radius: float, penalty: float) -> float:
-    """Standard deviation of the random linear term, from public numbers; 0 without privacy.
+class PerturbedMinima(Releases):
+    """Minimisers of perturbed objectives."""
 
-    Parameters
-    ----------
-    loss : object from `skdp.losses`
-    radius : float
-        Bound on the norm of a row with the intercept's feature.
-    penalty : float
-        Weight of ``||theta||^2 / 2`` beside the sum of the losses.
+    def objective_noise_std(self, loss: Loss, *, radius: float, penalty: float) -> float:
+        """Standard deviation of the random linear term, from public numbers; 0 without privacy.
 
-    Returns
-    -------
-    float
-        inf if the penalty is too small for the part of the budget that is set aside.
-    """
-    ledger = parts.ledger
-    if ledger.exact:
-        return 0.0
-    epsilon, delta = ledger.aside()
-    terms = objective_terms(loss, radius, penalty, ledger.adjacency)
-    return objective_noise(epsilon, delta, terms)
+        Parameters
+        ----------
+        loss : object from `skdp.losses`
+        radius : float
+            Bound on the norm of a row with the intercept's feature.
+        penalty : float
+            Weight of ``||theta||^2 / 2`` beside the sum of the losses.
 
-
-def objective_perturbation(
-    parts: Parts, minimizer: PerturbedMinimizer, plan: GaussianPlan, *, purpose: str = "minimiser"
-) -> NDArray[np.float64]:
-    """Release the minimiser of the objective plus ``<b, theta>`` for Gaussian b, computed approximately.
-
-    Takes the whole part of the budget that was set aside, once. A second Gaussian noise, of ``plan``,
-    covers the distance between the computed and the exact minimiser, and floating point. User guide,
-    "Minima perturbation", has the theorem.
-
-    Parameters
-    ----------
-    minimizer : PerturbedMinimizer
-        Made by `PrivateRecords.perturbed_minimizer`.
-    plan : GaussianPlan
-        Of this session, with a release left.
-    purpose : str, default="minimiser"
-        Written to the report.
-
-    Returns
-    -------
-    ndarray of float64 of shape (n_parameters,)
-
-    Raises
-    ------
-    PrivacyBudgetExceeded
-        If nothing is set aside, or it is used up. Nothing was drawn or released.
-    ValueError
-        If the penalty is too small for what is set aside. Nothing was drawn or released.
-    """
-    with parts.door.lock:
-        parts.door.check()
-        ledger = parts.ledger
-        if not isinstance(minimizer, PerturbedMinimizer):
-            raise TypeError(f"only a PerturbedMinimizer can be released, got {type(minimizer).__name__}")
+        Returns
+        -------
+        float
+            inf if the penalty is too small for the part of the budget that is set aside.
+        """
+        ledger = self._ledger
         if ledger.exact:
-            ledger.check_plan(plan, plan.releases)
-            ledger.use(plan)
-            origin = np.zeros(minimizer.n_parameters)
-            return minimizer._domain(0.0).minimizer(minimizer._rows, origin)
+            return 0.0
         epsilon, delta = ledger.aside()
-        if any(release_type(line["name"]) is ObjectivePerturbation for line in ledger.rows):
-            raise PrivacyBudgetExceeded("what was set aside is spent; nothing was released")
-        terms = objective_terms(minimizer.loss, minimizer.radius, minimizer.penalty, ledger.adjacency)
-        needed = objective_noise(epsilon, delta, terms)
-        if needed == math.inf:
-            raise ValueError(
-                f"penalty={minimizer.penalty:.3g} is too small: no noise makes the minimiser "
-                f"({epsilon:.3g}, {delta:.3g})-DP; use a larger one"
-            )
-        return _release(parts, minimizer, plan, (epsilon, delta), needed, terms, purpose)
+        terms = objective_terms(loss, radius, penalty, ledger.adjacency)
+        return objective_noise(epsilon, delta, terms)
 
+    def objective_perturbation(
+        self, minimizer: PerturbedMinimizer, plan: GaussianPlan, *, purpose: str = "minimiser"
+    ) -> NDArray[np.float64]:
+        """Release the minimiser of the objective plus ``<b, theta>`` for Gaussian b, computed approximately.
 
-def _release(
-    parts: Parts, minimizer: PerturbedMinimizer, plan: GaussianPlan,
-    cost: tuple[float, float], needed: float, terms: ObjectiveTerms, purpose: str,
-) -> NDArray[np.float64]:  # fmt: skip
-    ledger = parts.ledger
-    grid = needed / noise.CANONICAL_SIGMA * (1 + 2.0**-40)
-    std, p = grid * noise.CANONICAL_SIGMA, minimizer.n_parameters
-    domain, rows = minimizer._domain(std), minimizer._rows
-    # The second grid holds every point that the minimiser can be.
-    least = domain.reach / (plan.noise_multiplier * 2.0**29)
-    eta = max(domain.distance(grid), least)
-    solved: list[NDArray[np.float64]] = []
-    source = rounded_source(
-        lambda: solved[0], owner=rows, unit=rows.shape.unit, needs_public_n=rows.shape.n_public is None
-    )
-    computed = Bounded.from_source(source, (p,), l2=2 * eta, adjacency=ledger.adjacency)
-    # Everything that could be refused is refused before b is drawn.
-    ledger.check_statistic(computed)
-    ledger.check_plan(plan, plan.releases)
-    ledger.noise(computed, plan)
-    first = noise.gaussian_slack(p, std / terms.sensitivity)
-    second = noise.gaussian_slack(p, plan.noise_multiplier)
-    ledger.check_slack((first[0] + second[0], first[1] + second[1]))
-    ledger.charge_slack(first)
-    drawn = noise.rounded_gaussian(float(noise.CANONICAL_SIGMA), p, parts.keys.commit())
-    line = ObjectivePerturbation(
-        epsilon=cost[0],
-        delta=cost[1],
-        noise_std=std,
-        sensitivity=terms.sensitivity,
-        grid=grid,
-        penalty=minimizer.penalty,
-        curvature=terms.curvature,
-        trade=terms.trade,
-        one_signed=terms.one_signed,
-        replaced=terms.replaced,
-    )
-    ledger.write(line.describe(), purpose)
-    solved.append(domain.minimizer(rows, drawn * np.float64(grid)))
-    return gaussian(parts, computed, plan)
+        Takes the whole part of the budget that was set aside, once. A second Gaussian noise, of ``plan``,
+        covers the distance between the computed and the exact minimiser, and floating point. User guide,
+        "Minima perturbation", has the theorem.
+
+        Parameters
+        ----------
+        minimizer : PerturbedMinimizer
+            Made by `PrivateRecords.perturbed_minimizer`.
+        plan : GaussianPlan
+            Of this session, with a release left.
+        purpose : str, default="minimiser"
+            Written to the report.
+
+        Returns
+        -------
+        ndarray of float64 of shape (n_parameters,)
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If nothing is set aside, or it is used up. Nothing was drawn or released.
+        ValueError
+            If the penalty is too small for what is set aside. Nothing was drawn or released.
+        """
+        with self._lock:
+            self._check_open()
+            ledger = self._ledger
+            if not isinstance(minimizer, PerturbedMinimizer):
+                raise TypeError(f"only a PerturbedMinimizer can be released, got {type(minimizer).__name__}")
+            if ledger.exact:
+                ledger.check_plan(plan, plan.releases)
+                ledger.use(plan)
+                origin = np.zeros(minimizer.n_parameters)
+                return minimizer._domain(0.0).minimizer(minimizer._rows, origin)
+            epsilon, delta = ledger.aside()
+            if any(release_type(line["name"]) is ObjectivePerturbation for line in ledger.rows):
+                raise PrivacyBudgetExceeded("what was set aside is spent; nothing was released")
+            terms = objective_terms(minimizer.loss, minimizer.radius, minimizer.penalty, ledger.adjacency)
+            needed = objective_noise(epsilon, delta, terms)
+            if needed == math.inf:
+                raise ValueError(
+                    f"penalty={minimizer.penalty:.3g} is too small: no noise makes the minimiser "
+                    f"({epsilon:.3g}, {delta:.3g})-DP; use a larger one"
+                )
+            return self._release(minimizer, plan, (epsilon, delta), needed, terms, purpose)
+
+    def _release(
+        self, minimizer: PerturbedMinimizer, plan: GaussianPlan,
+        cost: tuple[float, float], needed: float, terms: ObjectiveTerms, purpose: str,
+    ) -> NDArray[np.float64]:  # fmt: skip
+        ledger = self._ledger
+        grid = needed / noise.CANONICAL_SIGMA * (1 + 2.0**-40)
+        std, p = grid * noise.CANONICAL_SIGMA, minimizer.n_parameters
+        domain, rows = minimizer._domain(std), minimizer._rows
+        # The second grid holds every point that the minimiser can be.
+        least = domain.reach / (plan.noise_multiplier * 2.0**29)
+        eta = max(domain.distance(grid), least)
+        solved: list[NDArray[np.float64]] = []
+        source = rounded_source(
+            lambda: solved[0], owner=rows, unit=rows.shape.unit, needs_public_n=rows.shape.n_public is None
+        )
+        computed = Bounded.from_source(source, (p,), l2=2 * eta, adjacency=ledger.adjacency)
+        # Everything that could be refused is refused before b is drawn.
+        ledger.check_statistic(computed)
+        ledger.check_plan(plan, plan.releases)
+        ledger.noise(computed, plan)
+        first = noise.gaussian_slack(p, std / terms.sensitivity)
+        second = noise.gaussian_slack(p, plan.noise_multiplier)
+        ledger.check_slack((first[0] + second[0], first[1] + second[1]))
+        ledger.charge_slack(first)
+        drawn = noise.rounded_gaussian(float(noise.CANONICAL_SIGMA), p, self._keys.commit())
+        line = ObjectivePerturbation(
+            epsilon=cost[0],
+            delta=cost[1],
+            noise_std=std,
+            sensitivity=terms.sensitivity,
+            grid=grid,
+            penalty=minimizer.penalty,
+            curvature=terms.curvature,
+            trade=terms.trade,
+            one_signed=terms.one_signed,
+            replaced=terms.replaced,
+        )
+        ledger.write(line.describe(), purpose)
+        solved.append(domain.minimizer(rows, drawn * np.float64(grid)))
+        return self.gaussian(computed, plan)

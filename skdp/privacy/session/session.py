@@ -23,31 +23,34 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.budget import BudgetAccountant, Reservation, check_accountant, part_assumption, payer
 from skdp.privacy.log import LOGGER
-from skdp.privacy.methods import Delegated
 from skdp.privacy.noise.keystream import check_seed
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.report import PrivacyReport
-from skdp.privacy.session import (
-    best_of,
-    claim,
-    engine,
-    group_rows,
-    minibatches,
-    objective,
-    releases,
-    selected,
-    sparse_vector,
-    vocabulary,
-)
-from skdp.privacy.session.keys import Keys, Seed
+from skdp.privacy.session import claim
+from skdp.privacy.session.base import Keys, Seed
+from skdp.privacy.session.best_of import BestOfTrials
+from skdp.privacy.session.engine import EngineReleases
+from skdp.privacy.session.group_rows import GroupRows
 from skdp.privacy.session.ledger import Ledger
-from skdp.privacy.session.parts import Parts
-from skdp.privacy.session.sampler import MinibatchSampler
+from skdp.privacy.session.minibatches import Minibatches
+from skdp.privacy.session.objective import PerturbedMinima
+from skdp.privacy.session.selected import SelectedReleases
+from skdp.privacy.session.sparse_vector import SparseVector
+from skdp.privacy.session.vocabulary import Vocabularies
 
 __all__ = ["PrivacySession", "check_budget"]
 
 
-class PrivacySession:
+class PrivacySession(
+    Vocabularies,
+    PerturbedMinima,
+    Minibatches,
+    SelectedReleases,
+    SparseVector,
+    BestOfTrials,
+    EngineReleases,
+    GroupRows,
+):
     """Turns bounded statistics into released arrays and writes down what that costs.
 
     Parameters
@@ -143,7 +146,7 @@ class PrivacySession:
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
         self._estimator = estimator
-        self._ledger = ledger = self._new_ledger(
+        ledger = self._new_ledger(
             epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches,
             best_of=best_of,
         )  # fmt: skip
@@ -152,8 +155,7 @@ class PrivacySession:
         ledger.protects = group_is if unit == "group" else record_is
         # Without noise no context is needed, and a non-private estimator draws the same batches.
         drawn_for = b"" if self.exact else context + repr((epsilon, delta, adjacency)).encode()
-        self._keys = Keys(random_state, drawn_for)
-        self._parts = Parts(ledger, self._keys, MinibatchSampler(ledger, self._keys))
+        super().__init__(ledger, Keys(random_state, drawn_for))
         if records is not None:
             self._check_records(records)
         self._keys.reservation = self._reserve(accountant, seeded=random_state is not None)
@@ -177,42 +179,7 @@ class PrivacySession:
         )
         return made
 
-    # ---------------------------------------------------------------- plans
-
-    plan_gaussian = Delegated(releases.plan_gaussian, "_parts")
-    plan_batches = Delegated(minibatches.plan_batches, "_parts")
-    plan_best_of = Delegated(best_of.plan_best_of, "_parts")
-    plan_numeric_sparse = Delegated(sparse_vector.plan_numeric_sparse, "_parts")
-    plan_vocabulary = Delegated(vocabulary.plan_vocabulary, "_parts")
-    require_feasible = Delegated(releases.require_feasible, "_parts")
-    require_feasible_batches = Delegated(minibatches.require_feasible_batches, "_parts")
-
-    # ---------------------------------------------------------------- releases
-
-    gaussian = Delegated(releases.gaussian, "_parts")
-    gaussian_above = Delegated(releases.gaussian_above, "_parts")
-    gaussian_by_engine = Delegated(engine.gaussian_by_engine, "_parts")
-    laplace = Delegated(releases.laplace, "_parts")
-    best_of = Delegated(best_of.best_of, "_parts")
-    laplace_by_engine = Delegated(engine.laplace_by_engine, "_parts")
-    gumbel_top_k = Delegated(releases.gumbel_top_k, "_parts")
-    numeric_sparse = Delegated(sparse_vector.numeric_sparse, "_parts")
-    selected_gaussian = Delegated(selected.selected_gaussian, "_parts")
-    objective_perturbation = Delegated(objective.objective_perturbation, "_parts")
-    release_vocabulary = Delegated(vocabulary.release_vocabulary, "_parts")
-
-    # ---------------------------------------------------------------- public numbers about releases
-
-    noise_std = Delegated(releases.noise_std, "_parts")
-    selection_epsilon = Delegated(releases.selection_epsilon, "_parts")
-    numeric_sparse_scales = Delegated(sparse_vector.numeric_sparse_scales, "_parts")
-    objective_noise_std = Delegated(objective.objective_noise_std, "_parts")
-
     # ---------------------------------------------------------------- secret choices
-
-    draw = Delegated(minibatches.draw, "_parts")
-    partition = Delegated(minibatches.partition, "_parts")
-    limit_rows = Delegated(group_rows.limit_rows, "_parts")
 
     def permutation(self, n: int, size: int | None = None) -> NDArray[np.int64]:
         """The beginning of a uniformly random order of 0..n-1, from this session's key stream.
@@ -230,8 +197,8 @@ class PrivacySession:
         -------
         ndarray of shape (size,), dtype int64
         """
-        with self._parts.door.lock:
-            self._parts.door.check()
+        with self._lock:
+            self._check_open()
             return self._keys.commit().permutation(n, size)
 
     def integers(self, bound: int, size: int) -> NDArray[np.int64]:
@@ -245,8 +212,8 @@ class PrivacySession:
         -------
         ndarray of shape (size,), dtype int64
         """
-        with self._parts.door.lock:
-            self._parts.door.check()
+        with self._lock:
+            self._check_open()
             return self._keys.commit().integers(bound, size)
 
     # ---------------------------------------------------------------- report, life and death
@@ -254,12 +221,12 @@ class PrivacySession:
     @property
     def mu(self) -> float:
         """The Gaussian-DP parameter of the budget, public: inf without privacy, 0 with delta = 0."""
-        return math.sqrt(self._parts.ledger.mu2)
+        return math.sqrt(self._ledger.mu2)
 
     @property
     def minibatches(self) -> bool:
         """Whether the session may release statistics of sampled batches."""
-        return self._parts.ledger.minibatches
+        return self._ledger.minibatches
 
     @property
     def has_mu(self) -> bool:
@@ -307,7 +274,7 @@ class PrivacySession:
             If the ledger costs more than the claim: a bug in skdp.
         """
         # A release of another thread is in the claim and in the rows, or in neither.
-        with self._parts.door.lock:
+        with self._lock:
             return claim.make_report(
                 self._ledger,
                 self._estimator,
@@ -332,8 +299,8 @@ class PrivacySession:
 
         Waits for a release that is under way in another thread. Every later one is refused.
         """
-        with self._parts.door.lock:
-            self._parts.door.shut()
+        with self._lock:
+            self._shut = True
             self._keys.close(released=bool(self._ledger.rows))
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:

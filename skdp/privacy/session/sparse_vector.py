@@ -9,177 +9,179 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan, calibrate, run_epsilon
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.session.keys import Keys
+from skdp.privacy.session.base import Keys, SessionBase
 from skdp.privacy.session.ledger import Ledger, check_number, check_share
-from skdp.privacy.session.parts import Parts
 
-__all__ = ["numeric_sparse", "numeric_sparse_scales", "plan_numeric_sparse"]
+__all__ = ["SparseVector"]
 
 
-def plan_numeric_sparse(
-    session: Parts, runs: int, n_hits: int, share: float = 1.0, *, split: str = "optimal",
-    rate: float | None = None, size: int | None = None, parts: int = 1, purpose: str = "steps",
-) -> NumericSparsePlan:  # fmt: skip
-    """Fix a number of numeric-sparse runs and their noise.
+class SparseVector(SessionBase):
+    """Runs of the numeric sparse vector technique."""
 
-    Finding one entry is eps0-DP, releasing its value eps0'-DP. A run is charged ``n_hits`` of each,
-    whether or not it halts, and all K = ``runs n_hits`` together take ``share`` of the budget: with
-    delta > 0 ``pure_mu(eps0, K)^2 + pure_mu(eps0', K)^2`` of mu^2, with delta = 0
-    ``K (eps0 + eps0')`` of epsilon.
+    def plan_numeric_sparse(
+        self, runs: int, n_hits: int, share: float = 1.0, *, split: str = "optimal",
+        rate: float | None = None, size: int | None = None, parts: int = 1, purpose: str = "steps",
+    ) -> NumericSparsePlan:  # fmt: skip
+        """Fix a number of numeric-sparse runs and their noise.
 
-    Parameters
-    ----------
-    runs : int
-        At least 1.
-    n_hits : int
-        At least 1: a run stops at this many released entries.
-    share : float, default=1.0
-        Share of the session's budget in (0, 1].
-    split : {"optimal", "published"}, default="optimal"
-        How the budget is divided. "published" spends 76 times as much on finding an entry as on its
-        value (the paper's .95 and .05); "optimal" minimises the error of an entry at the edge.
-    rate : float, default=None
-        If every run is on a batch of its own, drawn freshly and uniformly from this session's key
-        stream and never shown: b/n for b of n records without replacement, 1/m for one of m groups with
-        ``unit="group"``. A run of pure cost e then costs log(1 + rate (e^e - 1)). Only under
-        replace-one. The statement is false for groups that were formed once.
-    size : int, default=None
-        Number of entries that a run scans. If given, the optimal split uses it, and a plan whose
-        sampling error the budget cannot hold is refused here.
-    parts : int, default=1
-        Number of parts of the records, disjoint and public, chosen without looking at a record. Each
-        may take ``runs`` runs, on a statistic of its own records alone: a record is in one part, so it
-        is charged for one part's runs (parallel composition; not with ``rate``). The session counts
-        the runs of each part; that the parts are disjoint is the caller's promise.
-    purpose : str, default="steps"
-        Written to the report.
+        Finding one entry is eps0-DP, releasing its value eps0'-DP. A run is charged ``n_hits`` of each,
+        whether or not it halts, and all K = ``runs n_hits`` together take ``share`` of the budget: with
+        delta > 0 ``pure_mu(eps0, K)^2 + pure_mu(eps0', K)^2`` of mu^2, with delta = 0
+        ``K (eps0 + eps0')`` of epsilon.
 
-    Returns
-    -------
-    NumericSparsePlan
+        Parameters
+        ----------
+        runs : int
+            At least 1.
+        n_hits : int
+            At least 1: a run stops at this many released entries.
+        share : float, default=1.0
+            Share of the session's budget in (0, 1].
+        split : {"optimal", "published"}, default="optimal"
+            How the budget is divided. "published" spends 76 times as much on finding an entry as on its
+            value (the paper's .95 and .05); "optimal" minimises the error of an entry at the edge.
+        rate : float, default=None
+            If every run is on a batch of its own, drawn freshly and uniformly from this session's key
+            stream and never shown: b/n for b of n records without replacement, 1/m for one of m groups with
+            ``unit="group"``. A run of pure cost e then costs log(1 + rate (e^e - 1)). Only under
+            replace-one. The statement is false for groups that were formed once.
+        size : int, default=None
+            Number of entries that a run scans. If given, the optimal split uses it, and a plan whose
+            sampling error the budget cannot hold is refused here.
+        parts : int, default=1
+            Number of parts of the records, disjoint and public, chosen without looking at a record. Each
+            may take ``runs`` runs, on a statistic of its own records alone: a record is in one part, so it
+            is charged for one part's runs (parallel composition; not with ``rate``). The session counts
+            the runs of each part; that the parts are disjoint is the caller's promise.
+        purpose : str, default="steps"
+            Written to the report.
 
-    Raises
-    ------
-    PrivacyBudgetExceeded
-        If less than ``share`` is left.
-    UnsupportedAccounting
-        If ``rate`` is given under another adjacency than replace-one, or the plan is infeasible.
+        Returns
+        -------
+        NumericSparsePlan
 
-    Examples
-    --------
-    >>> from skdp.privacy import PrivacySession
-    >>> session = PrivacySession(epsilon=1.0, delta=1e-6)
-    >>> plan = session.plan_numeric_sparse(runs=10, n_hits=5)
-    >>> round(plan.epsilon_query, 4), round(plan.epsilon_value, 4)
-    (0.0327, 0.0065)
-    """
-    with session.door.lock:
-        session.door.check()
-        ledger = session.ledger
-        runs, n_hits = check_number(runs, "runs"), check_number(n_hits, "n_hits")
-        share, parts = check_share(share), check_number(parts, "parts")
-        if split not in ("optimal", "published"):
-            raise ValueError(f'split must be "optimal" or "published", got {split!r}')
-        _check_rate(ledger, rate)
-        _check_parts(ledger, parts, rate)
-        if ledger.exact:
-            plan = NumericSparsePlan(runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts)
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If less than ``share`` is left.
+        UnsupportedAccounting
+            If ``rate`` is given under another adjacency than replace-one, or the plan is infeasible.
+
+        Examples
+        --------
+        >>> from skdp.privacy import PrivacySession
+        >>> session = PrivacySession(epsilon=1.0, delta=1e-6)
+        >>> plan = session.plan_numeric_sparse(runs=10, n_hits=5)
+        >>> round(plan.epsilon_query, 4), round(plan.epsilon_value, 4)
+        (0.0327, 0.0065)
+        """
+        with self._lock:
+            self._check_open()
+            ledger = self._ledger
+            runs, n_hits = check_number(runs, "runs"), check_number(n_hits, "n_hits")
+            share, parts = check_share(share), check_number(parts, "parts")
+            if split not in ("optimal", "published"):
+                raise ValueError(f'split must be "optimal" or "published", got {split!r}')
+            _check_rate(ledger, rate)
+            _check_parts(ledger, parts, rate)
+            if ledger.exact:
+                plan = NumericSparsePlan(
+                    runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts
+                )
+                ledger.add(plan)
+                return plan
+            mu2 = share * ledger.mu2 if ledger.delta > 0 else None
+            whole = share * (ledger.epsilon - ledger.epsilon_slack) / runs * (1 - 2.0**-40)
+            query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole, runs=runs)
+            cost = run_epsilon(n_hits, query, value, rate)
+            plan = NumericSparsePlan(runs, n_hits, query, value, part, cost, share, rate, purpose, parts)
+            if size is not None:
+                ledger.check_slack(_slack(size, plan, runs * parts))
+            if mu2 is None:
+                ledger.admit_pure(cost, runs, planned_mu2(plan))
+            else:
+                ledger.admit(mu2)
             ledger.add(plan)
             return plan
-        mu2 = share * ledger.mu2 if ledger.delta > 0 else None
-        whole = share * (ledger.epsilon - ledger.epsilon_slack) / runs * (1 - 2.0**-40)
-        query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole, runs=runs)
-        cost = run_epsilon(n_hits, query, value, rate)
-        plan = NumericSparsePlan(runs, n_hits, query, value, part, cost, share, rate, purpose, parts)
-        if size is not None:
-            ledger.check_slack(_slack(size, plan, runs * parts))
-        if mu2 is None:
-            ledger.admit_pure(cost, runs, planned_mu2(plan))
-        else:
-            ledger.admit(mu2)
-        ledger.add(plan)
-        return plan
 
+    def numeric_sparse(
+        self, bounded: Bounded, plan: NumericSparsePlan, threshold: float, *, part: int = 0
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Find up to ``plan.n_hits`` entries of large absolute value and release them with noise.
 
-def numeric_sparse(
-    session: Parts, bounded: Bounded, plan: NumericSparsePlan, threshold: float, *, part: int = 0
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Find up to ``plan.n_hits`` entries of large absolute value and release them with noise.
+        The entries are scanned in a fresh, uniformly random order. The scan stops at the ``n_hits``-th
+        noisy absolute value above the noisy threshold; nothing is said about entries that are below.
 
-    The entries are scanned in a fresh, uniformly random order. The scan stops at the ``n_hits``-th
-    noisy absolute value above the noisy threshold; nothing is said about entries that are below.
+        Parameters
+        ----------
+        bounded : Bounded
+            With a finite linf bound.
+        plan : NumericSparsePlan
+            Of this session, with a run left.
+        threshold : float
+            Public, in units of the statistic.
+        part : int, default=0
+            Of a plan with ``parts``: the one whose records, and no others, the statistic is about.
 
-    Parameters
-    ----------
-    bounded : Bounded
-        With a finite linf bound.
-    plan : NumericSparsePlan
-        Of this session, with a run left.
-    threshold : float
-        Public, in units of the statistic.
-    part : int, default=0
-        Of a plan with ``parts``: the one whose records, and no others, the statistic is about.
+        Returns
+        -------
+        indices : ndarray of shape (n_found,), dtype int64
+            Ascending indices into the flattened statistic, at most ``plan.n_hits``.
+        values : ndarray of shape (n_found,), dtype float64
+            The entries with Laplace noise that was not used in finding them.
 
-    Returns
-    -------
-    indices : ndarray of shape (n_found,), dtype int64
-        Ascending indices into the flattened statistic, at most ``plan.n_hits``.
-    values : ndarray of shape (n_found,), dtype float64
-        The entries with Laplace noise that was not used in finding them.
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the plan holds no further run. Nothing was drawn or released.
+        """
+        with self._lock:
+            self._check_open()
+            ledger, keys = self._ledger, self._keys
+            ledger.check_statistic(bounded)
+            ledger.check_plan(plan, plan.runs * plan.parts)
+            taken = ledger.taken(plan)
+            _check_part(plan, part, taken)
+            if isinstance(threshold, bool) or not float(threshold) == threshold:
+                raise ValueError("threshold must be a number and not NaN")
+            if not ledger.exact:
+                mechanisms.numeric_sparse_grid(bounded, plan, ledger.adjacency)
+                ledger.charge_slack(_slack(bounded.size, plan, 1))
+            # A record is in one part: the ledger counts the runs of the part that took most.
+            most = taken[part] == max(taken)
+            ledger.use(plan)
+            taken[part] += 1
+            if ledger.exact:
+                return _exact(keys, bounded, plan.n_hits, float(threshold))
+            indices, values, lines = mechanisms.numeric_sparse(
+                bounded, plan, float(threshold), ledger.adjacency, keys.commit()
+            )
+            for line in lines:
+                ledger.write(line if most else {**line, "count": 0}, plan.purpose)
+            return indices, values
 
-    Raises
-    ------
-    PrivacyBudgetExceeded
-        If the plan holds no further run. Nothing was drawn or released.
-    """
-    with session.door.lock:
-        session.door.check()
-        ledger, keys = session.ledger, session.keys
-        ledger.check_statistic(bounded)
-        ledger.check_plan(plan, plan.runs * plan.parts)
-        taken = ledger.taken(plan)
-        _check_part(plan, part, taken)
-        if isinstance(threshold, bool) or not float(threshold) == threshold:
-            raise ValueError("threshold must be a number and not NaN")
-        if not ledger.exact:
-            mechanisms.numeric_sparse_grid(bounded, plan, ledger.adjacency)
-            ledger.charge_slack(_slack(bounded.size, plan, 1))
-        # A record is in one part: the ledger counts the runs of the part that took most.
-        most = taken[part] == max(taken)
-        ledger.use(plan)
-        taken[part] += 1
+    def numeric_sparse_scales(self, bounded: Bounded, plan: NumericSparsePlan) -> tuple[float, float, float]:
+        """Scales of the Laplace noise that `numeric_sparse` uses; public, 0 without privacy.
+
+        A threshold can be chosen by them: of d entries that are 0, ``d exp(-t / query_scale) / 2`` are
+        above t by the noise of the comparison alone.
+
+        Parameters
+        ----------
+        bounded : Bounded
+            With a finite linf bound.
+        plan : NumericSparsePlan
+
+        Returns
+        -------
+        threshold_scale, query_scale, value_scale : float
+            In units of the statistic; the standard deviation is sqrt(2) times the scale.
+        """
+        ledger = self._ledger
         if ledger.exact:
-            return _exact(keys, bounded, plan.n_hits, float(threshold))
-        indices, values, lines = mechanisms.numeric_sparse(
-            bounded, plan, float(threshold), ledger.adjacency, keys.commit()
-        )
-        for line in lines:
-            ledger.write(line if most else {**line, "count": 0}, plan.purpose)
-        return indices, values
-
-
-def numeric_sparse_scales(session: Parts, bounded: Bounded, plan: NumericSparsePlan) -> tuple[float, float, float]:
-    """Scales of the Laplace noise that `numeric_sparse` uses; public, 0 without privacy.
-
-    A threshold can be chosen by them: of d entries that are 0, ``d exp(-t / query_scale) / 2`` are
-    above t by the noise of the comparison alone.
-
-    Parameters
-    ----------
-    bounded : Bounded
-        With a finite linf bound.
-    plan : NumericSparsePlan
-
-    Returns
-    -------
-    threshold_scale, query_scale, value_scale : float
-        In units of the statistic; the standard deviation is sqrt(2) times the scale.
-    """
-    ledger = session.ledger
-    if ledger.exact:
-        return 0.0, 0.0, 0.0
-    unit, (threshold, query, value), _ = mechanisms.numeric_sparse_grid(bounded, plan, ledger.adjacency)
-    return unit * threshold, unit * query, unit * value
+            return 0.0, 0.0, 0.0
+        unit, (threshold, query, value), _ = mechanisms.numeric_sparse_grid(bounded, plan, ledger.adjacency)
+        return unit * threshold, unit * query, unit * value
 
 
 def _check_rate(ledger: Ledger, rate: float | None) -> None:

@@ -36,11 +36,10 @@ from skdp.privacy import noise
 from skdp.privacy.accounting.releases import Gaussian
 from skdp.privacy.accounting.vocabulary import shares_of_words, word_threshold
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
-from skdp.privacy.session.parts import Parts
-from skdp.privacy.session.releases import plan_gaussian
+from skdp.privacy.session.releases import Releases
 from skdp.privacy.words import PrivateWords
 
-__all__ = ["VocabularyPlan", "plan_vocabulary", "release_vocabulary"]
+__all__ = ["Vocabularies", "VocabularyPlan"]
 
 MOST_WORDS = 10**6
 LEAST_GRID = 2**20  # units of the grid that a unit adds: roundings stay small
@@ -79,117 +78,119 @@ class VocabularyPlan:
         return float(noise.CANONICAL_SIGMA) / self.grid if self.gaussian.noise_multiplier else 0.0
 
 
-def plan_vocabulary(parts: Parts, share: float, max_words: int, *, purpose: str = "vocabulary") -> VocabularyPlan:
-    """Fix the noise and the threshold of one release of a vocabulary.
+class Vocabularies(Releases):
+    """Vocabularies of groups."""
 
-    Parameters
-    ----------
-    share : float
-        Share of the session's mu^2 in (0, 1].
-    max_words : int
-        Public: the most different words that count of a unit.
-    purpose : str, default="vocabulary"
-        Written to the report.
+    def plan_vocabulary(self, share: float, max_words: int, *, purpose: str = "vocabulary") -> VocabularyPlan:
+        """Fix the noise and the threshold of one release of a vocabulary.
 
-    Returns
-    -------
-    VocabularyPlan
+        Parameters
+        ----------
+        share : float
+            Share of the session's mu^2 in (0, 1].
+        max_words : int
+            Public: the most different words that count of a unit.
+        purpose : str, default="vocabulary"
+            Written to the report.
 
-    Raises
-    ------
-    PrivacyBudgetExceeded
-        If less than ``share`` is left, or its noise does not fit on the grid.
-    UnsupportedAccounting
-        If the unit is the record.
-    """
-    with parts.door.lock:
-        parts.door.check()
-        ledger, words = parts.ledger, check_number(max_words, "max_words")
-        if words > MOST_WORDS:
-            raise ValueError(f"max_words must be at most {MOST_WORDS}, got {words}")
-        if ledger.unit != "group":
-            raise UnsupportedAccounting(
-                "a vocabulary is released of groups, each with words of its own: use unit='group'"
-            )
-        ledger.require_gaussian()
-        share = check_share(share)
-        if ledger.exact:
-            plan = plan_gaussian(parts, 1, share, purpose=purpose)
-            return _kept(ledger, VocabularyPlan(plan, words, 0.0, LEAST_GRID, 0))
-        # Refused before anything is written down.
-        multiplier = 1.0 / math.sqrt(share * ledger.mu2) * (1 + 2.0**-40)
-        sigma, delta = float(noise.CANONICAL_SIGMA), PART * ledger.delta_slack
-        grid = math.floor(sigma / (multiplier * MOVED[ledger.adjacency]))
-        if not LEAST_GRID <= grid:
-            raise PrivacyBudgetExceeded(
-                f"a noise multiplier of {multiplier:.3g} leaves nothing of a vocabulary: ask for a larger epsilon "
-                "or share, or give a public vocabulary"
-            )
-        slack = noise.gaussian_slack(2 * words, multiplier)
-        # Real probabilities are at most a factor away from the ideal ones, and the factor is below 1 + 1e-4.
-        extra = (-math.log1p(-delta), delta * (1 + 1e-4))
-        ledger.check_slack((slack[0] + extra[0], slack[1] + extra[1]))
-        plan = plan_gaussian(parts, 1, share, purpose=purpose)
-        ledger.charge_slack((slack[0] + extra[0], slack[1] + extra[1]))
-        threshold = word_threshold(grid, sigma, words, delta)
-        return _kept(ledger, VocabularyPlan(plan, words, delta, grid, threshold))
+        Returns
+        -------
+        VocabularyPlan
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If less than ``share`` is left, or its noise does not fit on the grid.
+        UnsupportedAccounting
+            If the unit is the record.
+        """
+        with self._lock:
+            self._check_open()
+            ledger, words = self._ledger, check_number(max_words, "max_words")
+            if words > MOST_WORDS:
+                raise ValueError(f"max_words must be at most {MOST_WORDS}, got {words}")
+            if ledger.unit != "group":
+                raise UnsupportedAccounting(
+                    "a vocabulary is released of groups, each with words of its own: use unit='group'"
+                )
+            ledger.require_gaussian()
+            share = check_share(share)
+            if ledger.exact:
+                plan = self.plan_gaussian(1, share, purpose=purpose)
+                return _kept(ledger, VocabularyPlan(plan, words, 0.0, LEAST_GRID, 0))
+            # Refused before anything is written down.
+            multiplier = 1.0 / math.sqrt(share * ledger.mu2) * (1 + 2.0**-40)
+            sigma, delta = float(noise.CANONICAL_SIGMA), PART * ledger.delta_slack
+            grid = math.floor(sigma / (multiplier * MOVED[ledger.adjacency]))
+            if not LEAST_GRID <= grid:
+                raise PrivacyBudgetExceeded(
+                    f"a noise multiplier of {multiplier:.3g} leaves nothing of a vocabulary: ask for a larger "
+                    "epsilon or share, or give a public vocabulary"
+                )
+            slack = noise.gaussian_slack(2 * words, multiplier)
+            # Real probabilities are at most a factor away from the ideal ones, and the factor is below 1 + 1e-4.
+            extra = (-math.log1p(-delta), delta * (1 + 1e-4))
+            ledger.check_slack((slack[0] + extra[0], slack[1] + extra[1]))
+            plan = self.plan_gaussian(1, share, purpose=purpose)
+            ledger.charge_slack((slack[0] + extra[0], slack[1] + extra[1]))
+            threshold = word_threshold(grid, sigma, words, delta)
+            return _kept(ledger, VocabularyPlan(plan, words, delta, grid, threshold))
+
+    def release_vocabulary(
+        self, words: PrivateWords, plan: VocabularyPlan
+    ) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        """Release the words that enough units have, in alphabetical order, and noisy counts of them.
+
+        Parameters
+        ----------
+        words : PrivateWords
+        plan : VocabularyPlan
+            Of this session, not used yet.
+
+        Returns
+        -------
+        words : tuple of str
+        counts : tuple of float
+            A unit of k words counted 1 / sqrt(k) for each of them.
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the plan was used already. Nothing was drawn or released.
+        """
+        with self._lock:
+            self._check_open()
+            ledger = self._ledger
+            if not isinstance(words, PrivateWords) or type(plan) is not VocabularyPlan:
+                raise TypeError("a vocabulary is released of PrivateWords, with a plan of plan_vocabulary")
+            if ledger.adjacency == "add-remove" and words.shape.n_public is None:
+                raise ValueError("under adjacency='add-remove' give PrivateWords their n_public")
+            if not any(plan is own for own in ledger.vocabularies):
+                raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
+            ledger.check_plan(plan.gaussian, 1)
+            ledger.use(plan.gaussian)
+            shares = shares_of_words(plan.grid, plan.max_words).tolist()
+            if ledger.exact:
+                found = sorted(words._counts(shares).items())
+                return _shown(found, plan.grid)
+            sigma, stream = float(noise.CANONICAL_SIGMA), self._keys.commit()
+            counts = sorted(words._counts(shares).items())
+            drawn = noise.rounded_gaussian(sigma, len(counts), stream).tolist()
+            noisy = [(word, count + more) for (word, count), more in zip(counts, drawn)]
+            unit = 1.0 / plan.grid
+            row = Gaussian(
+                noise_multiplier=plan.gaussian.noise_multiplier, sensitivity=MOVED[ledger.adjacency],
+                noise_std=sigma * unit, grid=unit,
+            )  # fmt: skip
+            more_facts = {"threshold": plan.threshold * unit, "max_words": plan.max_words, "delta": plan.delta}
+            ledger.write({**row.describe(), **more_facts}, plan.gaussian.purpose)
+            return _shown([(word, count) for word, count in noisy if count >= plan.threshold], plan.grid)
 
 
 def _kept(ledger: Ledger, plan: VocabularyPlan) -> VocabularyPlan:
     """The plan, which the ledger knows from now on: a copy could have another threshold or grid."""
     ledger.vocabularies.append(plan)
     return plan
-
-
-def release_vocabulary(
-    parts: Parts, words: PrivateWords, plan: VocabularyPlan
-) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Release the words that enough units have, in alphabetical order, and noisy counts of them.
-
-    Parameters
-    ----------
-    words : PrivateWords
-    plan : VocabularyPlan
-        Of this session, not used yet.
-
-    Returns
-    -------
-    words : tuple of str
-    counts : tuple of float
-        A unit of k words counted 1 / sqrt(k) for each of them.
-
-    Raises
-    ------
-    PrivacyBudgetExceeded
-        If the plan was used already. Nothing was drawn or released.
-    """
-    with parts.door.lock:
-        parts.door.check()
-        ledger = parts.ledger
-        if not isinstance(words, PrivateWords) or type(plan) is not VocabularyPlan:
-            raise TypeError("a vocabulary is released of PrivateWords, with a plan of plan_vocabulary")
-        if ledger.adjacency == "add-remove" and words.shape.n_public is None:
-            raise ValueError("under adjacency='add-remove' give PrivateWords their n_public")
-        if not any(plan is own for own in ledger.vocabularies):
-            raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
-        ledger.check_plan(plan.gaussian, 1)
-        ledger.use(plan.gaussian)
-        shares = shares_of_words(plan.grid, plan.max_words).tolist()
-        if ledger.exact:
-            found = sorted(words._counts(shares).items())
-            return _shown(found, plan.grid)
-        sigma, stream = float(noise.CANONICAL_SIGMA), parts.keys.commit()
-        counts = sorted(words._counts(shares).items())
-        drawn = noise.rounded_gaussian(sigma, len(counts), stream).tolist()
-        noisy = [(word, count + more) for (word, count), more in zip(counts, drawn)]
-        unit = 1.0 / plan.grid
-        row = Gaussian(
-            noise_multiplier=plan.gaussian.noise_multiplier, sensitivity=MOVED[ledger.adjacency],
-            noise_std=sigma * unit, grid=unit,
-        )  # fmt: skip
-        more_facts = {"threshold": plan.threshold * unit, "max_words": plan.max_words, "delta": plan.delta}
-        ledger.write({**row.describe(), **more_facts}, plan.gaussian.purpose)
-        return _shown([(word, count) for word, count in noisy if count >= plan.threshold], plan.grid)
 
 
 def _shown(found: list[tuple[str, int]], grid: int) -> tuple[tuple[str, ...], tuple[float, ...]]:

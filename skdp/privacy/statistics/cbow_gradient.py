@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.entries import listed_rows
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows, Rows
 from skdp.privacy.statistics.clipped_sum import LARGEST_CLIP
 
 __all__ = ["Negatives", "cbow_gradient"]
@@ -92,7 +92,7 @@ class Negatives:
 
 
 def cbow_gradient(
-    rows: Rows,
+    records: HoldsRows,
     vectors: NDArray[np.float32 | np.float64],
     clip_norm: float,
     *,
@@ -155,6 +155,7 @@ def cbow_gradient(
     Integers are added exactly, modulo 2**64. So one unit adds at most ``clip_norm``, and what others add has the
     same bits on a neighbouring data set.
     """
+    rows = records._rows
     table, clip_norm = np.ascontiguousarray(vectors, dtype=np.float32), float(clip_norm)
     n_words = negatives.keep.size
     if table.ndim != 2 or table.shape[0] not in (n_words, 2 * n_words) or not table.shape[1]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.cell_matrices import columns_moved
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["cell_sums"]
@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 _SHARES = 2**30
 
 
-def cell_sums(rows: Rows, matrices: Sequence[Integers], grid: float, *, adjacency: str) -> Bounded:
+def cell_sums(records: HoldsRows, matrices: Sequence[Integers], grid: float, *, adjacency: str) -> Bounded:
     """Answer linear questions about the cells of one or more tables.
 
     Feature j of a record is the number of its cell in table j, an integer from 0. Any other number is in no cell.
@@ -57,6 +57,7 @@ def cell_sums(rows: Rows, matrices: Sequence[Integers], grid: float, *, adjacenc
     for each answer. Which cell a record counts in follows from its own feature, see `skdp.kernels.counts`. An
     empty group adds 0.
     """
+    rows = records._rows
     d = rows.shape.n_features
     if len(matrices) != d or any(m.dtype != np.int64 or m.ndim not in (1, 2) for m in matrices):
         raise ValueError(f"give one matrix of int64 for each of the {d} features")

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 
 __all__ = ["class_counts"]
 
 Integers = NDArray[np.int64]
 
 
-def class_counts(rows: Rows, n_classes: int, *, adjacency: str) -> Bounded:
+def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bounded:
     """Count the units of every class. A group counts by the shares of its rows, rounded down.
 
     Parameters
@@ -37,6 +37,7 @@ def class_counts(rows: Rows, n_classes: int, *, adjacency: str) -> Bounded:
     ``||a - b||^2 = ||a||^2 + ||b||^2 - 2 <a, b> <= 2 M^2``, because no entry is below 0. What a unit adds follows
     from its own targets, see `skdp.kernels.counts`. Integers are added modulo 2**64. An empty group adds 0.
     """
+    rows = records._rows
     k = int(n_classes)
 
     def on_grid(unit: float) -> Integers:

@@ -13,7 +13,7 @@ from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.device import rows_on_host
 from skdp.privacy.protocols import Block, Matrix, issparse
-from skdp.privacy.rows import Rows, canonical
+from skdp.privacy.rows import HoldsRows, Rows, canonical
 
 if TYPE_CHECKING:
     from skdp.kernels.inputs import GroupRows
@@ -28,7 +28,7 @@ LARGEST_CLIP = 2.0**50  # float64 holds all integers, and half integers, up to h
 
 
 def clipped_sum(
-    rows: Rows,
+    records: HoldsRows,
     function: Vectors,
     clip_norm: float,
     *,
@@ -90,6 +90,7 @@ def clipped_sum(
     There the function sees one row at a time, or promises that places do not matter. A group's vectors are added
     in the order of its rows.
     """
+    rows = records._rows
     # Where a unit can come or go, the rows after it would move to other places of what the function is given.
     fixed = rows.shape.n_records is not None and rows.units_of(batch) is None
     at_once = CHUNK if rowwise or fixed else 1

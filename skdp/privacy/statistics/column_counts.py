@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows, Rows
 
 __all__ = ["column_counts"]
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def column_counts(
-    rows: Rows, thresholds: ArrayLike, centers: ArrayLike | None = None, *, absolute: bool = False
+    records: HoldsRows, thresholds: ArrayLike, centers: ArrayLike | None = None, *, absolute: bool = False
 ) -> Bounded:
     """Count in each column the units whose value is at most the column's threshold, centred.
 
@@ -50,6 +50,7 @@ def column_counts(
     follows from its own cells, see `skdp.kernels.counts`: the numbers k are counted in integers. The integers are
     added modulo 2**64, as in `mean_gradient`: no order and no other unit changes them. An empty group adds 0.
     """
+    rows = records._rows
     d = rows.shape.n_features
     at = numbers("thresholds", thresholds, d)
     center = numbers("centers", 0.0 if centers is None else centers, d)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows, Rows
 from skdp.privacy.statistics.column_counts import host_only, numbers
 
 __all__ = ["column_moments"]
@@ -19,7 +19,7 @@ MOST_OF_SQUARES = math.sqrt(((1 + math.sqrt(5)) / 2) ** 5 / 4)
 
 
 def column_moments(
-    rows: Rows,
+    records: HoldsRows,
     centers: ArrayLike,
     reaches: ArrayLike,
     *,
@@ -84,6 +84,7 @@ def column_moments(
     integers. What a unit adds follows from its own cells alone. The integers are added modulo 2**64. An empty
     group adds 0.
     """
+    rows = records._rows
     d, k = rows.shape.n_features, 1 if n_classes is None else int(n_classes)
     center, reach = numbers("centers", centers, d), numbers("reaches", reaches, d)
     if not (np.isfinite([center, reach]).all() and (reach > 0).all()):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only, numbers
 
 __all__ = ["column_sums"]
@@ -15,7 +15,9 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def column_sums(rows: Rows, centers: ArrayLike, reaches: ArrayLike, *, around: ArrayLike | None = None) -> Bounded:
+def column_sums(
+    records: HoldsRows, centers: ArrayLike, reaches: ArrayLike, *, around: ArrayLike | None = None
+) -> Bounded:
     """Sum over the units of u = (x - center) / reach, clipped to [-1, 1], or of its square around a number.
 
     Each column has its own centre, reach and number. A group adds the mean over its rows. NaN counts as the
@@ -50,6 +52,7 @@ def column_sums(rows: Rows, centers: ArrayLike, reaches: ArrayLike, *, around: A
     `skdp.kernels.counts`: the values of a group's rows are added from 0 in the order of its rows. The integers are
     added modulo 2**64, as in `mean_gradient`. An empty group adds 0.
     """
+    rows = records._rows
     d = rows.shape.n_features
     center, reach = numbers("centers", centers, d), numbers("reaches", reaches, d)
     middle = numbers("around", 0.0 if around is None else around, d)

@@ -13,7 +13,8 @@ from skdp.privacy.gradients.blocks import BlockSum, places_of
 from skdp.privacy.gradients.device import AT_ONCE
 from skdp.privacy.gradients.function import GradientFunction, Pieces
 from skdp.privacy.gradients.parts import entries_of
-from skdp.privacy.rows import Rows
+from skdp.privacy.pieces import OuterSum, SparseRows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.clipped_sum import sum_of_units
 from skdp.privacy.statistics.projected_sum import projected_sum
 
@@ -25,7 +26,7 @@ LEAST_CLIP = 2.0**-29
 
 
 def gradient_sum(
-    rows: Rows,
+    records: HoldsRows,
     function: Pieces,
     clip_norm: float,
     *,
@@ -150,6 +151,7 @@ def gradient_sum(
     **Each unit by itself.** Where the unit is the group, or the number of units is private, each unit's vector is
     multiplied out, clipped and rounded by itself; so it is one-by-one. The proof is that of `clipped_sum`.
     """
+    rows = records._rows
     clip_norm, size, run = float(clip_norm), int(size), _run(clipping, microbatch_size)
     if not clip_norm >= LEAST_CLIP or size < 1:
         raise ValueError(f"clip_norm must be at least 2**-29 and size at least 1, got {clip_norm:g} and {size}")
@@ -171,7 +173,7 @@ def gradient_sum(
         at_once = 1 if clipping == "one-by-one" else AT_ONCE
         dense, size = (made.dense, size) if chosen is None else (made.dense_at(chosen), chosen.size)
         return sum_of_units(rows, dense, clip_norm, size=size, batch=batch, at_once=at_once)
-    ghost = clipping == "ghost" and made.has_sums
+    ghost = clipping == "ghost" and OuterSum in made.types
     own = None if chosen is None else entries_of(chosen, made.sizes)
     blocks = BlockSum(rows, made, places_of(rows, batch, run or 1), ghost, run, own)
 
@@ -183,7 +185,7 @@ def gradient_sum(
 
     source = rows.source(
         lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch,
-        sparse=(lambda unit: blocks.sparse(clip_norm, unit)) if made.has_tables else None,
+        sparse=(lambda unit: blocks.sparse(clip_norm, unit)) if SparseRows in made.types else None,
     )  # fmt: skip
     return Bounded.from_source(source, (blocks.size,), l2=2 * clip_norm if run else clip_norm)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["histogram"]
@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def histogram(rows: Rows, edges: ArrayLike, *, adjacency: str) -> Bounded:
+def histogram(records: HoldsRows, edges: ArrayLike, *, adjacency: str) -> Bounded:
     """Count in each column the units in bins with public edges, as ``numpy.histogram`` does.
 
     The bins are [e0, e1), [e1, e2), ..., and the last one holds its right edge too. Values beyond the edges and
@@ -51,6 +51,7 @@ def histogram(rows: Rows, edges: ArrayLike, *, adjacency: str) -> Bounded:
     and what a unit adds follows from its own cells, see `skdp.kernels.counts`. The integers are added modulo
     2**64. An empty group adds 0.
     """
+    rows = records._rows
     d = rows.shape.n_features
     given = np.asarray(edges, dtype=np.float64)
     if given.ndim not in (1, 2) or given.shape[-1] < 2 or given.shape[:-1] not in ((), (d,)):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["magnitude_counts"]
@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def magnitude_counts(rows: Rows, low: int, high: int, *, adjacency: str) -> Bounded:
+def magnitude_counts(records: HoldsRows, low: int, high: int, *, adjacency: str) -> Bounded:
     """Count in each column the units by the octave of their magnitude; zeros and NaN count nowhere.
 
     Octave k holds ``2**(k - 1) < |x| <= 2**k``. Smaller magnitudes count in octave ``low``, larger ones in
@@ -50,6 +50,7 @@ def magnitude_counts(rows: Rows, low: int, high: int, *, adjacency: str) -> Boun
     follows from its bits, and what a unit adds from its own cells, see `skdp.kernels.counts`. Integers are added
     exactly modulo 2**64. An empty group adds 0.
     """
+    rows = records._rows
     first, count, d = int(low), int(high) - int(low) + 1, rows.shape.n_features
     if count < 1:
         raise ValueError(f"low must be at most high, got {low} and {high}")

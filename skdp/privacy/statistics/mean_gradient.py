@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows, Rows
 
 __all__ = ["mean_gradient", "mean_of_vectors", "point"]
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 def mean_gradient(
-    rows: Rows,
+    records: HoldsRows,
     loss: Loss,
     theta: ArrayLike,
     clip_norm: float,
@@ -55,6 +55,7 @@ def mean_gradient(
     Integers are added without error. So a unit adds a vector of norm at most ``clip_norm``, and the divisor is
     public.
     """
+    rows = records._rows
     kernel = rows.kernel(loss)
     at = point(theta, kernel.shape)
     chosen = None if mask is None else np.array(mask, dtype=bool)

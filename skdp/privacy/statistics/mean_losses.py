@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike
 
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.mean_gradient import Floats, Integers
 
 __all__ = ["mean_losses"]
 
 
-def mean_losses(rows: Rows, loss: Loss, thetas: ArrayLike, bound: float) -> Bounded:
+def mean_losses(records: HoldsRows, loss: Loss, thetas: ArrayLike, bound: float) -> Bounded:
     """Mean clipped loss of every candidate, centred, for a choice among them.
 
     Parameters
@@ -36,6 +36,7 @@ def mean_losses(rows: Rows, loss: Loss, thetas: ArrayLike, bound: float) -> Boun
     replaced unit moves a mean by at most ``bound / n_units``, and one that comes or goes by half of it:
     centring halves the latter.
     """
+    rows = records._rows
     kernel = rows.kernel(loss)
     points = np.array(thetas, dtype=np.float64)
     if points.shape[1:] != kernel.shape:

@@ -44,7 +44,7 @@ from skdp.losses import Loss, is_shipped
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded, rounded_source
 from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
-from skdp.privacy.rows import Rows, canonical
+from skdp.privacy.rows import HoldsRows, Rows, canonical
 
 __all__ = ["lipschitz", "ridge_minimizer"]
 
@@ -89,7 +89,7 @@ def threshold(loss: Loss) -> float:
 
 
 def ridge_minimizer(
-    rows: Rows,
+    records: HoldsRows,
     loss: Loss,
     *,
     alpha: float,
@@ -136,6 +136,7 @@ def ridge_minimizer(
     alpha)`` in l2 norm, factor 2 under replace-one and 1 otherwise (Chaudhuri, Monteleoni and Sarwate 2011).
     The solver's gap, which no data set can widen, is added. Proof: ``skdp.privacy.statistics.minimizer``.
     """
+    rows = records._rows
     steepness = lipschitz(loss)
     for name, number in (("alpha", alpha), ("row_norm", row_norm)):
         if not 1e-50 <= number <= 1e50:

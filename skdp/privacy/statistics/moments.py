@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.kernels.standardized import LazyTable
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
-from skdp.privacy.rows import Rows, beside
+from skdp.privacy.rows import HoldsRows, beside
 
 __all__ = ["RowMoments", "predictions", "second_moment"]
 
@@ -44,7 +44,7 @@ _BLOCK_CELLS = 2**22  # entries of a dense block of rows; a choice, not tuned
 
 
 def second_moment(
-    rows: Rows,
+    records: HoldsRows,
     row_norm: float,
     target_bound: float,
     *,
@@ -82,6 +82,7 @@ def second_moment(
     **Privacy.** ``||z||^2 <= B^2 = (1 + w^2) R^2``. So the matrix moves by at most ``sqrt(2) B^2`` in Frobenius
     norm when a unit is replaced, and by ``B^2`` when it is absent. Proofs: ``skdp.privacy.statistics.moments``.
     """
+    rows = records._rows
     if rows.weight is not None:
         raise ValueError("the second moment has no weighted form; fit without sample_weight")
     kept = np.ones(rows.n_parameters, dtype=bool) if mask is None else np.array(mask, bool)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows, Rows
 
 __all__ = [
     "gradient_norm_count",
@@ -28,7 +28,7 @@ class _Door(Protocol):
     ) -> GradientKernel | SupKernel: ...
 
 
-def row_norm_count(rows: Rows, bound: float) -> Bounded:
+def row_norm_count(records: HoldsRows, bound: float) -> Bounded:
     """Count the units whose feature row has norm at most ``bound``, centred.
 
     Of a group the largest norm of its rows counts. A norm that is not finite is above every finite bound.
@@ -48,6 +48,7 @@ def row_norm_count(rows: Rows, bound: float) -> Bounded:
     minus one and the same integer. So a unit that comes or goes moves the count by 1/2, and one that is
     replaced by 1.
     """
+    rows = records._rows
     norms = rows.kept_norms("rows")
     if norms is None:
         from skdp.kernels import gradient_kernel
@@ -56,7 +57,7 @@ def row_norm_count(rows: Rows, bound: float) -> Bounded:
     return _count(rows, norms, bound)
 
 
-def row_sup_norm_count(rows: Rows, bound: float) -> Bounded:
+def row_sup_norm_count(records: HoldsRows, bound: float) -> Bounded:
     """Count the units whose feature row has sup norm at most ``bound``, centred; as `row_norm_count`.
 
     Parameters
@@ -68,6 +69,7 @@ def row_sup_norm_count(rows: Rows, bound: float) -> Bounded:
     Bounded
         Of shape (1,).
     """
+    rows = records._rows
     norms = rows.kept_norms("sup rows")
     if norms is None:
         from skdp.kernels import sup_gradient_kernel
@@ -77,7 +79,7 @@ def row_sup_norm_count(rows: Rows, bound: float) -> Bounded:
 
 
 def gradient_norm_count(
-    rows: Rows, loss: Loss, theta: ArrayLike, bound: float, *, each_row: bool = False
+    records: HoldsRows, loss: Loss, theta: ArrayLike, bound: float, *, each_row: bool = False
 ) -> Bounded:
     """Count the units whose gradient at ``theta`` has norm at most ``bound``, centred.
 
@@ -96,6 +98,7 @@ def gradient_norm_count(
     Bounded
         Of shape (1,).
     """
+    rows = records._rows
     at = np.array(theta, dtype=np.float64)
     key = (loss, at.tobytes(), each_row)
     norms = rows.kept_norms(key)
@@ -105,7 +108,7 @@ def gradient_norm_count(
     return _count(rows, norms, bound)
 
 
-def gradient_sup_norm_count(rows: Rows, loss: Loss, theta: ArrayLike, bound: float) -> Bounded:
+def gradient_sup_norm_count(records: HoldsRows, loss: Loss, theta: ArrayLike, bound: float) -> Bounded:
     """Count the units whose rows' gradients at ``theta`` have sup norm at most ``bound``, centred.
 
     As `row_norm_count`, of the norms that `mean_sup_gradient` clips; a group's is the largest of its rows.
@@ -121,6 +124,7 @@ def gradient_sup_norm_count(rows: Rows, loss: Loss, theta: ArrayLike, bound: flo
     Bounded
         Of shape (1,).
     """
+    rows = records._rows
     at = np.array(theta, dtype=np.float64)
     key = ("sup", loss, at.tobytes())
     norms = rows.kept_norms(key)
@@ -129,7 +133,7 @@ def gradient_sup_norm_count(rows: Rows, loss: Loss, theta: ArrayLike, bound: flo
     return _count(rows, norms, bound)
 
 
-def target_count(rows: Rows, bound: float, *, center: float = 0.0, absolute: bool = False) -> Bounded:
+def target_count(records: HoldsRows, bound: float, *, center: float = 0.0, absolute: bool = False) -> Bounded:
     """Count the units whose target is at most ``bound``, centred, as `row_norm_count` does.
 
     Parameters
@@ -145,6 +149,7 @@ def target_count(rows: Rows, bound: float, *, center: float = 0.0, absolute: boo
     Bounded
         Of shape (1,).
     """
+    rows = records._rows
     key = ("target", center, absolute)
     values = rows.kept_norms(key)
     if values is None:

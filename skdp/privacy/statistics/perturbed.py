@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses import Loss
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows, Rows
 from skdp.privacy.statistics.minimizer import UNIT, Domain, Objective, lipschitz, solve, threshold
 
 __all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
@@ -73,7 +73,7 @@ class PerturbedMinimizer:
 
 
 def perturbed_minimizer(
-    rows: Rows, loss: Loss, *, penalty: float, row_norm: float, target_center: float = 0.0
+    records: HoldsRows, loss: Loss, *, penalty: float, row_norm: float, target_center: float = 0.0
 ) -> PerturbedMinimizer:
     """Objective for `PrivacySession.objective_perturbation`: sum of losses plus an l2 penalty.
 
@@ -105,6 +105,7 @@ def perturbed_minimizer(
     **Privacy.** One record changes the gradient by at most the loss's Lipschitz constant times ``hypot(row_norm,
     intercept_value)``, twice that under replace-one. The user guide, "Minima perturbation", has the theorem.
     """
+    rows = records._rows
     for name, value in (("penalty", penalty), ("row_norm", row_norm)):
         if not 1e-50 <= value <= 1e50:
             raise ValueError(f"{name} must be a number between 1e-50 and 1e50, got {value!r}")

@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.mean_gradient import Floats, Integers, mean_of_vectors
 
 __all__ = ["recursive_gradient"]
 
 
 def recursive_gradient(
-    rows: Rows,
+    records: HoldsRows,
     loss: Loss,
     theta: ArrayLike,
     previous: ArrayLike,
@@ -55,6 +55,7 @@ def recursive_gradient(
 
     Section 4.7.1 of Wang (2021) swaps the two clip norms. This function uses the order of its section 4.5.
     """
+    rows = records._rows
     kernel = rows.kernel(loss)
     now, before = (np.array(at, dtype=np.float64) for at in (theta, previous))
     if now.shape != kernel.shape or before.shape != kernel.shape:

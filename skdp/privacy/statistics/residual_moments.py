@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows, Rows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["binned_residuals", "residual_moments", "residual_squares"]
@@ -19,7 +19,7 @@ _FINE = 2.0**-30  # grid of sums without noise
 
 
 def residual_moments(
-    rows: Rows, center: float, reach: float, residual_reach: float, weights: ArrayLike, *, adjacency: str
+    records: HoldsRows, center: float, reach: float, residual_reach: float, weights: ArrayLike, *, adjacency: str
 ) -> Bounded:
     """Sum over the units of ``(a u, w u^2, b v, c v^2, e |v|)``, of a target and its residual.
 
@@ -75,6 +75,7 @@ def residual_moments(
     1 apart, which is the one rounding that the session adds for each entry. What a unit adds follows from its own
     rows. The integers are added modulo 2**64. An empty group adds 0.
     """
+    rows = records._rows
     given = np.asarray(weights, dtype=np.float64)
     if given.shape != (5,) or not ((given >= 0) & (given <= 1)).all() or not given.any():
         raise ValueError("weights must be five numbers in [0, 1], not all 0")
@@ -114,7 +115,7 @@ def _moved(weights: Floats, adjacency: str) -> float:
 
 
 def residual_squares(
-    rows: Rows,
+    records: HoldsRows,
     center: float,
     reach: float,
     residual_reach: float,
@@ -156,6 +157,7 @@ def residual_squares(
     sum by at most 1, and all by at most sqrt(k) in l2 norm. A group adds the mean of its rows, which lies there
     too. Rounding is as in `residual_moments`.
     """
+    rows = records._rows
     p, q, mean = (float(number) for number in influence)
     if not (p >= 0 and q >= 0 and 1e-50 <= max(p, q) <= 1e50 and abs(mean) <= 1):
         raise ValueError(
@@ -188,7 +190,7 @@ def residual_squares(
     )
 
 
-def binned_residuals(rows: Rows, edges: ArrayLike, residual_reach: float, *, adjacency: str) -> Bounded:
+def binned_residuals(records: HoldsRows, edges: ArrayLike, residual_reach: float, *, adjacency: str) -> Bounded:
     """Sum over the units of ``(v, 1)``, in the row of the prediction's bin.
 
     The features are the residual and the prediction. ``v = residual / residual_reach``, clipped to [-1, 1]; NaN
@@ -222,6 +224,7 @@ def binned_residuals(rows: Rows, edges: ArrayLike, residual_reach: float, *, adj
     hull, and norms and distances are largest at records. Rounding is as in `residual_moments`: a unit's table is
     within 2^-30 of that mean in each entry, for which the bound makes room, and then one rounding follows.
     """
+    rows = records._rows
     given = np.array(edges, dtype=np.float64)
     if given.ndim != 1 or not given.size or not bool((given[1:] > given[:-1]).all()):
         raise ValueError("edges must increase strictly, and none may be NaN")

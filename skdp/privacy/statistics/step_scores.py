@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.mean_gradient import Integers, mean_gradient
 
 __all__ = ["step_scores"]
@@ -15,7 +15,9 @@ __all__ = ["step_scores"]
 _FLOATS = 2.0**54  # units up to which scores are computed in float64
 
 
-def step_scores(rows: Rows, loss: Loss, theta: ArrayLike, clip_norm: float, learning_rate: float) -> Bounded:
+def step_scores(
+    records: HoldsRows, loss: Loss, theta: ArrayLike, clip_norm: float, learning_rate: float
+) -> Bounded:
     """Magnitude of every feature's coefficient after one gradient step, for a selection.
 
     ``|theta_j - learning_rate * mean_gradient_j|``; with several classes the l2 norm of the row.
@@ -43,7 +45,8 @@ def step_scores(rows: Rows, loss: Loss, theta: ArrayLike, clip_norm: float, lear
     before the difference and by 2 after it, and each of the K - 1 steps of hypot by 4: less than 10 K. The nearest
     integer adds one unit. `Source.roundings` pays for all of these.
     """
-    gradient = mean_gradient(rows, loss, theta, clip_norm)._value
+    rows = records._rows
+    gradient = mean_gradient(records, loss, theta, clip_norm)._value
     # Sums of this many units stay below 2^61 on this grid: a score is no function of a sum modulo 2^64.
     coarse = gradient.magnitude * 2.0**-61
     d = rows.shape.n_features

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.mean_gradient import Floats, Integers, point
 
 __all__ = ["gradient_scores", "mean_sup_gradient"]
@@ -17,7 +17,7 @@ _Number = TypeVar("_Number", np.float64, np.int64)
 
 
 def mean_sup_gradient(
-    rows: Rows,
+    records: HoldsRows,
     loss: Loss,
     theta: ArrayLike,
     clip_norm: float,
@@ -50,6 +50,7 @@ def mean_sup_gradient(
     grid, so its integers never pass the clip. A row of a group counts 1 / (rows of its group), before it is
     cut. So a group adds no more than one row would, whatever its size.
     """
+    rows = records._rows
     kernel = rows.sup_kernel(loss)
     at, chosen, clip_norm = point(theta, kernel.shape), rows.rows_of(units), float(clip_norm)
 
@@ -68,7 +69,7 @@ def mean_sup_gradient(
     return bounded * (1.0 / float(rows.shape.n_units if divisor is None else divisor))
 
 
-def gradient_scores(rows: Rows, loss: Loss, theta: ArrayLike, clip_norm: float) -> Bounded:
+def gradient_scores(records: HoldsRows, loss: Loss, theta: ArrayLike, clip_norm: float) -> Bounded:
     """Magnitude of every feature's entry in the mean loss gradient, rows clipped in the sup norm.
 
     ``|mean gradient_j|``; with several classes the largest over them.
@@ -89,7 +90,8 @@ def gradient_scores(rows: Rows, loss: Loss, theta: ArrayLike, clip_norm: float) 
     **Privacy.** An absolute value and a maximum are 1-Lipschitz in the sup norm. So one unit moves a score by
     at most what it adds to an entry of `mean_sup_gradient`.
     """
-    mean = mean_sup_gradient(rows, loss, theta, clip_norm)
+    rows = records._rows
+    mean = mean_sup_gradient(records, loss, theta, clip_norm)
     gradient, d = mean._value, rows.shape.n_features
 
     def sizes(entries: NDArray[_Number]) -> NDArray[_Number]:

@@ -24,7 +24,7 @@ from skdp.privacy.batches import Partition
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.device import rows_on_host
 from skdp.privacy.protocols import Matrix, SparseMatrix, issparse
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import HoldsRows
 
 __all__ = ["block_vote", "count_votes", "support_votes"]
 
@@ -35,7 +35,9 @@ _Gather = Callable[[Array], Array]
 ITERATIONS = 10  # steps of a block's model; a choice, not tuned
 
 
-def support_votes(rows: Rows, loss: Loss, n_nonzero_coefs: int, blocks: Partition, *, adjacency: str) -> Bounded:
+def support_votes(
+    records: HoldsRows, loss: Loss, n_nonzero_coefs: int, blocks: Partition, *, adjacency: str
+) -> Bounded:
     """Count for each feature the blocks of units whose own sparse model uses it.
 
     Each block fits a model that is not private and votes for ``n_nonzero_coefs`` features, or for none.
@@ -60,6 +62,7 @@ def support_votes(rows: Rows, loss: Loss, n_nonzero_coefs: int, blocks: Partitio
     most s others. So every count moves by at most 1, and all of them by at most 2 s together, under every
     adjacency: linf = 1, l1 = 2 s, l2 = sqrt(2 s).
     """
+    rows = records._rows
     if rows.weight is not None:
         raise ValueError("votes have no weighted form; fit without sample_weight")
     s, d = int(n_nonzero_coefs), rows.shape.n_features

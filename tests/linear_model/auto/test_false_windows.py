@@ -72,6 +72,7 @@ def rates(n_columns, seed):
     ]
 
 
+@pytest.mark.thorough
 def test_windows_that_noise_made_are_rare():
     """One full weight among 30,000 vectors is 3.3e-5, and the bound is three of them.
 
@@ -93,6 +94,7 @@ def believing_too_soon(monkeypatch):
     monkeypatch.setattr(octaves, "SURELY", 4.0)
 
 
+@pytest.mark.thorough
 def test_a_mutant_that_believes_4_deviations_is_caught(believing_too_soon):
     assert np.mean(rates(30_000, 0)) > 1e-4
 

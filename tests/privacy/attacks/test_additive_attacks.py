@@ -150,7 +150,7 @@ def test_the_wide_gradient_stays_below_its_claim(task, monkeypatch):
 
 
 @pytest.mark.usefixtures("only_the_gradient")
-@EACH_TASK
+@pytest.mark.parametrize("task", ["numbers", pytest.param("classes", marks=pytest.mark.thorough)])
 def test_a_wide_gradient_with_half_the_noise_is_caught(task, monkeypatch):
     """Its lines say twice the noise: the attacker's ratio is wrong by a factor, and its sign is right."""
     honest = mechanisms.noise.rounded_gaussian
@@ -158,6 +158,7 @@ def test_a_wide_gradient_with_half_the_noise_is_caught(task, monkeypatch):
     assert look_attacked(task, monkeypatch, TWIN_RUNS) > CLAIM
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("only_the_gradient")
 def test_a_wide_gradient_that_is_clipped_too_late_is_caught(monkeypatch):
     clipped_late(monkeypatch, 3.0)

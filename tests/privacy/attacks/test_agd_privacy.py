@@ -17,7 +17,7 @@ from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
-from skdp.reproductions.adaptive_descent import CHOICE, Purse
+from skdp.reproductions.adaptive_descent import CHOICE, StepCosts
 from tests.privacy.audit import epsilon_lower, shown
 from tests.privacy.exact.test_replay import Tape
 
@@ -62,18 +62,18 @@ def test_no_sequence_of_requests_gets_more_than_the_total(seed):
     assert accounting.rows_mu(report.mechanisms) ** 2 <= total
 
 
-def test_the_purse_pays_only_what_the_session_holds():
+def test_costs_of_steps_are_paid_only_where_the_session_holds_them():
     for share, steps in ((1.0, 1), (1.0, 30), (0.98, 7), (0.8, 1000)):
         session = PrivacySession(epsilon=0.3, delta=1e-6, random_state=0)
         if share < 1:
             session.plan_gaussian(3, 1.0 - share)
-        purse = Purse(share, steps)
-        while purse.holds(purse.gradient, purse.choice):
-            session.plan_gaussian(1, purse.pay(purse.gradient))
-            session.gumbel_top_k(counts(), 1, session.selection_epsilon(1, purse.pay(purse.choice)))
-            purse.gradient *= 1.003
+        costs = StepCosts(share, steps)
+        while costs.holds(costs.gradient, costs.choice):
+            session.plan_gaussian(1, costs.pay(costs.gradient))
+            session.gumbel_top_k(counts(), 1, session.selection_epsilon(1, costs.pay(costs.choice)))
+            costs.gradient *= 1.003
         with pytest.raises(PrivacyBudgetExceeded):
-            session.plan_gaussian(1, min(1.0, 1.01 * (purse.gradient + purse.choice)))
+            session.plan_gaussian(1, min(1.0, 1.01 * (costs.gradient + costs.choice)))
 
 
 # ------------------------------------------------------------------ what one record can change

@@ -20,7 +20,7 @@ from skdp import DPAMPClassifier, DPRRPSGDClassifier, DPSRMClassifier
 from skdp.fitting.linear import LinearFit
 from skdp.privacy import PrivateRecords, accounting, mechanisms, noise
 from skdp.privacy.accounting.objective import ObjectiveTerms, objective_delta
-from skdp.privacy.session import sampler
+from skdp.privacy.session import base as session_base
 from tests.privacy.audit import mu_lower, rates
 
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.usefixtures("one_calibration")]
@@ -227,6 +227,7 @@ def test_the_factor_of_another_adjacency_is_caught(name, monkeypatch):
     assert claim.broken_by(low, high, 0.0)
 
 
+@pytest.mark.thorough
 @quick("recursive", among=["Poisson", "recursive"])
 def test_a_clip_that_is_too_wide_is_caught(name, monkeypatch):
     """Gradients of four times the norm that the statistic declares."""
@@ -248,7 +249,7 @@ def test_a_clip_that_is_too_wide_is_caught(name, monkeypatch):
     assert claim.broken_by(low, high, 0.0)
 
 
-def always_the_first(plan, count, stream, bits=None, *, honest=sampler.draw_units):
+def always_the_first(plan, count, stream, bits=None, *, honest=session_base.draw_units):
     """The shipped sampler, but unit 0 is in every batch."""
     units = honest(plan, count, stream, bits)
     if units.size and units[0] == 0:
@@ -256,12 +257,13 @@ def always_the_first(plan, count, stream, bits=None, *, honest=sampler.draw_unit
     return np.r_[0, units if plan.sampling == "Poisson" else units[1:]]
 
 
+@pytest.mark.thorough
 @quick("Poisson", among=SMALL)
 def test_a_sampler_that_always_takes_one_record_is_caught(name, monkeypatch):
     attack = SMALL[name]
     low, high, claim = measured(attack, 60)
     assert not claim.broken_by(low, high, 0.0)
-    monkeypatch.setattr(sampler, "draw_units", always_the_first)
+    monkeypatch.setattr(session_base, "draw_units", always_the_first)
     low, high, claim = measured(attack, 120)
     assert claim.broken_by(low, high, 0.0)
 

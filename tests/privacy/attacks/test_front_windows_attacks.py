@@ -75,6 +75,7 @@ def replaced(cls, rows, kind, n=150):
 CLASSES = pytest.mark.parametrize("cls", [DPLinearRegression, DPLogisticRegression])
 
 
+@pytest.mark.thorough
 @CLASSES
 @pytest.mark.parametrize("kind", ["far", "codes", "missing", "inside"])
 @pytest.mark.parametrize("bounds", [None, *BOUNDS])
@@ -149,7 +150,7 @@ def atoms(n, far):
 
 
 @pytest.mark.parametrize("far", [FAR, -FAR, 1e6, 3.0, 1e-9])
-@pytest.mark.parametrize("n", [12, 40, 150])
+@pytest.mark.parametrize("n", [12, *(pytest.param(n, marks=pytest.mark.thorough) for n in (40, 150))])
 @pytest.mark.parametrize("epsilon", [0.5, 6.0])
 def test_a_second_look_at_the_targets_is_in_the_claim(far, n, epsilon, monkeypatch):
     path, mu = Path(monkeypatch), accounting.gaussian_mu(epsilon, DELTA)
@@ -215,6 +216,7 @@ def attacked(monkeypatch, runs):
     return [np.array(part) for part in samples]
 
 
+@pytest.mark.thorough
 def test_a_constant_with_public_bounds_stays_below_its_claim(monkeypatch):
     """False alarm below 1e-6: two bounds of 2.5e-7 at a threshold that no run decides."""
     found = mu_lower(*attacked(monkeypatch, RUNS), 0.0)

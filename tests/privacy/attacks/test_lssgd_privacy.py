@@ -19,7 +19,7 @@ import skdp.privacy.mechanisms
 from skdp import DPLSSGDRegressor, DPSGDRegressor
 from skdp.linear_model import SGD
 from skdp.privacy import PrivateRecords
-from skdp.privacy.session.sampler import MinibatchSampler
+from skdp.privacy.session.base import MinibatchSampler
 from tests.privacy.audit import epsilon_lower
 
 N, BATCH, STEPS, CLIP = 24, 12, 6, 1.0
@@ -127,12 +127,14 @@ def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
     assert shown(*attack(TWIN_FITS)) > EPSILON
 
 
+@pytest.mark.thorough
 def test_twin_that_draws_everybody_is_caught(monkeypatch):
     """The noise of Poisson batches, but nobody is left out."""
     monkeypatch.setattr(MinibatchSampler, "units", lambda self, plan, count: np.arange(count))
     assert shown(*attack(TWIN_FITS)) > EPSILON
 
 
+@pytest.mark.thorough
 def test_twin_that_clips_at_three_times_the_norm_is_caught(monkeypatch):
     honest_gradient = PrivateRecords.mean_gradient
 

@@ -142,7 +142,16 @@ def without_clipping(monkeypatch):
     monkeypatch.setattr(minimizer, "clipped_rows", lambda X, columns, norm: clip(X, columns, 1e9))
 
 
-@pytest.mark.parametrize("breaks", [half_the_noise, without_the_factor, half_the_spectral_norm, without_clipping])
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        half_the_noise,
+        *(
+            pytest.param(f, marks=pytest.mark.thorough)
+            for f in (without_the_factor, half_the_spectral_norm, without_clipping)
+        ),
+    ],
+)
 def test_broken_twin_is_caught(breaks, monkeypatch):
     breaks(monkeypatch)
     assert shown(*attack("ridge", monkeypatch, runs=150, size=20.0)) > CLAIM

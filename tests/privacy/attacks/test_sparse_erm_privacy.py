@@ -189,10 +189,10 @@ def released(X, y, batches, *, threshold, epsilon=EPSILON, seed=0):
     total = epsilon * batches.runs * (1 + 1e-4)
     session = PrivacySession(records, epsilon=total, delta=0.0, random_state=seed)
     sparse_erm(
-        Task(BudgetSplit(session), records, SquaredLoss(), np.zeros(X.shape[1])),
+        Task(BudgetSplit(session, 1 / (1 + 1e-4)), records, SquaredLoss(), np.zeros(X.shape[1])),
         rule,
         batches,
-        Thresholds(1, 1.0, threshold, "optimal", 1 / (1 + 1e-4)),
+        Thresholds(1, 1.0, threshold, "optimal"),
     )
     return np.array(rule.seen)
 
@@ -255,9 +255,9 @@ def fixed_groups(replaced):
 class PaperParts(PublicParts):
     """The broken twin: it plans with the paper's rate 1/m, as if fixed groups were fresh samples."""
 
-    def plan(self, session, n_hits, share, split, size):
+    def plan(self, session, n_hits, split, size):
         rate = 1 / len(self._rows)
-        return session.plan_numeric_sparse(self.steps, n_hits, share, split=split, size=size, rate=rate)
+        return session.plan_numeric_sparse(self.steps, n_hits, split=split, size=size, rate=rate)
 
     def release(self, session, mean, plan, threshold, batch):
         return session.numeric_sparse(mean, plan, threshold)
@@ -353,14 +353,14 @@ def test_published_order_is_with_replacement_and_charges_the_most_drawn():
     assert np.sum((counts - 100.0) ** 2 / 100.0) < chi2.isf(1e-7, 9)
     parts = PublicParts(np.arange(40) % 10, order)
     assert parts.runs == counts.max() > 100
-    assert parts.plan(session, 1, 1.0, "optimal", 5).runs == counts.max()
+    assert parts.plan(session, 1, "optimal", 5).runs == counts.max()
 
 
 def test_fresh_samples_have_their_size_and_are_uniform():
     session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=1)
     n, b, draws = 12, 5, 1500
     sample = FreshSample(draws, n, b)
-    plan = sample.plan(session, 1, 1.0, "optimal", 5)
+    plan = sample.plan(session, 1, "optimal", 5)
     assert plan.rate == b / n
     batches = [sample.draw(session, step) for step in range(draws)]
     counts = np.zeros(n)

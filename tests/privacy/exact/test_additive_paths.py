@@ -242,6 +242,7 @@ def strangers(task, X, y):
     yield 1e300 * rng.normal(size=X.shape), rng.choice(labels, len(y)).astype(y.dtype)
 
 
+@pytest.mark.thorough
 @EACH_CASE
 def test_any_table_takes_the_path_of_what_was_released(task, path, monkeypatch, caplog):
     """Not only neighbours: so neither choices nor shapes, shares, clip norms and warnings read a row."""

@@ -19,7 +19,7 @@ from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, noise
 from skdp.privacy import batches as _batches
 from skdp.privacy.accounting.minibatch import sampled_epsilon
 from skdp.privacy.batches import Batch, BatchPlan, _binomial, draw_units
-from skdp.privacy.session.sampler import MinibatchSampler
+from skdp.privacy.session.base import MinibatchSampler
 
 P_VALUE = 1e-7
 
@@ -332,7 +332,7 @@ def test_an_interrupted_draw_leaves_no_marks(monkeypatch):
             session.draw(plan, records)
     units = session.draw(plan, records)._units
     assert np.array_equal(units, np.unique(units))
-    assert not session._parts.sampler.bits[1].any()
+    assert not session._sampler.bits[1].any()
 
 
 def test_an_empty_batch_releases_noise_only(monkeypatch):

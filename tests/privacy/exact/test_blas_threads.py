@@ -120,9 +120,11 @@ def found():
     return told
 
 
+@pytest.mark.thorough
 def test_a_twin_that_limits_no_thread_is_caught(found):
     assert found["a twin"]
 
 
+@pytest.mark.thorough
 def test_no_statistic_and_no_automatic_fit_wakes_a_thread_of_blas(found):
     assert not [name for name, woken in found.items() if woken and name != "a twin"]

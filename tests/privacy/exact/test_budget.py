@@ -267,6 +267,7 @@ def test_pickles_of_handles_name_the_package(accountant):
     assert BudgetAccountant.__module__ == "skdp.privacy.budget"
 
 
+@pytest.mark.thorough
 def test_ambient_accountant_in_pickles_and_clones(data):
     X, y = data
     accountant = BudgetAccountant(10.0, 1e-5)

@@ -172,7 +172,7 @@ def test_a_release_that_waits_for_close_is_refused(name, accountant):
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_that_waits_for_close_is_refused(name, accountant):
     session = PrivacySession(epsilon=1.0, delta=1e-6, accountant=accountant)
-    with session._parts.door.lock:
+    with session._lock:
         planning = Job(lambda: PLANS[name](session))
         planning.ended(0.5)  # it has checked its parameters and waits for the lock
         session.close()

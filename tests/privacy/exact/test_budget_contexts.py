@@ -525,7 +525,7 @@ def in_fork(function):
 
 
 def test_forks(accountant, other, monkeypatch):
-    monkeypatch.setattr("skdp.privacy.budget.blocks._ENDED", [])  # blocks of other tests
+    monkeypatch.setattr("skdp.privacy.budget.ambient._ENDED", [])  # blocks of other tests
     with accountant:
         assert in_fork(fit) == 0
         assert in_fork(lambda: in_thread(fit)) == 0  # its threads belong to the block as well

@@ -189,6 +189,7 @@ def test_carried_handles_of_workers(path, monkeypatch):
         pool.apply(dummy.charge, (accountant, 0.25))
 
 
+@pytest.mark.thorough
 def test_what_no_process_can_see(path):
     """A new process has nothing to compare with but the number that somebody noted (user guide)."""
     accountant = BudgetAccountant(1.0, 0.0, path=path)
@@ -204,6 +205,7 @@ def test_what_no_process_can_see(path):
 # Writes
 
 
+@pytest.mark.thorough
 def test_writes_count_transactions_and_only_grow(path):
     accountant = BudgetAccountant(1.0, 0.0, path=path)
     counts = [read_ledger(path)["writes"]]
@@ -240,6 +242,7 @@ def older(path):
     connection.close()
 
 
+@pytest.mark.thorough
 def test_a_file_of_version_1_is_upgraded_when_it_is_opened(path):
     make = "from skdp.privacy import BudgetAccountant as B; import sys, dummy_estimator as d"
     python(f"{make}; d.charge(B(1.0, 0.0, path=sys.argv[1]), 0.5)", path)

@@ -44,7 +44,7 @@ def data():
 
 
 BACKENDS = [
-    ("loky", 1),
+    pytest.param("loky", 1, marks=pytest.mark.thorough),
     ("threading", 2),
     *(pytest.param(name, 2, marks=pytest.mark.slow) for name in ("loky", "multiprocessing")),
 ]
@@ -89,7 +89,10 @@ def test_a_search_charges_every_fit(backend, n_jobs, how, accountant, data):
     found.best_estimator_.predict(X)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+@pytest.mark.parametrize(
+    "backend",
+    ["threading", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("loky", "multiprocessing"))],
+)
 def test_one_vs_rest_in_workers(backend, accountant, data):
     """OneVsRestClassifier clones in the worker."""
     with joblib.parallel_config(backend), accountant:
@@ -180,7 +183,7 @@ def test_race_for_the_ceiling():
     assert len(accountant.ledger()) == 100
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.thorough)])
 def test_killed_worker_stays_charged(start, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([ROOT, HERE]))
     accountant = BudgetAccountant(1.0, 0.0)

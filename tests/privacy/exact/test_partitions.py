@@ -68,7 +68,7 @@ def test_orders_are_uniform():
 def test_a_pass_costs_one_release_on_all_units(steps, passes, adjacency):
     made, plan = session(steps, adjacency=adjacency)
     mu = math.sqrt(passes) / plan.noise_multiplier
-    assert math.isclose(mu, math.sqrt(made._parts.ledger.mu2), rel_tol=1e-9)
+    assert math.isclose(mu, math.sqrt(made._ledger.mu2), rel_tol=1e-9)
     data = records()
     for _ in range(steps):
         made.gaussian(total(data, made.draw(plan, data)), plan)
@@ -112,7 +112,7 @@ def test_other_releases_and_groups_compose():
     z, full = (plan.noise_multiplier for plan in plans)
     assert math.isclose(full, 2 * z)
     mu2 = 2 / z**2 + 2 / full**2 + 1 / last.noise_multiplier**2
-    assert math.isclose(mu2, made._parts.ledger.mu2, rel_tol=1e-9)
+    assert math.isclose(mu2, made._ledger.mu2, rel_tol=1e-9)
     assert math.isclose(sum(plan.share for plan in plans), 0.75)
     data = records()
     for plan in plans:
@@ -171,7 +171,7 @@ def test_a_record_comes_near_the_claim_and_stays_below(rig, more):
 
 
 def test_a_record_in_two_batches_of_a_pass_is_caught(rig, monkeypatch):
-    from skdp.privacy.session.sampler import MinibatchSampler
+    from skdp.privacy.session.base import MinibatchSampler
 
     honest = MinibatchSampler._part
     monkeypatch.setattr(

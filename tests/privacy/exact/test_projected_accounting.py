@@ -103,6 +103,7 @@ def test_many_releases_agree_with_a_simulation():
     assert value - error > delta
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("r", "wanted"), [(20, 1.15), (10, 7.2)])
 def test_figures_of_the_referee(r, wanted):
     """Those were bounds on coarser nets: ours are at most as large, and at most 2 % smaller."""

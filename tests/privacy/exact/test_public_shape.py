@@ -119,8 +119,8 @@ READERS = {
     ("linear_model/sparse_erm/fit.py", "_batch_codes"),
     # the samplers draw for every real unit; what they draw is secret
     ("privacy/rows.py", "rows_from"),
-    ("privacy/session/sampler.py", "draw"),
-    ("privacy/session/sampler.py", "partition"),
+    ("privacy/session/base.py", "draw"),
+    ("privacy/session/base.py", "partition"),
     ("privacy/session/group_rows.py", "limit_rows"),
     # rows on a device, in calls of 64
     ("privacy/gradients/function.py", "_in_calls"),
@@ -151,7 +151,6 @@ READERS = {
     ("fitting/corrections.py", "pair_of"),
     ("privacy/pieces.py", "dense"),
     ("privacy/pieces.py", "n_rows"),
-    ("privacy/gradients/function.py", "_called"),
     ("privacy/gradients/parts.py", "__init__"),
     ("privacy/gradients/parts.py", "_taken"),
     ("privacy/gradients/blocks.py", "_weighted"),

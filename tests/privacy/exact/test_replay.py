@@ -47,8 +47,8 @@ from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
 from skdp.privacy import PrivacySession, accounting, mechanisms, selection
 from skdp.privacy.session import claim
+from skdp.privacy.session.base import MinibatchSampler
 from skdp.privacy.session.ledger import Ledger
-from skdp.privacy.session.sampler import MinibatchSampler
 from skdp.privacy.statistics import minimizer as _minimizer
 from tests import texts
 
@@ -324,6 +324,7 @@ VARIANTS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "params", "extra"), VARIANTS)
 def test_other_settings_take_the_same_path_within_the_sensitivities(name, params, extra, monkeypatch):
     tape = Tape(monkeypatch)
@@ -462,6 +463,7 @@ def test_other_settings_of_groups_take_the_same_path(name, params, monkeypatch):
         assert tape.compare(fit, one, other) <= 1 + 1e-9, size
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [n for n in NAMES if "n_public" in known_to(n)])
 def test_add_remove_replays_with_one_record_less(name, monkeypatch):
     """Number of records and groups are private here: the plan of both comes from n_public alone."""

@@ -276,6 +276,17 @@ def test_parts_of_a_split_and_what_is_taken_of_it_add_up_to_its_share():
         scales.plan_gaussian(1)
 
 
+def test_a_part_is_what_the_others_leave_and_a_method_has_the_whole_of_its_part():
+    budget = BudgetSplit(opened(), 0.5)
+    scales, rest, steps = budget.split(scales=0.1, rest=None, steps=0.7)
+    assert scales.share + rest.share + steps.share == pytest.approx(0.5, rel=1e-15)
+    assert rest.share == pytest.approx(0.2 * 0.5)
+    assert (scales + steps).share == scales.share + steps.share
+    assert (steps.equal(7).share, steps.part(0.3).share) == (steps.share / 7, 0.3 * steps.share)
+    method = budget.method(0.4)
+    assert (method.share, method.of_session(0.5)) == (1.0, 0.5 * 0.5 * 0.4)
+
+
 def test_batches_pay_for_what_was_planned_before_them():
     """The noise of batches is calibrated together with the releases that others may make."""
 

@@ -20,8 +20,8 @@ from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting, 
 from skdp.privacy import session as session_package
 from skdp.privacy.adjacency import factor
 from skdp.privacy.noise import KeyStream
+from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import Ledger
-from skdp.privacy.session.parts import Door
 
 
 def session(**params):
@@ -470,15 +470,15 @@ def test_an_interrupt_leaves_the_lock_free():
     """The lock stands in the `with` itself: Python code around it could be interrupted with the lock taken."""
     for module in sorted(Path(session_package.__file__).parent.glob("*.py")):
         for node in ast.walk(ast.parse(module.read_text())):
-            if isinstance(node, ast.With) and "door" in ast.unparse(node.items[0]):
-                assert ast.unparse(node.items[0]).endswith(".door.lock"), module.name
-    assert not hasattr(Door, "__enter__")
+            if isinstance(node, ast.With) and "lock" in ast.unparse(node.items[0]):
+                assert ast.unparse(node.items[0]) == "self._lock", module.name
+    assert not hasattr(SessionBase, "__enter__")
 
 
 @pytest.mark.parametrize("copier", [copy.deepcopy, pickle.dumps, joblib.hash])
 def test_bound_methods_cannot_be_copied(copier):
     s = session()
-    for thing in (s.gaussian, s.draw, s._parts):
+    for thing in (s.gaussian, s.draw):
         with pytest.raises(TypeError, match="cannot be copied or pickled"):
             copier(thing)
 

@@ -1,23 +1,21 @@
 """What a fit of vectors of words decides from public numbers before its first release, and what it warns of."""
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skdp.base.plan import Advice, Decision
-from skdp.exceptions import UtilityWarning
 from skdp.fitting.budget import BudgetSplit
-from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.decision import made_step
+from skdp.fitting.minibatch_warnings import StepFacts, WordFacts
+from skdp.fitting.noisy_mean import Clipping, NoisyMean, estimator_of
 from skdp.fitting.optimizers import Rule, rate_factor
-from skdp.fitting.selection import AdaFEST, SelectedMean, SparseSelection, advice_on_choice, advice_on_counts
 from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
 from skdp.fitting.task import given
-from skdp.fitting.utility import Facts, WordFacts, utility_warnings
+from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import BatchPlan, PrivacySession, PublicShape, factor
 
-__all__ = ["WordPlan", "advice", "advice_on_words", "decided", "first_rate"]
+__all__ = ["WordDetails", "advice", "advice_on_words", "decide", "first_rate"]
 
 RELEASED = "released"
 # Chosen on held-out sentences of Brown, one seed. The largest standard deviation that the noise of all steps gives
@@ -25,16 +23,17 @@ RELEASED = "released"
 # the noise allows it.
 WALK, STEP, LEAST_STEP = 0.1, 0.2, 10.0
 ADAM_STEP = 0.01
+FEWEST = 2  # words of a window
 HARDLY = 2.0  # standard deviations of the noise that a fit does not rely on to release a word
 
 
 @dataclass(frozen=True)
-class WordPlan:
+class WordDetails:
     """Public numbers of a fit; steps, warnings and the report read them.
 
     Attributes
     ----------
-    method : ClippedMean
+    method : NoisyMean
         How a step clips gradients and releases their mean.
     batches : BatchPlan
         Of all steps.
@@ -47,7 +46,7 @@ class WordPlan:
         The plan of the release of a private one; None for a public one.
     """
 
-    method: ClippedMean
+    method: NoisyMean
     batches: BatchPlan
     rule: Rule
     n_numbers: int
@@ -65,8 +64,8 @@ class WordPlan:
         return float(self.words.threshold / self.words.grid)
 
 
-def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict[str, int] | None) -> Decision:
-    """Decide everything that public numbers tell, and refuse what cannot be done; see `WordPlan`."""
+def decide(model: Any, session: PrivacySession, shape: PublicShape, known: dict[str, int] | None) -> Decision:
+    """Decide everything that public numbers tell, and refuse what cannot be done; see `WordDetails`."""
     n_units, rule, method = shape.n_units, model._rule(), _method(model)
     share = 0.0 if known is not None else float(model.vocabulary_share)
     most = int(model.max_vocabulary_size) if known is None else len(known)
@@ -75,16 +74,17 @@ def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict
         model.epsilon, model.delta, n_units, size,
         batch_size=given(model.batch_size), max_iter=given(model.max_iter), n_epochs=model.n_epochs,
     )  # fmt: skip
-    group = method.group(run.n_iter, run.batch_size, size=size)
-    (batches,) = session.plan_batches([group], n_units=n_units, share=1.0 - share)
+    groups = method.releases(run.n_iter, run.batch_size, size)
+    vocabulary, rest = BudgetSplit(session).split(vocabulary=share, steps=None)
+    (batches,) = rest.plan_batches(groups, n_units=n_units)
     words = None
     if known is None:
-        words = session.plan_vocabulary(share, int(model.max_words_per_group))
-    plan = WordPlan(method, batches, rule, size, known, words)
+        words = vocabulary.plan_vocabulary(int(model.max_words_per_group))
+    details = WordDetails(method, batches, rule, size, known, words)
     # The best case: each group has one word, and it is the same.
-    if words is not None and plan.threshold > n_units + HARDLY * words.noise_std:
+    if words is not None and details.threshold > n_units + HARDLY * words.noise_std:
         raise ValueError(
-            f"no word could be released: it needs about {plan.threshold:.0f} groups, and there are {n_units}. "
+            f"no word could be released: it needs about {details.threshold:.0f} groups, and there are {n_units}. "
             "Nothing was spent. Give a public vocabulary, a larger epsilon or vocabulary_share, or more groups"
         )
     session.require_feasible_batches(size, (batches,), scans=method.scans)
@@ -98,12 +98,12 @@ def decided(model: Any, session: PrivacySession, shape: PublicShape, known: dict
             "n_words": most if words is None else f"at most {most}",
             "n_iter": batches.releases,
             "batch_size": batches.batch_size,
-            "clip_norm": plan.clip_norm,
-            "learning_rate": RELEASED if waits else first_rate(model, plan, most),
+            "clip_norm": details.clip_norm,
+            "learning_rate": RELEASED if waits else first_rate(model, details, most),
         },
-        steps=(*BudgetSplit(session).step("vocabulary", share), *made_step((batches,))),
+        steps=(*vocabulary.step("vocabulary"), *made_step((batches,))),
         signal=None if math.isinf(seen) else seen,
-        details=plan,
+        details=details,
     )
 
 
@@ -112,72 +112,50 @@ def _n_numbers(model: Any, n_words: int) -> int:
     return (n_words if model.tied else 2 * n_words) * int(model.vector_size)
 
 
-def _method(model: Any) -> ClippedMean:
-    norm, estimator = given(model.clip_norm), model.gradient_estimator
-    clipping = Clipping(CLIP_NORM if norm is None else float(norm))
-    return ClippedMean(clipping) if isinstance(estimator, str) else SelectedMean(clipping, estimator)
+def _method(model: Any) -> NoisyMean:
+    norm = given(model.clip_norm)
+    return estimator_of(model.gradient_estimator).engine(Clipping(CLIP_NORM if norm is None else float(norm)))
 
 
-def first_rate(model: Any, plan: WordPlan, n_words: int) -> float:
+def first_rate(model: Any, details: WordDetails, n_words: int) -> float:
     """The first step: as long as the signal asks, and no longer than the noise allows, by public numbers."""
     rate = given(model.learning_rate)
     if rate is not None:
         return float(rate)
-    rule, batches = plan.rule, plan.batches
+    rule, batches = details.rule, details.batches
     n_iter = batches.releases
     factors = (rate_factor(rule.schedule, t, n_iter) for t in range(n_iter))
     length = math.sqrt(math.fsum(f * f for f in factors))
     if rule.solver == "adam":  # its steps have size 1 in every entry
         return min(ADAM_STEP, WALK / length)
     # A window touches few of the words, so a mean over windows is the smaller the more words there are.
-    rate = max(LEAST_STEP, STEP * n_words) / plan.clip_norm
+    rate = max(LEAST_STEP, STEP * n_words) / details.clip_norm
     multiplier = batches.parts[-1].noise_multiplier
-    noise = multiplier * factor(model.adjacency) * plan.clip_norm / batches.batch_size
+    noise = multiplier * factor(model.adjacency) * details.clip_norm / batches.batch_size
     rate = min(rate, WALK / (noise * length)) if noise else rate
     return (1 - rule.momentum) * rate
 
 
-def advice(model: Any, shape: PublicShape, plan: WordPlan) -> tuple[Advice, ...]:
+def advice(model: Any, shape: PublicShape, details: WordDetails) -> tuple[Advice, ...]:
     """Warnings of what public numbers show."""
-    if plan.known is None:
-        first = advice_on_words(model, shape, 2, least=True)  # of a window
-    else:
-        first = advice_on_words(model, shape, len(plan.known))
-    return (*first, *_on_choice(model, plan), *_on_threshold(model, plan, shape.n_units))
+    steps = StepFacts(
+        details.n_numbers,
+        2 * int(model.window) + 1,  # a document has more different words
+        "numbers of the table",
+        "word",
+        "window" if model.unit == "record" else "group",
+    )
+    steps = details.method.utility((details.batches,), model.adjacency, steps)
+    return advice_on_words(model, shape, None if details.known is None else len(details.known), details, steps)
 
 
-def advice_on_words(model: Any, shape: PublicShape, n_words: int, *, least: bool = False) -> tuple[Advice, ...]:
-    """Warnings of a table of so many words, a public number or a released one."""
-    size = _n_numbers(model, n_words)
+def advice_on_words(
+    model: Any, shape: PublicShape, n_words: int | None, details: WordDetails, steps: StepFacts | None = None
+) -> tuple[Advice, ...]:
+    """Warnings of a table of so many words, a public number or a released one; None is the fewest of a window."""
+    size = _n_numbers(model, n_words or FEWEST)
     seen = signal(model.epsilon, model.delta, shape.n_units, size)
-    words = WordFacts(n_words, size, seen, least)
-    return utility_warnings(Facts(type(model).__name__, shape, model.epsilon, words=words))
-
-
-def _on_choice(model: Any, plan: WordPlan) -> Iterable[Advice]:
-    """Warn where noise decides what a step changes."""
-    moved, select = factor(model.adjacency), model.gradient_estimator
-    if isinstance(select, AdaFEST):
-        width = 2 * int(model.window) + 1  # a document has more different words
-        protects = "window" if model.unit == "record" else "group"
-        return advice_on_counts(select, plan.batches, width, moved, "word", protects)
-    if isinstance(select, SparseSelection):
-        clip, what = plan.clip_norm, "numbers of the table"
-        return advice_on_choice(select, plan.batches, plan.n_numbers, moved * clip, clip, what)
-    return ()
-
-
-def _on_threshold(model: Any, plan: WordPlan, n_units: int) -> Iterator[Advice]:
-    """Warn where documents that have as many words as are allowed would release none of them."""
-    if plan.words is None:
-        return
-    threshold, most = plan.threshold, int(model.max_words_per_group)
-    wanted = threshold * math.sqrt(most)
-    if wanted > n_units:
-        yield Advice(
-            f"a word is released if about {threshold:.0f} * sqrt(k) groups have it, where k is the number of "
-            f"different words of a group. For k = max_words_per_group = {most} that is {wanted:.0f} groups, "
-            "more than there are. If groups have so many words, give a smaller max_words_per_group (their "
-            "most frequent words count then), a larger epsilon or vocabulary_share, or a public vocabulary",
-            UtilityWarning,
-        )
+    words = WordFacts(n_words or FEWEST, size, seen, least=n_words is None)
+    if details.words is not None and steps is not None:  # before the release of the words
+        words = replace(words, threshold=details.threshold, most=int(model.max_words_per_group))
+    return utility_warnings(Facts(type(model).__name__, shape, model.epsilon, words=words, steps=steps))

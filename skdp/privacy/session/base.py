@@ -1,20 +1,62 @@
-"""Secret choices of units: batches and partitions, from the key stream of a session."""
+"""What every method of a session works on: its account, its key stream, its sampler and its lock."""
 
+import os
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION, WITHOUT_REPLACEMENT
 from skdp.privacy.batches import Batch, BatchPlan, Partition, draw_units, empty_bits, number_of_places
-from skdp.privacy.session.keys import Keys
+from skdp.privacy.budget import Reservation
+from skdp.privacy.noise.keystream import Seed
 from skdp.privacy.session.ledger import Ledger, check_number
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
 
-__all__ = ["MinibatchSampler"]
+__all__ = ["Keys", "MinibatchSampler", "Seed", "SessionBase"]
+
+
+class Keys:
+    """Where a session's noise comes from.
+
+    Attributes
+    ----------
+    stream : KeyStream or None
+        None until something is drawn.
+    reservation : Reservation or None
+    """
+
+    def __init__(self, seed: Seed, context: bytes) -> None:
+        self._seed, self.context = seed, context
+        self.stream: noise.KeyStream | None = None
+        self.reservation: Reservation | None = None
+
+    @property
+    def seeded(self) -> bool:
+        """Whether noise was drawn from a seed: whoever knows the seed can subtract it."""
+        return self.stream is not None and self.stream.seeded
+
+    def commit(self) -> noise.KeyStream:
+        """Spend the reservation, then return the stream: the last step before anything is drawn.
+
+        Every refusal comes before. What is interrupted after it stays charged.
+        """
+        if self.stream is None:
+            self.stream = noise.KeyStream(self._seed, info=self.context)
+        if self.reservation is not None:
+            self.reservation.commit()
+        return self.stream
+
+    def close(self, *, released: bool) -> None:
+        """Hand the reservation back if nothing was drawn or ``released``."""
+        if self.reservation is not None and not released and self.stream is None:
+            self.reservation.release()
+        self.reservation = None
 
 
 class Pass:
@@ -117,3 +159,25 @@ class MinibatchSampler:
         if self._ledger.adjacency == "add-remove":
             return stream.integers(n_blocks, count)
         return stream.permutation(count) % n_blocks
+
+
+class SessionBase:
+    """What the methods of a session share; each group of methods is a class below it.
+
+    Every method that plans, draws or releases begins with ``with self._lock:`` and ``self._check_open()``. The
+    lock itself stands in the ``with``: no line of Python runs between taking it and the promise to return it, so
+    an interrupt cannot leave it taken.
+    """
+
+    def __init__(self, ledger: Ledger, keys: Keys) -> None:
+        self._ledger, self._keys = ledger, keys  # budget, plans and rows; where noise comes from, and who pays
+        self._sampler = MinibatchSampler(ledger, keys)
+        self._lock = threading.RLock()
+        self._pid, self._shut = os.getpid(), False
+
+    def _check_open(self) -> None:
+        """Refuse callers after the end, and in another process."""
+        if self._shut:
+            raise RuntimeError("this session is closed; open another one to release more")
+        if self._pid != os.getpid():
+            raise RuntimeError("a session belongs to the process that opened it; open another one")

@@ -1,6 +1,6 @@
 """What a fit of a net decides from public numbers before its first release.
 
-`decided` makes the plan of a fit, `sized_batches` the number and the size of its batches.
+`decide` makes the decision of a fit, `sized_batches` the number and the size of its batches.
 """
 
 import math
@@ -13,25 +13,22 @@ from numpy.typing import NDArray
 
 from skdp.base.plan import Decision, Step
 from skdp.fitting.budget import BudgetSplit
-from skdp.fitting.clipped_mean import ClippedMean, Clipping
 from skdp.fitting.decision import made_step
+from skdp.fitting.noisy_mean import NoisyMean, estimator_of
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES
 from skdp.fitting.recalibrate import Recalibration
-from skdp.fitting.recursive import RecursiveMean, RecursiveMomentum
-from skdp.fitting.selection import AdaFEST, SelectedMean, SparseSelection
 from skdp.fitting.sizes import CLIP_NORM, Run, chosen_rate, chosen_run, signal
-from skdp.fitting.sparsification import RandomSparsification, SparsifiedMean
 from skdp.fitting.targets import Problem, unfitted_copy
 from skdp.fitting.task import given
 from skdp.nn.checks import check_table, public_data
-from skdp.nn.clipping import Microbatch, Projections
+from skdp.nn.clipping import clipping_of
 from skdp.nn.inputs import Inputs, public_inputs
 from skdp.nn.network import Network
-from skdp.nn.task import has_other_layers, require_places, start_of, usual_clipping
+from skdp.nn.task import has_other_layers, require_places, start_of
 from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 
-__all__ = ["INPUT_QUESTIONS", "SAMPLING", "TARGET_QUESTIONS", "NetPlan", "decided"]
+__all__ = ["INPUT_QUESTIONS", "SAMPLING", "TARGET_QUESTIONS", "NetDetails", "decide"]
 
 SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 BATCHES = {"Poisson": "Poisson batches", PARTITION: "a partition into batches", "full batch": "full batches"}
@@ -40,7 +37,7 @@ INPUT_QUESTIONS, TARGET_QUESTIONS = 23, RANGE_SEARCHES * RANGE_QUESTIONS
 
 
 @dataclass(frozen=True, eq=False)
-class NetPlan:
+class NetDetails:
     """Public numbers of a fit; steps, last releases, warnings and the report read them.
 
     Attributes
@@ -50,7 +47,7 @@ class NetPlan:
         Number of parameters that the steps change.
     loss : object
         Of `skdp.nn.losses`.
-    method : ClippedMean
+    method : NoisyMean
         How a step clips gradients and releases their mean.
     batches : tuple of BatchPlan
         Of all steps, in their order.
@@ -73,7 +70,7 @@ class NetPlan:
     network: Network
     n_parameters: int
     loss: Any
-    method: ClippedMean
+    method: NoisyMean
     batches: tuple[BatchPlan, ...]
     rule: Rule
     rate: float
@@ -89,11 +86,11 @@ class NetPlan:
         return sum(plan.releases for plan in self.batches)
 
 
-def decided(model: Any, session: PrivacySession, problem: Problem) -> Decision:
-    """Decide everything that public numbers tell, and refuse what cannot be done; see `NetPlan`."""
+def decide(model: Any, session: PrivacySession, problem: Problem) -> Decision:
+    """Decide everything that public numbers tell, and refuse what cannot be done; see `NetDetails`."""
     shape, loss = problem.records.shape, model._loss(problem)
     network = _built(model, problem, loss.n_outputs)
-    check_table(model.gradient_estimator, network.sequential)
+    check_table(estimator_of(model.gradient_estimator), network.sequential)
     _check_device(model, shape)
     seen = {"n_features_in_": shape.n_features, **problem.fitted}
     public = public_data(unfitted_copy(model), model.validation, seen, model._table)
@@ -103,7 +100,8 @@ def decided(model: Any, session: PrivacySession, problem: Problem) -> Decision:
     if last is not None:
         shares["recalibration"] = last.share
     run = sized_batches(model, shape, size)
-    batches = _planned(model, session, shape, method, run, size, 1.0 - math.fsum(shares.values()))
+    *_, rest = BudgetSplit(session).split(**shares, steps=None)
+    batches = _planned(model, session, shape, method, run, size, rest.share)
     # Ready layers treat each row by itself, but a BLAS may round it by its place. One by one, rows stay at
     # their places in what else is computed of them, if their number is public.
     places_stay = method.clipping.method == "one-by-one" and shape.n_records is not None
@@ -114,21 +112,21 @@ def decided(model: Any, session: PrivacySession, problem: Problem) -> Decision:
         inputs = public_inputs(model.input_range, network.shapes[0], shape.n_features)
     rule = model._rule()
     rate = _rate(model, method, batches, rule)
-    plan = NetPlan(network, size, loss, method, batches, rule, rate, shares, last, inputs, start, public)
+    details = NetDetails(network, size, loss, method, batches, rule, rate, shares, last, inputs, start, public)
     seen_signal = signal(model.epsilon, model.delta, shape.n_units, size)
     return Decision(
         method=BATCHES[batches[-1].sampling],
         reason=run.reason,
         sizes={
             "n_parameters": size,
-            "n_iter": plan.n_iter,
+            "n_iter": details.n_iter,
             "batch_size": batches[-1].batch_size,
             "clip_norm": method.clipping.norm,
             "learning_rate": rate,
         },
-        steps=_steps(session, plan),
+        steps=_steps(session, details),
         signal=None if math.isinf(seen_signal) else seen_signal,
-        details=plan,
+        details=details,
     )
 
 
@@ -153,40 +151,18 @@ def _check_device(model: Any, shape: PublicShape) -> None:
         raise ValueError(
             "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
         )
-    if isinstance(model.gradient_estimator, RecursiveMomentum):
+    estimator = estimator_of(model.gradient_estimator)
+    if not estimator.devices:
         raise ValueError(
-            "RecursiveMomentum takes records of the host: pass X as a NumPy array or a SciPy CSR matrix"
+            f"{type(estimator).__name__} takes records of the host: pass X as a NumPy array or a SciPy CSR matrix"
         )
 
 
-def _method(model: Any, network: Network) -> ClippedMean:
+def _method(model: Any, network: Network) -> NoisyMean:
     """How the steps clip gradients and release their mean."""
-    clipping, estimator = _clipping(model, network), model.gradient_estimator
-    if isinstance(estimator, RecursiveMomentum):
-        return RecursiveMean(clipping, estimator)
-    if isinstance(estimator, RandomSparsification):
-        return SparsifiedMean(clipping, estimator)
-    if isinstance(estimator, (SparseSelection, AdaFEST)):
-        return SelectedMean(clipping, estimator)
-    return ClippedMean(clipping)
-
-
-def _clipping(model: Any, network: Network) -> Clipping:
-    given_norm, way = given(model.clip_norm), model.clipping
-    norm = CLIP_NORM if given_norm is None else float(given_norm)
-    depth = len(network.sequential.layers)
-    if isinstance(way, Microbatch):
-        return Clipping(norm, "microbatch", int(way.size), ("materialized",) * depth)
-    if isinstance(way, Projections):
-        # Inner products with outer products, which ghost norms leave as they are, too.
-        return Clipping(norm, "projections", layers=("ghost",) * depth)
-    layers = ("ghost" if way == "ghost" else "materialized",) * depth
-    if way != "auto":
-        return Clipping(norm, way, layers=layers)
-    # Ghost norms are those of whole gradients.
-    if not isinstance(model.gradient_estimator, (RecursiveMomentum, RandomSparsification)):
-        layers = usual_clipping(network)
-    return Clipping(norm, "ghost" if "ghost" in layers else "materialized", layers=layers)
+    norm, estimator = given(model.clip_norm), estimator_of(model.gradient_estimator)
+    norm = CLIP_NORM if norm is None else float(norm)
+    return estimator.engine(clipping_of(model.clipping, norm, network, estimator.whole_norms))
 
 
 def sized_batches(model: Any, shape: PublicShape, n_parameters: int) -> Run:
@@ -202,43 +178,37 @@ def sized_batches(model: Any, shape: PublicShape, n_parameters: int) -> Run:
 
 
 def _planned(
-    model: Any, session: PrivacySession, shape: PublicShape, method: ClippedMean, run: Run, size: int,
+    model: Any, session: PrivacySession, shape: PublicShape, method: NoisyMean, run: Run, size: int,
     share: float,
 ) -> tuple[BatchPlan, ...]:  # fmt: skip
     """Plan the releases of all steps with a share of the budget."""
-    first = method.first(run.n_iter, run.batch_size)
-    left = run.n_iter - sum(group.releases for group in first)
-    way = model.clipping
-    projections = int(way.n_projections) if isinstance(way, Projections) else 0
-    group = method.group(left, run.batch_size, projections, size)
-    plans = session.plan_batches(
-        [*first, group], sampling=SAMPLING[model.sampling], n_units=shape.n_units, share=share
-    )
+    groups = method.releases(run.n_iter, run.batch_size, size)
+    plans = session.plan_batches(groups, sampling=SAMPLING[model.sampling], n_units=shape.n_units, share=share)
     session.require_feasible_batches(size, plans, scans=method.scans)
     return plans
 
 
-def _rate(model: Any, method: ClippedMean, batches: Sequence[BatchPlan], rule: Rule) -> float:
+def _rate(model: Any, method: NoisyMean, batches: Sequence[BatchPlan], rule: Rule) -> float:
     """Size of the first step; the noise in an entry of a mean gradient is public."""
     rate = given(model.learning_rate)
     if rate is not None:
         return float(rate)
     n_iter = sum(plan.releases for plan in batches)
-    noise, first = method.noise(batches, method.clipping.moves(model.adjacency))
-    rate = chosen_rate(noise, method.clipping.norm, n_iter, rule, model._walk, first)
+    noise = method.noise(batches, model.adjacency)
+    rate = chosen_rate(noise.std, method.clipping.norm, n_iter, rule, model._walk, noise.first)
     # An entry gets the noise of so many steps only. Adam's steps have one size, whatever the noise.
-    return rate / math.sqrt(method.changed) if rule.solver == "sgd" else rate
+    return rate / math.sqrt(noise.changed) if rule.solver == "sgd" else rate
 
 
-def _steps(session: PrivacySession, plan: NetPlan) -> tuple[Step, ...]:
+def _steps(session: PrivacySession, details: NetDetails) -> tuple[Step, ...]:
     """How the budget is divided, in the order of the releases and in the words of the ledger."""
-    shares, last = plan.shares, plan.recalibration
+    shares, last = details.shares, details.recalibration
     searches = {"window": ("inputs", INPUT_QUESTIONS), "scale": ("targets", TARGET_QUESTIONS)}
-    closing = BudgetSplit(session).step("calibration", shares.get("calibration", 0.0))
+    closing = BudgetSplit(session, shares.get("calibration", 0.0)).step("calibration")
     if last is not None:
         closing = (Step("recalibration", last.share, sum(each.releases for each in last.plans)),)
     return (
         *(Step(purpose, shares[name], count) for purpose, (name, count) in searches.items() if name in shares),
-        *made_step(plan.batches),
+        *made_step(details.batches),
         *closing,
     )
