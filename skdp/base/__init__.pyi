@@ -2,8 +2,6 @@
 
 from skdp.base.exact import ExactFit as ExactFit
 from skdp.base.fit import PrivateFit as PrivateFit
-from skdp.base.fit import Problem as Problem
-from skdp.base.fit import Solution as Solution
 from skdp.base.fit import solve_inside as solve_inside
 from skdp.base.fit import unpaid as unpaid
 from skdp.base.kinds import check_choice as check_choice
@@ -12,6 +10,8 @@ from skdp.base.kinds import check_number as check_number
 from skdp.base.plan import Decision as Decision
 from skdp.base.plan import FitPlan as FitPlan
 from skdp.base.plan import Step as Step
+from skdp.base.problem import Problem as Problem
+from skdp.base.problem import Solution as Solution
 from skdp.base.tables import clipped_weights as clipped_weights
 from skdp.base.tables import encode_groups as encode_groups
 from skdp.base.tables import validate_table as validate_table

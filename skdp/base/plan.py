@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, Protocol, Self
 
 from skdp.base.purposes import MEANINGS
-from skdp.privacy import PrivacySession, PublicShape
+from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession, PublicShape
 
-__all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step", "gaussian_steps"]
+__all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step", "gaussian_steps", "steps_of"]
 
 
 class Advice(NamedTuple):
@@ -56,6 +56,15 @@ def gaussian_steps(session: PrivacySession, *parts: tuple[str, float, int | None
         for purpose, share, n in parts
         if share and n != 0
     )
+
+
+def steps_of(plans: object) -> tuple[Step, ...]:
+    """Return the steps of plans that a session has made, alone or in tuples, lists and dicts of them."""
+    if isinstance(plans, (GaussianPlan, BatchPlan)):
+        return (Step(plans.purpose, plans.share, plans.releases, plans.noise_multiplier or None),)
+    if isinstance(plans, Mapping):
+        plans = tuple(plans.values())
+    return tuple(step for plan in plans for step in steps_of(plan)) if isinstance(plans, (tuple, list)) else ()
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from skdp._compat import no_warnings
 from skdp._docs import document
 from skdp.base.containers import check_collected
 from skdp.base.declare import parameter, positional
-from skdp.base.fit import Adjacency, Solution, Unit
+from skdp.base.fit import Adjacency, Unit
 from skdp.base.kinds import described, flag, share
+from skdp.base.problem import Solution
 from skdp.metrics.evaluation import NAMES, Evaluation, claim_text
 from skdp.metrics.models import kind_of
 from skdp.metrics.released_score import ReleasedScore

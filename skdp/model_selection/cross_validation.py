@@ -6,8 +6,9 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.declare import parameter, positional
-from skdp.base.fit import Adjacency, Solution, Unit
+from skdp.base.fit import Adjacency, Unit
 from skdp.base.kinds import described, flag, integer, share
+from skdp.base.problem import Solution
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.composed import SCORING, ComposedFit, Rows, check_scoring

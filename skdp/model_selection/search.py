@@ -14,9 +14,10 @@ from sklearn.utils import get_tags, indexable
 
 from skdp._docs import document
 from skdp.base.declare import fitted, parameter, positional
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import check_choice, check_number, described, share
 from skdp.base.plan import Decision, FitPlan, NoRecords, Step
+from skdp.base.problem import Solution
 from skdp.base.tables import encode_groups
 from skdp.metrics import ReleasedScore
 from skdp.model_selection.best import BestEstimatorMixin

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter, positional
-from skdp.base.fit import Solution
 from skdp.base.kinds import described, share
+from skdp.base.problem import Solution
 from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.models import score_method
 from skdp.metrics.two_classes import ClassificationEvaluation, check_costs

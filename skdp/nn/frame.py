@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted, parameter, word_or_object
-from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, integer
 from skdp.base.plan import Advice, Decision
+from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts

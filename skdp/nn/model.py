@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted, fixed, parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import described
+from skdp.base.problem import Solution
 from skdp.fitting.bounded import cut_text
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.quantiles import SMALLEST_SHARE, released_range
 from skdp.fitting.recalibrate import Recalibration

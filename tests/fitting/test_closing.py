@@ -9,7 +9,7 @@ import pytest
 
 import skdp
 from skdp.base import PrivateFit, Solution
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
 from skdp.fitting.closing import decide, run
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.base.fit import Solution
+from skdp.base.budget import BudgetSplit
 from skdp.base.plan import Step
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.loop import GradientAt, NoisyGradient, Project, descend
 from skdp.fitting.scales import (

@@ -18,9 +18,9 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.base.fit import Solution
+from skdp.base.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.fitting import quantiles
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.loop import descend
