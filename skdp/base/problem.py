@@ -65,8 +65,8 @@ class Solution:
 
     Attributes
     ----------
-    theta : ndarray
-        The released parameters, in the layout of the method.
+    theta : ndarray, default=empty
+        The released parameters, in the layout of the method; linear models make ``coef_`` of it.
     n_iter : int
     attributes : dict
         Further fitted attributes, public or released, with their trailing underscore.
@@ -78,7 +78,7 @@ class Solution:
         The warning that released numbers leave the model in doubt; empty for none.
     """
 
-    theta: NDArray[np.float64]
+    theta: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     n_iter: int = 1
     attributes: Mapping[str, object] = field(default_factory=dict)
     converged: bool = False

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
@@ -304,7 +303,7 @@ class Comparing(ComposedFit):
             name: self._evaluate_inside(session, first + i, model, test, share)
             for i, (name, model) in enumerate(fitted.items())
         }
-        return Solution(np.empty(0), k, {"models_": fitted, "evaluations_": found})
+        return Solution(n_iter=k, attributes={"models_": fitted, "evaluations_": found})
 
     def _assumptions(self, problem: Rows) -> tuple[str, ...]:
         own = super()._assumptions(problem)

@@ -377,7 +377,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
             return score - _STDS_BELOW * noise, Winner(candidate, model, score, noise)
 
         winner = session.best_of(plan, trial)
-        return Solution(np.empty(0), 1, self._of_winner(winner, plan.base_epsilon))
+        return Solution(attributes=self._of_winner(winner, plan.base_epsilon))
 
     def _all_have_mu(self, parts: PartSizes) -> bool:
         """Whether the fits of all candidates that are checked are Gaussian-DP; from public numbers."""

@@ -186,7 +186,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(model, name):
                 fitted[name] = getattr(model, name)
-        return Solution(np.empty(0), 1, fitted)
+        return Solution(attributes=fitted)
 
     def _mean_cost(self, found: ClassificationEvaluation) -> float:
         """Minus the mean cost of a record in the released table."""

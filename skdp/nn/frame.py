@@ -51,7 +51,7 @@ __all__ = ["CLIPPING", "NetFit"]
 
 CLIPPING = ("auto", "materialized", "ghost", "one-by-one")
 Clip = Literal["auto", "materialized", "ghost", "one-by-one"] | Microbatch | Projections
-GradientEstimator = Literal["mean"] | RecursiveMomentum | RandomSparsification | SparseSelection | AdaFEST
+MeanOrEstimator = Literal["mean"] | RecursiveMomentum | RandomSparsification | SparseSelection | AdaFEST
 GRADIENT_ESTIMATORS = (RecursiveMomentum, RandomSparsification, SparseSelection, AdaFEST)
 INPUT_SHARE = 0.1  # least part of mu^2 for the windows of columns
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
@@ -83,7 +83,7 @@ class NetFit(MinibatchFit[Problem]):
         `skdp.nn.Projections` clip other vectors, and need more noise.""",
         default="auto",
     )
-    gradient_estimator: GradientEstimator = parameter(
+    gradient_estimator: MeanOrEstimator = parameter(
         word_or_object("mean", types=GRADIENT_ESTIMATORS),
         """What a step releases. "mean" is the noisy mean of clipped gradients (DP-SGD).
         `skdp.nn.RecursiveMomentum` also takes from each batch how its gradients changed in the last step (DP-SRM),

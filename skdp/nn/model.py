@@ -27,7 +27,6 @@ from skdp.privacy import PrivacySession
 
 __all__ = ["NetClassifier", "NetRegressor"]
 
-SURE = 200.0  # units times mu below which a classifier warns of its probabilities, as linear models do
 LARGEST_RANGE = 0.3  # largest part of mu^2 for the range of the targets, if the units are few
 CALIBRATION, CALIBRATION_ANSWERS = (0.1, 60)  # least part of mu^2 for the calibration; `grown_share` of so many
 

@@ -213,7 +213,7 @@ class Describe(Statistic):
             found["tables_"] = _counts(session, read.codes, read.joint, made.categories)
         if read.columns.numbers:
             found.update(self._numbers(session, read, made))
-        return Solution(np.zeros(0), 1, found)
+        return Solution(attributes=found)
 
     def _numbers(
         self, session: PrivacySession, problem: FrameProblem, made: DescribeDecision

@@ -309,7 +309,7 @@ def private_support(
     else:
         kept = s * loss.n_outputs if s < d else theta.size
         rule = step_rule(None, theta, scales.distance, STEPS, theta.size, kept)
-        gradient_at, project = thresholding(inner, rule, s, STEPS, scales.clip_norm)
+        gradient_at, project = thresholding(inner, s, STEPS, scales.clip_norm)
         found = descend(gradient_at, rule, theta, STEPS, project=project)
         found = replace(found, theta=project(found.theta))
     features = np.flatnonzero(np.any(found.theta[:d].reshape(d, -1) != 0, axis=1))
