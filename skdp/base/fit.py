@@ -1,13 +1,15 @@
 """The frame of a private fit.
 
 A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
-what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`.
+what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`. An estimator of your
+own plans in a third, ``releases(budget, shape)``: `FitPlan` shows the plans, and `solve` finds them in
+``problem.releases``.
 
 The order of a private fit: types of containers, parameters, the accountant's reservation, ``read``, the plan
 (`_make_plan`: what the family decides in `_decide`, warnings, facts of the report), the warnings before the first
-release, ``solve``, the warnings from released numbers, the recheck. Nothing of the data is read before the
-reservation. Fitted attributes are set last. A failure before the first release hands the reservation back and
-leaves the estimator as it was.
+release, ``solve`` (in `_run`, with what a family puts around it), the warnings from released numbers, the recheck.
+Nothing of the data is read before the reservation. Fitted attributes are set last. A failure before the first
+release hands the reservation back and leaves the estimator as it was.
 
 ``read`` may look at every record. What it raises, warns of or returns in ``fitted`` must not depend on their
 values, except that it refuses a record which fails its own check. No epsilon covers what ``read`` learns from the
