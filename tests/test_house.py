@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import skdp
+import skdp.base
+import skdp.fitting
 from skdp._lazy import stub_of
 from skdp.registry import ESTIMATORS, OTHERS
 from tools.make_map import LAYERS, MAPS, parts, with_map
@@ -95,6 +97,16 @@ def test_maps_are_what_the_docstrings_say(page):
     assert page.read_text(encoding="utf-8") == with_map(page), "run: python tools/make_map.py"
 
 
+@pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not here")
+def test_the_readme_says_where_to_look_as_the_page_on_the_architecture_does():
+    def places(text):
+        text = text.partition("Read the code")[2].partition("Layers\n")[0].partition("A fit starts in")[0]
+        return [name for name in re.findall(r"`([\w./(),=]{4,})`", text) if name != "CONTRIBUTING.md"]
+
+    page = ROOT / "docs" / "contributing" / "architecture.rst"
+    assert places((ROOT / "README.md").read_text()) == places(page.read_text().replace("``", "`")) != []
+
+
 def circles(graph):
     """Groups of modules that reach each other."""
 
@@ -145,6 +157,9 @@ def test_the_api_reference_lists_the_estimators():
     listed = set(re.findall(rf"^   ({package}\.(?:[A-Z]{{2,}}|Public|Scattering)\w+)$", pages, flags=re.M))
     listed -= {"nn.LSTM", "nn.SGD"}  # a layer and an optimizer
     assert listed == {f"{module.split('.')[1]}.{name}" for name, module in ESTIMATORS.items()}
+    for package in (skdp.base, skdp.fitting):  # what authors of estimators use
+        offered = {f"{package.__name__}.{name}".removeprefix("skdp.") for name in package.__all__}
+        assert offered == set(re.findall(rf"^   ({package.__name__[5:]}\.\w+)$", pages, flags=re.M))
     others = {f"{module.split('.')[1]}.{name}" for name, module in OTHERS.items()}
     assert others == set(re.findall(r"^   (text\.\w+)$", pages, flags=re.M))
 

@@ -51,12 +51,16 @@ class _Fit:
         return MethodType(self._named if is_bounded else self._without, estimator)
 
 
+class _Fits(Protocol):
+    fit: object
+
+
 class WatchedFit:
     """The attribute `fit` of a class of private fits, which notes who looks at it as `_Fit` does.
 
     It holds what the class defines, whatever that is: a function, a ``partialmethod``, a property. A class that
-    inherits a `fit` which is not watched, from a mixin, has one of these that passes on: it looks for the method of
-    the later bases at each look, so it stands for none of them and takes no turn of theirs.
+    inherits a `fit` which is not watched, from a mixin, has one of these that passes on. It looks for the method
+    of the later bases at each look, so it hides none of them.
 
     Parameters
     ----------
@@ -76,13 +80,15 @@ class WatchedFit:
             note_use(estimator, outside=True)
             notice(estimator)
         if self._own is None:
-            return super(self._owner, owner if estimator is None else estimator).fit
+            seen = owner if estimator is None else estimator
+            found: object = super(self._owner, seen).fit  # type: ignore[misc, arg-type]
+            return found
         bind = getattr(type(self._own), "__get__", None)
         return self._own if bind is None else bind(self._own, estimator, owner)
 
 
-def watch_fit(cls: type) -> None:
-    """Let a class of private fits note who looks at its `fit`, be it its own or that of a base which notes nothing."""
+def watch_fit(cls: type[_Fits]) -> None:
+    """Let a class of private fits note who looks at its `fit`: its own, or one of a base which notes nothing."""
     watched = (_Fit, WatchedFit)
     own = vars(cls).get("fit")
     if own is None:
@@ -93,7 +99,7 @@ def watch_fit(cls: type) -> None:
 
 
 def names_weights(fit: FitT) -> FitT:
-    """Make a method `fit` that has the parameter ``sample_weight=None`` name it as the module says, and note who looks at it.
+    """Make a method `fit` with ``sample_weight=None`` name it as the module says, and note who looks at it.
 
     Without a bound the method takes the same arguments, and only its signature says less.
     """

@@ -10,14 +10,16 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import linear_regression, logistic_regression, name_features
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import Declared, declares, fitted, parameter
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.exact import ExactFit
+from skdp.base.fit import PrivateFit, decision_of
 from skdp.base.kinds import flag
 from skdp.base.plan import Advice, Decision, Step
+from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.bounded import cut_export, cut_lines, prediction_bounds
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.closing import Closing, Recalibrated, decide, run
 from skdp.fitting.coordinates import from_theta, parameter_shape
 from skdp.fitting.decision import LinearDecision, linear_decision
@@ -52,9 +54,9 @@ class LinearFit(_Frame):
     An estimator has three bases, in this order: its method, a subclass of this class; its targets, `LabelModel` or
     `NumberModel`; the frame of its fit, `PrivateFit` or `ExactFit`.
 
-    A method gives `_solved`, and `_method` where it decides something. It closes with the steps of `_closing`: a
-    classifier's scores are recalibrated, a regressor names its own steps. A classifier that overrides `solve` has
-    the whole budget, and closes with nothing.
+    A method gives ``solve(session, problem)``, and plans in ``releases(budget, shape)``, or in `_method` where it
+    decides more. It closes with the steps of `_closing`: a classifier's scores are recalibrated, a regressor names
+    its own steps. They take their part of the budget first; ``problem.budget`` is what they leave to `solve`.
     """
 
     fit_intercept: bool = parameter(
@@ -67,13 +69,22 @@ class LinearFit(_Frame):
     intercept_: Any = fitted()
     support_: np.ndarray = fitted()
 
-    _solved: ClassVar[Callable[..., Solution]]  # of a budget and a problem
     _check_targets: ClassVar[Callable[..., None]]  # of the model of the targets
     _missing: ClassVar[bool]  # whether X may hold NaN
     _records, _imagined_records = table_records, imagined_records
 
     # A model whose signature does not name weights, for lack of a declared bound, still says how to route them.
     __metadata_request__fit = {"sample_weight": None}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        order = cls.__mro__
+        early = [x.__name__ for x in (PrivateFit, ExactFit) if x in order[: order.index(LinearFit)]]
+        if early:
+            raise TypeError(
+                f"{cls.__name__} has {early[0]} before its method among its bases, which would hide parts of the "
+                f"method: name the method first, then LabelModel or NumberModel, and {early[0]} last"
+            )
 
     def _check_parameters(self) -> None:
         self._check_targets()
@@ -83,16 +94,20 @@ class LinearFit(_Frame):
 
     def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         """Decide what the method does with its part of the budget."""
-        return LinearDecision()
+        made = decision_of(self, budget, problem.records.shape)
+        return LinearDecision(steps=made.steps, details=made.details, release="gradient")
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         """The closing steps, the outermost first."""
-        recalibrates = is_classifier(self) and type(self).solve is LinearFit.solve
-        return (Recalibrated.of(self, problem),) if recalibrates else ()
+        return (Recalibrated.of(self, problem),) if is_classifier(self) else ()
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _run(self, session: PrivacySession, problem: Problem) -> Solution:
         """Run the method and its closing steps."""
-        return run(self._closing(problem), self._solved, BudgetSplit(session), problem)
+
+        def method(budget: BudgetSplit, problem: Problem) -> Solution:
+            return self.solve(session, replace(problem, budget=budget))
+
+        return run(self._closing(problem), method, BudgetSplit(session), problem)
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         made = decide(self._closing(problem), self._method, BudgetSplit(session), problem)

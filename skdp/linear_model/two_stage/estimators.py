@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from skdp._docs import document
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import choice, integer, real
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
 from skdp.fitting.closing import Closing
 from skdp.fitting.decision import LinearDecision
@@ -19,6 +20,7 @@ from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.linear_model.adassp import LARGEST, given_scales_assumption
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, planned_stages, two_stage
+from skdp.privacy import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
 
@@ -74,11 +76,11 @@ class _TwoStageFit(LinearFit):
         )
         return planned_stages(budget, records, loss, plan)
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         plan: Plan = problem.decision.details
         target, d = problem.target, problem.records.n_features
         reach = None if target is None else target.bound
-        theta, attributes = two_stage(budget, problem.records, problem.loss, plan, reach)
+        theta, attributes = two_stage(problem.budget, problem.records, problem.loss, plan, reach)
         if target is not None:
             attributes["y_bounds_"] = target.bounds
         return Solution(theta, n_iter=1 + (plan.n_nonzero_coefs < d), attributes=attributes)
