@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from skdp.base.plan import Step, gaussian_steps
-from skdp.privacy import BatchGroup, BatchPlan, GaussianPlan, PrivacySession
+from skdp.privacy import BatchGroup, BatchPlan, GaussianPlan, NumericSparsePlan, PrivacySession, VocabularyPlan
 
 __all__ = ["BudgetSplit"]
 
@@ -100,6 +100,19 @@ class BudgetSplit:
         """Plan releases on minibatches that take a share together; see `PrivacySession.plan_batches`."""
         share = self.of_session(share)
         return self.session.plan_batches(groups, sampling=sampling, n_units=n_units, share=share)
+
+    def plan_numeric_sparse(
+        self, runs: int, n_hits: int, share: float = 1.0, *, split: str = "optimal",
+        rate: float | None = None, size: int | None = None, parts: int = 1, purpose: str = "steps",
+    ) -> NumericSparsePlan:  # fmt: skip
+        """Plan runs of the sparse vector technique that take a share together."""
+        return self.session.plan_numeric_sparse(
+            runs, n_hits, self.of_session(share), split=split, rate=rate, size=size, parts=parts, purpose=purpose
+        )
+
+    def plan_vocabulary(self, max_words: int, *, purpose: str = "vocabulary") -> VocabularyPlan:
+        """Plan the release of the words that enough units have, which takes all of this share."""
+        return self.session.plan_vocabulary(self.of_session(), max_words, purpose=purpose)
 
     def selection_epsilon(self, choices: int, share: float = 1.0) -> float:
         """Epsilon of each of these choices, which take a share together."""
