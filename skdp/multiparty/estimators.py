@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -14,11 +14,10 @@ from skdp.base import Solution
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import integer, real
 from skdp.base.plan import Decision
-from skdp.fitting import parameters
+from skdp.fitting import parameters, utility
 from skdp.fitting.coordinates import from_theta
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.targets import Problem
-from skdp.fitting.utility import Facts
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
 from skdp.multiparty.gradient import DescentSettings, averaged_noise, descent_settings, gradient_descent
 from skdp.multiparty.intermediate import report_at
@@ -38,6 +37,7 @@ class DescentDecision(OwnersDecision):
     """
 
     settings: DescentSettings
+    release: utility.Release = "gradient"
 
 
 class GradientPerturbationFit(MultipartyFit):
@@ -70,9 +70,6 @@ class GradientPerturbationFit(MultipartyFit):
         "eps = 8, delta = 1e-5 its own conversion gives 9.39. The noise here is calibrated to the exact "
         "Gaussian formula"
     )
-
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        return replace(super()._utility(session, problem), release="gradient")
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         owners: Any = problem.records

@@ -11,7 +11,7 @@ composition). The smallest owner's session is the one of the report. Each sessio
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import changed, fitted, fixed
+from skdp.base.fit import SessionOptions
 from skdp.base.kinds import choice
 from skdp.base.plan import Decision, Step, gaussian_steps
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
@@ -92,8 +93,9 @@ class _LocalObjectiveFit(MultipartyFit):
         "leaves no budget for the determinant of the Hessian. The noise here is Gaussian with proven constants"
     )
 
-    def _set_aside(self, n_units: int | None) -> float:
-        return ASIDE
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        options["set_aside"] = ASIDE
+        return super()._open_session(n_units, **options)
 
     def _check_before_data(self, groups: object) -> None:
         if self.unit != "record":

@@ -98,8 +98,8 @@ class _PathakFit(OutputPerturbationFit):
             return float(owners.n_owners)
         return owners.n_owners / math.sqrt(self._n_values(problem))
 
-    def _public(self, problem: Problem) -> dict[str, Any]:
-        return {**super()._public(problem), "version": self.version}
+    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+        return {**super()._public_facts(problem), "version": self.version}
 
 
 @document(MPCOutputPerturbationClassifier)

@@ -29,7 +29,6 @@ from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import Task, given
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
-from skdp.privacy import PublicShape
 
 __all__ = [
     "DPIGHTClassifier",
@@ -167,14 +166,15 @@ class ExactThresholdingFit(ThresholdingFit):
         default=1e-4,
     )
 
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
-        if not self.tol or solution.converged or given(self.max_iter) is not None:
-            return ()
+    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+        found = super()._solved(budget, problem)
+        if not self.tol or found.converged or given(self.max_iter) is not None:
+            return found
         text = (
             f"the steps did not become smaller than tol={self.tol:g} within {EXACT_MAX_ITER} iterations; "
             "scale the features, set max_iter and tol, or alpha > 0 if the classes are separable"
         )
-        return (Advice(text, ConvergenceWarning),)
+        return replace(found, warnings=(Advice(text, ConvergenceWarning),))
 
     def _settings(self) -> Settings:
         settings = replace(super()._settings(), tol=self.tol)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,7 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit, SessionOptions, Solution
 from skdp.base.kinds import choice, described, integer, real
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.fitting import parameters
@@ -128,9 +128,9 @@ class PrivateTransferFit(LinearFit):
     def _unproven(self) -> bool:  # type: ignore[override]
         return self.teacher == "published" and not math.isinf(self.epsilon)
 
-    def _open_session(self, n_units: int | None = None) -> PrivacySession:
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
         if not self._unproven:
-            return super()._open_session(n_units)
+            return super()._open_session(n_units, **options)
         if self._payer() is not False:
             raise ValueError(
                 "teacher='published' has no valid privacy proof, so no accountant can pay for it; "

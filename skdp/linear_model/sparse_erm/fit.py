@@ -271,15 +271,17 @@ class SparseGradientFit(LinearFit):
         runs = automatic_steps(n, size, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
         return MAX_STEPS * n_parts if runs is None else max(MIN_STEPS, runs * n_parts)
 
-    def _public(self, problem: Problem) -> dict[str, Any]:
+    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+        known = super()._public_facts(problem)
         if problem.batch_codes is not None:
             sizes = np.bincount(problem.batch_codes)
             return {
+                **known,
                 "n_batch_groups": len(sizes),
                 "smallest_batch_group": int(sizes.min()),
                 "schedule": self.schedule,
             }
-        return {} if self.batch_size is None else {"batch_size": int(self.batch_size)}
+        return known if self.batch_size is None else {**known, "batch_size": int(self.batch_size)}
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found: tuple[str, ...] = ()
