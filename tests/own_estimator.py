@@ -1,32 +1,50 @@
-"""A private estimator of your own: Huber regression by output perturbation.
+"""Two private estimators of your own: normalised gradient steps, and output perturbation.
 
-The guide's page "Your own estimator" is this file. `tests/test_own_estimator.py` puts it through scikit-learn's
-`check_estimator`, the contract of skdp's own estimators, and an audit.
+The guide's page "Your own estimator" shows this file. `tests/test_own_estimator.py` puts the classes through
+scikit-learn's `check_estimator`, the contract of skdp's own estimators, and an audit.
 """
 
-from numbers import Real
+import numpy as np
 
-from skdp.base import PrivateFit, Solution, check_number
-from skdp.fitting.linear import LinearFit
-from skdp.fitting.targets import NumberModel
+from skdp.base import PrivateFit, Solution, document, integer, parameter, real
+from skdp.fitting import LabelModel, LinearFit, NumberModel, parameter_shape
 
 
+@document()
+class DPNormalizedGradientClassifier(LinearFit, LabelModel, PrivateFit):
+    """Logistic or softmax regression by noisy gradients of length 1, differentially private.
+
+    Notes
+    -----
+    **Privacy.** `PrivateRecords.mean_gradient` clips each row's gradient to ``clip_norm`` and knows how far
+    one record can move the mean. The rest is post-processing.
+    """
+
+    max_iter: int = parameter(integer(low=1), "Number of steps.", default=40)
+    learning_rate: float = parameter(
+        real(low=0, strict=True, finite=True), "Length of the first step.", default=0.5
+    )
+    clip_norm: float = parameter(
+        real(low=1e-50, high=1e50), "Rows' gradients are clipped to this norm.", default=1.0
+    )
+
+    def releases(self, budget, shape):
+        return budget.plan_gaussian(self.max_iter)
+
+    def solve(self, session, problem):
+        records, loss = problem.records, problem.loss
+        theta = np.zeros(parameter_shape(records, loss))
+        for t in range(self.max_iter):
+            mean = records.mean_gradient(loss, theta, self.clip_norm)
+            gradient = session.gaussian(mean, problem.releases)
+            length = max(np.linalg.norm(gradient), 1e-12)
+            theta = theta - self.learning_rate / np.sqrt(t + 1) * gradient / length
+        return Solution(theta, self.max_iter)
+
+
+@document()
 class DPHuberRegressor(LinearFit, NumberModel, PrivateFit):
     """Huber regression by output perturbation: the minimiser with Gaussian noise.
-
-    Parameters
-    ----------
-    epsilon, delta : float, default=1.0, 1e-5
-        The budget.
-    alpha : float, default=0.1
-        Weight lambda of the penalty ``alpha / 2 * ||theta||^2``, > 0.
-    row_norm : float, default=1.0
-        Rows are clipped to this l2 norm. Public.
-    huber_threshold : float, default=1.0
-        Residual at which the loss becomes linear, in units of y. Public.
-    fit_intercept : bool, default=True
-    adjacency, unit, n_public, accountant, random_state :
-        As for every private estimator of skdp.
 
     Notes
     -----
@@ -49,45 +67,20 @@ class DPHuberRegressor(LinearFit, NumberModel, PrivateFit):
     """
 
     loss = "huber"
+    alpha: float = parameter(real(low=1e-50, high=1e50), "Weight of ``||theta||^2 / 2``.", default=0.1)
+    row_norm: float = parameter(real(low=1e-50, high=1e50), "Rows are clipped to this l2 norm.", default=1.0)
+    huber_threshold: float = parameter(
+        real(low=1e-50, high=1e50), "Residual at which the loss becomes linear, in units of y.", default=1.0
+    )
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=0.1,
-        row_norm=1.0,
-        huber_threshold=1.0,
-        fit_intercept=True,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.huber_threshold = huber_threshold
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        for name in ("alpha", "row_norm", "huber_threshold"):
-            check_number(name, getattr(self, name), Real, low=1e-50, high=1e50)
+    def releases(self, budget, shape):
+        return budget.plan_gaussian(1, purpose="minimiser")
 
     def solve(self, session, problem):
-        plan = session.plan_gaussian(releases=1)
         minimizer = problem.records.ridge_minimizer(
             problem.loss, alpha=self.alpha, row_norm=self.row_norm, adjacency=session.adjacency
         )
-        return Solution(session.gaussian(minimizer, plan))
+        return Solution(session.gaussian(minimizer, problem.releases))
 
     def _assumptions(self, problem):
         return ("row_norm and huber_threshold were not chosen by looking at these records",)

@@ -53,8 +53,8 @@ class NoisyMean(PrivateFit):
     def fit(self, X, y=None, **more):
         return super().fit(X, y, **more)
 
-    def releases(self, session, shape):
-        return session.plan_gaussian(4 if shape.n_units > 50 else 2)
+    def releases(self, budget, shape):
+        return budget.plan_gaussian(4 if shape.n_units > 50 else 2)
 
     def vector_of(self, record):
         record = np.asarray(record, dtype=float).ravel()
@@ -69,9 +69,8 @@ class NoisyMean(PrivateFit):
         return Problem(Held(data, shape), {}, ())
 
     def solve(self, session, problem):
-        plan = problem.plan.decision.details
         total = problem.records.total(self.vector_of)
-        theta = session.gaussian(total, plan) / problem.records.shape.n_units
+        theta = session.gaussian(total, problem.releases) / problem.records.shape.n_units
         return Solution(theta, attributes={"mean_": theta})
 
 

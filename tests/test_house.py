@@ -95,6 +95,16 @@ def test_maps_are_what_the_docstrings_say(page):
     assert page.read_text(encoding="utf-8") == with_map(page), "run: python tools/make_map.py"
 
 
+@pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not here")
+def test_the_readme_says_where_to_look_as_the_page_on_the_architecture_does():
+    def places(text):
+        text = text.partition("Read the code")[2].partition("Layers\n")[0].partition("A fit starts in")[0]
+        return [name for name in re.findall(r"`([\w./(),=]{4,})`", text) if name != "CONTRIBUTING.md"]
+
+    page = ROOT / "docs" / "contributing" / "architecture.rst"
+    assert places((ROOT / "README.md").read_text()) == places(page.read_text().replace("``", "`")) != []
+
+
 def circles(graph):
     """Groups of modules that reach each other."""
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Generic, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skdp.base.budget import BudgetSplit
 from skdp.base.containers import check_collected
 from skdp.base.declare import Declared, check_parameters, fixed
-from skdp.base.fit import Adjacency, PrivateFit, ProblemT, Solution, Unit, releases_of, replace_fitted, tell
+from skdp.base.fit import Adjacency, PrivateFit, ProblemT, Unit, decision_of, replace_fitted, tell
 from skdp.base.plan import Decision, FitPlan
+from skdp.base.problem import Solution
 from skdp.base.weights import taken_arguments
 from skdp.privacy import PrivacySession
 
@@ -65,7 +67,7 @@ class ExactFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the base
         problem = self.read(X, y, **more)
         shape = problem.records.shape
         problem = replace(problem, plan=FitPlan.of(self, shape, self._decide(session, problem)))
-        solution = self.solve(session, problem)
+        solution = self._run(session, problem)
         tell(solution.warnings)
         replace_fitted(self, self._fitted(problem, solution))
         return self
@@ -78,12 +80,16 @@ class ExactFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the base
     def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
         """Run the method on exact statistics of the records."""
 
+    def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
+        """Run `solve`, and what a family of estimators puts around it."""
+        return self.solve(session, problem)
+
     def _check_parameters(self) -> None:
         """Check the parameters together, before anything is read."""
 
     def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
         """Decide from public numbers what the fit does."""
-        return releases_of(self, session, problem)
+        return decision_of(self, BudgetSplit(session), problem.records.shape)
 
     def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
         """Fitted attributes."""

@@ -1,13 +1,15 @@
 """The frame of a private fit.
 
 A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
-what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`.
+what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`. An estimator of your
+own plans in a third, ``releases(budget, shape)``: `FitPlan` shows the plans, and `solve` finds them in
+``problem.releases``.
 
 The order of a private fit: types of containers, parameters, the accountant's reservation, ``read``, the plan
 (`_make_plan`: what the family decides in `_decide`, warnings, facts of the report), the warnings before the first
-release, ``solve``, the warnings from released numbers, the recheck. Nothing of the data is read before the
-reservation. Fitted attributes are set last. A failure before the first release hands the reservation back and
-leaves the estimator as it was.
+release, ``solve`` (in `_run`, with what a family puts around it), the warnings from released numbers, the recheck.
+Nothing of the data is read before the reservation. Fitted attributes are set last. A failure before the first
+release hands the reservation back and leaves the estimator as it was.
 
 ``read`` may look at every record. What it raises, warns of or returns in ``fitted`` must not depend on their
 values, except that it refuses a record which fails its own check. No epsilon covers what ``read`` learns from the
@@ -19,21 +21,22 @@ caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads
 import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from numbers import Integral
-from typing import ClassVar, Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, cast
+from typing import ClassVar, Generic, Literal, Self, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before, spends_budget
+from skdp.base.budget import BudgetSplit
 from skdp.base.containers import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
 from skdp.base.kinds import check_groups, check_number, check_privacy, choice, described, integer, real
-from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
+from skdp.base.plan import Advice, Decision, FitPlan, NoRecords, steps_of
+from skdp.base.problem import Problem, Solution
 from skdp.base.weights import names_weights, taken_arguments, watched
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
@@ -54,10 +57,7 @@ __all__ = [
     "Adjacency",
     "Advice",
     "PrivateFit",
-    "Problem",
-    "Records",
     "SessionOptions",
-    "Solution",
     "Unit",
     "solve_inside",
     "unpaid",
@@ -68,69 +68,6 @@ Unit = Literal["record", "group"]
 
 STEPS_ARE_CLEAN = "earlier pipeline steps did not learn from these records"
 NOT_COUNTED = "its own cost is not counted here"
-
-
-class Records(Protocol):
-    """What a problem holds: anything that says what is public about it."""
-
-    @property
-    def shape(self) -> PublicShape:
-        """The public facts; plans, warnings and the report read nothing else."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What `read` returns.
-
-    Attributes
-    ----------
-    records : Records
-        `PrivateRecords`, or another holder of private data with a `PublicShape`.
-    fitted : dict
-        Public fitted attributes, with their trailing underscore.
-    leaks : tuple of str
-        Lines for the report on what was taken from the data and is not covered by epsilon.
-    plan : FitPlan, default=None
-        `PrivateFit` puts it in before `solve`.
-    """
-
-    records: Records
-    fitted: dict[str, object]
-    leaks: tuple[str, ...]
-    plan: FitPlan | None = field(default=None, kw_only=True)
-
-    @property
-    def decision(self) -> Decision:
-        """What the plan of the fit decides."""
-        assert self.plan is not None  # the frame of a fit makes it before `solve`
-        return self.plan.decision
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What `solve` returns: what the run released.
-
-    Attributes
-    ----------
-    theta : ndarray
-        The released parameters, in the layout of the method.
-    n_iter : int
-    attributes : dict
-        Further fitted attributes, public or released, with their trailing underscore.
-    converged : bool
-        Of a fit that is not private: whether its stopping rule was met.
-    slope_noise : float
-        Known noise of the slope by which the scores of ``theta`` were recalibrated, over the slope.
-    warnings : tuple of Advice
-        What released numbers show.
-    """
-
-    theta: NDArray[np.float64]
-    n_iter: int = 1
-    attributes: Mapping[str, object] = field(default_factory=dict)
-    converged: bool = False
-    slope_noise: float = 0.0
-    warnings: tuple[Advice, ...] = ()
 
 
 class SessionOptions(TypedDict, total=False):
@@ -256,6 +193,10 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
         """Run the method: release statistics of the records through the session."""
 
+    def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
+        """Run `solve`, and what a family of estimators puts around it."""
+        return self.solve(session, problem)
+
     @names_weights
     def fit(
         self, X: object, y: object, *, groups: object = None, sample_weight: object = None, **more: object
@@ -307,7 +248,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             plan = self._make_plan(session, problem)
             problem = replace(problem, plan=plan)
             tell(plan.warnings)
-            solution = self.solve(session, problem)
+            solution = self._run(session, problem)
             _check_returned(solution, Solution, "solve")
             tell(solution.warnings)
             report = self._report(session, problem, solution)
@@ -399,10 +340,10 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
         """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
 
-        An estimator of your own that has a method ``releases(session, shape)`` plans its releases there; `solve`
-        finds what it returned in ``problem.plan.decision.details``.
+        An estimator of your own that has a method ``releases(budget, shape)`` plans its releases there; `solve`
+        finds what it returned in ``problem.releases``.
         """
-        return releases_of(self, session, problem)
+        return decision_of(self, BudgetSplit(session), problem.records.shape)
 
     def _make_plan(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
         """Make the plan of the fit, once."""
@@ -561,10 +502,11 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         )
 
 
-def releases_of(estimator: object, session: PrivacySession, problem: Problem) -> Decision:
+def decision_of(estimator: object, budget: BudgetSplit, shape: PublicShape) -> Decision:
     """Return the decision of an estimator that plans its releases in a method ``releases``, or no decision."""
     releases = getattr(estimator, "releases", None)
-    return Decision(details=releases(session, problem.records.shape) if callable(releases) else None)
+    plans = releases(budget, shape) if callable(releases) else None
+    return Decision(steps=steps_of(plans), details=plans)
 
 
 def tell(advice: Iterable[Advice]) -> None:
@@ -597,7 +539,7 @@ def unpaid(estimator: EstimatorT) -> EstimatorT:
 def solve_inside(estimator: PrivateFit[ProblemT], session: PrivacySession, problem: ProblemT) -> Solution:
     """Run the method of another estimator inside a fit: its plan and its releases are this session's."""
     plan = FitPlan.of(estimator, problem.records.shape, estimator._decide(session, problem))
-    return estimator.solve(session, replace(problem, plan=plan))
+    return estimator._run(session, replace(problem, plan=plan))
 
 
 def _count_records(X: object) -> int:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, Protocol, Self
 
-from skdp.base.purposes import MEANINGS
-from skdp.privacy import PrivacySession, PublicShape
+from skdp.base.purposes import MEANINGS, SEARCHES
+from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession, PublicShape
 
-__all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step", "gaussian_steps"]
+__all__ = ["Advice", "Decision", "FitPlan", "NoRecords", "Step", "gaussian_steps", "steps_of"]
 
 
 class Advice(NamedTuple):
@@ -33,7 +33,8 @@ class Step(NamedTuple):
     share : float
         Part of the budget in [0, 1]: of mu^2 for Gaussian noise, of epsilon for pure mechanisms.
     releases : int or None
-        None where released numbers decide how many there are.
+        The most that are made: a search ends where its answer is sure. None where released numbers decide how many
+        there are.
     noise_multiplier : float or None
         Standard deviation of the noise over the sensitivity; None where it is not one number.
     """
@@ -56,6 +57,15 @@ def gaussian_steps(session: PrivacySession, *parts: tuple[str, float, int | None
         for purpose, share, n in parts
         if share and n != 0
     )
+
+
+def steps_of(plans: object) -> tuple[Step, ...]:
+    """Return the steps of plans that a session has made, alone or in tuples, lists and dicts of them."""
+    if isinstance(plans, (GaussianPlan, BatchPlan)):
+        return (Step(plans.purpose, plans.share, plans.releases, plans.noise_multiplier or None),)
+    if isinstance(plans, Mapping):
+        plans = tuple(plans.values())
+    return tuple(step for plan in plans for step in steps_of(plan)) if isinstance(plans, (tuple, list)) else ()
 
 
 @dataclass(frozen=True)
@@ -199,7 +209,8 @@ def _shown(value: object) -> str:
 
 
 def _line(step: Step) -> str:
-    count = "" if step.releases is None else f", {step.releases} release{'s' * (step.releases != 1)}"
+    most = "at most " if step.purpose in SEARCHES else ""
+    count = "" if step.releases is None else f", {most}{step.releases} release{'s' * (step.releases != 1)}"
     z = step.noise_multiplier
     noise = "" if z is None or math.isinf(z) else f", noise multiplier {z:.4g}"
     return f"{100 * step.share:5.1f} %  {step.purpose}{count}{noise}"

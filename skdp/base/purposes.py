@@ -1,6 +1,8 @@
 """What the releases of a plan are for, in a clause each: the words are the purposes in plans and ledgers."""
 
-__all__ = ["MEANINGS"]
+__all__ = ["MEANINGS", "SEARCHES"]
+
+SEARCHES = ("recalibration", "scale")  # hold a search that ends where its answer is sure, maybe before its plan
 
 REST = "products of columns, steps along gradients, and what else the released numbers ask for"
 MEANINGS = {

@@ -31,14 +31,26 @@ Targets = NDArray[np.float64 | np.int64 | np.bool_ | np.str_ | np.object_]
 
 @overload
 def validate_table(
-    estimator: BaseEstimator, X: ArrayLike, y: None = None, *, reset: bool = True, missing: bool = False
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: None = None,
+    *,
+    reset: bool = True,
+    missing: bool = False,
+    sparse: bool = True,
 ) -> Matrix:
     """A table alone."""
 
 
 @overload
 def validate_table(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, *, reset: bool = True, missing: bool = False
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    reset: bool = True,
+    missing: bool = False,
+    sparse: bool = True,
 ) -> tuple[Matrix, Targets]:
     """A table and its targets."""
 
@@ -50,6 +62,7 @@ def validate_table(
     *,
     reset: bool = True,
     missing: bool = False,
+    sparse: bool = True,
 ) -> Matrix | tuple[Matrix, Targets]:
     """Validate X (and y) by scikit-learn, without ever quoting a cell of the data.
 
@@ -62,6 +75,8 @@ def validate_table(
     reset : bool, default=True
     missing : bool, default=False
         Whether X may hold NaN.
+    sparse : bool, default=True
+        Whether X may be sparse; False refuses it by a TypeError.
 
     Returns
     -------
@@ -74,7 +89,7 @@ def validate_table(
     if not is_untyped(X):  # untyped cells are read one by one, and those that are no numbers refused
         refuse_dates(X, "X")
     options: dict[str, object] = {
-        "accept_sparse": "csr",
+        "accept_sparse": "csr" if sparse else False,
         "dtype": [np.float64, np.float32],
         "reset": reset,
         "ensure_all_finite": "allow-nan" if missing else True,

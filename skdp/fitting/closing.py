@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from skdp.base.fit import Solution
+from skdp.base.budget import BudgetSplit
 from skdp.base.plan import Step
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.fitting.decision import LinearDecision, Method
 from skdp.fitting.recalibrate import LARGEST_SLOPE, plan_recalibration
 from skdp.fitting.targets import Problem, expected_weight

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.base.declare import fixed, parameter
-from skdp.base.fit import PrivateFit, Problem
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import described
 from skdp.base.plan import Advice, Decision, NoRecords
+from skdp.base.problem import Problem
 from skdp.base.tables import encode_groups, validate_table
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting

@@ -1,17 +1,16 @@
 """What fits of linear models decide before their first release: the method's decision, and how a fit closes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from skdp.base.plan import Decision, Step
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
+from skdp.base.plan import Decision
 from skdp.fitting.quantiles import TargetRange
 from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.targets import Problem
 from skdp.fitting.utility import Release
-from skdp.privacy import BatchPlan, GaussianPlan
 
-__all__ = ["LinearDecision", "Method", "TargetShares", "linear_decision", "made_step", "sizes_of"]
+__all__ = ["LinearDecision", "Method", "TargetShares", "linear_decision", "sizes_of"]
 
 RELEASED = "released"  # stands for a number that follows from releases
 
@@ -80,8 +79,3 @@ def linear_decision(problem: Problem) -> LinearDecision:
 def sizes_of(**numbers: object) -> dict[str, object]:
     """Sizes of a decision; None stands for a number that the fit releases on the way."""
     return {name: RELEASED if value is None else value for name, value in numbers.items()}
-
-
-def made_step(plans: Iterable[GaussianPlan | BatchPlan]) -> tuple[Step, ...]:
-    """The steps of plans that the session has made."""
-    return tuple(Step(plan.purpose, plan.share, plan.releases, plan.noise_multiplier or None) for plan in plans)

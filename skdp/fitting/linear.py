@@ -11,13 +11,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import linear_regression, logistic_regression, with_columns
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import Declared, declares, fitted, parameter
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit, decision_of
 from skdp.base.kinds import flag
 from skdp.base.plan import Advice, Decision, Step
+from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
 from skdp.fitting.bounded import cut_export, cut_lines, prediction_bounds
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.closing import Closing, Recalibrated, decide, run
 from skdp.fitting.coordinates import from_theta, parameter_shape
 from skdp.fitting.decision import LinearDecision, linear_decision
@@ -56,9 +57,9 @@ class LinearFit(_Frame):
     An estimator has three bases, in this order: its method, a subclass of this class; its targets, `LabelModel` or
     `NumberModel`; the frame of its fit, `PrivateFit` or `ExactFit`.
 
-    A method gives `_solved`, and `_method` where it decides something. It closes with the steps of `_closing`: a
-    classifier's scores are recalibrated, a regressor names its own steps. A classifier that overrides `solve` has
-    the whole budget, and closes with nothing.
+    A method gives ``solve(session, problem)``, and plans in ``releases(budget, shape)``, or in `_method` where it
+    decides more. It closes with the steps of `_closing`: a classifier's scores are recalibrated, a regressor names
+    its own steps. They take their part of the budget first; ``problem.budget`` is what they leave to `solve`.
     """
 
     fit_intercept: bool = parameter(
@@ -71,7 +72,6 @@ class LinearFit(_Frame):
     intercept_: Any = fitted()
     support_: np.ndarray = fitted()
 
-    _solved: ClassVar[Callable[..., Solution]]  # of a budget and a problem
     _check_targets: ClassVar[Callable[..., None]]  # of the model of the targets
     _missing: ClassVar[bool]  # whether X may hold NaN
     _records = table_records
@@ -88,16 +88,20 @@ class LinearFit(_Frame):
 
     def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         """Decide what the method does with its part of the budget."""
-        return LinearDecision()
+        made = decision_of(self, budget, problem.records.shape)
+        return LinearDecision(steps=made.steps, details=made.details, release="gradient")
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         """The closing steps, the outermost first."""
-        recalibrates = is_classifier(self) and type(self).solve is LinearFit.solve
-        return (Recalibrated.of(self, problem),) if recalibrates else ()
+        return (Recalibrated.of(self, problem),) if is_classifier(self) else ()
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _run(self, session: PrivacySession, problem: Problem) -> Solution:
         """Run the method and its closing steps."""
-        found = run(self._closing(problem), self._solved, BudgetSplit(session), problem)
+
+        def method(budget: BudgetSplit, problem: Problem) -> Solution:
+            return self.solve(session, replace(problem, budget=budget))
+
+        found = run(self._closing(problem), method, BudgetSplit(session), problem)
         return replace(found, warnings=(*self._released_advice(problem.records.shape, found), *found.warnings))
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:

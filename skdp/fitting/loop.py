@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base.fit import Solution
+from skdp.base.problem import Solution
 from skdp.fitting.progress import Monitor
 from skdp.fitting.steps import StepRule, square
 from skdp.fitting.task import Task

@@ -31,7 +31,7 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 # Of rows and targets: the pieces of their gradients.
-Pieces = Callable[[Any, Any], Sequence[Any]]
+PiecesOf = Callable[[Any, Any], Sequence[Any]]
 # Of a mean and its batch: what is released of them.
 Release = Callable[[Bounded, Batch], "Vector | FewEntries"]
 
@@ -51,7 +51,7 @@ class TouchedRows:
     """
 
     n_table: int
-    of: Pieces
+    of: PiecesOf
     entries: Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
 
@@ -80,7 +80,7 @@ class Gradients:
     """
 
     size: int
-    at: Callable[[NDArray[np.float32]], Pieces]
+    at: Callable[[NDArray[np.float32]], PiecesOf]
     touched: TouchedRows | None = None
     ready: bool = False
 
@@ -206,7 +206,7 @@ class NoisyMean:
 
 
 def clipped_mean(
-    records: PrivateRecords, function: Pieces, clipping: Clipping, plan: BatchPlan, batch: Batch,
+    records: PrivateRecords, function: PiecesOf, clipping: Clipping, plan: BatchPlan, batch: Batch,
     *, size: int, entries: NDArray[np.int64] | None = None,
 ) -> Bounded:  # fmt: skip
     """Mean of a batch's clipped gradients, before any noise; see `PrivateRecords.gradient_sum`."""

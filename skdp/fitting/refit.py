@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.base.fit import Solution
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.scales import EVERYWHERE, Between, released_scales
 from skdp.fitting.steps import DistanceOverGradients, shrinkage

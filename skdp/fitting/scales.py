@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
 from skdp.fitting.search import EVERYTHING, GRID, noisy_search
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords, accounting

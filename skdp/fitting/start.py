@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from skdp.base.fit import Solution
-from skdp.base.plan import Step
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
+from skdp.base.plan import Step, steps_of
+from skdp.base.problem import Solution
 from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, made_step, sizes_of
+from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.loop import NoisyGradient, descend
 from skdp.fitting.scales import (
     CLIP_FACTOR,
@@ -127,7 +127,7 @@ class StepPlan(Generic[SettingsT]):
         scales, _ = self.split(task.budget)
         return LinearDecision(
             sizes=sizes_of(**{**numbers, **sizes}),
-            steps=(*scales.step("scale", questions), *made_step(self.plans), *steps),
+            steps=(*scales.step("scale", questions), *steps_of(self.plans), *steps),
             details=self,
             release="gradient",
         )

@@ -5,10 +5,11 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Unpack
 
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted
-from skdp.base.fit import SessionOptions, Solution
+from skdp.base.fit import SessionOptions
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_clip
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision
@@ -76,9 +77,9 @@ class StochasticFit(LinearFit):
     def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         return self._planned(self._task(budget, problem), self._settings())
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
-        with linear_progress(self, budget.session, given(self.max_iter)) as monitor:
-            task = replace(self._task(budget, problem), monitor=monitor)
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        with linear_progress(self, session, given(self.max_iter)) as monitor:
+            task = replace(self._task(problem.budget, problem), monitor=monitor)
             return self._algorithm(task, problem.decision.details)
 
     def _check_parameters(self) -> None:

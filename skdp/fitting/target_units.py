@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base.fit import Solution
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.fitting.calibration import MOST, calibrate, released_shift
 from skdp.fitting.decision import LinearDecision, Method, TargetShares
 from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES, SMALLEST_SHARE, TargetRange, released_range

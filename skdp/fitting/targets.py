@@ -1,9 +1,9 @@
 """Labels and targets of a table in, predictions of scores out: what every model of X and y has, linear or not."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -11,7 +11,8 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp._compat import warn_user
-from skdp.base import fit
+from skdp.base import fit, problem
+from skdp.base.budget import BudgetSplit
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
 from skdp.base.containers import refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
@@ -49,7 +50,7 @@ UNDECLARED = (
 
 
 @dataclass(frozen=True)
-class Problem(fit.Problem):
+class Problem(problem.Problem):
     """A validated fit: the records, what of them is public, and the loss.
 
     Attributes
@@ -58,12 +59,15 @@ class Problem(fit.Problem):
         Of a private regression: the centre that was subtracted from the targets, and their reach about it.
     batch_codes : ndarray of shape (n_samples,) or None
         The public groups of rows that a step takes together.
+    budget : BudgetSplit, default=None
+        The method's part of the budget; `LinearFit` puts it in before `solve`.
     """
 
     records: PrivateRecords
     loss: Any
     target: Any = None
     batch_codes: np.ndarray | None = None
+    budget: BudgetSplit = field(default=cast("BudgetSplit", None), kw_only=True)
 
     @property
     def decision(self) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
 from skdp.fitting.penalties import NO_PENALTY, Penalty
 from skdp.fitting.progress import Monitor, Progress
 from skdp.losses import Loss

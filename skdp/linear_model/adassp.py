@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from skdp._docs import document
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import integer
 from skdp.base.plan import Step
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.closing import Closing
 from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.linear import LinearFit
@@ -27,7 +28,7 @@ from skdp.fitting.quantiles import QUESTIONS, released_reach, released_row_norm,
 from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import NumberModel, Problem
 from skdp.fitting.task import given
-from skdp.privacy import PrivateRecords
+from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["LARGEST", "DPAdaSSPRegressor", "RoundPlan", "adassp", "given_scales_assumption"]
 
@@ -239,9 +240,9 @@ class _AdaSSPFit(LinearFit):
             release="second moments",
         )
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         plan: RoundPlan = problem.decision.details
-        theta, attributes = adassp(budget, problem.records, problem.target.bound, plan)
+        theta, attributes = adassp(problem.budget, problem.records, problem.target.bound, plan)
         attributes["y_bounds_"] = problem.target.bounds
         return Solution(theta, n_iter=plan.n_rounds, attributes=attributes)
 

@@ -12,11 +12,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from skdp._docs import document
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import PrivateFit, SessionOptions, Solution
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import described, real
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.closing import Closing
 from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.linear import LinearFit, count_assumption
@@ -188,9 +189,9 @@ class PerturbedFit(LinearFit):
             details=plan,
         )
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, plan = problem.records, problem.decision.details
-        scale, point = budget.split(scale=None, point=plan.point_share)
+        scale, point = problem.budget.split(scale=None, point=plan.point_share)
         norm = plan.row_norm
         if norm is None:
             norm = released_row_norm(scale, records)

@@ -18,12 +18,13 @@ from typing import Any, Literal
 import numpy as np
 
 from skdp._docs import document
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import real
 from skdp.base.plan import Step
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.closing import Closing
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision, sizes_of
@@ -36,7 +37,7 @@ from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import Task, given
 from skdp.losses import Loss
-from skdp.privacy import PrivateRecords, VertexScores, accounting
+from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
 
 __all__ = ["DPFrankWolfeClassifier", "DPFrankWolfeRegressor", "frank_wolfe"]
 
@@ -221,11 +222,11 @@ class FrankWolfeFit(LinearFit):
             details=Vertices(radius, clip, int(steps), scale),
         )
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss, plan = problem.records, problem.loss, problem.decision.details
-        scales, rest = budget.split(scales=plan.scale_share, steps=None)
+        scales, rest = problem.budget.split(scales=plan.scale_share, steps=None)
         value, clip, radius = released_scales(scales, records, loss, radius=plan.radius, clip_norm=plan.clip_norm)
-        with linear_progress(self, budget.session, plan.n_iter) as monitor:
+        with linear_progress(self, session, plan.n_iter) as monitor:
             task = Task(rest, records.with_intercept(value), loss, monitor=monitor)
             solution = frank_wolfe(task, radius=radius, max_iter=plan.n_iter, clip_norm=clip)
         attributes = {"radius_": radius, "clip_norm_": clip}

@@ -2,7 +2,8 @@
 
 from skdp._docs import document
 from skdp.base.declare import changed, fixed
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.parameters import Auto, AutoInt, Sampling

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base.declare import fitted, parameter
-from skdp.base.fit import PrivateFit, Problem, SessionOptions, Solution
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import check_number, described, real
 from skdp.base.plan import Decision, NoRecords, gaussian_steps
+from skdp.base.problem import Problem, Solution
 from skdp.base.tables import encode_groups
 from skdp.metrics import workloads
 from skdp.metrics.inversion import NoisyTable

@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described
 from skdp.base.plan import Decision
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.fitting.utility import Released, released_warnings
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skdp.base.declare import parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import flag
+from skdp.base.problem import Solution
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem

@@ -9,9 +9,9 @@ from skdp.base.cells import as_cells
 from skdp.base.column_search import Present, Window, released_window, window_steps
 from skdp.base.containers import refuse_dates
 from skdp.base.declare import parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described
 from skdp.base.plan import Advice, Decision, gaussian_steps
+from skdp.base.problem import Solution
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
 from skdp.fitting.thresholds import is_given

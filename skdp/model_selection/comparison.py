@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
@@ -13,8 +12,9 @@ from skdp._compat import no_warnings
 from skdp._docs import document
 from skdp.base.containers import check_collected
 from skdp.base.declare import parameter, positional
-from skdp.base.fit import Adjacency, Solution, Unit
+from skdp.base.fit import Adjacency, Unit
 from skdp.base.kinds import described, flag, share
+from skdp.base.problem import Solution
 from skdp.metrics.evaluation import NAMES, Evaluation, claim_text
 from skdp.metrics.models import kind_of
 from skdp.metrics.released_score import ReleasedScore
@@ -303,7 +303,7 @@ class Comparing(ComposedFit):
             name: self._evaluate_inside(session, first + i, model, test, share)
             for i, (name, model) in enumerate(fitted.items())
         }
-        return Solution(np.empty(0), k, {"models_": fitted, "evaluations_": found})
+        return Solution(n_iter=k, attributes={"models_": fitted, "evaluations_": found})
 
     def _assumptions(self, problem: Rows) -> tuple[str, ...]:
         own = super()._assumptions(problem)

@@ -13,9 +13,10 @@ from sklearn.utils import _safe_indexing
 
 from skdp._compat import no_warnings
 from skdp.base.declare import parameter
-from skdp.base.fit import STEPS_ARE_CLEAN, PrivateFit, Problem, SessionOptions
+from skdp.base.fit import STEPS_ARE_CLEAN, PrivateFit, SessionOptions
 from skdp.base.kinds import described
 from skdp.base.plan import Decision, FitPlan, Step
+from skdp.base.problem import Problem
 from skdp.base.tables import encode_groups
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.kernels.protocols import is_cupy

@@ -6,8 +6,9 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.declare import parameter, positional
-from skdp.base.fit import Adjacency, Solution, Unit
+from skdp.base.fit import Adjacency, Unit
 from skdp.base.kinds import described, flag, integer, share
+from skdp.base.problem import Solution
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.composed import SCORING, ComposedFit, Rows, check_scoring
@@ -70,7 +71,7 @@ class CrossValidation(ComposedFit):
             train, test = table.rows(fold != j), table.rows(fold == j)
             models.append(self._fit_inside(session, j, candidate, train, self._part_of_fits()))
             evaluations.append(self._evaluate_inside(session, k + j, models[-1], test, 1.0 / k))
-        return Solution(np.empty(0), k, {"models_": models, "evaluations_": evaluations})
+        return Solution(n_iter=k, attributes={"models_": models, "evaluations_": evaluations})
 
     def result(self) -> dict[str, Any]:
         """What `cross_validate` returns."""

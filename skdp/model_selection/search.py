@@ -14,9 +14,10 @@ from sklearn.utils import get_tags, indexable
 
 from skdp._docs import document
 from skdp.base.declare import fitted, parameter, positional
-from skdp.base.fit import PrivateFit, SessionOptions, Solution
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import check_choice, check_number, described, share
 from skdp.base.plan import Decision, FitPlan, NoRecords, Step
+from skdp.base.problem import Solution
 from skdp.base.tables import encode_groups
 from skdp.metrics import ReleasedScore
 from skdp.model_selection.best import BestEstimatorMixin
@@ -365,7 +366,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
             return score - _STDS_BELOW * noise, Winner(candidate, model, score, noise)
 
         winner = session.best_of(plan, trial)
-        return Solution(np.empty(0), 1, self._of_winner(winner, plan.base_epsilon))
+        return Solution(attributes=self._of_winner(winner, plan.base_epsilon))
 
     def _all_have_mu(self, parts: PartSizes) -> bool:
         """Whether the fits of all candidates that are checked are Gaussian-DP; from public numbers."""

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter, positional
-from skdp.base.fit import Solution
 from skdp.base.kinds import described, share
+from skdp.base.problem import Solution
 from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.models import score_method
 from skdp.metrics.two_classes import ClassificationEvaluation, check_costs
@@ -186,7 +186,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(model, name):
                 fitted[name] = getattr(model, name)
-        return Solution(np.empty(0), 1, fitted)
+        return Solution(attributes=fitted)
 
     def _mean_cost(self, found: ClassificationEvaluation) -> float:
         """Minus the mean cost of a record in the released table."""

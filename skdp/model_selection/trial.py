@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils import _safe_indexing  # it is in scikit-learn's API reference
 
 from skdp._compat import no_warnings
-from skdp.base.fit import PrivateFit, Problem
+from skdp.base.fit import PrivateFit
+from skdp.base.problem import Problem
 from skdp.model_selection.candidates import Candidate
 from skdp.model_selection.composed import ComposedFit
 from skdp.privacy import PrivacyReport, no_log_lines

@@ -118,6 +118,10 @@ class MultipartyFit(LinearFit):
     _pooled = False  # whether the method can use one statistic of all records
     _reach = 1.0  # units of y in which the targets of the fit are measured
 
+    def _closing(self, problem: Problem) -> tuple[()]:
+        """No step: the owners' noise is planned for the whole budget."""
+        return ()
+
     def _widening(self, problem: Problem) -> float:
         """How much larger the noise of the whole sum is than that which the budget asks for."""
         return surplus_of(self.engine, self.noise)

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.plan import Decision, Step
-from skdp.fitting.budget import BudgetSplit
-from skdp.fitting.decision import made_step
+from skdp.base.budget import BudgetSplit
+from skdp.base.plan import Decision, Step, steps_of
 from skdp.fitting.noisy_mean import NoisyMean, estimator_of
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES
@@ -209,6 +208,6 @@ def _steps(session: PrivacySession, details: NetDetails) -> tuple[Step, ...]:
         closing = (Step("recalibration", last.share, sum(each.releases for each in last.plans)),)
     return (
         *(Step(purpose, shares[name], count) for purpose, (name, count) in searches.items() if name in shares),
-        *made_step(details.batches),
+        *steps_of(details.batches),
         *closing,
     )

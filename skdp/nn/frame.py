@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted, parameter, word_or_object
-from skdp.base.fit import SessionOptions, Solution
+from skdp.base.fit import SessionOptions
 from skdp.base.kinds import choice, described, integer
 from skdp.base.plan import Advice, Decision
+from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts
@@ -51,7 +52,7 @@ __all__ = ["CLIPPING", "NetFit"]
 
 CLIPPING = ("auto", "materialized", "ghost", "one-by-one")
 Clip = Literal["auto", "materialized", "ghost", "one-by-one"] | Microbatch | Projections
-GradientEstimator = Literal["mean"] | RecursiveMomentum | RandomSparsification | SparseSelection | AdaFEST
+MeanOrEstimator = Literal["mean"] | RecursiveMomentum | RandomSparsification | SparseSelection | AdaFEST
 GRADIENT_ESTIMATORS = (RecursiveMomentum, RandomSparsification, SparseSelection, AdaFEST)
 INPUT_SHARE = 0.1  # least part of mu^2 for the windows of columns
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
@@ -83,7 +84,7 @@ class NetFit(MinibatchFit[Problem]):
         `skdp.nn.Projections` clip other vectors, and need more noise.""",
         default="auto",
     )
-    gradient_estimator: GradientEstimator = parameter(
+    gradient_estimator: MeanOrEstimator = parameter(
         word_or_object("mean", types=GRADIENT_ESTIMATORS),
         """What a step releases. "mean" is the noisy mean of clipped gradients (DP-SGD).
         `skdp.nn.RecursiveMomentum` also takes from each batch how its gradients changed in the last step (DP-SRM),

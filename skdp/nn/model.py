@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted, fixed, parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import described
+from skdp.base.problem import Solution
 from skdp.fitting.bounded import cut_text
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.quantiles import SMALLEST_SHARE, released_range
 from skdp.fitting.recalibrate import Recalibration
@@ -27,7 +27,6 @@ from skdp.privacy import PrivacySession
 
 __all__ = ["NetClassifier", "NetRegressor"]
 
-SURE = 200.0  # units times mu below which a classifier warns of its probabilities, as linear models do
 LARGEST_RANGE = 0.3  # largest part of mu^2 for the range of the targets, if the units are few
 CALIBRATION, CALIBRATION_ANSWERS = (0.1, 60)  # least part of mu^2 for the calibration; `grown_share` of so many
 

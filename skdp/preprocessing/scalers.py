@@ -18,9 +18,9 @@ from skdp.base.column_search import (
     window_steps,
 )
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import flag, share
 from skdp.base.plan import Decision, gaussian_steps
+from skdp.base.problem import Solution
 from skdp.fitting.columns import ColumnFit, ColumnProblem, per_column
 from skdp.preprocessing.affine import AffineTransformer
 from skdp.privacy import PrivacySession, PrivateRecords

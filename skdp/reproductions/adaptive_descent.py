@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._docs import document
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import real
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.loop import NoisyGradient
 from skdp.fitting.parameters import Auto, AutoInt, Sampling

@@ -6,7 +6,8 @@ a fixed plan of Gaussian releases, and the claim is the cost of the whole plan.
 
 from skdp._docs import document
 from skdp.base.declare import changed
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.parameters import Auto

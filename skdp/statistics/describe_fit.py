@@ -8,9 +8,9 @@ import numpy as np
 
 from skdp.base.column_search import Present, Window, least_tails, released_window, window_steps
 from skdp.base.declare import changed, parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import described
 from skdp.base.plan import Advice, Decision, gaussian_steps
+from skdp.base.problem import Solution
 from skdp.base.tables import encode_groups, validate_table
 from skdp.fitting.columns import ColumnProblem, check_bounds, per_column
 from skdp.fitting.utility import Released, released_warnings
@@ -213,7 +213,7 @@ class Describe(Statistic):
             found["tables_"] = _counts(session, read.codes, read.joint, made.categories)
         if read.columns.numbers:
             found.update(self._numbers(session, read, made))
-        return Solution(np.zeros(0), 1, found, warnings=_warnings(read.columns, found.get("clipped_")))
+        return Solution(attributes=found, warnings=_warnings(read.columns, found.get("clipped_")))
 
     def _numbers(
         self, session: PrivacySession, problem: FrameProblem, made: DescribeDecision

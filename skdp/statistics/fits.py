@@ -21,10 +21,10 @@ from skdp.base.column_search import (
     window_steps,
 )
 from skdp.base.declare import changed, parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import check_number, described, flag
 from skdp.base.level_search import noise_of_levels, released_levels
 from skdp.base.plan import Decision, Step, gaussian_steps
+from skdp.base.problem import Solution
 from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_numbers, per_column
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.statistics.moments import Counted, Moments, released_counts

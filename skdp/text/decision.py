@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skdp.base.plan import Advice, Decision
-from skdp.fitting.budget import BudgetSplit
-from skdp.fitting.decision import made_step
+from skdp.base.budget import BudgetSplit
+from skdp.base.plan import Advice, Decision, steps_of
 from skdp.fitting.minibatch_warnings import StepFacts, WordFacts
 from skdp.fitting.noisy_mean import Clipping, NoisyMean, estimator_of
 from skdp.fitting.optimizers import Rule, rate_factor
@@ -79,7 +78,7 @@ def decide(model: Any, session: PrivacySession, shape: PublicShape, known: dict[
     (batches,) = rest.plan_batches(groups, n_units=n_units)
     words = None
     if known is None:
-        words = vocabulary.plan_vocabulary(int(model.max_words_per_group))
+        words = session.plan_vocabulary(vocabulary.of_session(), int(model.max_words_per_group))
     details = WordDetails(method, batches, rule, size, known, words)
     # The best case: each group has one word, and it is the same.
     if words is not None and details.threshold > n_units + HARDLY * words.noise_std:
@@ -101,7 +100,7 @@ def decide(model: Any, session: PrivacySession, shape: PublicShape, known: dict[
             "clip_norm": details.clip_norm,
             "learning_rate": RELEASED if waits else first_rate(model, details, most),
         },
-        steps=(*vocabulary.step("vocabulary"), *made_step((batches,))),
+        steps=(*vocabulary.step("vocabulary"), *steps_of((batches,))),
         signal=None if math.isinf(seen) else seen,
         details=details,
     )

@@ -13,9 +13,10 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_number
 from skdp.base.declare import changed, fitted, parameter, word_or_object
-from skdp.base.fit import Problem, SessionOptions, Solution
+from skdp.base.fit import SessionOptions
 from skdp.base.kinds import described, flag, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
+from skdp.base.problem import Problem, Solution
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit, of_width
 from skdp.fitting.noisy_mean import estimator_of

@@ -9,7 +9,7 @@ import pytest
 
 import skdp
 from skdp.base import PrivateFit, Solution
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
 from skdp.fitting.closing import decide, run
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit
@@ -59,25 +59,25 @@ def test_the_first_step_is_the_outermost_and_shares_multiply():
 class OwnSteps(LinearFit, LabelModel, PrivateFit):
     """A classifier of a user: its method alone, which closes as the shipped ones do."""
 
-    def _solved(self, budget, problem):
-        plan = budget.plan_gaussian(1)
-        total = budget.session.gaussian(problem.records.column_sums(0.0, 1.0), plan)
+    def solve(self, session, problem):
+        plan = problem.budget.plan_gaussian(1)
+        total = session.gaussian(problem.records.column_sums(0.0, 1.0), plan)
         return Solution(np.resize(total, problem.records.n_parameters))
 
 
-class OwnSolve(OwnSteps):
-    """The same with a `solve` of its own, which has the whole budget."""
+class NothingCloses(OwnSteps):
+    """The same with the whole budget."""
 
-    def solve(self, session, problem):
-        return self._solved(BudgetSplit(session), problem)
+    def _closing(self, problem):
+        return ()
 
 
-def test_a_classifier_is_recalibrated_unless_solve_is_its_own():
+def test_a_classifier_is_recalibrated_unless_it_closes_with_nothing():
     X = np.random.default_rng(0).normal(size=(2000, 3))
     y = (X[:, 0] > 0).astype(int)
     purposes = [
         {row["purpose"] for row in cls(classes=(0, 1), random_state=0).fit(X, y).privacy_.mechanisms}
-        for cls in (OwnSteps, OwnSolve)
+        for cls in (OwnSteps, NothingCloses)
     ]
     assert "recalibration" in purposes[0]
     assert "recalibration" not in purposes[1]

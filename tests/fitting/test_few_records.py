@@ -9,8 +9,8 @@ import pytest
 from sklearn.base import is_classifier, is_regressor
 
 import skdp
+from skdp.base.budget import BudgetSplit
 from skdp.exceptions import UtilityWarning
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.scales import LARGEST_SHARE, PRECISION, grown_share
 from skdp.fitting.stochastic import StochasticFit
 from skdp.linear_model.auto.fit import AutoFit

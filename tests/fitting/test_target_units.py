@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import skdp
+from skdp.base.budget import BudgetSplit
 from skdp.exceptions import UtilityWarning
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.calibration import Moments, Slope, calibrate, released_shift
 from skdp.fitting.quantiles import released_range, scale_share
 from skdp.fitting.search import _crossing, likely_search

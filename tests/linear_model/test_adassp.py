@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import DPAdaSSPRegressor
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
 from skdp.fitting.quantiles import released_range, scale_share
 from skdp.fitting.search import AVERAGED, noisy_search
 from skdp.fitting.target_units import TargetUnits

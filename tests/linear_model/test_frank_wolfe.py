@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 import skdp.privacy.mechanisms
 from skdp import DPFrankWolfeClassifier, DPFrankWolfeRegressor
+from skdp.base.budget import BudgetSplit
 from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.task import Task
 from skdp.linear_model.frank_wolfe import frank_wolfe, steps_for
 from skdp.losses import SquaredLoss

@@ -11,8 +11,8 @@ from sklearn.base import is_classifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
+from skdp.base.budget import BudgetSplit
 from skdp.datasets import make_sparse_classification, make_sparse_regression
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.scales import released_scales
 from skdp.fitting.search import GRID, noisy_search
 from skdp.fitting.steps import LEAST, AcceleratedStep, ConstantStep, DistanceOverGradients, keep_largest, shrinkage

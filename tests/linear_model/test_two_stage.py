@@ -10,8 +10,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import skdp.privacy.mechanisms
 import skdp.privacy.statistics.minimizer
 from skdp import DPTwoStageClassifier, DPTwoStageRegressor
+from skdp.base.budget import BudgetSplit
 from skdp.datasets import make_sparse_classification, make_sparse_regression
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.target_units import TargetUnits
 from skdp.linear_model.two_stage.solver import (
     PENALTY,

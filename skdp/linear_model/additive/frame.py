@@ -8,12 +8,12 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import linear_regression, logistic_regression, with_columns
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import described, integer
+from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
 from skdp.fitting.bounded import cut_export
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.targets import Problem, is_classifier
 from skdp.kernels import on_host
@@ -170,8 +170,8 @@ class AdditiveFit(AutoFit):
         wide += min(int(self.interactions), MOST_PAIRS) + 2
         return super()._size(problem) + 4 * wide**2 * problem.loss.n_outputs
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
-        found = super()._solved(budget, problem)
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        found = super().solve(session, problem)
         reason = problem.decision.line or ONLY_A_CONSTANT
         attributes: dict[str, Any] = {"reason_": reason, "_curves": None, **found.attributes}
         theta, signs = found.theta, self._signs(problem)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.base.fit import Solution
+from skdp.base.budget import BudgetSplit
 from skdp.base.plan import Step
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.fitting.targets import Problem
 from skdp.linear_model.auto.choice import only_a_constant, only_frequencies
 from skdp.linear_model.auto.classification import classification_steps, moment_classification

@@ -8,10 +8,11 @@ from typing import Any, Literal, cast
 import numpy as np
 import scipy.sparse as sp
 
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import choice, described, real
 from skdp.base.plan import Advice, Decision, FitPlan
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.any_cells import (
     csr_scores,
@@ -21,7 +22,6 @@ from skdp.fitting.any_cells import (
     within_bounds,
     without_missing,
 )
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
 from skdp.fitting.closing import Closing, Recalibrated, Solver, decide
 from skdp.fitting.decision import LinearDecision, Method
@@ -184,8 +184,8 @@ class AutoFit(LinearFit):
         signal = self._signal(budget.session, problem, made.release)
         return replace(made, signal=signal, release="", details=made)
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
-        made, session = problem.decision, budget.session
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        made = problem.decision
         if made.method != "moments":
             return self._solved_by_specialist(session, problem)
         found = self._family.moments(session, problem, made.details, self._growth(session, problem))
@@ -202,7 +202,7 @@ class AutoFit(LinearFit):
         plan, d = cast("FitPlan", problem.plan), problem.records.n_features
         solver, own = plan.decision.method, cast("Decision", plan.decision.details)
         specialist = self._specialist(solver, problem)
-        found = specialist.solve(session, replace(problem, plan=replace(plan, decision=own)))
+        found = specialist._run(session, replace(problem, plan=replace(plan, decision=own)))
         known = {
             "solver_": solver,
             "C_": float(self.C),

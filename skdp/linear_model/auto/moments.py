@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from skdp.base.budget import BudgetSplit
 from skdp.base.plan import Step
-from skdp.fitting.budget import BudgetSplit
 
 __all__ = ["Moments", "rest_step"]
 

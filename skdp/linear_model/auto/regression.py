@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy.special import erf
 
-from skdp.base.fit import Solution
+from skdp.base.budget import BudgetSplit
 from skdp.base.plan import Step
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto.columns import Columns, standardize
 from skdp.linear_model.auto.doubts import doubt_of_numbers, no_targets

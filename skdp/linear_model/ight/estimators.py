@@ -9,13 +9,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._docs import document
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.exact import ExactFit
-from skdp.base.fit import PrivateFit, Solution
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import choice, real
 from skdp.base.plan import Advice
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_clip, check_features
 from skdp.fitting.closing import Closing
 from skdp.fitting.coordinates import parameter_shape
@@ -29,6 +30,7 @@ from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import Task, given
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
+from skdp.privacy import PrivacySession
 
 __all__ = [
     "DPIGHTClassifier",
@@ -124,9 +126,9 @@ class ThresholdingFit(LinearFit):
         from_zero = not task.theta.any() and not moved.any()
         return planned_thresholding(task, self._settings(), from_zero=from_zero)
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
-        with linear_progress(self, budget.session) as monitor:
-            task = replace(self._task(budget, problem), monitor=monitor)
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        with linear_progress(self, session) as monitor:
+            task = replace(self._task(problem.budget, problem), monitor=monitor)
             return solve(task, problem.decision.details)
 
     def _task(self, budget: BudgetSplit, problem: Problem) -> Task:
@@ -166,8 +168,8 @@ class ExactThresholdingFit(ThresholdingFit):
         default=1e-4,
     )
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
-        found = super()._solved(budget, problem)
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        found = super().solve(session, problem)
         if not self.tol or found.converged or given(self.max_iter) is not None:
             return found
         text = (

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base.fit import Solution
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.fitting.loop import NoisyGradient
 from skdp.fitting.refit import Refit, refit
 from skdp.fitting.scales import Between, Scales, released_prior

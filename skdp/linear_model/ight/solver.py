@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.base.fit import Solution
+from skdp.base.budget import BudgetSplit
 from skdp.base.plan import Step
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.loop import GradientAt, NoisyGradient, Project, descend
 from skdp.fitting.scales import (
@@ -40,17 +40,13 @@ POWER_ITER = 30  # steps of the power method, which needs no budget
 SELECTION_SHARE = 0.5  # share of the choice in the cost of a peeling step
 
 
-def thresholding(
-    task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float
-) -> tuple[GradientAt, Project]:
+def thresholding(task: Task, s: int, max_iter: int, clip_norm: float) -> tuple[GradientAt, Project]:
     """Plan the steps of DP-IGHT: Algorithms 1 and 3 of Wang (2021).
 
     Parameters
     ----------
     task : Task
         Its budget is that of the steps.
-    rule : StepRule
-        Turns released gradients into points.
     s : int
         Number of features that keep a coefficient.
 
@@ -228,12 +224,14 @@ def solve(task: Task, details: Thresholding) -> Solution:
         return replace(found, theta=task.to_user(found.theta))
     clip, n_iter = scales.clip_norm, plan.first
     rule = first_rule(task, s, settings, plan, scales)
-    planned = peeling if settings.selection == "peeling" else thresholding
-    gradient_at, project = planned(replace(task, budget=first), rule, s, plan.first, clip)
+    if settings.selection == "peeling":
+        gradient_at, project = peeling(replace(task, budget=first), rule, s, n_iter, clip)
+    else:
+        gradient_at, project = thresholding(replace(task, budget=first), s, n_iter, clip)
     found = descend(gradient_at, rule, task.theta, n_iter, task.show, project=project, tol=settings.tol)
     found = replace(found, theta=keep_largest(found.theta, s, d))
     if plan.last:
-        few = (s + 1) * (task.theta.size // len(task.theta))
+        few = (s + 1) * task.loss.n_outputs
         rule = step_rule(settings.learning_rate, found.theta, rule.distance, plan.last, few, few)
         gradient_at, n = on_support(replace(task, budget=last), found.theta, plan.last, clip), found.n_iter
         found = descend(
@@ -299,7 +297,7 @@ def scales_of(task: Task, settings: Settings, plan: Schedule) -> Scales:
 def first_rule(task: Task, s: int, settings: Settings, plan: Schedule, scales: Scales) -> StepRule:
     """The rule of the first steps; without clipping and noise it is an accelerated one."""
     theta, peels = task.theta, settings.selection == "peeling"
-    width = theta.size // len(theta)
+    width = task.loss.n_outputs
     n_noisy = (s + 1) * width if peels else theta.size
     n_kept = s * width if s < task.records.n_features and not peels else n_noisy
     if math.isinf(scales.clip_norm) and not settings.literal:

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from skdp.base.fit import Solution
+from skdp.base.problem import Solution
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.optimizers import Optimizer, Rule, sum_of_squares

@@ -11,12 +11,13 @@ import scipy.sparse as sp
 from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import PrivateFit, SessionOptions, Solution
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import choice, described, integer, real
+from skdp.base.problem import Solution
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.fitting import parameters
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
 from skdp.fitting.closing import Closing
 from skdp.fitting.decision import LinearDecision
@@ -175,11 +176,11 @@ class PrivateTransferFit(LinearFit):
             return LinearDecision(method=self.teacher)
         return replace(planned_transfer(task, self._settings(problem)), method=self.teacher)
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         public = self._public_inputs(problem)
         transfer = Transfer(public, self.transfer_distribution, self.n_transfer)
         settings = self._settings(problem)
-        task = Task(budget, problem.records, problem.loss, np.empty(0))
+        task = Task(problem.budget, problem.records, problem.loss, np.empty(0))
         if self.teacher == "published":
             return published_transfer(task, transfer, settings, epsilon=self.epsilon, delta=self.delta)
         return private_transfer(task, transfer, settings, problem.decision.details)

@@ -18,9 +18,9 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.base.fit import Solution
+from skdp.base.budget import BudgetSplit
+from skdp.base.problem import Solution
 from skdp.fitting import quantiles
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.coordinates import parameter_shape
 from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.loop import descend
@@ -309,7 +309,7 @@ def private_support(
     else:
         kept = s * loss.n_outputs if s < d else theta.size
         rule = step_rule(None, theta, scales.distance, STEPS, theta.size, kept)
-        gradient_at, project = thresholding(inner, rule, s, STEPS, scales.clip_norm)
+        gradient_at, project = thresholding(inner, s, STEPS, scales.clip_norm)
         found = descend(gradient_at, rule, theta, STEPS, project=project)
         found = replace(found, theta=project(found.theta))
     features = np.flatnonzero(np.any(found.theta[:d].reshape(d, -1) != 0, axis=1))

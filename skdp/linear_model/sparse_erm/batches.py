@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from skdp.base.budget import BudgetSplit
 from skdp.exceptions import UnsupportedAccounting
-from skdp.fitting.budget import BudgetSplit
 from skdp.privacy import Bounded, PrivacySession
 
 __all__ = ["AllRows", "Batch", "FreshSample", "PublicParts", "cyclic", "published"]
@@ -71,7 +71,9 @@ class AllRows:
 
     def plan(self, budget: BudgetSplit, n_hits: int, split: str, size: int) -> Any:
         """Fix the noise of all steps."""
-        return budget.plan_numeric_sparse(self.runs, n_hits, split=split, size=size, **self.how)
+        return budget.session.plan_numeric_sparse(
+            self.runs, n_hits, budget.of_session(), split=split, size=size, **self.how
+        )
 
     def draw(self, session: PrivacySession, step: int) -> Batch:
         """Return the rows of a step."""

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from skdp.base import encode_groups
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
-from skdp.base.fit import Solution
 from skdp.base.kinds import choice, integer, real
+from skdp.base.problem import Solution
 from skdp.base.weights import names_weights
 from skdp.exceptions import UnsupportedAccounting
 from skdp.fitting import parameters
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_clip
 from skdp.fitting.closing import Closing
 from skdp.fitting.coordinates import parameter_shape
@@ -37,6 +37,7 @@ from skdp.linear_model.sparse_erm.solver import (
     solve,
 )
 from skdp.losses import HuberLoss, SquaredLoss, is_shipped
+from skdp.privacy import PrivacySession
 
 __all__ = ["SparseGradientFit"]
 
@@ -233,11 +234,11 @@ class SparseGradientFit(LinearFit):
         steps = self._steps(int(sizes.min()), len(sizes), task.theta.size)
         return planned_sparse(task, steps, self._settings())
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         details: SparseSteps = problem.decision.details
-        with linear_progress(self, budget.session) as monitor:
-            task = replace(self._task(budget, problem), monitor=monitor)
-            return solve(task, self._batches(budget, problem, details.n_iter), details)
+        with linear_progress(self, session) as monitor:
+            task = replace(self._task(problem.budget, problem), monitor=monitor)
+            return solve(task, self._batches(problem.budget, problem, details.n_iter), details)
 
     def _task(self, budget: BudgetSplit, problem: Problem) -> Task:
         records, loss = problem.records, problem.loss

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.base.fit import Solution
 from skdp.base.plan import Step
+from skdp.base.problem import Solution
 from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.loop import descend
 from skdp.fitting.refit import Refit, refit

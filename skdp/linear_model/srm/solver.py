@@ -22,7 +22,7 @@ from itertools import chain, repeat
 
 import numpy as np
 
-from skdp.base.fit import Solution
+from skdp.base.problem import Solution
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.loop import descend
 from skdp.fitting.recursive import RecursiveEstimate

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Literal, Unpack
 
 from skdp._docs import document
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import PrivateFit, SessionOptions, Solution
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import choice, integer, real
+from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.checks import check_features
 from skdp.fitting.closing import Closing
 from skdp.fitting.decision import LinearDecision
@@ -75,11 +76,11 @@ class _TwoStageFit(LinearFit):
         )
         return planned_stages(budget, records, loss, plan)
 
-    def _solved(self, budget: BudgetSplit, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         plan: Plan = problem.decision.details
         target, d = problem.target, problem.records.n_features
         reach = None if target is None else target.bound
-        theta, attributes = two_stage(budget, problem.records, problem.loss, plan, reach)
+        theta, attributes = two_stage(problem.budget, problem.records, problem.loss, plan, reach)
         if target is not None:
             attributes["y_bounds_"] = target.bounds
         return Solution(theta, n_iter=1 + (plan.n_nonzero_coefs < d), attributes=attributes)

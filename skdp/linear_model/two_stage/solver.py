@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.fitting.budget import BudgetSplit
+from skdp.base.budget import BudgetSplit
 from skdp.fitting.decision import LinearDecision, sizes_of
 from skdp.fitting.quantiles import QUESTIONS, released_row_norm, scale_share
 from skdp.fitting.scales import released_prior

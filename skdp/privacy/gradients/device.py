@@ -21,7 +21,7 @@ __all__ = ["AT_ONCE", "ThroughDevice", "arrays_of", "chosen_rows", "of_arrays", 
 AT_ONCE = 64  # rows of every call
 
 Targets = NDArray[np.float64] | None
-Pieces = Callable[[NDArray[np.float64], Targets], Sequence[Piece]]
+DeviceFunction = Callable[[NDArray[np.float64], Targets], Sequence[Piece]]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ThroughDevice:
         As for `PrivateRecords.gradient_sum`; its pieces hold arrays of the device.
     """
 
-    function: Pieces
+    function: DeviceFunction
 
     def __call__(self, X: Matrix, y: Targets) -> list[Piece]:
         import cupy

@@ -14,12 +14,12 @@ from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows
 
-__all__ = ["GradientFunction", "PieceKinds", "Pieces"]
+__all__ = ["GradientFunction", "PieceFunction", "PieceKinds"]
 
 # No subclass, which could give other numbers at each look.
 KINDS = {Vectors, Outer, OuterSum, SparseRows}
 
-Pieces = Callable[[Matrix, NDArray[np.float64] | None], Sequence[Piece]]
+PieceFunction = Callable[[Matrix, NDArray[np.float64] | None], Sequence[Piece]]
 
 
 class Kind(NamedTuple):
@@ -82,7 +82,7 @@ class PieceKinds:
         # By what the kinds may depend on: the public form of rows and targets, and the number of entries.
         self._known: dict[tuple[object, ...], list[Kind]] = {}
 
-    def of(self, function: Pieces) -> "Marked":
+    def of(self, function: PieceFunction) -> "Marked":
         """The function, marked as one of these."""
         return Marked(function, self._known)
 
@@ -91,7 +91,7 @@ class PieceKinds:
 class Marked:
     """A function of a `PieceKinds`, and the kinds that are known."""
 
-    function: Pieces
+    function: PieceFunction
     known: dict[tuple[object, ...], list[Kind]]
 
     def __call__(self, X: Matrix, y: NDArray[np.float64] | None) -> Sequence[Piece]:
@@ -111,12 +111,12 @@ class GradientFunction:
         Of the pieces. They are filled by `probed` from rows of zeros, so they are public.
     """
 
-    function: Pieces
+    function: PieceFunction
     size: int
     kinds: list[Kind] = field(default_factory=list)
 
     @classmethod
-    def probed(cls, function: Pieces, size: int, rows: Rows) -> "GradientFunction":
+    def probed(cls, function: PieceFunction, size: int, rows: Rows) -> "GradientFunction":
         """Call the function with rows of zeros, so that a wrong one is refused before anything is read.
 
         It is not called if an earlier function of the same `PieceKinds` was, with rows of the same form.

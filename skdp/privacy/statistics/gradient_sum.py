@@ -11,7 +11,7 @@ from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.blocks import BlockSum, places_of
 from skdp.privacy.gradients.device import AT_ONCE
-from skdp.privacy.gradients.function import GradientFunction, Pieces
+from skdp.privacy.gradients.function import GradientFunction, PieceFunction
 from skdp.privacy.gradients.parts import entries_of
 from skdp.privacy.pieces import OuterSum, SparseRows
 from skdp.privacy.rows import HoldsRows
@@ -20,14 +20,14 @@ from skdp.privacy.statistics.projected_sum import projected_sum
 
 __all__ = ["gradient_sum"]
 
-Clipping = Literal["materialized", "ghost", "microbatch", "one-by-one", "projections"]
-CLIPPINGS: tuple[str, ...] = get_args(Clipping)
+ClippingMethod = Literal["materialized", "ghost", "microbatch", "one-by-one", "projections"]
+CLIPPINGS: tuple[str, ...] = get_args(ClippingMethod)
 LEAST_CLIP = 2.0**-29
 
 
 def gradient_sum(
     records: HoldsRows,
-    function: Pieces,
+    function: PieceFunction,
     clip_norm: float,
     *,
     size: int,

@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from skdp import DPLinearRegression, DPLogisticRegression
+from skdp.base.budget import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError
-from skdp.fitting.budget import BudgetSplit
 from skdp.linear_model.auto import choice, regression, slopes, targets
 from skdp.linear_model.auto.moments import Moments
 from skdp.privacy import PrivacySession, PrivateRecords, accounting, mechanisms

@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 import pytest
 
+from skdp.base.budget import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
-from skdp.fitting.budget import BudgetSplit
 from skdp.kernels.expanded import ExpandedTable
 from skdp.privacy import Bounded, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from skdp.base.budget import BudgetSplit
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.recalibrate import LAST_SLOPE, Statistic, _State, bound_of
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, mechanisms, noise

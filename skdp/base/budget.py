@@ -1,11 +1,11 @@
 """A part of a session's budget, which a method divides further."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from skdp.base.plan import Step, gaussian_steps
-from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession
+from skdp.privacy import BatchGroup, BatchPlan, GaussianPlan, PrivacySession
 
 __all__ = ["BudgetSplit"]
 
@@ -81,20 +81,21 @@ class BudgetSplit:
         """Gaussian releases that take a share together, as a plan shows them; nothing for no share."""
         return gaussian_steps(self.session, (purpose, self.of_session(share), releases))
 
-    def plan_gaussian(self, releases: int, share: float = 1.0, **options: Any) -> GaussianPlan:
-        return self.session.plan_gaussian(releases, self.of_session(share), **options)
+    def plan_gaussian(self, releases: int, share: float = 1.0, *, purpose: str = "steps") -> GaussianPlan:
+        """Plan Gaussian releases that take a share together; see `PrivacySession.plan_gaussian`."""
+        return self.session.plan_gaussian(releases, self.of_session(share), purpose=purpose)
 
-    def plan_batches(self, groups: Any, *, share: float = 1.0, **options: Any) -> tuple[BatchPlan, ...]:
-        return self.session.plan_batches(groups, share=self.of_session(share), **options)
-
-    def plan_numeric_sparse(self, runs: int, n_hits: int, share: float = 1.0, **options: Any) -> Any:
-        return self.session.plan_numeric_sparse(runs, n_hits, self.of_session(share), **options)
-
-    def plan_vocabulary(self, max_words: int, **options: Any) -> Any:
-        return self.session.plan_vocabulary(self.of_session(), max_words, **options)
+    def plan_batches(
+        self, groups: Sequence[BatchGroup], *, sampling: str = "Poisson", n_units: int, share: float = 1.0
+    ) -> tuple[BatchPlan, ...]:
+        """Plan releases on minibatches that take a share together; see `PrivacySession.plan_batches`."""
+        share = self.of_session(share)
+        return self.session.plan_batches(groups, sampling=sampling, n_units=n_units, share=share)
 
     def selection_epsilon(self, choices: int, share: float = 1.0) -> float:
+        """Epsilon of each of these choices, which take a share together."""
         return self.session.selection_epsilon(choices, self.of_session(share))
 
     def require_feasible(self, size: int, releases: int, share: float = 1.0) -> None:
+        """Refuse an epsilon whose noise has no exact sampler, before anything is released."""
         self.session.require_feasible(size, releases, self.of_session(share))
