@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import skdp
+import skdp.base
+import skdp.fitting
 from skdp._lazy import stub_of
 from skdp.registry import ESTIMATORS, OTHERS
 from tools.make_map import LAYERS, MAPS, parts, with_map
@@ -155,6 +157,9 @@ def test_the_api_reference_lists_the_estimators():
     listed = set(re.findall(rf"^   ({package}\.(?:[A-Z]{{2,}}|Public|Scattering)\w+)$", pages, flags=re.M))
     listed -= {"nn.LSTM", "nn.SGD"}  # a layer and an optimizer
     assert listed == {f"{module.split('.')[1]}.{name}" for name, module in ESTIMATORS.items()}
+    for package in (skdp.base, skdp.fitting):  # what authors of estimators use
+        offered = {f"{package.__name__}.{name}".removeprefix("skdp.") for name in package.__all__}
+        assert offered == set(re.findall(rf"^   ({package.__name__[5:]}\.\w+)$", pages, flags=re.M))
     others = {f"{module.split('.')[1]}.{name}" for name, module in OTHERS.items()}
     assert others == set(re.findall(r"^   (text\.\w+)$", pages, flags=re.M))
 

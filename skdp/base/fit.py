@@ -89,8 +89,8 @@ EstimatorT = TypeVar("EstimatorT")
 class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):  # type: ignore[explicit-any]  # of the base
     """Base of the estimators that spend a privacy budget.
 
-    Subclasses store the parameters ``epsilon, delta, adjacency, unit, accountant, random_state`` in their
-    constructor, ``n_public`` where they have it, and give `read` and `solve`.
+    Subclasses declare further parameters, or have a constructor of their own that stores all of them, and give
+    `read`, `solve`, and ``releases(budget, shape)`` where they plan what `solve` releases.
     """
 
     epsilon: float = parameter(

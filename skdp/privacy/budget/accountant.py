@@ -49,8 +49,10 @@ from skdp.privacy.budget.ledger_file import (
     open_or_create,
     read_ceiling,
     remember,
+    seeded_name,
     seen_writes,
     set_seen,
+    set_state,
     user_name,
     visit,
 )
@@ -366,7 +368,7 @@ class BudgetAccountant:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._transaction("the fit is refused", write=True) as (connection, ceiling):
             if seeded:
-                estimator = _seeded_name(estimator, ceiling)
+                estimator = seeded_name(estimator, ceiling)
             self._check_admitted(connection, ceiling, estimator, fit, adjacency, unit, plan)
             if only_asked:
                 raise _OnlyAsked
@@ -484,24 +486,14 @@ class BudgetAccountant:
     def _hand_back(self, number: int) -> str:
         with self._transaction("nothing is handed back", write=True) as (connection, _):
             state = returned_state(connection, number)
-            self._change(connection, number, state)
+            set_state(connection, number, state)
         LOGGER.info("charge: fit %d is %s in %s", number, state, self._place)
         return state
 
     def _mark(self, number: int, state: str) -> None:
         with self._transaction("nothing may be released", write=True) as (connection, _):
-            self._change(connection, number, state)
+            set_state(connection, number, state)
         LOGGER.info("charge: fit %d is %s in %s", number, state, self._place)
-
-    @staticmethod
-    def _change(connection: sqlite3.Connection, number: int, state: str) -> None:
-        changed = connection.execute(
-            "UPDATE fits SET state = ? WHERE number = ? AND state IN ('reserved', ?)", (state, number, state)
-        )
-        if changed.rowcount != 1:
-            raise PrivacyBudgetExceeded(
-                "The reservation of this fit was handed back: nothing may be released under it."
-            )
 
     @contextlib.contextmanager
     def _transaction(
@@ -575,18 +567,6 @@ class BudgetAccountant:
             return accountant_html(*self._read(), self._path, self.part)
         except ValueError:
             return f"<pre>{html.escape(repr(self))}</pre>"
-
-
-def _seeded_name(estimator: str, ceiling: Ceiling) -> str:
-    """Name of a seeded fit in a ledger for tests; all others refuse it."""
-    if not ceiling.allow_seeded:
-        raise PrivacyBudgetExceeded(
-            f"{estimator} has a seed (random_state), and an accountant does not add up noise that whoever"
-            " knows or guesses the seed can subtract. Use random_state=None. scikit-learn's ensembles set"
-            " random_state on each copy: fit the copies yourself. For tests there is"
-            " BudgetAccountant(..., allow_seeded=True). Nothing was read or charged."
-        )
-    return f"{estimator} (seeded, for testing only)"
 
 
 def _handle(

@@ -38,8 +38,10 @@ __all__ = [
     "open_or_create",
     "read_ceiling",
     "remember",
+    "seeded_name",
     "seen_writes",
     "set_seen",
+    "set_state",
     "user_name",
     "visit",
 ]
@@ -210,6 +212,29 @@ def check_seen(connection: sqlite3.Connection, path: str, identity: str, consequ
             f"The ledger {path} {how}. Charges are missing: {consequence}. Put the newest file back, or"
             " reserve the missing fits in a new process before any other."
         )
+
+
+def set_state(connection: sqlite3.Connection, number: int, state: str) -> None:
+    """Change the state of a fit that is reserved."""
+    changed = connection.execute(
+        "UPDATE fits SET state = ? WHERE number = ? AND state IN ('reserved', ?)", (state, number, state)
+    )
+    if changed.rowcount != 1:
+        raise PrivacyBudgetExceeded(
+            "The reservation of this fit was handed back: nothing may be released under it."
+        )
+
+
+def seeded_name(estimator: str, ceiling: Ceiling) -> str:
+    """Name of a seeded fit in a ledger for tests; all others refuse it."""
+    if not ceiling.allow_seeded:
+        raise PrivacyBudgetExceeded(
+            f"{estimator} has a seed (random_state), and an accountant does not add up noise that whoever"
+            " knows or guesses the seed can subtract. Use random_state=None. scikit-learn's ensembles set"
+            " random_state on each copy: fit the copies yourself. For tests there is"
+            " BudgetAccountant(..., allow_seeded=True). Nothing was read or charged."
+        )
+    return f"{estimator} (seeded, for testing only)"
 
 
 def fit_rows(connection: sqlite3.Connection) -> list[FitRow]:
