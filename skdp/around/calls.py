@@ -240,7 +240,9 @@ def _on_stack(
     outermost = None
     at: FrameType | None = None if fits else top or sys._getframe(1)
     while at is not None:  # before anything else is asked of a frame: most who ask for tags predict
-        uses = at.f_code.co_name in _USES and _first_argument(at) is inner  # a model predicts, and is not fitted now
+        uses = (
+            at.f_code.co_name in _USES and _first_argument(at) is inner
+        )  # a model predicts, and is not fitted now
         if uses or str(at.f_globals.get("__name__", "")).startswith("sklearn.frozen"):
             raise _NoFit
         at = at.f_back

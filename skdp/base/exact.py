@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp.base.budget import BudgetSplit
-from skdp.base.containers import check_collected
+from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fixed
 from skdp.base.fit import Adjacency, PrivateFit, ProblemT, Unit, decision_of, replace_fitted, tell
 from skdp.base.plan import Decision, FitPlan

@@ -32,7 +32,7 @@ from sklearn.utils import Tags
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before, spends_budget
 from skdp.base.budget import BudgetSplit
-from skdp.base.containers import check_collected
+from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
 from skdp.base.kinds import check_groups, check_number, check_privacy, choice, described, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords, steps_of

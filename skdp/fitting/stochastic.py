@@ -11,13 +11,12 @@ from skdp.base.fit import SessionOptions
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
-from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.coordinates import parameter_shape, start_point
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt, Sampling
 from skdp.fitting.penalties import PENALTIES
 from skdp.fitting.progress import linear_progress
-from skdp.fitting.start_point import start_point
 from skdp.fitting.targets import Problem
 from skdp.fitting.task import Task, given
 from skdp.privacy import PrivacySession, accounting

@@ -13,8 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skdp._compat import warn_user
 from skdp.base import fit, problem
 from skdp.base.budget import BudgetSplit
-from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
-from skdp.base.containers import refuse_dates
+from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes, refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
 from skdp.base.kinds import check_number, described, flag
 from skdp.base.plan import NoRecords

@@ -19,13 +19,12 @@ from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip, check_features
 from skdp.fitting.closing import Closing
-from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.coordinates import parameter_shape, start_point
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.progress import linear_progress
-from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import Task, given

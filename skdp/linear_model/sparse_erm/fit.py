@@ -17,12 +17,11 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
 from skdp.fitting.closing import Closing
-from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.coordinates import parameter_shape, start_point
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.progress import linear_progress
-from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import Problem, is_classifier
 from skdp.fitting.task import Task, given
