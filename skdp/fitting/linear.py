@@ -21,7 +21,7 @@ from skdp.base.tables import validate_table
 from skdp.fitting.bounded import cut_export, cut_lines, prediction_bounds
 from skdp.fitting.closing import Closing, Recalibrated, decide, run
 from skdp.fitting.coordinates import from_theta, parameter_shape
-from skdp.fitting.decision import LinearDecision, linear_decision
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.targets import Problem, expected_weight, is_classifier, table_records
 from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
 from skdp.kernels import are_rows_alone, is_cupy, on_host
@@ -156,7 +156,7 @@ class LinearFit(_Frame):
 
     def _facts(self, session: PrivacySession, problem: Problem) -> Facts:
         """The public numbers that tell whether the fit may be of little use."""
-        made, shape = linear_decision(problem), problem.records.shape
+        made, shape = cast("LinearDecision", problem.decision), problem.records.shape
         given = self.get_params(deep=False)  # a class may fix one of these words by itself
         classes = is_classifier(self)
         return Facts(

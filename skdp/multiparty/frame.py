@@ -16,6 +16,7 @@ from skdp.base.plan import Advice, Step, gaussian_steps
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit, Solution
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, clipped_arguments
@@ -38,15 +39,13 @@ DELTA_OF_GAUSSIAN: Any = changed(
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnersDecision:
+class OwnersDecision(LinearDecision):
     """What every method of several owners decides; its own numbers come in a subclass.
 
     Attributes
     ----------
     prediction_noise : float
         Standard deviation that the noise gives to predictions; 0 where it is not known.
-    release : {"gradient", ""}
-        What holds all coefficients in one release, for the warnings.
     penalised : bool
         Whether a larger alpha makes the noise smaller.
     penalty : float
@@ -54,13 +53,12 @@ class OwnersDecision:
     """
 
     prediction_noise: float = 0.0
-    release: Release = ""
     penalised: bool = False
     penalty: float = 1.0
 
 
 class MultipartyFit(LinearFit):
-    """The fit of a linear model to the records of several owners; a subclass gives `_decide` and `solve`."""
+    """The fit of a linear model to the records of several owners; a subclass gives `_method` and `solve`."""
 
     delta = changed(
         text="""Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure
@@ -115,6 +113,7 @@ class MultipartyFit(LinearFit):
     row_norm_: float = fitted()
 
     _shape_type = OwnersShape
+    _held: Release = ""  # what holds all coefficients in one release, for the warnings
     _pooled = False  # whether the method can use one statistic of all records
     _reach = 1.0  # units of y in which the targets of the fit are measured
 
@@ -223,13 +222,12 @@ class MultipartyFit(LinearFit):
         }
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
-        release = cast("OwnersDecision", problem.decision.details).release
         owners = self._owner_facts(session, problem)
-        return utility_warnings(replace(self._facts(session, problem), release=release, owners=owners))
+        return utility_warnings(replace(self._facts(session, problem), release=self._held, owners=owners))
 
     def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
         owners: Any = problem.records
-        made = cast("OwnersDecision", problem.decision.details)
+        made: OwnersDecision = problem.decision
         return OwnerFacts(
             unit=self.unit,
             part=1.0 if session.exact else self._part(problem),
