@@ -5,13 +5,13 @@ import math
 import sys
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base.declare import fitted, parameter
-from skdp.base.fit import PrivateFit
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import check_number, described, real
 from skdp.base.plan import Decision, NoRecords, gaussian_steps
 from skdp.base.problem import Problem, Solution
@@ -64,6 +64,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
 
     _record_checks = "accepted by the model"
     _purpose = ""  # of the release, where there is one
+    _key_names_class = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -71,11 +72,12 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
 
     @property
     def _ledger_name(self) -> str:
+        """Name of what is released, for the report and the accountant's ledger."""
         return f"evaluate({name_of(self.model)})"
 
-    def _noise_parameters(self) -> dict[str, object]:
-        """Two scores may have the same parameters, and must not share the noise of one seed."""
-        return {**super()._noise_parameters(), "statistic": type(self).__name__}
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        options["estimator"] = self._ledger_name
+        return super()._open_session(n_units, **options)
 
     def _fixed(self) -> bool:
         """Whether the number of rows is public."""

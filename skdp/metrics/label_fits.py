@@ -2,6 +2,7 @@
 
 import functools
 import math
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from skdp.base.budget import BudgetSplit
 from skdp.base.declare import parameter
 from skdp.base.kinds import choice, described
-from skdp.base.plan import Advice, Decision
+from skdp.base.plan import Decision
 from skdp.base.problem import Solution
 from skdp.fitting.utility import Released, released_warnings
 from skdp.metrics import workloads
@@ -19,7 +20,7 @@ from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable
 from skdp.metrics.inversion import QUANTILE, Estimate, NoisyCounts, NoisyTable, unbiased_ratios
 from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
-from skdp.privacy import PrivacySession, PublicShape
+from skdp.privacy import PrivacySession
 
 __all__ = ["BalancedAccuracy", "ConfusionCounts", "GivenScores", "LossMean", "RightShare", "check_labels"]
 
@@ -336,15 +337,17 @@ class GivenScores(TwoClassTable):
     def _labels(self) -> NDArray[Any]:
         return check_labels(self.labels, two=True)
 
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+    def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
+        found = super().solve(session, problem)
         if not isinstance(self.bins, str | Integral):
-            return ()
-        shown = cast("dict[str, Any]", solution.attributes)
+            return found
+        shown = cast("dict[str, Any]", found.attributes)
         matrix = scaled(self._matrix(shown["mass_"]))
         table = NoisyTable.solved(matrix, shown["answers_"], shown["noise_std_"], shown["total_"])
         outer = np.zeros(matrix.shape[1])
         outer[[0, matrix.shape[1] // 2 - 1, matrix.shape[1] // 2, -1]] = 1.0
-        return released_warnings(Released(outside=table.ratio(outer, np.ones_like(outer)).noise_interval[0]))
+        outside = table.ratio(outer, np.ones_like(outer)).noise_interval[0]
+        return replace(found, warnings=released_warnings(Released(outside=outside)))
 
     def _usual_threshold(self, plain: float) -> float:
         return plain

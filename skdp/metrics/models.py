@@ -25,8 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skdp.base.cells import as_cells, is_untyped, label_codes
-from skdp.base.containers import check_collected
+from skdp.base.cells import as_cells, check_collected, is_untyped, label_codes
 from skdp.kernels.protocols import is_cupy
 
 __all__ = [

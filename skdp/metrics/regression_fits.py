@@ -5,9 +5,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.cells import as_cells
+from skdp.base.cells import as_cells, refuse_dates
 from skdp.base.column_search import Present, Window, released_window, window_steps
-from skdp.base.containers import refuse_dates
 from skdp.base.declare import parameter
 from skdp.base.kinds import choice, described
 from skdp.base.plan import Advice, Decision, gaussian_steps

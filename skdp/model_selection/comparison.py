@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp._compat import no_warnings
 from skdp._docs import document
-from skdp.base.containers import check_collected
+from skdp.base.cells import check_collected
 from skdp.base.declare import parameter, positional
 from skdp.base.fit import Adjacency, Unit
 from skdp.base.kinds import described, flag, share

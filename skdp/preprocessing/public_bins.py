@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._docs import document
 from skdp._export import name_features
-from skdp.base.cells import as_table
-from skdp.base.containers import check_collected
+from skdp.base.cells import as_table, check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter
 from skdp.base.kinds import described, flag
 from skdp.base.weights import refuse_weights

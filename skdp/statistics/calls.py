@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base.containers import check_collected
+from skdp.base.cells import check_collected
 from skdp.statistics.released import Released
 
 __all__ = ["released"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -86,10 +86,13 @@ class Describe(Statistic):
         described("column name"), "Column of ``categories`` whose labels are the groups.", default=None
     )
     bounds = changed(kind=described("dict or tuple of (low, high)", _check_bounds_by_column))
-    skipna: bool = changed(default=True)
+    skipna: bool = changed(default=True, releases=True)
 
     def _declared(self) -> dict[Any, tuple[Any, ...]]:
         return _labels_by_column("categories", self.categories)
+
+    # Columns are listed by name.
+    _counts: ClassVar[Mapping[str, str]] = {k: k for k in ("n_records", "n_groups", "n_public")}
 
     def read(self, X: object, y: object = None, groups: object = None) -> FrameProblem:
         """Sort the columns, check that the numbers are finite or NaN, and look the others up."""
@@ -156,9 +159,6 @@ class Describe(Statistic):
         groups = len(read.columns.categories[self.by]) if self.by is not None else 0
         return cells + len(read.columns.numbers) * (128 + 3 * groups)
 
-    def _public_counts(self, shape: PublicShape) -> dict[str, int | None]:
-        return {**super()._public_counts(shape), "n_features": None}
-
     def _public_facts(self, problem: ColumnProblem) -> dict[str, object]:
         columns = cast("FrameProblem", problem).columns
         return {"columns of numbers": len(columns.numbers), "columns of categories": len(columns.categories)}
@@ -213,7 +213,7 @@ class Describe(Statistic):
             found["tables_"] = _counts(session, read.codes, read.joint, made.categories)
         if read.columns.numbers:
             found.update(self._numbers(session, read, made))
-        return Solution(attributes=found)
+        return Solution(attributes=found, warnings=_warnings(read.columns, found.get("clipped_")))
 
     def _numbers(
         self, session: PrivacySession, problem: FrameProblem, made: DescribeDecision
@@ -260,14 +260,6 @@ class Describe(Statistic):
             )  # fmt: skip
         return summaries
 
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
-        if "clipped_" not in solution.attributes:
-            return ()
-        clipped = cast("Counted", solution.attributes["clipped_"])
-        columns = cast("Columns", solution.attributes["columns_"])
-        parts, noise = (np.nan_to_num(found).tolist() for found in (clipped.value, clipped.noise_std))
-        return released_warnings(Released(clipped=tuple(zip(columns.numbers, parts, noise))))
-
     @property
     def _n_is_private(self) -> bool:
         return self.adjacency == "add-remove" or self.n_public is not None
@@ -307,6 +299,13 @@ def _clipped(inside: Counted | None, counted: Counted, given: np.ndarray) -> Cou
     noise = np.hypot(inside.noise_std, share * counted.noise_std) / there
     hidden = given | (counted.value <= np.maximum(1.0, SURE * counted.noise_std))
     return Counted(np.where(hidden, np.nan, 1.0 - share), np.where(hidden, np.nan, noise))
+
+
+def _warnings(columns: Columns, clipped: Any) -> tuple[Advice, ...]:
+    if clipped is None:
+        return ()
+    parts, noise = (np.nan_to_num(found).tolist() for found in (clipped.value, clipped.noise_std))
+    return released_warnings(Released(clipped=tuple(zip(columns.numbers, parts, noise))))
 
 
 def _counts(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from skdp._docs import document
-from skdp.base.containers import check_collected
+from skdp.base.cells import check_collected
 from skdp.base.fit import Adjacency, Unit
 from skdp.statistics.describe_fit import Crosstab, Describe
 from skdp.statistics.frames import check_categories, labels_of

@@ -67,20 +67,13 @@ class Statistic(ColumnFit):
     """What all statistics share: missing values, and the value that is kept."""
 
     _purpose = ""  # of the release of the value
+    _key_names_class = True
 
-    skipna: bool = parameter(flag(), "Whether NaN is a missing value.", default=False)
+    skipna: bool = parameter(flag(), "Whether NaN is a missing value.", default=False, releases="unless default")
 
     @property
     def _record_checks(self) -> str:  # type: ignore[override]
         return "finite or missing, numeric" if self.skipna else "finite, numeric"
-
-    def _noise_parameters(self) -> dict[str, object]:
-        """Two statistics may have the same parameters, and must not share the noise of one seed."""
-        given = super()._noise_parameters()
-        return {
-            **{name: value for name, value in given.items() if name != "skipna" or value},
-            "statistic": type(self).__name__,
-        }
 
     def _solution(self, value: Any, noise: Any, counted: Counted | None = None, **more: Any) -> Solution:
         value = np.asarray(value, dtype=np.float64)

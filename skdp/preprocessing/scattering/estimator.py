@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.base.containers import check_collected
+from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter
 from skdp.base.kinds import choice, described, integer
 from skdp.base.tables import validate_table

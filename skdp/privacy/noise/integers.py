@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import n_threads, run_blocks
-from skdp.privacy.noise.checks import check_count, check_integer, check_number, check_shape, stream_of
-from skdp.privacy.noise.keystream import KeyStream, Seed
+from skdp.privacy.noise.keystream import (
+    KeyStream,
+    Seed,
+    check_count,
+    check_integer,
+    check_number,
+    check_shape,
+    stream_of,
+)
 from skdp.privacy.noise.tables import Table, bin_masses, gaussian_table, laplace_table
 
 __all__ = [
