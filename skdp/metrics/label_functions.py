@@ -4,12 +4,11 @@ Names and order of arguments are those of `sklearn.metrics`. Whoever wants more 
 for the price of one table by `skdp.metrics.evaluate`.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from skdp._docs import document
-from skdp.base.fit import Adjacency, Unit
 from skdp.metrics.inversion import Estimate
 from skdp.metrics.label_fits import (
     BalancedAccuracy,
@@ -20,6 +19,7 @@ from skdp.metrics.label_fits import (
     check_labels,
 )
 from skdp.metrics.released_score import ReleasedScore
+from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.tables import ReleasedTable
 
 __all__ = [
@@ -46,19 +46,8 @@ def _released(found: Estimate, privacy: Any) -> ReleasedScore:
 
 
 @document()
-def accuracy_score(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> ReleasedScore:
+@takes_budget()
+def accuracy_score(y_true: Any, y_pred: Any, *, groups: Any = None, **budget: Unpack[Budget]) -> ReleasedScore:
     """Release the share of predictions that are right.
 
     Parameters
@@ -103,27 +92,14 @@ def accuracy_score(
     >>> bool(abs(found.value - 0.9) < 5 * found.noise_std)
     True
     """
-    fit = RightShare(
-        epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = RightShare(**budget)
     return _score(fit, y_true, y_pred, groups)
 
 
 @document(accuracy_score)
+@takes_budget()
 def balanced_accuracy_score(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    labels: Any,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_pred: Any, *, labels: Any, groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean over the labels of the share of right predictions.
 
@@ -161,28 +137,20 @@ def balanced_accuracy_score(
     >>> 0.88 < found.value < 0.92
     True
     """
-    fit = BalancedAccuracy(
-        labels=labels, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = BalancedAccuracy(labels=labels, **budget)
     return _score(fit, y_true, y_pred, groups)
 
 
 @document(accuracy_score)
+@takes_budget()
 def roc_auc_score(
     y_true: Any,
     y_score: Any,
     *,
     labels: Any = (0, 1),
     bins: Any = "auto",
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
     groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    **budget: Unpack[Budget],
 ) -> ReleasedScore:
     """Release the area under the ROC curve of two classes.
 
@@ -223,27 +191,14 @@ def roc_auc_score(
     >>> 0.90 < found.value < 0.94
     True
     """
-    fit = GivenScores(
-        labels=labels, bins=bins, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = GivenScores(labels=labels, bins=bins, **budget)
     return fit.fit(y_score, y_true, groups=groups).evaluation()["roc_auc"]
 
 
 @document(accuracy_score)
+@takes_budget()
 def log_loss(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    labels: Any = (0, 1),
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_prob: Any, *, labels: Any = (0, 1), groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean log loss, with probabilities clipped to [.001, .999].
 
@@ -282,27 +237,14 @@ def log_loss(
     >>> bool(abs(found.value + np.log(0.8)) < 5 * found.noise_std)
     True
     """
-    fit = LossMean(
-        loss="log_loss", labels=labels, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = LossMean(loss="log_loss", labels=labels, **budget)
     return _score(fit, y_true, y_prob, groups)
 
 
 @document(accuracy_score)
+@takes_budget()
 def brier_score_loss(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    labels: Any = (0, 1),
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_prob: Any, *, labels: Any = (0, 1), groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean squared difference of probabilities and labels.
 
@@ -339,27 +281,14 @@ def brier_score_loss(
     >>> bool(abs(found.value - 0.04) < 5 * found.noise_std)
     True
     """
-    fit = LossMean(
-        loss="brier", labels=labels, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = LossMean(loss="brier", labels=labels, **budget)
     return _score(fit, y_true, y_prob, groups)
 
 
 @document(accuracy_score)
+@takes_budget()
 def confusion_matrix(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    labels: Any,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_pred: Any, *, labels: Any, groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedTable:
     """Release the number of rows of each pair of a true and a predicted label.
 
@@ -396,10 +325,7 @@ def confusion_matrix(
     >>> bool(abs(found.value[0, 1]) < 5 * found.noise_std[0, 1])
     True
     """
-    fit = ConfusionCounts(
-        labels=labels, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = ConfusionCounts(labels=labels, **budget)
     done = fit.fit(y_pred, y_true, groups=groups)
     names = tuple(check_labels(labels).tolist())
     noise = np.full(done.answers_.shape, done.noise_std_)

@@ -1,17 +1,13 @@
 """Scores of given predictions of numbers, with scikit-learn's names and order of arguments."""
 
-import functools
-from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, Unpack
 
 from skdp._docs import document
-from skdp.base.fit import Adjacency, Unit
 from skdp.metrics.regression_fits import NumberScore
 from skdp.metrics.released_score import ReleasedScore
+from skdp.statistics.calls import Budget, takes_budget
 
 __all__ = ["mean_absolute_error", "mean_squared_error", "r2_score"]
-
-P = ParamSpec("P")
 
 REFUSED = {
     "sample_weight": "each record (or group) counts as one, which is what bounds its share of the noise",
@@ -21,34 +17,10 @@ REFUSED = {
 }
 
 
-def _refusing(function: Callable[P, ReleasedScore]) -> Callable[P, ReleasedScore]:
-    """Give the reason where a parameter of scikit-learn's function of this name is not taken."""
-
-    @functools.wraps(function)
-    def called(*args: P.args, **given: P.kwargs) -> ReleasedScore:
-        for name in given:
-            if name in REFUSED:
-                raise TypeError(f"{function.__name__} takes no {name}: {REFUSED[name]}")
-        return function(*args, **given)
-
-    return called
-
-
 @document()
-@_refusing
+@takes_budget(**REFUSED)
 def r2_score(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    y_bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_pred: Any, *, y_bounds: Any = None, groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the share of the targets' variance that predictions explain.
 
@@ -108,27 +80,13 @@ def r2_score(
     >>> bool(0.4 < found.value < 0.6)
     True
     """
-    return _released(
-        "r2", y_true, y_pred, groups, y_bounds=y_bounds, epsilon=epsilon, delta=delta, unit=unit,
-        adjacency=adjacency, n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    return _released("r2", y_true, y_pred, groups, y_bounds=y_bounds, **budget)
 
 
 @document(r2_score)
-@_refusing
+@takes_budget(**REFUSED)
 def mean_squared_error(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    y_bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_pred: Any, *, y_bounds: Any = None, groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean of the squared differences of targets and predictions.
 
@@ -169,27 +127,13 @@ def mean_squared_error(
     >>> bool(0.9 < found.value < 1.1)
     True
     """
-    return _released(
-        "mean_squared_error", y_true, y_pred, groups, y_bounds=y_bounds, epsilon=epsilon, delta=delta, unit=unit,
-        adjacency=adjacency, n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    return _released("mean_squared_error", y_true, y_pred, groups, y_bounds=y_bounds, **budget)
 
 
 @document(mean_squared_error)
-@_refusing
+@takes_budget(**REFUSED)
 def mean_absolute_error(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    y_bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_pred: Any, *, y_bounds: Any = None, groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean of the magnitudes of targets less predictions.
 
@@ -227,10 +171,7 @@ def mean_absolute_error(
     >>> bool(0.75 < found.value < 0.85)
     True
     """
-    return _released(
-        "mean_absolute_error", y_true, y_pred, groups, y_bounds=y_bounds, epsilon=epsilon, delta=delta, unit=unit,
-        adjacency=adjacency, n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    return _released("mean_absolute_error", y_true, y_pred, groups, y_bounds=y_bounds, **budget)
 
 
 def _released(score: str, y_true: Any, y_pred: Any, groups: Any, **terms: Any) -> ReleasedScore:

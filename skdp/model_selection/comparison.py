@@ -3,7 +3,7 @@
 import html
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from sklearn.base import is_regressor
@@ -13,7 +13,7 @@ from skdp._compat import no_warnings
 from skdp._docs import document
 from skdp.base.containers import check_collected
 from skdp.base.declare import parameter, positional
-from skdp.base.fit import Adjacency, Solution, Unit
+from skdp.base.fit import Solution
 from skdp.base.kinds import described, flag, share
 from skdp.metrics.evaluation import NAMES, Evaluation, claim_text
 from skdp.metrics.models import kind_of
@@ -21,6 +21,7 @@ from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.composed import SCORING, ComposedFit, Rows, Table, check_scoring
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits, PrivacyReport
+from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.tables import shown
 
 if TYPE_CHECKING:
@@ -322,6 +323,7 @@ class Comparing(ComposedFit):
 
 
 @document()
+@takes_budget()
 def compare(
     models: Any,
     X: Any,
@@ -334,13 +336,7 @@ def compare(
     X_test: Any = None,
     y_test: Any = None,
     groups_test: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    adjacency: Adjacency = "replace-one",
-    unit: Unit = "record",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    **budget: Unpack[Budget],
 ) -> Comparison:
     """Fit and evaluate a handful of private models, each paid for, so that all scores may be looked at.
 
@@ -443,9 +439,5 @@ def compare(
         if X_test is None or y_test is None or (groups is None) != (groups_test is None):
             raise ValueError("X_test needs y_test, and groups_test where groups are given")
         test = (X_test, y_test, groups_test)
-    fit = Comparing(
-        models=models, test_size=test_size, scoring=scoring, prefit=prefit, test=test, epsilon=epsilon,
-        delta=delta, adjacency=adjacency, unit=unit, n_public=n_public, accountant=accountant,
-        random_state=random_state,
-    )  # fmt: skip
+    fit = Comparing(models=models, test_size=test_size, scoring=scoring, prefit=prefit, test=test, **budget)
     return fit.fit(X, y, groups=groups).result()

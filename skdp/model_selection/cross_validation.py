@@ -1,18 +1,19 @@
 """Cross-validation that is paid for: k fits and k evaluations, charged once as what one record takes part in."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from skdp._docs import document
 from skdp.base.declare import parameter, positional
-from skdp.base.fit import Adjacency, Solution, Unit
+from skdp.base.fit import Solution
 from skdp.base.kinds import described, flag, integer, share
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.composed import SCORING, ComposedFit, Rows, check_scoring
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
+from skdp.statistics.calls import Budget, takes_budget
 
 __all__ = ["cross_validate"]
 
@@ -91,6 +92,7 @@ class CrossValidation(ComposedFit):
 
 
 @document()
+@takes_budget()
 def cross_validate(
     estimator: Any,
     X: Any,
@@ -99,15 +101,9 @@ def cross_validate(
     groups: Any = None,
     cv: int = 5,
     scoring: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    adjacency: Adjacency = "replace-one",
-    unit: Unit = "record",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
     evaluation_share: float = 0.2,
     return_estimator: bool = True,
+    **budget: Unpack[Budget],
 ) -> dict[str, Any]:
     """Fit and evaluate a private estimator on the folds of a table, for one charge.
 
@@ -209,8 +205,11 @@ def cross_validate(
     2.0
     """
     fit = CrossValidation(
-        estimator=estimator, cv=cv, scoring=scoring, evaluation_share=evaluation_share,
-        return_estimator=return_estimator, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+        estimator=estimator,
+        cv=cv,
+        scoring=scoring,
+        evaluation_share=evaluation_share,
+        return_estimator=return_estimator,
+        **budget,
+    )
     return fit.fit(X, y, groups=groups).result()

@@ -1,12 +1,12 @@
 """`describe` and `crosstab`: a frame or two columns in, tables of released numbers and one report out."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from skdp._docs import document
 from skdp.base.containers import check_collected
-from skdp.base.fit import Adjacency, Unit
+from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.describe_fit import Crosstab, Describe
 from skdp.statistics.frames import check_categories, labels_of
 from skdp.statistics.functions import mean
@@ -22,20 +22,15 @@ NO_CATEGORY = ""  # the category of a row that is about a column of numbers
 
 
 @document(mean)
+@takes_budget()
 def describe(
     frame: Any,
     *,
     bounds: Any = None,
     categories: Any = None,
     by: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
     groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    **budget: Unpack[Budget],
 ) -> Description:
     """Release what a first table of a paper has: means, deviations and quartiles of columns, and counts.
 
@@ -124,10 +119,7 @@ def describe(
     True
     """
     check_collected(frame=frame, groups=groups)
-    fit = Describe(
-        bounds=bounds, categories=categories, by=by, epsilon=epsilon, delta=delta, adjacency=adjacency,
-        unit=unit, n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Describe(bounds=bounds, categories=categories, by=by, **budget)
     done = fit.fit(frame, None, groups=groups)
     n_units = _units(done)
     over_groups = None if by is None else _by_group(done)
@@ -142,20 +134,8 @@ def describe(
 
 
 @document(mean)
-def crosstab(
-    a: Any,
-    b: Any,
-    *,
-    categories: Any,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> ReleasedTable:
+@takes_budget()
+def crosstab(a: Any, b: Any, *, categories: Any, groups: Any = None, **budget: Unpack[Budget]) -> ReleasedTable:
     """Release how many units have each pair of categories of two columns.
 
     Parameters
@@ -206,10 +186,7 @@ def crosstab(
     ((0, 1, 2, 'other', 'missing'), (False, True, 'other', 'missing'))
     """
     check_collected(a=a, b=b, groups=groups)
-    fit = Crosstab(
-        categories=categories, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Crosstab(categories=categories, **budget)
     done = fit.fit(a, b, groups=groups)
     rows, columns = (labels_of(check_categories("categories", labels)) for labels in categories)
     noise = np.full(done.value_.shape, done.noise_std_)

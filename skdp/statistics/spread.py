@@ -1,10 +1,9 @@
 """The functions for variances and standard deviations."""
 
-from typing import Any
+from typing import Any, Unpack
 
 from skdp._docs import document
-from skdp.base.fit import Adjacency, Unit
-from skdp.statistics.calls import released
+from skdp.statistics.calls import Budget, released, takes_budget
 from skdp.statistics.fits import Std, Var
 from skdp.statistics.functions import mean
 from skdp.statistics.released import Released
@@ -13,19 +12,9 @@ __all__ = ["std", "var"]
 
 
 @document(mean)
+@takes_budget()
 def var(
-    X: Any,
-    *,
-    bounds: Any = None,
-    skipna: bool = False,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    X: Any, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release the variance of a column, or of each column of a table.
 
@@ -75,27 +64,14 @@ def var(
     >>> bool(abs(found.value - ages.var()) < 5 * found.noise_std)
     True
     """
-    fit = Var(
-        bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Var(bounds=bounds, skipna=skipna, **budget)
     return released(fit, X, groups)
 
 
 @document(var)
+@takes_budget()
 def std(
-    X: Any,
-    *,
-    bounds: Any = None,
-    skipna: bool = False,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    X: Any, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release the standard deviation of a column, or of each column of a table.
 
@@ -130,8 +106,5 @@ def std(
     >>> bool(abs(found.value - ages.std()) < 5 * found.noise_std)
     True
     """
-    fit = Std(
-        bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Std(bounds=bounds, skipna=skipna, **budget)
     return released(fit, X, groups)
