@@ -12,28 +12,7 @@ from skdp.datasets.bunch import make_bunch, make_text_bunch
 from skdp.datasets.store import data_folder, fetch_files, files_at_hand, how_to_get, parts_of
 from skdp.datasets.table import DATASETS
 
-__all__ = [
-    "fetch_a9a",
-    "fetch_abalone",
-    "fetch_adult",
-    "fetch_brown",
-    "fetch_cifar10",
-    "fetch_dorothea",
-    "fetch_e2006",
-    "fetch_farm_ads",
-    "fetch_fashion_mnist",
-    "fetch_housing",
-    "fetch_ijcnn1",
-    "fetch_imdb",
-    "fetch_kddcup98",
-    "fetch_kddcup99",
-    "fetch_mnist",
-    "fetch_newsgroups20",
-    "fetch_rcv1_binary",
-    "fetch_reuters_lasvm",
-    "fetch_spambase",
-    "fetch_svhn",
-]
+__all__ = [f"fetch_{name}" for name in DATASETS]
 
 _DOC = """Load {summary}.
 
