@@ -68,6 +68,12 @@ epsilon : float, default=1.0
     "delta": """\
 delta : float, default=1e-5
     Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.""",
+    "unit.function": """\
+unit : {"record", "group"}, default="record"
+    Whose change the claim protects: one row, or all rows of one of ``groups``.""",
+    "groups.function": """\
+groups : array-like of shape (n_samples,), default=None
+    Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.""",
     "adjacency": """\
 adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
     What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other

@@ -15,6 +15,7 @@ from skdp.base.fit import PrivateFit, Problem, Solution
 from skdp.base.kinds import check_number, described, real
 from skdp.base.plan import Decision, NoRecords, gaussian_steps
 from skdp.base.tables import encode_groups
+from skdp.kernels.protocols import Floats
 from skdp.metrics import workloads
 from skdp.metrics.inversion import NoisyTable
 from skdp.metrics.models import (
@@ -33,7 +34,6 @@ from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
 __all__ = ["EvaluationFit", "TwoClassTable"]
 
-Array = NDArray[np.float64]
 
 # Public n * mu from which a table has so many bins: the error of rounding scores to fewer would pass the noise.
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
@@ -56,7 +56,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
     """What all evaluations share: the parameters of privacy, and what the claim rests on."""
 
     model: Any = parameter(described("estimator"), "A fitted model, or None.", default=None)
-    answers_: Array = fitted()
+    answers_: Floats = fitted()
     noise_std_: Any = fitted()
     total_: float | None = fitted()
     units_: str = fitted()
@@ -80,7 +80,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
         """Whether the number of rows is public."""
         return self.unit == "record" and self.n_public is None
 
-    def _codes(self, columns: Array, groups: Any) -> PrivateRecords:
+    def _codes(self, columns: Floats, groups: Any) -> PrivateRecords:
         """Records of numbers of cells, with group labels as the user gave them."""
         codes = None if groups is None else encode_groups(groups, len(columns))
         return self._coded(columns, codes)
@@ -100,7 +100,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
     def _decide(self, session: PrivacySession, problem: EvaluationProblem) -> Decision:
         return Decision(steps=gaussian_steps(session, (self._purpose, 1.0, 1)))
 
-    def _solution(self, records: PrivateRecords, answers: Array, noise: object, **more: object) -> Solution:
+    def _solution(self, records: PrivateRecords, answers: Floats, noise: object, **more: object) -> Solution:
         """What was released, the noise in it, and the public numbers that scores are made with."""
         shown = {
             "answers_": answers,
@@ -168,13 +168,13 @@ class TwoClassTable(EvaluationFit):
     def _labels(self) -> NDArray[Any]:
         return classes_of(self.model)
 
-    def _scores(self, X: object) -> Array:
+    def _scores(self, X: object) -> Floats:
         """The score of each row."""
         method = self._check_model()
         n_outputs = 2 if method == "predict_proba" else 1
         return row_scores(self.model, method, X, n_outputs, fixed=self._fixed())[:, -1]
 
-    def _edges(self, probability: bool) -> Array:
+    def _edges(self, probability: bool) -> Floats:
         """Given edges, checked."""
         try:
             edges = np.asarray(self.bins, dtype=np.float64)
@@ -196,7 +196,7 @@ class TwoClassTable(EvaluationFit):
         """The threshold of ``predict``: the model's own, if it was tuned or fixed, or that of all other models."""
         return own_threshold(self.model, plain)
 
-    def _with_threshold(self, edges: Array, at: float) -> Array:
+    def _with_threshold(self, edges: Floats, at: float) -> Floats:
         """Given edges and the threshold, so that counts at it are exact: those of what the model predicts."""
         probability = self._check_model() == "predict_proba"
         inner = 0.0 < at < 1.0 if probability else math.isfinite(at)
@@ -264,7 +264,7 @@ class TwoClassTable(EvaluationFit):
         )
 
 
-def _edges_around(threshold: float, n_bins: int) -> Array:
+def _edges_around(threshold: float, n_bins: int) -> Floats:
     """Edges of even bins on the logit scale with the threshold in their middle, where an accuracy has least noise.
 
     The edge nearest to .5 is moved there. A threshold far out takes the place of the nearest edge of the bins

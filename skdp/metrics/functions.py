@@ -56,12 +56,9 @@ def evaluate(
         For a regressor: public numbers that targets are clipped to. None releases a window of the targets for 10 %
         of the budget (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is
         released for another 10 %. Scores are those of clipped numbers, and the windows are said.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        mean of its rows. So scores weigh groups alike, not rows.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    {groups.function} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the mean of its rows. So scores weigh groups alike, not rows.
     {adjacency} {n_public} {accountant} {random_state}
 
     Returns

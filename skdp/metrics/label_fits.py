@@ -14,6 +14,7 @@ from skdp.base.kinds import choice, described
 from skdp.base.plan import Advice, Decision
 from skdp.fitting.budget import BudgetSplit
 from skdp.fitting.utility import Released, released_warnings
+from skdp.kernels.protocols import Floats
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable
 from skdp.metrics.inversion import QUANTILE, Estimate, NoisyCounts, NoisyTable, unbiased_ratios
@@ -23,7 +24,6 @@ from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = ["BalancedAccuracy", "ConfusionCounts", "GivenScores", "LossMean", "RightShare", "check_labels"]
 
-Array = NDArray[np.float64]
 
 MOST_LABELS = 100  # of a balanced accuracy: the strategy for more takes many seconds
 COUNTED = 0.2  # share of mu^2 that releases the number of units, where it is private; a choice
@@ -349,10 +349,10 @@ class GivenScores(TwoClassTable):
     def _usual_threshold(self, plain: float) -> float:
         return plain
 
-    def _with_threshold(self, edges: Array, at: float) -> Array:
+    def _with_threshold(self, edges: Floats, at: float) -> Floats:
         return edges  # an area needs no threshold
 
-    def _scores(self, X: object) -> Array:
+    def _scores(self, X: object) -> Floats:
         return _numbers(X, "y_score")
 
     _function = "roc_auc_score"
@@ -360,14 +360,14 @@ class GivenScores(TwoClassTable):
     _assumptions = GivenAnswers._assumptions
 
 
-def _numbers(given: Any, name: str) -> Array:
+def _numbers(given: Any, name: str) -> Floats:
     found = _typed_numbers(given)
     if found is None or found.ndim not in (1, 2) or (found.ndim == 2 and found.shape[1] != 1):
         raise ValueError(f"{name} must be a column of numbers, got {_described(given)}")
     return found.reshape(len(found))
 
 
-def _typed_numbers(given: Any) -> Array | None:
+def _typed_numbers(given: Any) -> Floats | None:
     """Scores as float64, or None where the type of their container, which is public, is not one of numbers.
 
     A container without a type, such as a list, is read cell by cell: what is no number is NaN, and nothing raises.
@@ -398,7 +398,7 @@ def _described(given: Any) -> str:
     return f"{kind} of {np.ndim(given)} dimensions"
 
 
-def _probabilities(given: Any, n_classes: int) -> Array:
+def _probabilities(given: Any, n_classes: int) -> Floats:
     """The probability of each class, from a table, or for two classes from a column of the second one's."""
     found = _typed_numbers(given)
     if found is None or found.ndim not in (1, 2):

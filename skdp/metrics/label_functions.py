@@ -9,7 +9,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from skdp._docs import document
-from skdp.metrics.inversion import Estimate
 from skdp.metrics.label_fits import (
     BalancedAccuracy,
     ConfusionCounts,
@@ -18,7 +17,7 @@ from skdp.metrics.label_fits import (
     RightShare,
     check_labels,
 )
-from skdp.metrics.released_score import ReleasedScore
+from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.tables import ReleasedTable
 
@@ -35,14 +34,7 @@ __all__ = [
 def _score(fit: Any, y_true: Any, given: Any, groups: Any) -> ReleasedScore:
     """Run a fit that releases one score."""
     done = fit.fit(given, y_true, groups=groups)
-    return _released(done.score(), done.privacy_)
-
-
-def _released(found: Estimate, privacy: Any) -> ReleasedScore:
-    return ReleasedScore(
-        found.value, found.noise_std, privacy,
-        noise_interval=found.noise_interval, interval=found.interval,
-    )  # fmt: skip
+    return released_score(done.score(), done.privacy_)
 
 
 @document()
@@ -56,12 +48,9 @@ def accuracy_score(y_true: Any, y_pred: Any, *, groups: Any = None, **budget: Un
         True labels. A missing one is never right.
     y_pred : array-like of shape (n_samples,)
         Predicted labels: each made from its row alone, by a model that was not fitted to these rows.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        mean of its rows.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    {groups.function} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the mean of its rows.
     {adjacency} {n_public} {accountant} {random_state}
 
     Returns
@@ -92,8 +81,7 @@ def accuracy_score(y_true: Any, y_pred: Any, *, groups: Any = None, **budget: Un
     >>> bool(abs(found.value - 0.9) < 5 * found.noise_std)
     True
     """
-    fit = RightShare(**budget)
-    return _score(fit, y_true, y_pred, groups)
+    return _score(RightShare(**budget), y_true, y_pred, groups)
 
 
 @document(accuracy_score)
@@ -107,11 +95,10 @@ def balanced_accuracy_score(
     ----------
     y_true : array-like of shape (n_samples,)
         True labels. One that is missing or unknown counts as the first of ``labels``.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels: each made from its row alone, by a model that was not fitted to these rows.
+    {y_pred}
     labels : array-like of shape (n_classes,)
         All labels, public: ``model.classes_`` for example. They are never taken from the data.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -137,11 +124,10 @@ def balanced_accuracy_score(
     >>> 0.88 < found.value < 0.92
     True
     """
-    fit = BalancedAccuracy(labels=labels, **budget)
-    return _score(fit, y_true, y_pred, groups)
+    return _score(BalancedAccuracy(labels=labels, **budget), y_true, y_pred, groups)
 
 
-@document(accuracy_score)
+@document(balanced_accuracy_score)
 @takes_budget()
 def roc_auc_score(
     y_true: Any,
@@ -156,8 +142,7 @@ def roc_auc_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels. One that is missing or unknown counts as the first of ``labels``.
+    {y_true}
     y_score : array-like of shape (n_samples,)
         Probabilities of the second label. Other scores, such as those of ``decision_function``, need ``bins`` with
         public edges: without them a score above 1 is in the highest bin and one below 0 in the lowest, which
@@ -166,7 +151,7 @@ def roc_auc_score(
         The two labels, public; the second is the positive one.
     bins : "auto", int or array-like of float, default="auto"
         The public bins, as for `evaluate`. The area is that of scores rounded to them.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -195,7 +180,7 @@ def roc_auc_score(
     return fit.fit(y_score, y_true, groups=groups).evaluation()["roc_auc"]
 
 
-@document(accuracy_score)
+@document(balanced_accuracy_score)
 @takes_budget()
 def log_loss(
     y_true: Any, y_prob: Any, *, labels: Any = (0, 1), groups: Any = None, **budget: Unpack[Budget]
@@ -204,14 +189,13 @@ def log_loss(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels. One that is missing or unknown counts as the first of ``labels``.
+    {y_true}
     y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
         Probabilities of the second label, or of each label in the order of ``labels``. They are clipped to [0, 1];
         one that is no number counts as 0.
     labels : array-like of shape (n_classes,), default=(0, 1)
         All labels, public.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -237,11 +221,10 @@ def log_loss(
     >>> bool(abs(found.value + np.log(0.8)) < 5 * found.noise_std)
     True
     """
-    fit = LossMean(loss="log_loss", labels=labels, **budget)
-    return _score(fit, y_true, y_prob, groups)
+    return _score(LossMean(loss="log_loss", labels=labels, **budget), y_true, y_prob, groups)
 
 
-@document(accuracy_score)
+@document(log_loss)
 @takes_budget()
 def brier_score_loss(
     y_true: Any, y_prob: Any, *, labels: Any = (0, 1), groups: Any = None, **budget: Unpack[Budget]
@@ -250,14 +233,8 @@ def brier_score_loss(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels. One that is missing or unknown counts as the first of ``labels``.
-    y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the second label, or of each label in the order of ``labels``. They are clipped to [0, 1];
-        one that is no number counts as 0.
-    labels : array-like of shape (n_classes,), default=(0, 1)
-        All labels, public.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {y_true} {y_prob} {labels}
+    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -281,11 +258,10 @@ def brier_score_loss(
     >>> bool(abs(found.value - 0.04) < 5 * found.noise_std)
     True
     """
-    fit = LossMean(loss="brier", labels=labels, **budget)
-    return _score(fit, y_true, y_prob, groups)
+    return _score(LossMean(loss="brier", labels=labels, **budget), y_true, y_prob, groups)
 
 
-@document(accuracy_score)
+@document(balanced_accuracy_score)
 @takes_budget()
 def confusion_matrix(
     y_true: Any, y_pred: Any, *, labels: Any, groups: Any = None, **budget: Unpack[Budget]
@@ -294,13 +270,7 @@ def confusion_matrix(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels. One that is missing or unknown counts as the first of ``labels``.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels: each made from its row alone, by a model that was not fitted to these rows.
-    labels : array-like of shape (n_classes,)
-        All labels, public: ``model.classes_`` for example. They are never taken from the data.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {y_true} {y_pred} {labels} {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------

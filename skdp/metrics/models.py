@@ -27,7 +27,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp.base.cells import as_cells, is_untyped, label_codes
 from skdp.base.containers import check_collected
-from skdp.kernels.protocols import is_cupy
+from skdp.kernels.protocols import Floats, is_cupy
 
 __all__ = [
     "class_codes",
@@ -41,7 +41,6 @@ __all__ = [
     "score_method",
 ]
 
-Array = NDArray[np.float64]
 
 AT_ONCE = 64  # rows of a call where places may matter, as many as `check_places` looks at
 LARGEST = 1e30  # of the generated rows; scikit-learn's trees refuse what float32 does not hold
@@ -126,7 +125,7 @@ def count_rows(X: Any, y: Any) -> int:
     return int(n)
 
 
-def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) -> Array:
+def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) -> Floats:
     """Return the output of a method for each row.
 
     Parameters
@@ -204,7 +203,7 @@ def _at_once(model: Any, method: str, X: Any) -> int | None:
         return AT_ONCE
     ask = getattr(model, method)
 
-    def function(rows: Array, y: Array | None) -> list[Any]:
+    def function(rows: Floats, y: Floats | None) -> list[Any]:
         cells = np.zeros((AT_ONCE, rows.shape[1]), dtype=rows.dtype)
         # scikit-learn refuses other cells, and a row that is refused reaches no other row.
         cells[: len(rows)] = np.where(np.abs(rows) < LARGEST, rows, 0.0)

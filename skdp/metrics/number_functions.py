@@ -35,12 +35,9 @@ def r2_score(
         Public numbers that targets are clipped to. None releases a window of the targets for 10 % of the budget
         (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is released for
         another 10 %.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        mean of its rows.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    {groups.function} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the mean of its rows.
     {adjacency} {n_public} {accountant} {random_state}
 
     Returns
@@ -97,7 +94,7 @@ def mean_squared_error(
         Public numbers between which targets and useful predictions lie: residuals are clipped to their distance,
         or to a smaller window that is released for 10 % of the budget (of mu^2). None sets no limit to that
         window.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -139,7 +136,7 @@ def mean_absolute_error(
 
     Parameters
     ----------
-    {y_true} {y_pred} {y_bounds} {epsilon} {delta} {unit} {groups} {adjacency} {n_public}
+    {y_true} {y_pred} {y_bounds} {groups} {epsilon} {delta} {unit} {adjacency} {n_public}
     {accountant} {random_state}
 
 

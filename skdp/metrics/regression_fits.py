@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.base.cells import as_cells
 from skdp.base.column_search import Present, Window, released_window, window_steps
@@ -16,17 +15,17 @@ from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
 from skdp.fitting.thresholds import is_given
 from skdp.fitting.utility import Facts, utility_warnings
+from skdp.kernels.protocols import Floats
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
 from skdp.metrics.moments import Influence, Moments, Sum
-from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, Windows, released_score
-from skdp.metrics.released_score import ReleasedScore
+from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, Windows
+from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.statistics.moments import Counted, released_counts
 
 __all__ = ["NumberScore", "ResidualMoments", "column_of_numbers"]
 
-Array = NDArray[np.float64]
 
 # Shares of mu^2. Windows: .05, .1 and .15 gave R2 nearly the same error at 1,000 and 5,000 records.
 WINDOW_SHARE = 0.1  # of each window that is searched
@@ -95,7 +94,7 @@ class Residuals(EvaluationFit):
         """The public window of y."""
         return _window("y_bounds", self.y_bounds)
 
-    def _problem(self, y: Array, predictions: Array, groups: Any) -> EvaluationProblem:
+    def _problem(self, y: Floats, predictions: Floats, groups: Any) -> EvaluationProblem:
         # A prediction that is none counts as the largest error.
         residuals = np.where(np.isnan(predictions), np.inf, y - predictions)
         columns = np.column_stack((y, residuals, predictions))
@@ -302,7 +301,7 @@ def _window_of_targets(session: PrivacySession, targets: PrivateRecords, present
     return Window(first + found.center, found.reach), 2 * WINDOW_SHARE
 
 
-def column_of_numbers(name: str, given: Any) -> Array:
+def column_of_numbers(name: str, given: Any) -> Floats:
     """Return targets or predictions as finite float64, each read by itself."""
     cells: Any = as_cells(given)
     refuse_dates(cells)

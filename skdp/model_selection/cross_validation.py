@@ -127,17 +127,15 @@ def cross_validate(
         taken.
     scoring : str or sequence of str, default=None
         Which scores of `skdp.metrics.evaluate` are listed. None lists all. It changes no release.
-    {epsilon} {delta} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``.
-    n_public : int, default=None
-        Public number of records (or groups) of the whole table; needed under add-remove. Fits and evaluations get
-        their shares of it.
-    {accountant} {random_state}
     evaluation_share : float in (0, 1), default=0.2
         Share of mu^2 for the evaluations; the fits divide the rest.
     return_estimator : bool, default=True
         Whether the models are returned.
+    {epsilon} {delta} {unit.function} {adjacency}
+    n_public : int, default=None
+        Public number of records (or groups) of the whole table; needed under add-remove. Fits and evaluations get
+        their shares of it.
+    {accountant} {random_state}
 
     Returns
     -------

@@ -56,11 +56,10 @@ def describe(
     by : str, default=None
         Name of a column with categories: means, deviations and counts are released for each of its groups as
         well, for 30 % of what the columns of numbers get. Quartiles are not.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: what
-        it adds is the mean over its rows.
-    {groups} {adjacency}
+    {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: what it adds is the mean over its rows.
+    {adjacency}
     n_public : int, default=None
         Public number of records (or groups), which "add-remove" needs. Shares of categories and of missing values
         are divided by it; means are not.
@@ -145,11 +144,10 @@ def crosstab(a: Any, b: Any, *, categories: Any, groups: Any = None, **budget: U
     categories : tuple of two lists
         Public labels of ``a`` and of ``b``. A number is the label of equal value, and a text of equal text. Other
         values count as "other" and missing ones as "missing", unless these are labels.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: it
-        adds to each cell the share of its rows.
-    {groups} {adjacency}
+    {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: it adds to each cell the share of its rows.
+    {adjacency}
     n_public : int, default=None
         Public number of records (or groups), which "add-remove" needs. A count does not divide by it, so the
         order of magnitude is enough.

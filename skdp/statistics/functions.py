@@ -29,12 +29,9 @@ def mean(
         Whether NaN is a missing value, which is left out; ``count`` then says how many values are left. It is
         released, too: with bounds at no more noise under replace-one, else for 5 % of the budget. False refuses
         NaN.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        mean of its rows.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    {groups.function} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the mean of its rows.
     {adjacency} {n_public} {accountant} {random_state}
 
     Returns
@@ -94,11 +91,10 @@ def quantile(
     skipna : bool, default=False
         Whether NaN is a missing value, which is left out; ``count`` then says how many values are left. It is
         released, too, for 5 % of the budget (of mu^2). False refuses NaN.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        share of its rows that does not exceed a number.
-    {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the share of its rows that does not exceed a number.
+    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -154,11 +150,10 @@ def count(
     skipna : bool, default=False
         Whether NaN is a missing value, which lies between no bounds: without bounds the values that are there are
         counted. False refuses NaN.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        share of its rows that lies between the bounds.
-    {groups} {adjacency}
+    {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the share of its rows that lies between the bounds.
+    {adjacency}
     n_public : int, default=None
         Public number of records (or groups), which "add-remove" needs. A count does not divide by it, so the
         order of magnitude is enough.
@@ -216,11 +211,10 @@ def histogram(
     skipna : bool, default=False
         Whether NaN is a missing value, which is in no bin; ``count`` then says how many values are left. It is
         released, too, for 5 % of the budget (of mu^2). False refuses NaN.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: it
-        adds to each bin the share of its rows.
-    {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: it adds to each bin the share of its rows.
+    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------

@@ -25,11 +25,10 @@ def var(
         Public numbers, or one for each column: values are clipped to them. None searches for a window of each
         column on a public grid, which takes 40 % of the budget (of mu^2). The window leaves out values that few
         units have, and ``noise_std`` does not say so.
-    {skipna} {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: its
-        rows share its weight.
-    {groups} {adjacency} {n_public} {accountant} {random_state}
+    {skipna} {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: its rows share its weight.
+    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -77,7 +76,7 @@ def std(
 
     Parameters
     ----------
-    {X} {bounds} {skipna} {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {X} {bounds} {skipna} {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------

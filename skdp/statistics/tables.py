@@ -2,6 +2,7 @@
 
 import html
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,9 +10,22 @@ import numpy as np
 
 from skdp.privacy import PrivacyReport
 
-__all__ = ["Description", "ReleasedTable", "shown"]
+__all__ = ["Description", "ReleasedTable", "shown", "table_text"]
 
 MOST_DIGITS = 6  # after the point of a number that is shown
+
+
+def table_text(rows: Sequence[Sequence[str]], n_labels: int = 1) -> str:
+    """Return rows of cells as lines, the first columns to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if j < n_labels else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    )
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,17 +100,7 @@ class ReleasedTable:
 
     def _text(self) -> str:
         """The table alone."""
-        cells = self._cells()
-        widths = [max(map(len, column)) for column in zip(*cells)]
-        k = len(self.index_names)
-        lines = (
-            "  ".join(
-                cell.ljust(width) if j < k else cell.rjust(width)
-                for j, (cell, width) in enumerate(zip(row, widths))
-            ).rstrip()
-            for row in cells
-        )
-        return "\n".join(lines)
+        return table_text(self._cells(), len(self.index_names))
 
     def _repr_html_(self) -> str:
         return self._html(_about(self.privacy_))
