@@ -1,5 +1,4 @@
-"""The fits behind `skdp.metrics`: each releases what its scores need through a session, as any private "
-"estimator."""
+"""The fits behind `skdp.metrics`: each releases what its scores need through a session, as any private fit."""
 
 import math
 import sys
@@ -31,6 +30,7 @@ from skdp.metrics.models import (
 from skdp.metrics.strategies import GRID, scaled, strategy
 from skdp.metrics.two_classes import ClassificationEvaluation, ScoreGrid
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
+from skdp.statistics.moments import released_once
 
 __all__ = ["EvaluationFit", "TwoClassTable"]
 
@@ -153,9 +153,8 @@ class TwoClassTable(EvaluationFit):
                 check_number("bins", self.bins, Integral, low=2, high=MOST_BINS)
             if self.bins % 2 or not probability:
                 raise ValueError(
-                    f"bins must be even, so that one edge is at .5, and a model without predict_proba needs "
-                    f"edges; "
-                    f"got {self.bins!r}"
+                    "bins must be even, so that one edge is at .5, and a model without predict_proba needs "
+                    f"edges; got {self.bins!r}"
                 )
         else:
             self._edges(probability)
@@ -247,9 +246,8 @@ class TwoClassTable(EvaluationFit):
         records, mass = problem.records, problem.fitted["mass_"]
         matrix = self._matrix(mass)
         sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose=self._purpose)
-        answers = session.gaussian(sums, plan)
-        return self._solution(records, answers, session.noise_std(sums, plan), mass_=mass)
+        answers, noise = released_once(session, sums, self._purpose)
+        return self._solution(records, answers, noise, mass_=mass)
 
     def _matrix(self, mass: Any) -> NDArray[np.int64]:
         return strategy("table", self._grid(mass)[0].n_bins, self.adjacency)
@@ -285,16 +283,13 @@ def _edges_around(threshold: float, n_bins: int) -> Floats:
 
 
 def refuse_scorer() -> None:
-    """Refuse a call by scikit-learn's scorers: each call would be a charge, and a search would show many of "
-    "them."""
+    """Refuse a call by scikit-learn's scorers: each would be a charge, and a search would show many of them."""
     frame = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == "sklearn.metrics._scorer":
             raise TypeError(
-                "skdp.metrics has no scorers: every call would be charged, and a search would publish one "
-                "score for each "
-                "candidate. Use skdp.model_selection.cross_validate, compare or DPRandomizedSearch, which "
-                "plan and charge "
-                "all of it once"
+                "skdp.metrics has no scorers: every call would be charged, and a search would publish one score "
+                "for each candidate. Use skdp.model_selection.cross_validate, compare or DPRandomizedSearch, "
+                "which plan and charge all of it once"
             )
         frame = frame.f_back  # type: ignore[assignment]

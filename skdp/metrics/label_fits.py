@@ -21,6 +21,7 @@ from skdp.metrics.inversion import QUANTILE, Estimate, NoisyCounts, NoisyTable, 
 from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
 from skdp.privacy import PrivacySession, PublicShape
+from skdp.statistics.moments import released_once
 
 __all__ = ["BalancedAccuracy", "ConfusionCounts", "GivenScores", "LossMean", "RightShare", "check_labels"]
 
@@ -39,8 +40,7 @@ def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
         many = "two" if two else "at least two"
         raise ValueError(
             f"labels must be {many} different public labels, for example model.classes_, got {labels!r}: "
-            f"labels are never "
-            "taken from y_true"
+            "labels are never taken from y_true"
         )
     return found
 
@@ -68,9 +68,8 @@ class GivenAnswers(EvaluationFit):
     def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
         return (
             *super(EvaluationFit, self)._assumptions(problem),
-            "each row's prediction was made from this row alone, by a model that is released or was fitted "
-            "to other "
-            "people",
+            "each row's prediction was made from this row alone, by a model that is released or was fitted to "
+            "other people",
         )
 
 
@@ -98,9 +97,8 @@ class RightShare(GivenAnswers):
         if total is None:  # right and wrong rows, because their sum is private too
             edges = np.array([[-0.5, 0.5, 1.5]])
         counts = records.histogram(edges, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose=self._purpose)
-        found, noise = session.gaussian(counts, plan)[0], session.noise_std(counts, plan)
-        return self._solution(records, found, noise)
+        found, noise = released_once(session, counts, self._purpose)
+        return self._solution(records, found[0], noise)
 
     def score(self) -> Estimate:
         """The share, from what was released."""
@@ -229,9 +227,7 @@ class ConfusionCounts(GivenAnswers):
         k = len(check_labels(self.labels))
         flat = np.full(k * k, round(1.0 / GRID), dtype=np.int64)
         sums = problem.records.cell_sums([flat], GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose=self._purpose)
-        counts = session.gaussian(sums, plan)
-        noise = session.noise_std(sums, plan)
+        counts, noise = released_once(session, sums, self._purpose)
         return self._solution(problem.records, counts.reshape(k, k), noise)
 
 
@@ -245,9 +241,8 @@ class BalancedAccuracy(ConfusionCounts):
         super()._check_parameters()
         if len(check_labels(self.labels)) > MOST_LABELS:
             raise ValueError(
-                f"balanced_accuracy_score takes at most {MOST_LABELS} labels, because its strategy is "
-                f"computed for "
-                "their number; for more use confusion_matrix"
+                f"balanced_accuracy_score takes at most {MOST_LABELS} labels, because its strategy is computed "
+                "for their number; for more use confusion_matrix"
             )
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
@@ -263,9 +258,7 @@ class BalancedAccuracy(ConfusionCounts):
         records, k = problem.records, len(check_labels(self.labels))
         matrix = _balanced_strategy(k, session.adjacency == "replace-one")
         sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose=self._purpose)
-        answers, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
-        return self._solution(records, answers, noise)
+        return self._solution(records, *released_once(session, sums, self._purpose))
 
     def score(self) -> Estimate:
         """The mean, from what was released."""
@@ -302,8 +295,7 @@ def _mean_recall(noisy: NoisyTable, k: int) -> Estimate:
 
 @functools.lru_cache(maxsize=16)
 def _balanced_strategy(k: int, replaced: bool) -> NDArray[np.int64]:
-    """For the gradients of the mean recall under a public family: equal classes, and one class rare or "
-    "frequent."""
+    """For the gradients of the mean recall under a public family: equal classes, one class rare or frequent."""
     questions = []
     for rare in range(-1, k):
         for share in (0.02, 0.1) if rare >= 0 else (1.0 / k,):

@@ -33,6 +33,7 @@ from skdp.metrics.plots import ManyClassPlots
 from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.metrics.strategies import GRID, SHIPPED, scaled, strategy
 from skdp.privacy import PrivacyReport, PrivacySession
+from skdp.statistics.moments import released_once
 
 __all__ = ["ManyClassEvaluation", "ManyClassTables"]
 
@@ -240,15 +241,13 @@ class ManyClassTables(EvaluationFit):
         kind_of(self.model)
         if score_method(self.model) != "predict_proba":
             raise TypeError(
-                f"{type(self.model).__name__} has no predict_proba, which an evaluation of three or more "
-                f"classes needs; "
-                "for labels alone use skdp.metrics.accuracy_score or confusion_matrix"
+                f"{type(self.model).__name__} has no predict_proba, which an evaluation of three or more classes "
+                "needs; for labels alone use skdp.metrics.accuracy_score or confusion_matrix"
             )
         if len(classes_of(self.model)) > MOST_CLASSES:
             raise ValueError(
-                f"the model has {len(classes_of(self.model))} classes, and an evaluation holds "
-                f"{MOST_CLASSES}; use "
-                "skdp.metrics.accuracy_score"
+                f"the model has {len(classes_of(self.model))} classes, and an evaluation holds {MOST_CLASSES}; "
+                "use skdp.metrics.accuracy_score"
             )
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
@@ -276,9 +275,7 @@ class ManyClassTables(EvaluationFit):
         """Release all tables as one vector."""
         records, matrices = problem.records, self._matrices()
         sums = records.cell_sums(matrices, GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose=self._purpose)
-        answers = session.gaussian(sums, plan)
-        return self._solution(records, answers, session.noise_std(sums, plan))
+        return self._solution(records, *released_once(session, sums, self._purpose))
 
     def _matrices(self) -> list[NDArray[np.int64]]:
         """The strategy of each table; that of the confusion matrix is a multiple of the counts."""

@@ -85,8 +85,7 @@ def score_method(model: Any) -> str:
             return method
     raise TypeError(
         f"{type(model).__name__} has neither predict_proba nor decision_function, so it has no scores to "
-        f"evaluate; "
-        "for labels alone use skdp.metrics.accuracy_score"
+        "evaluate; for labels alone use skdp.metrics.accuracy_score"
     )
 
 
@@ -167,8 +166,7 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
                 raise ValueError(
                     f"{type(model).__name__}.{method} raised {type(error).__name__} on these rows. The message is "
                     "withheld, because it may quote a cell: pass rows that the model accepts, of the columns "
-                    "that it "
-                    "was fitted to and without missing values if it takes none"
+                    "that it was fitted to and without missing values if it takes none"
                 ) from None
             numbers = np.asarray(answers, dtype=np.float64)
             if numbers.size != places.size * n_outputs:
@@ -190,8 +188,8 @@ def _rows_alone(model: Any) -> bool:
 
 
 def _at_once(model: Any, method: str, X: Any) -> int | None:
-    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that places do "
-    "not matter."""
+    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that places do not
+    matter."""
     from skdp.kernels import rows_alone
     from skdp.privacy import Vectors, check_places
 

@@ -157,41 +157,18 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
         model: str,
         units: str,
     ) -> None:
-        self._moments, self._windows, self._errors = moments, windows, errors
+        self._moments, self._windows = moments, windows
         self._model, self._units = model, units
+        self.y_window, self.residual_window = windows.y_window, windows.residual_window
+        self.mean_error_by_prediction = errors.value
+        self.mean_error_by_prediction_noise_std = errors.noise_std
+        self.mean_error_by_prediction_interval = errors.interval
+        self.prediction_counts, self.prediction_edges = errors.counts, errors.edges
         self.privacy_ = privacy
 
     @cached_property
     def _scores(self) -> dict[str, ReleasedScore]:  # type: ignore[override]
         return {name: released_score(getattr(self._moments, name)(), self.privacy_) for name in SCORES}
-
-    @property
-    def y_window(self) -> tuple[float, float]:
-        return self._windows.y_window
-
-    @property
-    def residual_window(self) -> tuple[float, float]:
-        return self._windows.residual_window
-
-    @property
-    def mean_error_by_prediction(self) -> Floats:
-        return self._errors.value
-
-    @property
-    def mean_error_by_prediction_noise_std(self) -> Floats:
-        return self._errors.noise_std
-
-    @property
-    def mean_error_by_prediction_interval(self) -> Floats:
-        return self._errors.interval
-
-    @property
-    def prediction_counts(self) -> Floats:
-        return self._errors.counts
-
-    @property
-    def prediction_edges(self) -> Floats:
-        return self._errors.edges
 
     def _about(self) -> str:
         low, high = self.y_window

@@ -22,7 +22,7 @@ from skdp.metrics.moments import Influence, Moments, Sum
 from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, Windows
 from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
-from skdp.statistics.moments import Counted, released_counts
+from skdp.statistics.moments import Counted, released_counts, released_once
 
 __all__ = ["NumberScore", "ResidualMoments", "column_of_numbers"]
 
@@ -180,8 +180,7 @@ class Residuals(EvaluationFit):
         sums = both.residual_moments(
             *window, [dict(zip(names, weights)).get(name, 0.0) for name in NAMES], adjacency=session.adjacency
         )
-        plan = session.plan_gaussian(1, share - SPREAD_SHARE, purpose="moments of y and residuals")
-        values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
+        values, noise = released_once(session, sums, "moments of y and residuals", share - SPREAD_SHARE)
         found = Moments(
             max(float(counted.value[0]), 1.0), windows.reach, windows.residual_reach,
             {name: Sum(float(x) / w, noise / w) for name, x, w in zip(names, values, weights)},
@@ -191,8 +190,7 @@ class Residuals(EvaluationFit):
         of_square = Influence(1.0, 0.0, 0.0, 1.0) if influence is None else influence
         kept = [i for i, name in enumerate(SPREADS) if name in squares]
         sums = both.residual_squares(*window, of_square[:3], kept, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, SPREAD_SHARE, purpose="squares for sampling variances")
-        values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
+        values, noise = released_once(session, sums, "squares for sampling variances", SPREAD_SHARE)
         spreads = {SPREADS[i]: Sum(float(x), noise) for i, x in zip(kept, values)}
         return found.with_spreads(influence, spreads)
 
@@ -223,8 +221,7 @@ class ResidualMoments(Residuals):
         sums = records.restricted([1, 2]).binned_residuals(
             edges[1:-1], windows.residual_reach, adjacency=session.adjacency
         )
-        plan = session.plan_gaussian(1, BIN_SHARE, purpose="mean errors by prediction")
-        values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
+        values, noise = released_once(session, sums, "mean errors by prediction", BIN_SHARE)
         wanted = (NAMES, ("r2", "v2"))
         moments = self._moments(session, records, windows, counted, wanted, left - BIN_SHARE)
         found = {

@@ -101,8 +101,7 @@ def table_workload(n_bins: int) -> Floats:
 
 
 def confidence_workload(n_bins: int) -> Floats:
-    """Return V of a table (bin of the confidence) x (right or wrong): accuracy, Brier-like means and all "
-    "prefixes."""
+    """Return V of a table (bin of the confidence) x (right or wrong): accuracy, Brier-like means, all prefixes."""
     confidence = np.linspace(0.0, 1.0, n_bins)
     right = np.repeat((1.0, 0.0), n_bins)
     questions = [right, np.tile(confidence, 2), np.concatenate((confidence, np.zeros(n_bins)))]

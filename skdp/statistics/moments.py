@@ -6,9 +6,9 @@ import numpy as np
 
 from skdp.base.column_search import Present, Window
 from skdp.kernels.protocols import Floats
-from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 
-__all__ = ["SEEN", "Counted", "Moments", "released_counts"]
+__all__ = ["SEEN", "Counted", "Moments", "released_counts", "released_once"]
 
 
 # Weights of the numbers and of the squares beside the values, by what a unit can change. Under replace-one they
@@ -60,12 +60,19 @@ class Counted:
         return Counted(value, np.asarray(noise))
 
 
+def released_once(
+    session: PrivacySession, sums: Bounded, purpose: str, share: float = 1.0
+) -> tuple[Floats, float]:
+    """Release a statistic for a share of mu^2; return it and the standard deviation of the noise in each entry."""
+    plan = session.plan_gaussian(1, share, purpose=purpose)
+    return session.gaussian(sums, plan), session.noise_std(sums, plan)
+
+
 def released_counts(session: PrivacySession, records: PrivateRecords, share: float) -> Counted:
     """Release how many values of each column are not missing."""
     counts = records.histogram([-np.inf, np.inf], adjacency=session.adjacency)
-    plan = session.plan_gaussian(1, share, purpose="counts")
-    value = session.gaussian(counts, plan)[:, 0]
-    return Counted(value, np.full(value.size, session.noise_std(counts, plan)))
+    value, noise = released_once(session, counts, "counts", share)
+    return Counted(value[:, 0], np.full(len(value), noise))
 
 
 @dataclass(frozen=True)
@@ -120,8 +127,7 @@ class Moments:
             window.center, window.reach, present=present, squares=bend,
             adjacency=session.adjacency, n_classes=n_classes,
         )  # fmt: skip
-        plan = session.plan_gaussian(1, share, purpose="moments")
-        found, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
+        found, noise = released_once(session, sums, "moments", share)
         values, counts, bent = found[0] if n_classes is None else found.transpose(1, 0, 2)
         if counted is None or asked:
             own = Counted(counts / present, np.full(counts.shape, noise / present))

@@ -346,26 +346,17 @@ class BudgetAccountant:
         )  # fmt: skip
 
     def _reserve(
-        self,
-        estimator: str,
-        plan: str | None,
-        *,
-        epsilon: float,
-        delta: float,
-        adjacency: str,
-        unit: str,
-        mu: float | None = None,
-        noise_error: tuple[float, float] = (0.0, 0.0),
-        seeded: bool = False,
-        only_asked: bool = False,
+        self, estimator: str, plan: str | None, *, only_asked: bool = False, **terms: Unpack[_Terms]
     ) -> Reservation:
         """Charge one fit, or only ask whether it could be: then all is undone."""
-        fit = check_charge(estimator, epsilon, delta, mu, delta == 0, noise_error)
+        epsilon, delta, adjacency, unit = (terms["epsilon"], terms["delta"], terms["adjacency"], terms["unit"])
+        error = terms.get("noise_error", (0.0, 0.0))
+        fit = check_charge(estimator, epsilon, delta, terms.get("mu"), delta == 0, error)
         if plan is not None:
             estimator = labelled(estimator, plan)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._transaction("the fit is refused", write=True) as (connection, ceiling):
-            if seeded:
+            if terms.get("seeded", False):
                 estimator = _seeded_name(estimator, ceiling)
             self._check_admitted(connection, ceiling, estimator, fit, adjacency, unit, plan)
             if only_asked:
