@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from skdp._version import __version__
@@ -277,26 +278,11 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(name: str) -> "Callable[[argparse.Namespace], None]":
-    if name == "demo":
-        from skdp.cli._demo import demo
-
-        return demo
-    if name in ("epsilon", "calibrate"):
-        from skdp.cli import _costs
-
-        return _costs.epsilon if name == "epsilon" else _costs.calibrate
-    if name == "plan":
-        from skdp.cli._plan import plan
-
-        return plan
-    if name == "party":
-        from skdp.cli._party import party
-
-        return party
-    from skdp.cli import _files
-
-    return _files.data if name == "data" else _files.ledger
+# The module of each command, which has a function of the command's name and is imported when it runs.
+_MODULES = {
+    "demo": "_demo", "plan": "_plan", "epsilon": "_costs", "calibrate": "_costs", "data": "_files",
+    "ledger": "_files", "party": "_party",
+}  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -330,7 +316,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from skdp.cli._text import BadInput, Failed
 
     try:
-        _command(arguments.command)(arguments)
+        module = import_module(f"skdp.cli.{_MODULES[arguments.command]}")
+        getattr(module, arguments.command)(arguments)
         sys.stdout.flush()
     except BadInput as error:
         print(f"skdp {arguments.command}: error: {error}", file=sys.stderr)

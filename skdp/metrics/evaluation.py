@@ -141,8 +141,3 @@ def table_html(rows: Sequence[Sequence[str]], caption: str) -> str:
         f"<table><thead><tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr></thead>"
         f"<tbody>{''.join(cells)}</tbody><caption>{html.escape(caption)}</caption></table>"
     )
-
-
-def claim_text(report: PrivacyReport) -> str:
-    """The claim of a report, in the words of a table's last line."""
-    return f"epsilon={report.epsilon:.6g}, delta={report.delta:g}, {report.adjacency}, unit {report.unit}"

@@ -25,7 +25,7 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import flag
 from skdp.kernels.protocols import Floats
 from skdp.metrics import workloads
-from skdp.metrics.evaluation import Evaluation, claim_text
+from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.inversion import CLEAR, CONFIDENCE, QUANTILE, Estimate, NoisyCounts, NoisyTable, unbiased_ratios
 from skdp.metrics.models import class_codes, classes_of, count_rows, kind_of, name_of, row_scores, score_method
@@ -34,6 +34,7 @@ from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.metrics.strategies import GRID, SHIPPED, scaled, strategy
 from skdp.privacy import PrivacyReport, PrivacySession
 from skdp.statistics.moments import released_once
+from skdp.statistics.tables import claim_text
 
 __all__ = ["ManyClassEvaluation", "ManyClassTables"]
 
@@ -212,14 +213,6 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         b = CONFIDENCES
         centers = (np.arange(b) + 0.5) / b
         return self._confidence.calibration(centers)
-
-    @property
-    def prob_pred(self) -> Floats:
-        return self._calibration[:, 0]
-
-    @property
-    def prob_true(self) -> Floats:
-        return self._calibration[:, 1]
 
     def _about(self) -> str:
         more = ", one table for each class" if self._of_class else ""

@@ -7,12 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from skdp.kernels.protocols import Floats
-from skdp.metrics.evaluation import Evaluation, claim_text
+from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.inversion import QUANTILE, accepted
 from skdp.metrics.moments import Moments
 from skdp.metrics.plots import RegressionPlots
 from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacyReport
+from skdp.statistics.tables import claim_text
 
 __all__ = ["ErrorsByPrediction", "RegressionEvaluation", "Windows"]
 

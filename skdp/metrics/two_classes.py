@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from skdp.kernels.protocols import Floats
 from skdp.metrics import workloads
-from skdp.metrics.evaluation import Evaluation, claim_text
+from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.inversion import Estimate, NoisyTable
 from skdp.metrics.plots import ClassPlots
 from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacyReport
+from skdp.statistics.tables import claim_text
 
 __all__ = ["ClassificationEvaluation", "ScoreGrid", "check_costs"]
 
@@ -302,14 +303,6 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
                 "decision values"
             )
         return self._noisy.calibration(self._grid.centers)
-
-    @property
-    def prob_pred(self) -> Floats:
-        return self._calibration[:, 0]
-
-    @property
-    def prob_true(self) -> Floats:
-        return self._calibration[:, 1]
 
     @cached_property
     def confusion_matrix(self) -> Floats:

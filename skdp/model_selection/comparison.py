@@ -14,14 +14,14 @@ from skdp.base.containers import check_collected
 from skdp.base.declare import parameter, positional
 from skdp.base.fit import Solution
 from skdp.base.kinds import described, flag, share
-from skdp.metrics.evaluation import NAMES, Evaluation, claim_text, table_html
+from skdp.metrics.evaluation import NAMES, Evaluation, table_html
 from skdp.metrics.models import kind_of
 from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.composed import SCORING, ComposedFit, Rows, Table, check_scoring
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits, PrivacyReport
 from skdp.statistics.calls import Budget, takes_budget
-from skdp.statistics.tables import shown, table_text
+from skdp.statistics.tables import claim_text, shown, table_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp.privacy import PrivacyReport
 
-__all__ = ["Description", "ReleasedTable", "shown", "table_text"]
+__all__ = ["Description", "ReleasedTable", "claim_text", "shown", "table_text"]
 
 MOST_DIGITS = 6  # after the point of a number that is shown
 
@@ -137,13 +137,15 @@ def shown(number: float, noise: float) -> str:
     return f"{round(number, digits) + 0.0:.{digits}f} ± {noise:.{digits}f}"
 
 
+def claim_text(report: PrivacyReport) -> str:
+    """The claim of a report, in the words of a table's last line."""
+    return f"epsilon={report.epsilon:.6g}, delta={report.delta:g}, {report.adjacency}, unit {report.unit}"
+
+
 def _about(report: PrivacyReport, *, clipped: bool = False) -> str:
     """One line on what was released and how: public numbers and parameters alone."""
     more = "; values beyond low and high count as these, which ± leaves out" if clipped else ""
-    return (
-        f"±: standard deviation of the noise{more}. epsilon={report.epsilon:.6g}, delta={report.delta:g}, "
-        f"{report.adjacency}, unit {report.unit}"
-    )
+    return f"±: standard deviation of the noise{more}. {claim_text(report)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
