@@ -37,7 +37,9 @@ SELECTION = {name: getattr(skdp.model_selection, name) for name in ("compare", "
 SETTINGS = {
     name: getattr(skdp.datasets, name) for name in ("make_sparse_classification", "make_sparse_regression")
 }
-OBJECTS = {name: getattr(nn, name) for name in ("Adam", "Microbatch", "Projections", "SGD")}
+OBJECTS = {
+    name: getattr(nn, name) for name in ("Adam", "AvgPool2D", "MaxPool2D", "Microbatch", "Projections", "SGD")
+}
 DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SEARCHES, **SELECTION, **SETTINGS, **OBJECTS}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))

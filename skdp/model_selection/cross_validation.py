@@ -10,6 +10,7 @@ from skdp.base.fit import Solution
 from skdp.base.kinds import described, flag, integer, share
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.released_score import ReleasedScore
+from skdp.model_selection.comparison import compare
 from skdp.model_selection.composed import SCORING, ComposedFit, Rows, check_scoring
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
@@ -91,7 +92,7 @@ class CrossValidation(ComposedFit):
         return {**found, "evaluation": evaluations, "mean": means, "privacy": self.privacy_}
 
 
-@document()
+@document(compare)
 @takes_budget()
 def cross_validate(
     estimator: Any,
@@ -115,10 +116,7 @@ def cross_validate(
     estimator : private classifier or regressor, or a Pipeline that ends in one
         Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are
         replaced by those of the folds.
-    X : array-like, CSR matrix or data frame of shape (n_samples, n_features)
-        Not changed.
-    y : array-like of shape (n_samples,)
-        Labels or targets.
+    {X} {y}
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only. All rows of a group are in one
         fold.
@@ -131,11 +129,7 @@ def cross_validate(
         Share of mu^2 for the evaluations; the fits divide the rest.
     return_estimator : bool, default=True
         Whether the models are returned.
-    {epsilon} {delta} {unit.function} {adjacency}
-    n_public : int, default=None
-        Public number of records (or groups) of the whole table; needed under add-remove. Fits and evaluations get
-        their shares of it.
-    {accountant} {random_state}
+    {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -151,12 +145,7 @@ def cross_validate(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter or the data are not as described. No budget is spent.
-    PrivacyBudgetExceeded
-        If the accountant does not hold (epsilon, delta). Nothing was read.
-    RuntimeError
-        If a fit fails after something was released. The budget stays spent, and the message does not say why.
+    {Raises}
 
     See Also
     --------

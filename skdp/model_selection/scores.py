@@ -22,6 +22,7 @@ from skdp.kernels import on_host
 from skdp.kernels.protocols import Floats
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics import mean
+from skdp.statistics.moments import released_once
 
 __all__ = ["CLASSIFIER_SCORES", "REGRESSOR_SCORES", "Terms", "default_score", "released_score"]
 
@@ -141,9 +142,8 @@ def released_score(name: str, model: Any, X: Any, y: Any, groups: Any, terms: Te
     ) as session:  # fmt: skip
         center, reach = np.array([0.5 * (low + high)]), np.array([0.5 * (high - low)])
         sums = records.column_sums(center, reach)
-        plan = session.plan_gaussian(1, purpose="score")
-        noise = session.noise_std(sums, plan) / records.n_units
-        released = float(session.gaussian(sums, plan)[0]) / records.n_units
+        total, noise = released_once(session, sums, "score")
+    released, noise = float(total[0]) / records.n_units, noise / records.n_units
     return score.offset - (float(center[0]) + float(reach[0]) * released), float(reach[0]) * noise
 
 

@@ -9,7 +9,7 @@ from skdp.base.containers import check_collected
 from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.describe_fit import Crosstab, Describe
 from skdp.statistics.frames import check_categories, labels_of
-from skdp.statistics.functions import mean
+from skdp.statistics.functions import count, mean
 from skdp.statistics.moments import SEEN, Counted, Moments
 from skdp.statistics.tables import Description, ReleasedTable
 
@@ -132,7 +132,7 @@ def describe(
     )
 
 
-@document(mean)
+@document(count)
 @takes_budget()
 def crosstab(a: Any, b: Any, *, categories: Any, groups: Any = None, **budget: Unpack[Budget]) -> ReleasedTable:
     """Release how many units have each pair of categories of two columns.
@@ -147,11 +147,7 @@ def crosstab(a: Any, b: Any, *, categories: Any, groups: Any = None, **budget: U
     {groups} {epsilon} {delta}
     {unit.function}
         A group counts as one: it adds to each cell the share of its rows.
-    {adjacency}
-    n_public : int, default=None
-        Public number of records (or groups), which "add-remove" needs. A count does not divide by it, so the
-        order of magnitude is enough.
-    {accountant} {random_state}
+    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -221,8 +217,8 @@ def _of_columns(done: Any, n_units: int) -> list[Row]:
             rows.append(((name, NO_CATEGORY), row))
             continue
         counts, noise = _over_groups(done.tables_[name])
-        for label, count in zip(done.columns_.categories[name], counts):
-            row = {"count": (count, noise), "share": (count / n_units, noise / n_units)}
+        for label, found in zip(done.columns_.categories[name], counts):
+            row = {"count": (found, noise), "share": (found / n_units, noise / n_units)}
             rows.append(((name, label), row))
     return rows
 

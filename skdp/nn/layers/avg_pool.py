@@ -2,23 +2,22 @@
 
 from dataclasses import dataclass
 
+from skdp._docs import document
 from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import Parameters, Shape
-from skdp.nn.layers.max_pool import Pool2D
+from skdp.nn.layers.max_pool import MaxPool2D, Pool2D
 
 __all__ = ["AvgPool2D"]
 
 
+@document(MaxPool2D)
 @dataclass(frozen=True, repr=False)
 class AvgPool2D(Pool2D):
     """The mean of each window, channel by channel.
 
     Parameters
     ----------
-    pool_size : int or tuple of (int, int), default=2
-        Height and width of the windows, in pixels.
-    stride : int or tuple of (int, int), default=None
-        Steps between windows. None takes ``pool_size``.
+    {pool_size} {stride}
 
     Notes
     -----

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from skdp._docs import document
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Layer, Parameters, Shape, as_pair, image_shape
 from skdp.nn.windows import Windows, max_pool, unpool
@@ -32,6 +33,7 @@ class Pool2D(Layer):
         return (*counts, n_channels), {}
 
 
+@document()
 @dataclass(frozen=True, repr=False)
 class MaxPool2D(Pool2D):
     """The largest number of each window, channel by channel.
