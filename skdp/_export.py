@@ -18,6 +18,7 @@ __all__ = [
     "scale_clipper",
     "shifted_and_divided",
     "to_sklearn",
+    "with_columns",
 ]
 
 
@@ -229,3 +230,31 @@ def scale_clipper(center: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> 
     made = MaxAbsScaler(clip=True).set_output(transform="default").fit(np.zeros((1, high.size)))
     made.scale_ = made.max_abs_ = np.array(high, dtype=float)
     return made
+
+
+def with_columns(made: Any, model: Any) -> Any:
+    """A linear model of scikit-learn with the columns that the fit saw.
+
+    Where a model takes missing values, steps that fill in and cut come before it, as no record may decide that.
+    """
+    from sklearn.pipeline import make_pipeline
+
+    fill = getattr(model, "fill_values_", None)
+    if fill is None:
+        return name_features(made, model)
+    steps = [name_features(filler(fill), model)]
+    made.n_features_in_ = fill.size
+    if np.isfinite(model.feature_bounds_).any():
+        steps.append(_window_clipper(made, *model.feature_bounds_))
+    return make_pipeline(*steps, made)
+
+
+def _window_clipper(made: Any, low: np.ndarray, high: np.ndarray) -> Any:
+    """The step that cuts columns; where windows lie about 0, one that takes CSR matrices, and divides."""
+    whole = np.where(np.isfinite(high), high, 1.0)
+    ends = np.where(np.isfinite(low), low, -1.0), whole
+    scaled = scale_clipper(np.zeros_like(high), ends)
+    if scaled is None:
+        return clipper(low, high, high.size)
+    made.coef_ = made.coef_.multiply(whole).tocsr() if hasattr(made.coef_, "tocsr") else made.coef_ * whole
+    return scaled

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import skdp
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
-from skdp.base.containers import check_collected
+from skdp.base.cells import check_collected
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 
 from skdp import statistics
+from skdp.base import Solution
 from skdp.kernels import run_blocks
 from skdp.losses import LogisticLoss
 from skdp.nn import Dense, DPNetworkClassifier, Flatten, Sequential
@@ -59,8 +60,8 @@ def test_the_measure_sees_what_numpy_warns_of():
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in PRIVATE if name not in TEXT])
 def test_one_extreme_record_changes_no_warning_of_a_fit(name, monkeypatch):
-    """Ids of texts are whole numbers, so they are left out. `_advice_after` gets released numbers alone."""
-    monkeypatch.setattr(ALL[name], "_advice_after", lambda self, shape, solution: ())
+    """Ids of texts are whole numbers, so they are left out. Those of a solution are of released numbers."""
+    monkeypatch.setattr(Solution, "warnings", property(lambda self: (), lambda self, value: None))
     labels = is_classifier(ALL[name]())
     usual = {}
     for value, form in EXTREMES:

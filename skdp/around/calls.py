@@ -127,8 +127,8 @@ def _module(frame: FrameType) -> str:
 
 def _in_worker() -> bool:
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:  # no generator: this is asked several times in every fit, of a whole stack
-        if _module(frame).startswith(_WORKERS):
+    while frame is not None:  # no call: this is asked several times in every fit, of a whole stack
+        if str(frame.f_globals.get("__name__", "")).startswith(_WORKERS):
             return True
         frame = frame.f_back
     return False
@@ -191,11 +191,6 @@ def _caller_of(frame: FrameType, inner: object, fits: bool = False) -> object | 
     return caller if hasattr(kind, "fit") and nested(caller) else None
 
 
-def _uses(frame: FrameType, inner: object) -> bool:
-    """Whether a frame is of a model that predicts, which is not fitted now."""
-    return frame.f_code.co_name in _USES and _first_argument(frame) is inner
-
-
 def _findings_in(frame: FrameType, inner: Any, fits: bool) -> Iterator[Finding] | None:
     """What one frame of the stack does to the claim; None if it is no caller."""
     caller = _caller_of(frame, inner, fits)
@@ -243,19 +238,25 @@ def _on_stack(
     """Lines and warnings of all callers, the outermost first, and the frame of the outermost."""
     found: list[Finding] = []
     outermost = None
-    if not fits:  # before anything else is asked of a frame: most who ask for tags predict
-        for frame in _frames(top):
-            if _uses(frame, inner) or _module(frame).startswith("sklearn.frozen"):
-                raise _NoFit
+    at: FrameType | None = None if fits else top or sys._getframe(1)
+    while at is not None:  # before anything else is asked of a frame: most who ask for tags predict
+        uses = (
+            at.f_code.co_name in _USES and _first_argument(at) is inner
+        )  # a model predicts, and is not fitted now
+        if uses or str(at.f_globals.get("__name__", "")).startswith("sklearn.frozen"):
+            raise _NoFit
+        at = at.f_back
     with one_look():
-        for frame in _frames(top):
-            findings = _findings_in(frame, inner, fits)
-            if findings is None:
-                continue
-            outer, outermost = _read(findings, frame), frame
-            # How a caller that is named works inside, by folds or by other wrappers, is no news.
-            caller = _caller_of(frame, inner, fits)
-            found = outer if caller is not None and named(caller, inner) else [*outer, *found]
+        at = top or sys._getframe(1)
+        while at is not None:  # no call of frames of skdp, which are most of a stack
+            ours = str(at.f_globals.get("__name__", "")).partition(".")[0] == "skdp"
+            findings = None if ours else _findings_in(at, inner, fits)
+            if findings is not None:
+                outer, outermost = _read(findings, at), at
+                # How a caller that is named works inside, by folds or by other wrappers, is no news.
+                caller = _caller_of(at, inner, fits)
+                found = outer if caller is not None and named(caller, inner) else [*outer, *found]
+            at = at.f_back
     return dict(found), outermost
 
 
@@ -405,8 +406,11 @@ def paid_before(estimator: object) -> list[str]:
     They learnt from the records, and their own reports say what that cost.
     """
     found: dict[str, None] = {}
-    for frame in _frames():
-        caller = _caller_of(frame, estimator)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        ours = str(frame.f_globals.get("__name__", "")).partition(".")[0] == "skdp"
+        caller = None if ours else _caller_of(frame, estimator)
+        frame = frame.f_back
         if caller is not None and is_a(caller, "sklearn.pipeline", "Pipeline"):
             found.update(dict.fromkeys(paid_steps(steps_before(caller, estimator))))
     return list(found)

@@ -46,14 +46,23 @@ class BudgetSplit:
     def split(self, **shares: float | None) -> "tuple[BudgetSplit, ...]":
         """Divide by shares of this share: ``scales, steps = budget.split(scales=.1, steps=None)``.
 
-        None is what the other parts leave.
+        None, for one of them, is what the other parts leave.
+
+        Raises
+        ------
+        ValueError
+            If a share is not in [0, 1], if two are None, or if nothing is left for the one that is None.
         """
         parts = [None if share is None else self.part(share) for share in shares.values()]
         rest = self.share - math.fsum(part.share for part in parts if part is not None)
+        if parts.count(None) > 1 or (None in parts and rest < 0):
+            raise ValueError(f"shares need one None at most, and a rest that is not negative, got {shares}")
         return tuple(replace(self, share=rest) if part is None else part for part in parts)
 
     def part(self, share: float) -> "BudgetSplit":
-        """A share of this share."""
+        """A share of this share; what `take` gave out is not known to it."""
+        if not 0 <= share <= 1:
+            raise ValueError(f"a share of a budget must be in [0, 1], got {share}")
         return replace(self, share=share * self.share)
 
     def __add__(self, other: "BudgetSplit") -> "BudgetSplit":

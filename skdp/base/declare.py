@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 Place = Literal["positional", "first", "targets", "middle", "last"]
-Releases = bool | Literal["unless None"]
+Releases = bool | Literal["unless default"]
 T = TypeVar("T")
 
 
@@ -57,9 +57,9 @@ class Parameter:
     kind : Kind
     text : str
         Description for the docstring.
-    releases : bool or "unless None"
+    releases : bool or "unless default"
         Whether the value changes what is released, so that it separates the noise of two fits with one seed;
-        "unless None" if None changes nothing.
+        "unless default" if the default changes nothing.
     place : {"positional", "first", "targets", "middle", "last"}
         Where the parameter stands in the signature and in the docstring. All but "positional" ones are taken by
         keyword only.
@@ -70,6 +70,12 @@ class Parameter:
     text: str
     releases: Releases = True
     place: Place = "middle"
+
+    def changes_releases(self, value: object) -> bool:
+        """Whether a value separates the noise of two fits with one seed."""
+        if self.releases != "unless default":
+            return bool(self.releases)
+        return value is not None if self.default is None else bool(value != self.default)
 
     @cached_property
     def default_passes(self) -> bool:
@@ -89,13 +95,15 @@ class _Change:
     kind: Kind | None
     text: str | None
     more: str
+    releases: Releases | None
 
     def of(self, inherited: Parameter) -> Parameter:
         default = inherited.default if self.default is _KEPT else self.default
         text = inherited.text if self.text is None else self.text
         if self.more:
             text = f"{inspect.cleandoc(text)}\n{inspect.cleandoc(self.more)}"
-        return replace(inherited, default=default, kind=self.kind or inherited.kind, text=text)
+        releases = inherited.releases if self.releases is None else self.releases
+        return replace(inherited, default=default, kind=self.kind or inherited.kind, text=text, releases=releases)
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,7 @@ def parameter(kind: Kind, text: str, *, default: T, releases: Releases = True, p
         Description for the docstring; its lines are cleaned like a docstring.
     default : object
         Type checkers look for this keyword.
-    releases : bool or "unless None", default=True
+    releases : bool or "unless default", default=True
     place : {"first", "targets", "middle", "last"}, default="middle"
     """
     return cast("T", Parameter(default, kind, text, releases, place))
@@ -136,13 +144,20 @@ def positional(
     return Parameter(default, kind, text, place="positional")
 
 
-def changed(*, default: Any = _KEPT, kind: Kind | None = None, text: str | None = None, more: str = "") -> Any:
+def changed(
+    *,
+    default: Any = _KEPT,
+    kind: Kind | None = None,
+    text: str | None = None,
+    more: str = "",
+    releases: Releases | None = None,
+) -> Any:
     """Declare an inherited parameter with another default, kind or text, or with ``more`` lines of text.
 
     Annotate the field if its default changes, and only then: type checkers take a field with an annotation and
     without a default for a parameter that must be given.
     """
-    return _Change(default, kind, text, more)
+    return _Change(default, kind, text, more, releases)
 
 
 def fixed(*, default: T, init: Literal[False] = False) -> T:

@@ -2,7 +2,6 @@
 
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Literal, Self
 
@@ -10,13 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp.base.budget import BudgetSplit
-from skdp.base.containers import check_collected
+from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fixed
 from skdp.base.fit import Adjacency, PrivateFit, ProblemT, Unit, decision_of, replace_fitted, tell
-from skdp.base.plan import Advice, Decision, FitPlan
+from skdp.base.plan import Decision, FitPlan
 from skdp.base.problem import Solution
 from skdp.base.weights import taken_arguments
-from skdp.privacy import PrivacySession, PublicShape
+from skdp.privacy import PrivacySession
 
 __all__ = ["ExactFit"]
 
@@ -69,7 +68,7 @@ class ExactFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the base
         shape = problem.records.shape
         problem = replace(problem, plan=FitPlan.of(self, shape, self._decide(session, problem)))
         solution = self._run(session, problem)
-        tell(self._advice_after(shape, solution))
+        tell(solution.warnings)
         replace_fitted(self, self._fitted(problem, solution))
         return self
 
@@ -91,10 +90,6 @@ class ExactFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the base
     def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
         """Decide from public numbers what the fit does."""
         return decision_of(self, BudgetSplit(session), problem.records.shape)
-
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> Iterable[Advice]:
-        """Return warnings of what the fit found."""
-        return ()
 
     def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
         """Fitted attributes."""

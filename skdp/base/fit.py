@@ -18,12 +18,11 @@ records only, and releases them through the session. All of it runs with floatin
 caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads of its own turns them off there.
 """
 
-import inspect
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from numbers import Integral
-from typing import ClassVar, Generic, Literal, Self, TypeVar, cast
+from typing import ClassVar, Generic, Literal, Self, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -32,12 +31,12 @@ from sklearn.utils import Tags
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before, spends_budget
 from skdp.base.budget import BudgetSplit
-from skdp.base.containers import check_collected
+from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
 from skdp.base.kinds import check_groups, check_number, check_privacy, choice, described, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords, steps_of
 from skdp.base.problem import Problem, Solution
-from skdp.base.weights import names_weights, taken_arguments, watched
+from skdp.base.weights import names_weights, taken_arguments, watch_fit
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
     BudgetAccountant,
@@ -52,12 +51,33 @@ from skdp.privacy import (
     stamped_state,
 )
 
-__all__ = ["STEPS_ARE_CLEAN", "Adjacency", "Advice", "PrivateFit", "Unit", "solve_inside", "unpaid"]
+__all__ = [
+    "STEPS_ARE_CLEAN",
+    "Adjacency",
+    "Advice",
+    "PrivateFit",
+    "SessionOptions",
+    "Unit",
+    "solve_inside",
+    "unpaid",
+]
 
 Adjacency = Literal["replace-one", "zero-out", "add-remove"]
 Unit = Literal["record", "group"]
 
 STEPS_ARE_CLEAN = "earlier pipeline steps did not learn from these records"
+NOT_COUNTED = "its own cost is not counted here"
+
+
+class SessionOptions(TypedDict, total=False):
+    """Arguments of the session that the frame of a fit does not give; see `PrivacySession`."""
+
+    epsilon: float
+    estimator: str
+    record_is: str
+    set_aside: float
+    minibatches: bool
+    best_of: bool
 
 
 ProblemT = TypeVar("ProblemT", bound=Problem)
@@ -128,6 +148,14 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     _erratum: ClassVar[str | None] = None  # of the published constant, for the report
     _unproven = False  # whether no valid proof supports the noise; the session then is exact
     _record_checks = "finite, numeric"  # what `read` asks of each record
+    _start_from = "coef_init"  # the parameter that holds a released model
+    _key_names_class = False  # whether classes share all parameters, and must not share the noise of one seed
+    _leaks_name_steps = False  # whether the leaks of a problem are what earlier pipeline steps learnt
+    _shape_type: ClassVar[type[PublicShape]] = PublicShape
+    # The public numbers of the report, each with the attribute of the shape that holds it.
+    _counts: ClassVar[Mapping[str, str]] = {
+        name: name for name in ("n_features", "n_records", "n_groups", "n_public")
+    }
     # Parameters that change no release, so that they do not enter the key of a seeded fit.
     _free = frozenset({"accountant", "random_state", "verbose", "callback"})
 
@@ -137,13 +165,11 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         return made
 
     def __init_subclass__(cls, **kwargs: object) -> None:
-        found = inspect.getattr_static(cls, "fit")  # also that of a base which is no private fit by itself
-        if inspect.isfunction(found):
-            cls.fit = watched(found)  # type: ignore[method-assign]
+        watch_fit(cls)
         super().__init_subclass__(**kwargs)
 
     def __sklearn_tags__(self) -> Tags:
-        # Meta-estimators ask for tags before they start workers, as they look at `fit`: see `watched`.
+        # Meta-estimators ask for tags before they start workers, as they look at `fit`: see `watch_fit`.
         note_use(self, outside=False)
         notice(self)
         return super().__sklearn_tags__()
@@ -221,7 +247,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             tell(plan.warnings)
             solution = self._run(session, problem)
             _check_returned(solution, Solution, "solve")
-            tell(self._advice_after(problem.records.shape, solution))
+            tell(solution.warnings)
             report = self._report(session, problem, solution)
         forget(self)
         replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
@@ -231,23 +257,12 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
 
     @property
     def _session_unit(self) -> str:
-        """The unit in the session's words: a family of models may know further units, each a kind of group."""
-        return self.unit
+        """The unit in the session's words: an owner of records is a kind of group."""
+        return "group" if self._of_owners else self.unit
 
     @property
-    def _record_is(self) -> str:
-        """What a record is, for the report and the accountant's ledger."""
-        return "record"
-
-    @property
-    def _ledger_name(self) -> str:
-        """Name of what is released, for the report and the accountant's ledger."""
-        return type(self).__name__
-
-    @property
-    def _session_epsilon(self) -> float:
-        """The epsilon of the whole fit, where the parameter means a part of it."""
-        return self.epsilon
+    def _of_owners(self) -> bool:
+        return str(self.unit) == "owner"
 
     def _check_before_data(self, groups: object) -> None:
         check_privacy(
@@ -276,35 +291,27 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             return self.n_public
         return _count_records(X)
 
-    def _set_aside(self, n_units: int | None) -> float:
-        """Share of (epsilon, delta) for a release without a mu, by the public number of units, if known."""
-        return 0.0
-
-    def _samples(self, n_units: int | None) -> bool:
-        """Whether the fit may sample minibatches, given the public number of units; None is not known yet."""
-        return False
-
     def _payer(self) -> BudgetAccountant | Literal[False]:
         """The accountant that a fit charges; False for none."""
         if self.accountant is not None:
             return self.accountant
         return carried_accountant(self) or False
 
-    def _open_session(self, n_units: int | None = None) -> PrivacySession:
-        """Reserve the budget; no value of the data has been read."""
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        """Reserve the budget; no value of the data has been read.
+
+        The public number of units is None where it is not known yet. An override hands further options on.
+        """
+        options = {"epsilon": self.epsilon, "estimator": type(self).__name__, **options}
         return PrivacySession(
-            epsilon=self._session_epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self._session_unit,
-            group_is="owner" if str(self.unit) == "owner" else "group",
-            record_is=self._record_is,
+            group_is="owner" if self._of_owners else "group",
             accountant=self._payer(),
             random_state=self.random_state,
-            estimator=self._ledger_name,
             context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
-            set_aside=self._set_aside(n_units),
-            minibatches=self._samples(n_units),
+            **options,
         )
 
     def _noise_parameters(self) -> dict[str, object]:
@@ -312,10 +319,10 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         given = self.get_params(deep=False)
         free = self._free
         for name, declared in parameters_of(self).items():
-            changes = declared.releases
-            if changes is False or (changes == "unless None" and given[name] is None):
+            if not declared.changes_releases(given[name]):
                 free = free | {name}
-        return {name: value for name, value in given.items() if name not in free}
+        made = {name: value for name, value in given.items() if name not in free}
+        return {**made, "statistic": type(self).__name__} if self._key_names_class else made
 
     def _check_shape(self, shape: PublicShape) -> None:
         """Refuse records that count other units than the claim protects, or divide by another number."""
@@ -340,11 +347,14 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         shape = problem.records.shape
         made = FitPlan.of(self, shape, self._decide(session, problem))
         problem = replace(problem, plan=made)
+        facts = self._public_facts(problem)
+        if "classes" in facts:
+            facts["classes"] = facts.pop("classes")  # they may be many, so the report lists them last
         return replace(
             made,
-            epsilon=self._session_epsilon,
+            epsilon=self.epsilon if self._unproven else session.epsilon,
             warnings=(*self._advice_on_delta(shape), *self._advice(session, problem)),
-            facts=self._public_facts(problem),
+            facts=facts,
             assumptions=self._assumptions(problem),
         )
 
@@ -401,32 +411,34 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         check_number("n_features", width, Integral, low=1)
         if n_classes is not None:
             check_number("n_classes", n_classes, Integral, low=2)
-        shape = PublicShape(
+        shape = self._shape_type(
             self._session_unit, 1, int(width), n_public=self.n_public, n_classes=n_classes,
             container="csr" if sparse else "dense",
         )  # fmt: skip
-        shape = self._shape_of(counted if self.n_public is None else self.n_public, shape)
+        shape = shape.of_sizes(self._sizes_of(counted if self.n_public is None else self.n_public))
         with twin._open_session(shape.n_units) as session:
             made = twin._make_plan(session, twin._imagined(shape))
         return replace(made, parts=twin._plans_inside(made))
+
+    def _sizes_of(self, counted: object) -> tuple[int, ...]:
+        """The number of units of each owner that `plan` was given; of one, where there are no owners."""
+        several = self._shape_type is not PublicShape and isinstance(counted, Iterable)
+        sizes = tuple(cast("Iterable[int]", counted)) if several else (cast("int", counted),)
+        if not sizes:
+            raise ValueError("a plan needs the size of at least one owner, got none")
+        for size in sizes:
+            check_number("n_groups" if self.unit == "group" else "n_records", size, Integral, low=1)
+        # How many records an owner has is private where the owner is the unit.
+        return (1,) * len(sizes) if self._of_owners else tuple(map(int, sizes))
 
     def _plans_inside(self, made: FitPlan) -> tuple[FitPlan, ...]:
         """Plans of the fits that this fit makes inside."""
         return ()
 
-    def _shape_of(self, counted: object, shape: PublicShape) -> PublicShape:
-        """Return the shape with the number of units that was given to `plan`."""
-        check_number(f"n_{shape.unit}s", counted, Integral, low=1)
-        return replace(shape, n_units=int(cast("int", counted)))
-
     # ---------------------------------------------------------------- warnings and report
 
     def _advice(self, session: PrivacySession, problem: ProblemT) -> Iterable[Advice]:
         """Return warnings of what public numbers show, before the first release."""
-        return ()
-
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> Iterable[Advice]:
-        """Return warnings of what released numbers show."""
         return ()
 
     def _advice_on_delta(self, shape: PublicShape) -> Iterable[Advice]:
@@ -443,15 +455,6 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         """Fitted attributes."""
         return {**problem.fitted, "n_iter_": solution.n_iter, **solution.attributes}
 
-    def _public_counts(self, shape: PublicShape) -> dict[str, int | None]:
-        """The public numbers of a shape, for the report."""
-        return {
-            "n_features": shape.n_features,
-            "n_records": shape.n_records,
-            "n_groups": shape.n_groups,
-            "n_public": shape.n_public,
-        }
-
     def _public_facts(self, problem: ProblemT) -> dict[str, object]:
         """Public quantities for the report, besides the counts of the shape."""
         return {}
@@ -460,34 +463,27 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         """What the claim rests on besides the usual."""
         return ()
 
-    def _names_steps(self, problem: ProblemT) -> bool:
-        """Whether the leaks of the problem are what earlier pipeline steps learnt."""
-        return False
-
-    def _starts_from(self) -> tuple[str, ...]:
-        """Lines for the report on released models that this fit starts from."""
-        return ()
-
     def _post_processing(self, solution: Solution) -> tuple[str, ...]:
         """Lines for the report on what predictions make of released numbers; they hold such numbers only."""
         return ()
 
     def _report(self, session: PrivacySession, problem: ProblemT, solution: Solution) -> PrivacyReport:
         plan = cast("FitPlan", problem.plan)
-        counts = self._public_counts(problem.records.shape)
+        shape, start = problem.records.shape, self._start_from
+        counts = {name: getattr(shape, attribute) for name, attribute in self._counts.items()}
         public = {name: count for name, count in counts.items() if count is not None}
         around = lines_around(self)
         paid = ", ".join(paid_before(self))
         but = f", but for {paid}, whose own report has the cost" if paid else ""
         assumptions = (
             f"every record passes the per-record checks: {self._record_checks}",
-            *([] if around or self._names_steps(problem) else [f"{STEPS_ARE_CLEAN}{but}"]),
+            *([] if around or (self._leaks_name_steps and problem.leaks) else [f"{STEPS_ARE_CLEAN}{but}"]),
             "time and memory of the fit are not protected",
             *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
             *problem.leaks,
             *plan.assumptions,
             *around,
-            *self._starts_from(),
+            *([] if getattr(self, start, None) is None else [f"{start} is a released model; {NOT_COUNTED}"]),
         )
         if not session.exact and not session.released:
             raise PrivacyAccountingError(

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.plan import Decision, FitPlan
+from skdp.base.plan import Advice, Decision, FitPlan
 from skdp.privacy import PublicShape
 
 __all__ = ["Problem", "Records", "Solution"]
@@ -74,8 +74,8 @@ class Solution:
         Of a fit that is not private: whether its stopping rule was met.
     slope_noise : float
         Known noise of the slope by which the scores of ``theta`` were recalibrated, over the slope.
-    doubt : str
-        The warning that released numbers leave the model in doubt; empty for none.
+    warnings : tuple of Advice
+        What released numbers show.
     """
 
     theta: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
@@ -83,4 +83,4 @@ class Solution:
     attributes: Mapping[str, object] = field(default_factory=dict)
     converged: bool = False
     slope_noise: float = 0.0
-    doubt: str = ""
+    warnings: tuple[Advice, ...] = ()

@@ -13,8 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from skdp.base.cells import as_cells, cell_numbers, is_missing, is_untyped, kind, python_number
-from skdp.base.containers import check_collected, refuse_dates
+from skdp.base.cells import (
+    as_cells,
+    cell_numbers,
+    check_collected,
+    is_missing,
+    is_untyped,
+    kind,
+    python_number,
+    refuse_dates,
+)
 from skdp.base.weights import UNBOUNDED
 from skdp.kernels.protocols import Matrix, is_cupy
 

@@ -10,7 +10,7 @@ from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.targets import Problem
 from skdp.fitting.utility import Release
 
-__all__ = ["LinearDecision", "Method", "TargetShares", "linear_decision", "sizes_of"]
+__all__ = ["LinearDecision", "Method", "TargetShares", "sizes_of"]
 
 RELEASED = "released"  # stands for a number that follows from releases
 
@@ -68,12 +68,6 @@ class LinearDecision(Decision):
 
 
 Method = Callable[[BudgetSplit, Problem], LinearDecision]
-
-
-def linear_decision(problem: Problem) -> LinearDecision:
-    """The decision of a fit; one that decides otherwise, such as that of several owners, closes with nothing."""
-    made = problem.decision
-    return made if isinstance(made, LinearDecision) else LinearDecision()
 
 
 def sizes_of(**numbers: object) -> dict[str, object]:

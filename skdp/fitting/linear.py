@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._export import linear_regression, logistic_regression, name_features
+from skdp._export import linear_regression, logistic_regression, with_columns
 from skdp.base.budget import BudgetSplit
 from skdp.base.declare import Declared, declares, fitted, parameter
+from skdp.base.exact import ExactFit
 from skdp.base.fit import PrivateFit, decision_of
 from skdp.base.kinds import flag
 from skdp.base.plan import Advice, Decision, Step
 from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
-from skdp.exceptions import UtilityWarning
 from skdp.fitting.bounded import cut_export, cut_lines, prediction_bounds
 from skdp.fitting.closing import Closing, Recalibrated, decide, run
 from skdp.fitting.coordinates import from_theta, parameter_shape
-from skdp.fitting.decision import LinearDecision, linear_decision
-from skdp.fitting.targets import Problem, expected_weight, imagined_records, is_classifier, table_records
+from skdp.fitting.decision import LinearDecision
+from skdp.fitting.targets import Problem, expected_weight, is_classifier, table_records
 from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
 from skdp.kernels import are_rows_alone, is_cupy, on_host
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
@@ -45,6 +46,10 @@ def count_assumption(problem: Problem) -> tuple[str, ...]:
         return ()
     kind = problem.records.shape.unit
     return (f"there are at most {MOST_PER_PUBLIC} times n_public {kind}s",)
+
+
+def _has_coef(model: Any) -> bool:
+    return "coef_" in model._released_names
 
 
 class LinearFit(_Frame):
@@ -70,10 +75,21 @@ class LinearFit(_Frame):
 
     _check_targets: ClassVar[Callable[..., None]]  # of the model of the targets
     _missing: ClassVar[bool]  # whether X may hold NaN
-    _records, _imagined_records = table_records, imagined_records
+    _records = table_records
+    _released_names = ("coef_", "intercept_")  # attributes that hold the coefficients and the intercepts
 
     # A model whose signature does not name weights, for lack of a declared bound, still says how to route them.
     __metadata_request__fit = {"sample_weight": None}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        order = cls.__mro__
+        early = [x.__name__ for x in (PrivateFit, ExactFit) if x in order[: order.index(LinearFit)]]
+        if early:
+            raise TypeError(
+                f"{cls.__name__} has {early[0]} before its method among its bases, which would hide parts of the "
+                f"method: name the method first, then LabelModel or NumberModel, and {early[0]} last"
+            )
 
     def _check_parameters(self) -> None:
         self._check_targets()
@@ -96,11 +112,12 @@ class LinearFit(_Frame):
         def method(budget: BudgetSplit, problem: Problem) -> Solution:
             return self.solve(session, replace(problem, budget=budget))
 
-        return run(self._closing(problem), method, BudgetSplit(session), problem)
+        found = run(self._closing(problem), method, BudgetSplit(session), problem)
+        return replace(found, warnings=(*self._released_advice(problem.records.shape, found), *found.warnings))
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         made = decide(self._closing(problem), self._method, BudgetSplit(session), problem)
-        aside = 0.0 if session.exact else self._set_aside(problem.records.shape.n_units)
+        aside = 0.0 if session.exact else session.set_aside
         if aside:
             left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
             made = replace(made, steps=(*left, Step("minimiser", aside)))
@@ -133,34 +150,24 @@ class LinearFit(_Frame):
 
     # ---------------------------------------------------------------- warnings and report
 
-    def _public(self, problem: Problem) -> dict[str, Any]:
-        """Further public quantities for the report."""
-        return {}
-
     def _public_facts(self, problem: Problem) -> dict[str, Any]:
         facts: dict[str, Any] = {}
         if getattr(self, "max_weight", None) is not None:
             facts["max_weight"] = float(self.max_weight)
-        facts.update(self._public(problem))
         if getattr(self, "classes", None) is not None:
             labels = np.asarray(problem.fitted["classes_"]).tolist()
             facts["classes"] = [x if isinstance(x, (str, int, float)) else str(x) for x in labels]
         return facts
 
-    def _starts_from(self) -> tuple[str, ...]:
-        if getattr(self, "coef_init", None) is None:
-            return ()
-        return ("coef_init is a released model; its own cost is not counted here",)
-
     def _post_processing(self, solution: Solution) -> tuple[str, ...]:
         return cut_lines(self, solution.attributes) if declares(self, "bounded") else ()
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
-        return utility_warnings(self._utility(session, problem))
+        return utility_warnings(self._facts(session, problem))
 
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
+    def _facts(self, session: PrivacySession, problem: Problem) -> Facts:
         """The public numbers that tell whether the fit may be of little use."""
-        made, shape = linear_decision(problem), problem.records.shape
+        made, shape = cast("LinearDecision", problem.decision), problem.records.shape
         given = self.get_params(deep=False)  # a class may fix one of these words by itself
         classes = is_classifier(self)
         return Facts(
@@ -186,7 +193,8 @@ class LinearFit(_Frame):
             return math.inf
         return shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
 
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+    def _released_advice(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+        """Warnings of what released numbers show."""
         found = cast("Mapping[str, float]", solution.attributes)
         searched = [x for x in NORMS if isinstance(getattr(self, x, None), str) and f"{x}_" in found]
         facts = Released(
@@ -198,8 +206,7 @@ class LinearFit(_Frame):
             shrinkage=found.get("shrinkage_", 1.0),
             slope_noise=solution.slope_noise,
         )
-        doubt = (Advice(solution.doubt, UtilityWarning),) if solution.doubt else ()
-        return (*released_warnings(facts), *doubt)
+        return released_warnings(facts)
 
     # ---------------------------------------------------------------- the scores
 
@@ -212,7 +219,6 @@ class LinearFit(_Frame):
 
     def _scores_of(self, X: Any) -> np.ndarray:
         """Scores of a checked table, in a new array of shape (n,) or (n, n_outputs) in the host's memory."""
-        X = self._filled(X)
         if is_cupy(X):  # multiply on the device, then bring the scores back
             import cupy
 
@@ -232,13 +238,10 @@ class LinearFit(_Frame):
 
     def _line(self) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients of shape (n_outputs, n_features), and intercepts of shape (n_outputs,)."""
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
-        return coef, np.reshape(self.intercept_, -1)
+        coef, intercept = (getattr(self, name) for name in self._released_names)
+        return coef.toarray() if sp.issparse(coef) else np.atleast_2d(coef), np.reshape(intercept, -1)
 
-    def _filled(self, X: Any) -> Any:
-        """X without missing values, where a model takes them."""
-        return X
-
+    @available_if(_has_coef)
     def sparsify(self) -> Any:
         """Store ``coef_`` as a CSR matrix, which is smaller and predicts faster when most are zero.
 
@@ -250,6 +253,7 @@ class LinearFit(_Frame):
         self.coef_ = sp.csr_matrix(np.atleast_2d(self.coef_) if not sp.issparse(self.coef_) else self.coef_)
         return self
 
+    @available_if(_has_coef)
     def densify(self) -> Any:
         """Store ``coef_`` as an array again.
 
@@ -306,8 +310,4 @@ class LinearFit(_Frame):
             # scikit-learn would take a sparse coefficient for that of several targets.
             coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
             made = linear_regression(self, coef, self.intercept_)
-        return cut_export(self, self._with_names(made))
-
-    def _with_names(self, made: Any) -> Any:
-        """The model with what the fit saw of the columns."""
-        return name_features(made, self)
+        return cut_export(self, with_columns(made, self))

@@ -199,7 +199,7 @@ COEF_INIT: Any = parameter(
     """Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column. It
     costs no budget.""",
     default=None,
-    releases="unless None",
+    releases="unless default",
 )
 EXACT_COEF_INIT: Any = parameter(
     described("array-like"),

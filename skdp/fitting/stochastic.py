@@ -3,20 +3,20 @@
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted
+from skdp.base.fit import SessionOptions
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
-from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.coordinates import parameter_shape, start_point
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt, Sampling
 from skdp.fitting.penalties import PENALTIES
 from skdp.fitting.progress import linear_progress
-from skdp.fitting.start_point import start_point
 from skdp.fitting.targets import Problem
 from skdp.fitting.task import Task, given
 from skdp.privacy import PrivacySession, accounting
@@ -91,6 +91,10 @@ class StochasticFit(LinearFit):
                     "leave out n_public, or use sampling='poisson'"
                 )
             accounting.sampled.require_supported(SAMPLING[self.sampling], self.adjacency, ["gaussian"])
+
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        options["minibatches"] = self._samples(n_units)
+        return super()._open_session(n_units, **options)
 
     def _samples(self, n_units: int | None) -> bool:
         """Whether a batch may be smaller than the data, given the public number of units.

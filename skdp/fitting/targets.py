@@ -13,8 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skdp._compat import warn_user
 from skdp.base import fit, problem
 from skdp.base.budget import BudgetSplit
-from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
-from skdp.base.containers import refuse_dates
+from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes, refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
 from skdp.base.kinds import check_number, described, flag
 from skdp.base.plan import NoRecords
@@ -34,7 +33,6 @@ __all__ = [
     "clipped_arguments",
     "expected_weight",
     "finite_targets",
-    "imagined_records",
     "is_classifier",
     "like",
     "numeric_targets",
@@ -107,9 +105,8 @@ def table_records(
     )
 
 
-def imagined_records(self: Any, shape: PublicShape) -> Any:
-    """What stands for the records of this shape in a plan; the method ``_imagined_records`` of fits of tables."""
-    return NoRecords(shape, self.fit_intercept)
+def _no_records(estimator: Any, shape: PublicShape) -> Any:
+    return NoRecords(shape, estimator.fit_intercept)
 
 
 def clipped_arguments(estimator: Any, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
@@ -180,14 +177,13 @@ class LabelModel(ClassifierMixin, Declared):
         changes, and means still divide by the public number of records. "balanced" would read the private class
         counts and is refused.""",
         default=None,
-        releases="unless None",
+        releases="unless default",
         place="targets",
     )
     classes_: np.ndarray = fitted()
 
     _missing = False  # whether X may hold NaN
     _records: ClassVar[Callable[..., PrivateRecords]]
-    _imagined_records: ClassVar[Callable[..., Any]]
     # Scores of shape (n,) or (n, n_classes), in the host's memory.
     _scores: ClassVar[Callable[..., np.ndarray]]
 
@@ -245,7 +241,7 @@ class LabelModel(ClassifierMixin, Declared):
             declared = np.arange(shape.n_classes or 2)
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         shape = replace(shape, n_classes=None if self.classes is None else declared.size)
-        records = self._imagined_records(shape)
+        records = _no_records(self, shape)
         return Problem(records, {"classes_": declared}, (), loss)
 
     def _weights_of_loss(self) -> Any:
@@ -362,7 +358,6 @@ class NumberModel(RegressorMixin, Declared):
 
     _missing = False  # whether X may hold NaN
     _records: ClassVar[Callable[..., PrivateRecords]]
-    _imagined_records: ClassVar[Callable[..., Any]]
     _scores: ClassVar[Callable[..., np.ndarray]]  # of shape (n,), in the host's memory
 
     def __sklearn_tags__(self) -> Any:
@@ -378,7 +373,7 @@ class NumberModel(RegressorMixin, Declared):
         return Problem(records, _seen_in(scratch), leaks, loss)
 
     def _imagined(self, shape: PublicShape) -> Problem:
-        records = self._imagined_records(shape)
+        records = _no_records(self, shape)
         return Problem(records, {}, (), self._loss_of(np.zeros(1))[0])
 
     def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:

@@ -7,14 +7,14 @@ release.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from skdp._docs import document
 from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import PrivateFit
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import described, real
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
@@ -148,6 +148,10 @@ class PerturbedFit(LinearFit):
     def _searches(self) -> int:
         """How many quantiles are released first."""
         return int(given(self.row_norm) is None)
+
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        options["set_aside"] = self._set_aside(n_units)
+        return super()._open_session(n_units, **options)
 
     def _set_aside(self, n_units: int | None) -> float:
         """The share that the point and the searches leave; a search takes more if the units are few."""

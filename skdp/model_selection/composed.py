@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from skdp._compat import no_warnings
 from skdp.base.declare import parameter
-from skdp.base.fit import STEPS_ARE_CLEAN, PrivateFit
+from skdp.base.fit import STEPS_ARE_CLEAN, PrivateFit, SessionOptions
 from skdp.base.kinds import described
 from skdp.base.plan import Decision, FitPlan, Step
 from skdp.base.problem import Problem
@@ -106,6 +106,7 @@ class ComposedFit(PrivateFit[Rows]):
     """A fit whose releases are those of fits and evaluations inside it."""
 
     _record_checks = "accepted by the estimators"
+    _leaks_name_steps = True
     _called: str | None = None  # the function of the user, for the ledger and the report
 
     @abstractmethod
@@ -124,10 +125,6 @@ class ComposedFit(PrivateFit[Rows]):
     def _part_of_fits(self) -> float:
         """The share of the units that each estimator is fitted on."""
 
-    @property
-    def _ledger_name(self) -> str:
-        return self._called or super()._ledger_name
-
     # ---------------------------------------------------------------- before the data
 
     def _terms(self, share: float) -> Terms:
@@ -139,7 +136,7 @@ class ComposedFit(PrivateFit[Rows]):
         for candidate in self._candidates():
             candidate.check(self._terms(self._part_of_fits()))
 
-    def _open_session(self, n_units: int | None = None) -> PrivacySession:
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
         return ComposedSession(
             inner=self._asked(n_units),
             epsilon=self.epsilon,
@@ -148,7 +145,7 @@ class ComposedFit(PrivateFit[Rows]):
             unit=self.unit,
             accountant=self._payer(),
             random_state=self.random_state,
-            estimator=self._ledger_name,
+            estimator=self._called or type(self).__name__,
             context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
         )
 
@@ -301,9 +298,6 @@ class ComposedFit(PrivateFit[Rows]):
         each = " or in ".join(dict.fromkeys(words))
         listed = "; releases of the dearest are listed" if len(set(words)) > 1 else ""
         return {**super()._public_facts(problem), "each record": f"in {each}{listed}"}
-
-    def _names_steps(self, problem: Rows) -> bool:
-        return bool(problem.leaks)
 
     def _assumptions(self, problem: Rows) -> tuple[str, ...]:
         own = super()._assumptions(problem)

@@ -6,7 +6,7 @@ proves what that costs, of Papernot and Steinke (2022) and Koskela, Redberg and 
 
 import math
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple, Self, Unpack, cast
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, is_classifier
@@ -14,7 +14,7 @@ from sklearn.utils import get_tags, indexable
 
 from skdp._docs import document
 from skdp.base.declare import fitted, parameter, positional
-from skdp.base.fit import PrivateFit
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import check_choice, check_number, described, share
 from skdp.base.plan import Decision, FitPlan, NoRecords, Step
 from skdp.base.problem import Solution
@@ -264,20 +264,9 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     def _scoring(self) -> str:
         return self.scoring or default_score(is_classifier(self._first))
 
-    def _open_session(self, n_units: int | None = None) -> PrivacySession:
-        from skdp.privacy.seed_context import seed_context
-
-        return PrivacySession(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            unit=self.unit,
-            accountant=self._payer(),
-            random_state=self.random_state,
-            estimator=type(self).__name__,
-            context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
-            best_of=True,
-        )
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        options["best_of"] = True
+        return super()._open_session(n_units, **options)
 
     # ---------------------------------------------------------------- the data
 

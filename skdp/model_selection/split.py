@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split as sizes_of_scikit_learn
 from sklearn.utils import _safe_indexing, indexable  # both are in scikit-learn's API reference
 
-from skdp.base.containers import check_collected
+from skdp.base.cells import check_collected
 from skdp.base.kinds import check_flag, check_number
 from skdp.base.tables import encode_groups
 from skdp.privacy import BudgetAccountant, check_accountant, check_adjacency

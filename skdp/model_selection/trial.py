@@ -76,10 +76,9 @@ def check_frame(estimator: Any) -> None:
             f"{kind.__name__} cannot be searched, as it fits and evaluates models inside: search its estimator, "
             "and choose the threshold of the best one on records of their own"
         )
-    same = all(
-        getattr(kind, name) is getattr(frame, name) for name in ("_session_epsilon", "_session_unit", "_record_is")
-    )
-    if not same or hasattr(estimator, "param_distributions"):
+    if (kind._shape_type, kind._counts) != (frame._shape_type, frame._counts) or hasattr(
+        estimator, "param_distributions"
+    ):
         raise TypeError(
             f"{kind.__name__} cannot be searched: its budget or its unit is not that of one table's records"
         )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -11,14 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base import Solution
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import integer, real
-from skdp.base.plan import Decision
 from skdp.fitting import parameters
 from skdp.fitting.coordinates import from_theta
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.targets import Problem
-from skdp.fitting.utility import Facts
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
 from skdp.multiparty.gradient import DescentSettings, averaged_noise, descent_settings, gradient_descent
 from skdp.multiparty.intermediate import report_at
@@ -65,23 +64,21 @@ class GradientPerturbationFit(MultipartyFit):
     clip_norm_: float = fitted()
 
     _pooled = True
+    _held = "gradient"
     _erratum = (
         "Theorem 6.3.4 of Wang (2021): rho = eps^2 / (4 T log(1/delta)) is larger than the exact root, and at "
         "eps = 8, delta = 1e-5 its own conversion gives 9.39. The noise here is calibrated to the exact "
         "Gaussian formula"
     )
 
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        return replace(super()._utility(session, problem), release="gradient")
-
-    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        owners: Any = problem.records
+    def _method(self, budget: BudgetSplit, problem: Problem) -> DescentDecision:
+        session, owners = budget.session, cast("Any", problem.records)
         settings = self._settings(session, problem)
         rounds = settings.max_iter
         if is_plain(self.engine):
             epsilon = None if self.noise == "gaussian" else laplace_epsilon(session, rounds)
             session.require_feasible(self._n_values(problem), rounds, 1.0, epsilon=epsilon)
-        return Decision(
+        return DescentDecision(
             sizes={
                 **self._sizes(problem),
                 "n_iter": rounds,
@@ -90,12 +87,13 @@ class GradientPerturbationFit(MultipartyFit):
             },
             steps=self._steps(session, rounds),
             signal=_signal(settings, self._n_values(problem)),
-            details=DescentDecision(settings=settings, prediction_noise=self._prediction_noise(settings, owners)),
+            settings=settings,
+            prediction_noise=self._prediction_noise(settings, owners),
         )
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        made = cast("DescentDecision", problem.decision.details)
+        made: DescentDecision = problem.decision
         settings = made.settings
         with opened_engine(self.engine, owners.n_owners, settings.max_iter) as engine:
             theta = gradient_descent(

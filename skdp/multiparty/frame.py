@@ -1,9 +1,8 @@
 """What the multi-party estimators share: owners, units, the range of targets, checks and lines of the report."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -12,20 +11,21 @@ import scipy.sparse as sp
 from skdp._compat import warn_user
 from skdp.base.declare import changed, declares, fitted, fixed, parameter
 from skdp.base.fit import PrivateFit
-from skdp.base.kinds import check_choice, check_number, choice, described, real
-from skdp.base.plan import Step, gaussian_steps
+from skdp.base.kinds import check_choice, choice, described, real
+from skdp.base.plan import Advice, Step, gaussian_steps
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit, Solution
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, clipped_arguments
-from skdp.fitting.utility import Facts, OwnerFacts
+from skdp.fitting.utility import OwnerFacts, Release, utility_warnings
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnersShape, OwnRecords
 from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of
-from skdp.privacy import PrivacySession, PublicShape, accounting
+from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
 __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor", "OwnersDecision"]
 
@@ -39,7 +39,7 @@ DELTA_OF_GAUSSIAN: Any = changed(
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnersDecision:
+class OwnersDecision(LinearDecision):
     """What every method of several owners decides; its own numbers come in a subclass.
 
     Attributes
@@ -58,7 +58,7 @@ class OwnersDecision:
 
 
 class MultipartyFit(LinearFit):
-    """The fit of a linear model to the records of several owners; a subclass gives `_decide` and `solve`."""
+    """The fit of a linear model to the records of several owners; a subclass gives `_method` and `solve`."""
 
     delta = changed(
         text="""Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure
@@ -112,6 +112,8 @@ class MultipartyFit(LinearFit):
     n_public: int | None = fixed(default=None)  # the number of every owner's units is public
     row_norm_: float = fitted()
 
+    _shape_type = OwnersShape
+    _held: Release = ""  # what holds all coefficients in one release, for the warnings
     _pooled = False  # whether the method can use one statistic of all records
     _reach = 1.0  # units of y in which the targets of the fit are measured
 
@@ -166,10 +168,6 @@ class MultipartyFit(LinearFit):
     # ---------------------------------------------------------------- before the data
 
     @property
-    def _session_unit(self) -> str:
-        return "group" if self.unit == "owner" else self.unit
-
-    @property
     def _pure_possible(self) -> bool:  # type: ignore[override]
         return self.noise == "laplace"
 
@@ -194,18 +192,6 @@ class MultipartyFit(LinearFit):
             )
         check_engine(self.engine, self.noise, self.delta)
         super()._check_parameters()
-
-    def _shape_of(self, counted: object, shape: PublicShape) -> OwnersShape:
-        sizes = tuple(counted) if isinstance(counted, Iterable) else (counted,)
-        if not sizes:
-            raise ValueError("a plan needs the size of at least one owner, got none")
-        for size in sizes:
-            check_number("n_groups" if self.unit == "group" else "n_records", size, Integral, low=1)
-        if self.unit == "owner":  # how many records each of them has is private
-            sizes = (1,) * len(sizes)
-        return OwnersShape(
-            shape.unit, sum(sizes), shape.n_features, None, shape.n_classes, shape.container, sizes=sizes
-        )  # fmt: skip
 
     # ---------------------------------------------------------------- the fit
 
@@ -235,13 +221,13 @@ class MultipartyFit(LinearFit):
             "row_norm": owners.row_norm,
         }
 
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        facts = super()._utility(session, problem)
-        return replace(facts, owners=self._owner_facts(session, problem))
+    def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
+        owners = self._owner_facts(session, problem)
+        return utility_warnings(replace(self._facts(session, problem), release=self._held, owners=owners))
 
     def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
         owners: Any = problem.records
-        made = cast("OwnersDecision", problem.decision.details)
+        made: OwnersDecision = problem.decision
         return OwnerFacts(
             unit=self.unit,
             part=1.0 if session.exact else self._part(problem),
@@ -259,9 +245,10 @@ class MultipartyFit(LinearFit):
         owners: Any = problem.records
         return float(owners.divisor / owners.shape.n_units)
 
-    def _public(self, problem: Problem) -> dict[str, Any]:
+    def _public_facts(self, problem: Problem) -> dict[str, Any]:
         owners: Any = problem.records
         return {
+            **super()._public_facts(problem),
             "n_owners": owners.n_owners,
             "smallest_owner": min(owners.sizes),
             "largest_owner": max(owners.sizes),
@@ -310,16 +297,18 @@ class MultipartyFit(LinearFit):
             self._check_own_process()
         return self._owners(X.get() if is_cupy(X) else X, y, owners, groups, n_classes)
 
-    def _imagined_records(self, shape: PublicShape) -> Owners:
-        """The records of a process that holds nobody's."""
-        row: Any = np.zeros((1, shape.n_features))
-        return self._owners(
+    def _imagined(self, shape: PublicShape) -> Problem:
+        """The problem of a process that holds nobody's records."""
+        problem, row = super()._imagined(shape), cast("Any", np.zeros((1, shape.n_features)))
+        shape = problem.records.shape
+        records = self._owners(
             sp.csr_matrix(row) if shape.container == "csr" else row,
             np.zeros(1),
             OwnRecords(cast("OwnersShape", shape).sizes, None),
             [0] if self.unit == "group" else None,
             shape.n_classes,
         )
+        return replace(problem, records=cast("PrivateRecords", records))
 
     def _owners(self, X: Any, y: np.ndarray, owners: Any, groups: Any, n_classes: int | None) -> Owners:
         return Owners(
@@ -352,8 +341,8 @@ class MultipartyFit(LinearFit):
         owners: Any = problem.records
         return {**super()._fitted(problem, solution), "row_norm_": owners.row_norm}
 
-    def _filled(self, X: Any) -> Any:
-        """X as it is, with a warning if most rows are longer than those of the fit could be."""
+    def _scores_of(self, X: Any) -> np.ndarray:
+        """Scores, with a warning if most rows are longer than those of the fit could be."""
         if not is_cupy(X) and X.shape[0]:
             square = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
             if np.median(np.asarray(square)) > (LONG * self.row_norm_) ** 2:
@@ -363,7 +352,7 @@ class MultipartyFit(LinearFit):
                     "(PublicScaler), or give the length of usual rows as row_norm=",
                     UtilityWarning,
                 )
-        return X
+        return super()._scores_of(X)
 
 
 class MultipartyClassifier(MultipartyFit, LabelModel, PrivateFit[Problem]):
@@ -442,8 +431,8 @@ class MultipartyRegressor(MultipartyFit, NumberModel, PrivateFit[Problem]):
             return HuberLoss(float(self.huber_threshold) / self._reach), ()
         return SquaredLoss(), ()
 
-    def _public(self, problem: Problem) -> dict[str, Any]:
-        return {**super()._public(problem), "y_bounds": [float(bound) for bound in self._bounds]}
+    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+        return {**super()._public_facts(problem), "y_bounds": [float(bound) for bound in self._bounds]}
 
     def _rescaled(self, theta: np.ndarray, owners: Any) -> np.ndarray:
         """Coefficients in units of y."""

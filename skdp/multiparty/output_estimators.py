@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from skdp._docs import document
 from skdp.base import Solution
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed
-from skdp.base.plan import Decision
 from skdp.fitting.targets import Problem
 from skdp.losses import Loss
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier
@@ -61,8 +61,8 @@ class OutputPerturbationFit(MultipartyFit):
         "norm"
     )
 
-    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        owners: Any = problem.records
+    def _method(self, budget: BudgetSplit, problem: Problem) -> OutputDecision:
+        session, owners = budget.session, cast("Any", problem.records)
         alpha, loss = self._penalty(owners), problem.loss
         if loss.is_quadratic:
             loss = ridge_loss(alpha, owners.radius)
@@ -70,11 +70,14 @@ class OutputPerturbationFit(MultipartyFit):
         if is_plain(self.engine):
             session.require_feasible(self._n_values(problem), 1, 1.0, epsilon=epsilon)
         noise = 0.0 if session.exact else self._prediction_noise(session, problem, loss, alpha)
-        return Decision(
+        return OutputDecision(
             sizes={**self._sizes(problem), "n_iter": 1},
             steps=self._steps(session, 1),
             signal=self._reach / noise if noise else None,  # of predictions
-            details=OutputDecision(loss=loss, alpha=alpha, epsilon=epsilon, prediction_noise=noise),
+            loss=loss,
+            alpha=alpha,
+            epsilon=epsilon,
+            prediction_noise=noise,
         )
 
     def _epsilon(self, session: PrivacySession, owners: Any, loss: Loss, alpha: float) -> float:
@@ -94,7 +97,7 @@ class OutputPerturbationFit(MultipartyFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        made = cast("OutputDecision", problem.decision.details)
+        made: OutputDecision = problem.decision
         with opened_engine(self.engine, owners.n_owners, 1) as engine:
             theta = average_of_minimizers(
                 session, owners, made.loss, alpha=made.alpha, noise=self.noise, engine=engine

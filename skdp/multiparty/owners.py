@@ -31,7 +31,7 @@ is
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -91,6 +91,9 @@ class OwnersShape(PublicShape):
     """
 
     sizes: tuple[int, ...] = ()
+
+    def of_sizes(self, sizes: tuple[int, ...]) -> "OwnersShape":
+        return replace(self, n_units=sum(sizes), sizes=sizes)
 
 
 class Owners:

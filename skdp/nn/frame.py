@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted, parameter, word_or_object
+from skdp.base.fit import SessionOptions
 from skdp.base.kinds import choice, described, integer
 from skdp.base.plan import Advice, Decision
 from skdp.base.problem import Solution
@@ -32,7 +33,7 @@ from skdp.fitting.scales import grown_share
 from skdp.fitting.selection import AdaFEST, SparseSelection
 from skdp.fitting.sizes import WALK
 from skdp.fitting.sparsification import RandomSparsification
-from skdp.fitting.targets import Problem, imagined_records, table_records
+from skdp.fitting.targets import Problem, table_records
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.nn.checks import check_clipping, check_validation
 from skdp.nn.clipping import Microbatch, Projections
@@ -129,7 +130,7 @@ class NetFit(MinibatchFit[Problem]):
     parameters_: NDArray[np.float32] = fitted()
     inputs_: Inputs = fitted()
     _records = table_records
-    _imagined_records = imagined_records
+    _start_from = "parameters_init"
     _gone: ClassVar[dict[str, str]] = {
         **MinibatchFit._gone,
         "smoothing": "optimizer=SGD(smoothing=...)",
@@ -197,6 +198,10 @@ class NetFit(MinibatchFit[Problem]):
         check_clipping(self)
         if self.max_rows_per_group is not None and self.unit != "group":
             raise ValueError("max_rows_per_group needs unit='group'")
+
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        options["minibatches"] = self._samples(n_units)
+        return super()._open_session(n_units, **options)
 
     def _samples(self, n_units: int | None) -> bool:
         if self.sampling == "partition":
@@ -333,11 +338,6 @@ class NetFit(MinibatchFit[Problem]):
         if self.validation is not None:
             found.append("validation holds public data; a pickle of the model holds them too, as a parameter")
         return tuple(found)
-
-    def _starts_from(self) -> tuple[str, ...]:
-        if self.parameters_init is None:
-            return ()
-        return ("parameters_init is a released model; its own cost is not counted here",)
 
     @abstractmethod
     def _score_of(self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]) -> float:

@@ -98,6 +98,10 @@ class PublicShape:
             device="cuda" if is_cupy(X) else "cpu",
         )
 
+    def of_sizes(self, sizes: tuple[int, ...]) -> "PublicShape":
+        """Return the shape of so many units, at one owner or at several."""
+        return replace(self, n_units=sum(sizes))
+
     def with_features(self, n_features: int) -> "PublicShape":
         """Return the shape of the same records with another number of features."""
         return replace(self, n_features=int(n_features))

@@ -11,16 +11,18 @@ composition). The smallest owner's session is the one of the report. Each sessio
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._docs import document
 from skdp.base import Solution
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed
+from skdp.base.fit import SessionOptions
 from skdp.base.kinds import choice
-from skdp.base.plan import Decision, Step, gaussian_steps
+from skdp.base.plan import gaussian_steps
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
 from skdp.fitting.targets import Problem
 from skdp.linear_model.amp import require_two
@@ -92,8 +94,9 @@ class _LocalObjectiveFit(MultipartyFit):
         "leaves no budget for the determinant of the Hessian. The noise here is Gaussian with proven constants"
     )
 
-    def _set_aside(self, n_units: int | None) -> float:
-        return ASIDE
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        options["set_aside"] = ASIDE
+        return super()._open_session(n_units, **options)
 
     def _check_before_data(self, groups: object) -> None:
         if self.unit != "record":
@@ -103,26 +106,23 @@ class _LocalObjectiveFit(MultipartyFit):
             )
         super()._check_before_data(groups)
 
-    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        owners: Any = problem.records
+    def _method(self, budget: BudgetSplit, problem: Problem) -> ObjectiveDecision:
+        session, owners = budget.session, cast("Any", problem.records)
         least = least_penalty(problem.loss, owners.radius, ASIDE * self.epsilon)
         asked = [size * self._penalty(owners) for size in owners.sizes]
         penalties = [max(penalty, least) for penalty in asked]
         first = int(np.argmin(owners.sizes))
         alpha = penalties[first] / owners.sizes[first] / owners.row_norm**2
-        (gap,) = gaussian_steps(session, ("gap", 1.0, 1))  # of all that is not set aside
-        return Decision(
+        return ObjectiveDecision(
             sizes={**self._sizes(problem), "n_iter": 1, "alpha": alpha},
-            steps=(Step("minimiser", ASIDE), gap._replace(share=1.0 - ASIDE)),
-            details=ObjectiveDecision(
-                penalties=tuple(penalties), first=first, alpha=alpha,
-                penalty=1.0 if session.exact else least / asked[first],
-            ),
+            steps=gaussian_steps(session, ("gap", 1.0, 1)),
+            penalties=tuple(penalties), first=first, alpha=alpha,
+            penalty=1.0 if session.exact else least / asked[first],
         )  # fmt: skip
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        made = cast("ObjectiveDecision", problem.decision.details)
+        made: ObjectiveDecision = problem.decision
         average = np.zeros(owners.n_parameters)
         minimizers = owners.perturbed_minimizers(problem.loss, made.penalties)
         plan = session.plan_gaussian(len(minimizers) if session.exact else 1, purpose="gap")
@@ -218,9 +218,9 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
         if declared is not None:
             require_two(declared.size)
 
-    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
+    def _method(self, budget: BudgetSplit, problem: Problem) -> ObjectiveDecision:
         require_two(len(np.asarray(problem.fitted["classes_"])))
-        return super()._decide(session, problem)
+        return super()._method(budget, problem)
 
 
 @document(DPLocalObjectivePerturbationClassifier)

@@ -5,7 +5,7 @@ The baseline "Local Out P" of Wang (2021), Table 6.1: output perturbation of Cha
 """
 
 import math
-from typing import Any, cast
+from typing import Any
 
 from skdp._docs import document
 from skdp.base import Solution
@@ -32,7 +32,7 @@ class _LocalOutputFit(OutputPerturbationFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        made = cast("OutputDecision", problem.decision.details)
+        made: OutputDecision = problem.decision
         statistics = owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency)
         largest = max(statistic.l2 for statistic in statistics)
         ratios = [statistic.l2 / largest for statistic in statistics]

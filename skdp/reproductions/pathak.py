@@ -22,9 +22,10 @@ from typing import Any, Literal, cast
 
 from skdp._docs import document
 from skdp.base import Solution
+from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fixed, parameter
 from skdp.base.kinds import choice
-from skdp.base.plan import Decision, Step
+from skdp.base.plan import Step
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.fitting.targets import Problem
 from skdp.losses import Loss
@@ -61,10 +62,9 @@ class _PathakFit(OutputPerturbationFit):
         "sqrt(p) / m times eps. This report states the cost of the noise that was added"
     )
 
-    def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
-        made = super()._decide(session, problem)
-        epsilon = cast("OutputDecision", made.details).epsilon
-        cost = 1.0 if session.exact else cast("float", epsilon) / laplace_epsilon(session, 1)
+    def _method(self, budget: BudgetSplit, problem: Problem) -> OutputDecision:
+        made, session = super()._method(budget, problem), budget.session
+        cost = 1.0 if session.exact else cast("float", made.epsilon) / laplace_epsilon(session, 1)
         return replace(made, steps=(Step("minimiser", cost),))
 
     def _epsilon(self, session: PrivacySession, owners: Any, loss: Loss, alpha: float) -> float:
@@ -73,7 +73,7 @@ class _PathakFit(OutputPerturbationFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        made = cast("OutputDecision", problem.decision.details)
+        made: OutputDecision = problem.decision
         total = sum_of_owners(owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency))
         epsilon = cast("float", made.epsilon)
         theta = session.laplace(total, epsilon, purpose="minimiser")
@@ -98,8 +98,8 @@ class _PathakFit(OutputPerturbationFit):
             return float(owners.n_owners)
         return owners.n_owners / math.sqrt(self._n_values(problem))
 
-    def _public(self, problem: Problem) -> dict[str, Any]:
-        return {**super()._public(problem), "version": self.version}
+    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+        return {**super()._public_facts(problem), "version": self.version}
 
 
 @document(MPCOutputPerturbationClassifier)

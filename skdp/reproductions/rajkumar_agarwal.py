@@ -18,13 +18,14 @@ nothing better: its l1 sensitivity is sqrt(d) s, so T rounds of it cost up to T 
 """
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
+from skdp.base.fit import SessionOptions
 from skdp.base.kinds import choice
 from skdp.fitting.targets import Problem
 from skdp.multiparty.estimators import (
@@ -84,11 +85,11 @@ class _RajkumarAgarwalFit(GradientPerturbationFit):
             )
         super()._check_parameters()
 
-    @property
-    def _session_epsilon(self) -> float:
-        if self.epsilon_of == "fit" or math.isinf(self.epsilon):
-            return self.epsilon
-        return total_epsilon(self.epsilon, self.delta, int(self.max_iter)) * (1 + SPARE)
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        if self.epsilon_of == "iteration" and not math.isinf(self.epsilon):
+            total = total_epsilon(self.epsilon, self.delta, int(self.max_iter))
+            options["epsilon"] = total * (1 + SPARE)
+        return super()._open_session(n_units, **options)
 
     def _release(self, session: PrivacySession, problem: Problem, settings: DescentSettings) -> Release:
         release = make_release(session, noise="gaussian", releases=settings.max_iter, engine=None)
@@ -109,8 +110,12 @@ class _RajkumarAgarwalFit(GradientPerturbationFit):
         unit = self.unit
         return f"a person with records at h owners is protected as h {unit}s: h times mu"
 
-    def _public(self, problem: Problem) -> dict[str, Any]:
-        return {**super()._public(problem), "epsilon_of": self.epsilon_of, "epsilon_given": float(self.epsilon)}
+    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+        return {
+            **super()._public_facts(problem),
+            "epsilon_of": self.epsilon_of,
+            "epsilon_given": float(self.epsilon),
+        }
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return (

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from skdp.fitting.utility import Released, released_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, points_of_levels, quantiles_in, questions_of_levels
 from skdp.statistics.frames import Columns, category_codes, check_categories, labels_of
-from skdp.statistics.moments import Counted, Moments, released_counts
+from skdp.statistics.moments import Counted, Moments, released_counts, released_once
 
 __all__ = ["Crosstab", "Describe"]
 
@@ -86,10 +86,13 @@ class Describe(Statistic):
         described("column name"), "Column of ``categories`` whose labels are the groups.", default=None
     )
     bounds = changed(kind=described("dict or tuple of (low, high)", _check_bounds_by_column))
-    skipna: bool = changed(default=True)
+    skipna: bool = changed(default=True, releases=True)
 
     def _declared(self) -> dict[Any, tuple[Any, ...]]:
         return _labels_by_column("categories", self.categories)
+
+    # Columns are listed by name.
+    _counts: ClassVar[Mapping[str, str]] = {k: k for k in ("n_records", "n_groups", "n_public")}
 
     def read(self, X: object, y: object = None, groups: object = None) -> FrameProblem:
         """Sort the columns, check that the numbers are finite or NaN, and look the others up."""
@@ -156,9 +159,6 @@ class Describe(Statistic):
         groups = len(read.columns.categories[self.by]) if self.by is not None else 0
         return cells + len(read.columns.numbers) * (128 + 3 * groups)
 
-    def _public_counts(self, shape: PublicShape) -> dict[str, int | None]:
-        return {**super()._public_counts(shape), "n_features": None}
-
     def _public_facts(self, problem: ColumnProblem) -> dict[str, object]:
         columns = cast("FrameProblem", problem).columns
         return {"columns of numbers": len(columns.numbers), "columns of categories": len(columns.categories)}
@@ -213,7 +213,7 @@ class Describe(Statistic):
             found["tables_"] = _counts(session, read.codes, read.joint, made.categories)
         if read.columns.numbers:
             found.update(self._numbers(session, read, made))
-        return Solution(attributes=found)
+        return Solution(attributes=found, warnings=_warnings(read.columns, found.get("clipped_")))
 
     def _numbers(
         self, session: PrivacySession, problem: FrameProblem, made: DescribeDecision
@@ -240,9 +240,8 @@ class Describe(Statistic):
         if not given.all():
             edges = np.stack(window.bounds, axis=1)
             asked = records.histogram(edges, adjacency=session.adjacency)
-            plan = session.plan_gaussian(1, made.inside, purpose="values in windows")
-            held, noise = session.gaussian(asked, plan)[:, 0], session.noise_std(asked, plan)
-            inside = Counted(held, np.full(held.shape, noise))
+            held, noise = released_once(session, asked, "values in windows", made.inside)
+            inside = Counted(held[:, 0], np.full(len(held), noise))
         every = Moments.released(session, records, window, made.means, counted=counted)
         quartiles = quantiles_in(session, records, window, LEVELS, made.quartiles, ~given)
         summaries: dict[str, object] = {
@@ -259,14 +258,6 @@ class Describe(Statistic):
                 n_classes=len(columns.categories[self.by]),
             )  # fmt: skip
         return summaries
-
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
-        if "clipped_" not in solution.attributes:
-            return ()
-        clipped = cast("Counted", solution.attributes["clipped_"])
-        columns = cast("Columns", solution.attributes["columns_"])
-        parts, noise = (np.nan_to_num(found).tolist() for found in (clipped.value, clipped.noise_std))
-        return released_warnings(Released(clipped=tuple(zip(columns.numbers, parts, noise))))
 
     @property
     def _n_is_private(self) -> bool:
@@ -309,14 +300,20 @@ def _clipped(inside: Counted | None, counted: Counted, given: np.ndarray) -> Cou
     return Counted(np.where(hidden, np.nan, 1.0 - share), np.where(hidden, np.nan, noise))
 
 
+def _warnings(columns: Columns, clipped: Any) -> tuple[Advice, ...]:
+    if clipped is None:
+        return ()
+    parts, noise = (np.nan_to_num(found).tolist() for found in (clipped.value, clipped.noise_std))
+    return released_warnings(Released(clipped=tuple(zip(columns.numbers, parts, noise))))
+
+
 def _counts(
     session: PrivacySession, codes: PrivateRecords, joint: Mapping[Any, tuple[int, ...]], share: float
 ) -> dict[Any, Counted]:
     """Release the tables of counts, by column, all as one vector; shorter ones have cells that stay empty."""
     cells = [int(np.prod(sizes)) for sizes in joint.values()]
     counts = codes.histogram(np.arange(max(cells) + 1.0), adjacency=session.adjacency)
-    plan = session.plan_gaussian(1, share, purpose="counts of categories")
-    value, noise = session.gaussian(counts, plan), session.noise_std(counts, plan)
+    value, noise = released_once(session, counts, "counts of categories", share)
     return {
         name: Counted(row[:size].reshape(sizes), np.full(sizes, noise))
         for (name, sizes), row, size in zip(joint.items(), value, cells)
@@ -378,9 +375,8 @@ class Crosstab(Statistic):
         sizes = [len(labels_of(labels)) for labels in self._pair()]
         edges = np.arange(sizes[0] * sizes[1] + 1.0)
         counts = problem.records.histogram(edges, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose="counts of categories")
-        value = session.gaussian(counts, plan).reshape(sizes)
-        return self._solution(value, session.noise_std(counts, plan))
+        value, noise = released_once(session, counts, "counts of categories")
+        return self._solution(value.reshape(sizes), noise)
 
 
 def _column(given: object) -> Any:

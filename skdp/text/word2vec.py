@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_number
 from skdp.base.declare import changed, fitted, parameter, word_or_object
+from skdp.base.fit import SessionOptions
 from skdp.base.kinds import described, flag, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
 from skdp.base.problem import Problem, Solution
@@ -186,6 +187,11 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
     }
 
     _record_checks = "sentences of words"
+    _counts: ClassVar[Mapping[str, str]] = {
+        "n_windows": "n_records",
+        "n_groups": "n_groups",
+        "n_public": "n_public",
+    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -240,15 +246,11 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
             return None
         return check_vocabulary(self.vocabulary)
 
-    @property
-    def _record_is(self) -> str:
-        return "window"
-
-    def _units_before(self, X: object) -> int | None:
-        return self.n_public  # windows are counted in `read`
-
-    def _samples(self, n_units: int | None) -> bool:
-        return True
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        # Windows are counted in `read`.
+        options["record_is"] = "window"
+        options["minibatches"] = True
+        return super()._open_session(self.n_public, **options)
 
     # ---------------------------------------------------------------- the fit
 
@@ -394,10 +396,6 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         if self.unit == "record":
             facts["most_windows_of_a_word"] = width  # of one place in a text
         return facts
-
-    def _public_counts(self, shape: PublicShape) -> dict[str, int | None]:
-        counts = super()._public_counts(shape)
-        return {"n_windows": counts["n_records"]} | {k: counts[k] for k in ("n_groups", "n_public")}
 
     def _assumptions(self, problem: SentenceProblem) -> tuple[str, ...]:
         if problem.details.known is None:

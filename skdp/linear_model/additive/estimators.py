@@ -7,7 +7,7 @@ from skdp.base.fit import PrivateFit
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
-from skdp.linear_model.auto.estimators import CLASS_WEIGHT, Y_BOUNDS
+from skdp.linear_model.auto.estimators import C_OF_NUMBERS, CLASS_WEIGHT, Y_BOUNDS
 
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
 
@@ -158,6 +158,7 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     (True, 'additive')
     """
 
+    C = C_OF_NUMBERS
     y_bounds: Any = Y_BOUNDS
 
     _linear_estimator = "DPLinearRegression"

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._export import linear_regression, logistic_regression
+from skdp._export import linear_regression, logistic_regression, with_columns
 from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.kinds import described, integer
@@ -79,7 +79,7 @@ class AdditiveFit(AutoFit):
         coefficients are moved to the nearest monotone shape after the last release, which costs no budget, and
         they take part in no product. For two classes only.""",
         default=None,
-        releases="unless None",
+        releases="unless default",
     )
     categories: Any = parameter(
         described("dict", check_categories),
@@ -89,7 +89,7 @@ class AdditiveFit(AutoFit):
         line, as all values do where no effect shows. So list codes such as 99 for "unknown" too. Do not read the
         lists from the data.""",
         default=None,
-        releases="unless None",
+        releases="unless default",
     )
     C = changed(
         text="""Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is
@@ -110,6 +110,7 @@ class AdditiveFit(AutoFit):
     intercept_: Any = fitted()
     reason_: str = fitted()
     linear_: np.ndarray = fitted()
+    _released_names = ("linear_", "_offset")
     _offset: ClassVar[Any]
     _curves: ClassVar[Curves | None]
     _linear_estimator: ClassVar[str]  # name of the linear estimator that takes sparse matrices
@@ -182,8 +183,8 @@ class AdditiveFit(AutoFit):
             theta, attributes["_curves"] = np.append(linear, offset), curves
         return replace(found, theta=theta, attributes=attributes)
 
-    def _public(self, problem: Problem) -> dict[str, Any]:
-        return {**super()._public(problem), "curves": problem.decision.sizes["curves"]}
+    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+        return {**super()._public_facts(problem), "curves": problem.decision.sizes["curves"]}
 
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
         fitted = super()._fitted(problem, solution)
@@ -211,10 +212,6 @@ class AdditiveFit(AutoFit):
         return (moved, *lines) if self.monotone else lines
 
     # ---------------------------------------------------------------- the scores
-
-    def _scores(self, X: Any) -> np.ndarray:
-        self._refuse_sparse(X)
-        return super()._scores(X)
 
     # ---------------------------------------------------------------- what it tells of itself
 
@@ -358,20 +355,14 @@ class AdditiveFit(AutoFit):
 
         function = self._function()
         if not function.curves.expansion.size:
-            return cut_export(self, self._with_names(self._linear_model(function.linear.T, function.offset)))
+            return cut_export(self, with_columns(self._linear_model(function.linear.T, function.offset), self))
         features, coef, intercept = additive_features(function, self)
         made = self._linear_model(coef, intercept)
         made.n_features_in_ = coef.shape[1]
         return cut_export(self, make_pipeline(features, made))
 
-    # There is no ``coef_`` to store in another way.
-    sparsify = property()
-    densify = property()
-
-    def _line(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.atleast_2d(self.linear_), np.reshape(self._offset, -1)
-
     def _scores_of(self, X: Any) -> np.ndarray:
+        self._refuse_sparse(X)
         X = on_host(X)
         scores = super()._scores_of(X)
         if self._curves is not None and self._curves.expansion.size:

@@ -96,13 +96,13 @@ def moment_classification(
         theta, model.slope_noise = recalibration.with_noise(session, model.rows, theta)
     elif last:
         theta = intercepts.corrected(budget, model.rows, loss, theta, model.gram)
-    doubt = doubt_of_classes(records.shape, columns.n_seen, *model.signal()) if not session.exact else ""
+    doubt = () if session.exact else doubt_of_classes(records.shape, columns.n_seen, *model.signal())
     found = {**columns.attributes(), "C_": model.C}
     if growth is not None:
         theta, more = growth.finish(columns, model, theta)
         found.update(more)
     outward = columns.outward(theta, kept)
-    return Solution(outward, model.n_steps, found, doubt=doubt)
+    return Solution(outward, model.n_steps, found, warnings=doubt)
 
 
 def counts_share(session: PrivacySession, records: PrivateRecords) -> float:

@@ -7,9 +7,13 @@ limits were chosen on inner splits of the training parts of the suite and on gen
 warning.
 """
 
+from skdp.base.plan import Advice
+from skdp.exceptions import UtilityWarning
 from skdp.privacy import PublicShape
 
 __all__ = ["doubt_of_classes", "doubt_of_numbers", "no_targets"]
+
+Warnings = tuple[Advice, ...]
 
 # Loss of the variance explained that one record more or less makes: with so few records a held-out score is
 # chance.
@@ -20,8 +24,8 @@ CLASSES_UNKNOWN, CLASSES_POWER, CLASSES_LIMIT = 0.2, 0.6, 0.09
 
 def doubt_of_numbers(
     shape: PublicShape, n_seen: int, signal: float, unknown: float, mean: float, left: float
-) -> str:
-    """The warning of a regression, or nothing.
+) -> Warnings:
+    """The warning of a regression, or none.
 
     Parameters
     ----------
@@ -35,12 +39,12 @@ def doubt_of_numbers(
     whole = max(signal + left, 1e-300)
     loss = (mean + NUMBERS_UNKNOWN * unknown + OF_A_RECORD * left / shape.n_units) / whole
     if loss <= NUMBERS_LIMIT * (signal / whole) ** NUMBERS_POWER:
-        return ""
+        return ()
     return _told(shape, n_seen, f"{signal / whole:.0%} of the variance of y")
 
 
-def doubt_of_classes(shape: PublicShape, n_seen: int, signal: float, unknown: float) -> str:
-    """The warning of a classification, or nothing.
+def doubt_of_classes(shape: PublicShape, n_seen: int, signal: float, unknown: float) -> Warnings:
+    """The warning of a classification, or none.
 
     Parameters
     ----------
@@ -53,12 +57,12 @@ def doubt_of_classes(shape: PublicShape, n_seen: int, signal: float, unknown: fl
     signal = max(signal, 0.0)
     loss = CLASSES_UNKNOWN * unknown + OF_A_RECORD / shape.n_units / (1.0 + signal)
     if loss <= CLASSES_LIMIT * signal**CLASSES_POWER:
-        return ""
+        return ()
     return _told(shape, n_seen, f"a gain of {0.5 * signal:.2g} in log loss")
 
 
-def _told(shape: PublicShape, n_seen: int, learnt: str) -> str:
-    return (
+def _told(shape: PublicShape, n_seen: int, learnt: str) -> Warnings:
+    return _warning(
         f"the model may be no better than a constant: what it learnt (about {learnt}, by released numbers) can "
         f"hardly be told from noise with {shape.counted()} at this epsilon; {n_seen} of {shape.n_features} "
         f"columns could be seen. What helps is more {shape.unit}s, fewer features, feature_bounds= or a larger "
@@ -66,9 +70,13 @@ def _told(shape: PublicShape, n_seen: int, learnt: str) -> str:
     )
 
 
-def no_targets(shape: PublicShape) -> str:
+def no_targets(shape: PublicShape) -> Warnings:
     """The warning where nothing of the targets was found."""
-    return (
+    return _warning(
         f"the size of y cannot be told from noise with {shape.counted()}, so the model predicts 0 for every row: "
         f"give y_bounds=(low, high) as public numbers, more {shape.unit}s or a larger epsilon"
     )
+
+
+def _warning(text: str) -> Warnings:
+    return (Advice(text, UtilityWarning),)

@@ -23,8 +23,12 @@ Y_BOUNDS: Any = parameter(
     """Public ends (low, high) of the targets: no range of y is searched for, and `predict` is cut to them. It
     helps where records are few. None: the range is released. Do not read them from the data.""",
     default=None,
-    releases="unless None",
+    releases="unless default",
 )
+
+
+# The streams of regressions are those of versions that had no C.
+C_OF_NUMBERS: Any = changed(releases="unless default")
 
 
 def check_l1_ratio(name: str, value: object) -> None:
@@ -201,4 +205,5 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
         neighbouring features such as pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_`
         say what was taken, and why."""
     )
+    C = C_OF_NUMBERS
     y_bounds: Any = Y_BOUNDS

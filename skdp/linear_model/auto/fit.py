@@ -8,11 +8,10 @@ from typing import Any, Literal, cast
 import numpy as np
 import scipy.sparse as sp
 
-from skdp._export import clipper, filler, scale_clipper
 from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import choice, described, real
-from skdp.base.plan import Decision, FitPlan
+from skdp.base.plan import Advice, Decision, FitPlan
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.any_cells import (
@@ -29,7 +28,7 @@ from skdp.fitting.decision import LinearDecision, Method
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import Problem, is_classifier, relative_weights
-from skdp.fitting.utility import Facts
+from skdp.fitting.utility import utility_warnings
 from skdp.kernels import is_cupy
 from skdp.linear_model.auto.choice import Choice, choose
 from skdp.linear_model.auto.families import LARGEST_STEP, OF_CLASSES, OF_NUMBERS, Family
@@ -80,7 +79,7 @@ class AutoFit(LinearFit):
         records are few. Without an intercept and for CSR rows the windows hold 0. Do not read them from the
         data.""",
         default=None,
-        releases="unless None",
+        releases="unless default",
     )
     unit = changed(more=parameters.SHARED_WEIGHT)
     verbose: bool = parameters.VERBOSE
@@ -98,12 +97,6 @@ class AutoFit(LinearFit):
         if getattr(self, "class_weight", None) is not None and not self.fit_intercept:
             raise ValueError("class_weight moves intercepts: it needs fit_intercept=True")
 
-    def _noise_parameters(self) -> dict[str, object]:
-        given = super()._noise_parameters()
-        if not is_classifier(self) and self.C == math.inf:
-            del given["C"]  # the streams of regressions are those of versions that had no C
-        return given
-
     def _weights_of_loss(self) -> None:
         """None: class weights move intercepts, which needs no larger clip norm."""
 
@@ -111,8 +104,8 @@ class AutoFit(LinearFit):
         """The method; `read` asks for it too, since only one of them learns what missing values count as."""
         return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
 
-    def _utility(self, session: PrivacySession, problem: Problem) -> Facts:
-        return replace(super()._utility(session, problem), searched=(), doubts=True)
+    def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
+        return utility_warnings(replace(self._facts(session, problem), searched=(), doubts=True))
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         names = [n for n in ("feature_bounds", "y_bounds") if getattr(self, n, None) is not None]
@@ -219,7 +212,7 @@ class AutoFit(LinearFit):
         if not is_classifier(self):
             names = ("target_center_", "target_reach_")
             known.update({name: found.attributes.get(name, 0.0) for name in names})
-        return replace(found, attributes=known)
+        return replace(found, attributes=known, warnings=())  # `solve` reads these attributes
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         """The unfitted estimator of a specialist."""
@@ -234,9 +227,9 @@ class AutoFit(LinearFit):
             made.y_bounds = self.y_bounds  # read by `TargetUnits`
         return cast("LinearFit", made)
 
-    def _public(self, problem: Problem) -> dict[str, Any]:
+    def _public_facts(self, problem: Problem) -> dict[str, Any]:
         made = problem.decision
-        return {"solver": f"{made.method}: {made.reason}"}
+        return {**super()._public_facts(problem), "solver": f"{made.method}: {made.reason}"}
 
     # ---------------------------------------------------------------- the cells
 
@@ -250,12 +243,9 @@ class AutoFit(LinearFit):
         X = X if hasattr(X, "indptr") or is_cupy(X) else np.ascontiguousarray(X)
         return super()._records(without_missing(X, np.zeros(X.shape[1])), *args)
 
-    def _filled(self, X: Any) -> Any:
-        return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
-
     def _scores_of(self, X: Any) -> np.ndarray:
         if is_cupy(X):
-            scores = super()._scores_of(X)
+            scores = super()._scores_of(within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_))
             base = of_absent_cells(self.feature_bounds_)
             if hasattr(X, "indptr") and base.any():
                 scores += self._line()[0] @ np.asarray(base)
@@ -264,17 +254,6 @@ class AutoFit(LinearFit):
         fill = self.fill_values_.astype(X.dtype).astype(np.float64)
         numbers = *self._line(), fill, self.feature_bounds_
         return csr_scores(X, *numbers) if sp.issparse(X) else dense_scores(X, *numbers)
-
-    def _with_names(self, made: Any) -> Any:
-        """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""
-        from sklearn.pipeline import make_pipeline
-
-        first = super()._with_names(filler(self.fill_values_))
-        steps, d = [first], self.fill_values_.size
-        made.n_features_in_ = d
-        if np.isfinite(self.feature_bounds_).any():
-            steps.append(_clipper(made, *self.feature_bounds_))
-        return make_pipeline(*steps, made)
 
 
 def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
@@ -297,14 +276,3 @@ class MovedIntercepts:
         theta = found.theta.copy()
         theta[-1] += self.log[1] - self.log[0] if theta.ndim == 1 else self.log
         return replace(found, theta=theta)
-
-
-def _clipper(made: Any, low: np.ndarray, high: np.ndarray) -> Any:
-    """The step that cuts columns; where windows lie about 0, one that takes CSR matrices, and divides."""
-    whole = np.where(np.isfinite(high), high, 1.0)
-    ends = np.where(np.isfinite(low), low, -1.0), whole
-    scaled = scale_clipper(np.zeros_like(high), ends)
-    if scaled is None:
-        return clipper(low, high, high.size)
-    made.coef_ = made.coef_.multiply(whole).tocsr() if hasattr(made.coef_, "tocsr") else made.coef_ * whole
-    return scaled

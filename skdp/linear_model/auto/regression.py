@@ -112,17 +112,17 @@ def moment_regression(
         bound = max(cut, _tail(budget, residuals, FAR_SHARE * last, highest))
         mean, doubt_of_mean = _mean(budget, residuals, bound, (1.0 - FAR_SHARE) * last, SKEW * model.deviation)
         theta[-1] += mean + center
-    doubt = ""
-    if not session.exact:
-        doubt = doubt_of_numbers(
-            records.shape, columns.n_seen, *model.signal(), doubt_of_mean**2, model.deviation**2
-        )
+    doubt = (
+        ()
+        if session.exact
+        else doubt_of_numbers(records.shape, columns.n_seen, *model.signal(), doubt_of_mean**2, model.deviation**2)
+    )
     attributes = _found(window, columns, model.C)
     if growth is not None:
         theta, more = growth.finish(columns, model, theta)
         attributes.update(more)
     outward = columns.outward(theta, kept)
-    return Solution(outward, model.n_steps, attributes, doubt=doubt)
+    return Solution(outward, model.n_steps, attributes, warnings=doubt)
 
 
 def mean_share(session: PrivacySession, records: PrivateRecords) -> float:
@@ -163,8 +163,8 @@ def _nothing(budget: BudgetSplit, records: PrivateRecords, window: TargetWindow)
     for _ in range(LAST_LOOKS):
         session.gaussian(counted, plan)
     theta, attributes = np.zeros(records.n_parameters), _found(window, Columns.none(records))
-    doubt = "" if session.exact else no_targets(records.shape)
-    return Solution(theta, 0, attributes, doubt=doubt)
+    doubt = () if session.exact else no_targets(records.shape)
+    return Solution(theta, 0, attributes, warnings=doubt)
 
 
 def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, Any]:

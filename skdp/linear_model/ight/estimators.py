@@ -19,18 +19,17 @@ from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip, check_features
 from skdp.fitting.closing import Closing
-from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.coordinates import parameter_shape, start_point
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.penalties import L2Penalty
 from skdp.fitting.progress import linear_progress
-from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import Task, given
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
-from skdp.privacy import PrivacySession, PublicShape
+from skdp.privacy import PrivacySession
 
 __all__ = [
     "DPIGHTClassifier",
@@ -168,14 +167,15 @@ class ExactThresholdingFit(ThresholdingFit):
         default=1e-4,
     )
 
-    def _advice_after(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
-        if not self.tol or solution.converged or given(self.max_iter) is not None:
-            return ()
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        found = super().solve(session, problem)
+        if not self.tol or found.converged or given(self.max_iter) is not None:
+            return found
         text = (
             f"the steps did not become smaller than tol={self.tol:g} within {EXACT_MAX_ITER} iterations; "
             "scale the features, set max_iter and tol, or alpha > 0 if the classes are separable"
         )
-        return (Advice(text, ConvergenceWarning),)
+        return replace(found, warnings=(Advice(text, ConvergenceWarning),))
 
     def _settings(self) -> Settings:
         settings = replace(super()._settings(), tol=self.tol)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from skdp._docs import document
 from skdp.base import check_choice
 from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import PrivateFit
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import choice, described, integer, real
 from skdp.base.problem import Solution
 from skdp.exceptions import UnprovenPrivacyWarning
@@ -129,9 +129,9 @@ class PrivateTransferFit(LinearFit):
     def _unproven(self) -> bool:  # type: ignore[override]
         return self.teacher == "published" and not math.isinf(self.epsilon)
 
-    def _open_session(self, n_units: int | None = None) -> PrivacySession:
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
         if not self._unproven:
-            return super()._open_session(n_units)
+            return super()._open_session(n_units, **options)
         if self._payer() is not False:
             raise ValueError(
                 "teacher='published' has no valid privacy proof, so no accountant can pay for it; "

@@ -17,12 +17,11 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.fitting import parameters
 from skdp.fitting.checks import check_clip
 from skdp.fitting.closing import Closing
-from skdp.fitting.coordinates import parameter_shape
+from skdp.fitting.coordinates import parameter_shape, start_point
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.progress import linear_progress
-from skdp.fitting.start_point import start_point
 from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import Problem, is_classifier
 from skdp.fitting.task import Task, given
@@ -272,15 +271,17 @@ class SparseGradientFit(LinearFit):
         runs = automatic_steps(n, size, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
         return MAX_STEPS * n_parts if runs is None else max(MIN_STEPS, runs * n_parts)
 
-    def _public(self, problem: Problem) -> dict[str, Any]:
+    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+        known = super()._public_facts(problem)
         if problem.batch_codes is not None:
             sizes = np.bincount(problem.batch_codes)
             return {
+                **known,
                 "n_batch_groups": len(sizes),
                 "smallest_batch_group": int(sizes.min()),
                 "schedule": self.schedule,
             }
-        return {} if self.batch_size is None else {"batch_size": int(self.batch_size)}
+        return known if self.batch_size is None else {**known, "batch_size": int(self.batch_size)}
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found: tuple[str, ...] = ()

@@ -1,12 +1,12 @@
 """The estimators of two-stage fitting: parameters here, the algorithm in `solver`."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from skdp._docs import document
 from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.fit import PrivateFit
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import choice, integer, real
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
@@ -157,7 +157,11 @@ class DPTwoStageClassifier(_TwoStageFit, LabelModel, PrivateFit[Problem]):
         more='It is that of the second stage, > 0. "auto" balances bias and noise by public numbers.',
     )
 
-    def _set_aside(self, n_units: int | None) -> float:
+    def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
+        options["set_aside"] = self._set_aside()
+        return super()._open_session(n_units, **options)
+
+    def _set_aside(self, n_units: int | None = None) -> float:
         return AMP_SHARE if self.second_stage == "amp" else 0.0
 
     def _check_parameters(self) -> None:

@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import n_threads, run_blocks
-from skdp.privacy.noise.checks import check_count, check_integer, check_number, check_shape, stream_of
-from skdp.privacy.noise.keystream import KeyStream, Seed
+from skdp.kernels.protocols import Integers
+from skdp.privacy.noise.keystream import (
+    KeyStream,
+    Seed,
+    check_count,
+    check_integer,
+    check_number,
+    check_shape,
+    stream_of,
+)
 from skdp.privacy.noise.tables import Table, bin_masses, gaussian_table, laplace_table
 
 __all__ = [
@@ -25,7 +33,6 @@ __all__ = [
 
 Words = NDArray[np.uint64]
 # Here, because an annotation of a function in a function is made anew at each call.
-Integers = NDArray[np.int64]
 
 # In units of the grid: the proofs of the tables hold between these bounds.
 SIGMA_RANGE = (0.5, 2.0**40)

@@ -3,17 +3,21 @@
 The stream is OpenSSL's ChaCha20 (through ``cryptography``) under a fresh key from the operating
 system, or, for tests only, under a key expanded from a seed by HKDF-SHA256. It is never copied,
 pickled or continued in a forked process. Two owners of one stream would draw the same noise, and the
-difference of their releases would show the data.
+difference of their releases would show the data. The arguments of all samplers are checked here, too.
 """
 
 import os
 import threading
+from math import isfinite
+from numbers import Integral, Real
 from typing import NoReturn, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KeyStream", "Seed", "check_seed"]
+__all__ = [
+    "KeyStream", "Seed", "check_count", "check_integer", "check_number", "check_seed", "check_shape", "stream_of",
+]  # fmt: skip
 
 Seed: TypeAlias = SupportsIndex | np.random.RandomState | np.random.Generator | None
 
@@ -285,3 +289,51 @@ def _expand(random_state: SupportsIndex | np.random.RandomState | np.random.Gene
         seed = int(random_state)
         material = b"int" + seed.to_bytes((seed.bit_length() + 7) // 8, "big")
     return HKDF(algorithm=SHA256(), length=32, salt=b"skdp key stream", info=info).derive(material)
+
+
+def check_integer(value: object, name: str) -> int:
+    """`value` as an int; booleans are refused."""
+    if type(value) is int:  # asking for an abstract type takes a microsecond
+        return value
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
+    return int(value)
+
+
+def check_count(value: object, name: str) -> int:
+    """`value` as an int >= 0."""
+    number = check_integer(value, name)
+    if number < 0:
+        raise ValueError(f"{name} must not be negative, got {number}.")
+    return number
+
+
+def check_number(value: object, name: str, bounds: tuple[float, float]) -> float:
+    """`value` as a positive, finite float within ``bounds``."""
+    if type(value) is float:
+        number = value
+    elif isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, got {type(value).__name__}.")
+    else:
+        number = float(value)
+    low, high = bounds
+    if not (low <= number <= high and number > 0 and isfinite(number)):
+        expected = f"between {low} and {high}" if low else "positive and finite"
+        raise ValueError(f"{name} must be {expected}, got {number}.")
+    return number
+
+
+def check_shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    """`size` as a tuple of ints >= 0."""
+    if type(size) is int:
+        return (check_count(size, "size"),)
+    if isinstance(size, tuple | list):
+        return tuple(check_count(n, "size") for n in size)
+    return (check_count(size, "size"),)
+
+
+def stream_of(random_state: "Seed | KeyStream", info: bytes) -> KeyStream:
+    """``random_state`` if it is a stream, else a new one; ``info`` keeps the streams of one seed apart."""
+    if isinstance(random_state, KeyStream):
+        return random_state
+    return KeyStream(random_state, info=info)

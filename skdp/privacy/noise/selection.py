@@ -4,9 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.entries import places_between
-from skdp.privacy.noise.checks import check_integer, check_number, stream_of
 from skdp.privacy.noise.integers import BLOCK
-from skdp.privacy.noise.keystream import KeyStream, Seed
+from skdp.privacy.noise.keystream import KeyStream, Seed, check_integer, check_number, stream_of
 
 __all__ = ["gumbel_top_k", "sparse_top_k"]
 

@@ -6,7 +6,7 @@
 import functools
 from math import erfc, exp, inf, sqrt
 
-from skdp.privacy.noise.checks import check_count
+from skdp.privacy.noise.keystream import check_count
 
 __all__ = [
     "NOISE_CUTOFF",

@@ -3,9 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.noise.checks import check_count, check_integer, check_number, stream_of
 from skdp.privacy.noise.integers import BLOCK, SCALE_RANGE, discrete_laplace
-from skdp.privacy.noise.keystream import KeyStream, Seed
+from skdp.privacy.noise.keystream import KeyStream, Seed, check_count, check_integer, check_number, stream_of
 
 __all__ = ["numeric_sparse"]
 

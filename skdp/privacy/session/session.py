@@ -151,6 +151,7 @@ class PrivacySession(
             best_of=best_of,
         )  # fmt: skip
         self.epsilon, self.delta, self.exact = ledger.epsilon, ledger.delta, ledger.exact
+        self.set_aside = ledger.set_aside
         self.adjacency, self.unit = adjacency, unit
         ledger.protects = group_is if unit == "group" else record_is
         # Without noise no context is needed, and a non-private estimator draws the same batches.
