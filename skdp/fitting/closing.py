@@ -5,7 +5,7 @@ leaves the rest to what it encloses, in the decision as in the releases. `Target
 regressions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -17,9 +17,7 @@ from skdp.fitting.decision import LinearDecision, Method
 from skdp.fitting.recalibrate import LARGEST_SLOPE, plan_recalibration
 from skdp.fitting.targets import Problem, expected_weight
 
-__all__ = ["Closing", "Recalibrated", "Solver", "decide", "run"]
-
-Solver = Callable[[BudgetSplit, Problem], Solution]
+__all__ = ["Closing", "Recalibrated", "closed", "decide", "opened"]
 
 
 class Closing(Protocol):
@@ -28,8 +26,14 @@ class Closing(Protocol):
     def decided(self, budget: BudgetSplit, problem: Problem, method: Method) -> LinearDecision:
         """The decision of a method that leaves a part of the budget to this step; nothing is released."""
 
-    def solved(self, budget: BudgetSplit, problem: Problem, solver: Solver) -> Solution:
-        """Run the method with the rest of the budget, and what was decided around it."""
+    def opened(self, budget: BudgetSplit, problem: Problem) -> tuple[BudgetSplit, Problem]:
+        """Release what comes before the method; the rest of the budget, and the problem as the method sees it."""
+
+    def closed(self, budget: BudgetSplit, problem: Problem, found: Solution) -> Solution:
+        """Release what comes after the method, by this step's budget and the problem that `opened` gave."""
+
+
+Opened = tuple[Closing, BudgetSplit, Problem]
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,14 @@ class Recalibrated:
         closing = Step("recalibration", budget.of_session(plan.share), counts)
         return replace(made, steps=(*made.steps, closing), recalibration=plan)
 
-    def solved(self, budget: BudgetSplit, problem: Problem, solver: Solver) -> Solution:
+    def opened(self, budget: BudgetSplit, problem: Problem) -> tuple[BudgetSplit, Problem]:
+        plan = problem.decision.recalibration
+        return (budget if plan is None else budget.method(1.0 - plan.share)), problem
+
+    def closed(self, budget: BudgetSplit, problem: Problem, found: Solution) -> Solution:
         plan = problem.decision.recalibration
         if plan is None:
-            return solver(budget, problem)
-        found = solver(budget.method(1.0 - plan.share), problem)
+            return found
         theta, noise = plan.with_noise(budget.session, problem.records, found.theta)
         return replace(found, theta=theta, slope_noise=noise)
 
@@ -81,8 +88,18 @@ def decide(closing: Sequence[Closing], method: Method, budget: BudgetSplit, prob
     return method(budget, problem)
 
 
-def run(closing: Sequence[Closing], solver: Solver, budget: BudgetSplit, problem: Problem) -> Solution:
-    """The solution of a method with its closing steps."""
-    for step in reversed(closing):
-        solver = partial(step.solved, solver=solver)
-    return solver(budget, problem)
+def opened(closing: Sequence[Closing], budget: BudgetSplit, problem: Problem) -> tuple[Problem, list[Opened]]:
+    """The problem as a method sees it, with its part of the budget, and the steps that `closed` needs then."""
+    steps: list[Opened] = []
+    for step in closing:
+        rest, problem = step.opened(budget, problem)
+        steps.append((step, budget, problem))
+        budget = rest
+    return replace(problem, budget=budget), steps
+
+
+def closed(steps: Sequence[Opened], found: Solution) -> Solution:
+    """The solution of a method after its closing steps, the innermost first."""
+    for step, budget, problem in reversed(steps):
+        found = step.closed(budget, problem, found)
+    return found

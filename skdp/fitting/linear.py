@@ -20,7 +20,7 @@ from skdp.base.plan import Advice, Decision, Step
 from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
 from skdp.fitting.bounded import cut_export, cut_lines, prediction_bounds
-from skdp.fitting.closing import Closing, Recalibrated, decide, run
+from skdp.fitting.closing import Closing, Recalibrated, closed, decide, opened
 from skdp.fitting.coordinates import from_theta, parameter_shape
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.targets import Problem, expected_weight, is_classifier, table_records
@@ -108,11 +108,8 @@ class LinearFit(_Frame):
 
     def _run(self, session: PrivacySession, problem: Problem) -> Solution:
         """Run the method and its closing steps."""
-
-        def method(budget: BudgetSplit, problem: Problem) -> Solution:
-            return self.solve(session, replace(problem, budget=budget))
-
-        found = run(self._closing(problem), method, BudgetSplit(session), problem)
+        inner, steps = opened(self._closing(problem), BudgetSplit(session), problem)
+        found = closed(steps, self.solve(session, inner))
         return replace(found, warnings=(*self._released_advice(problem.records.shape, found), *found.warnings))
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:

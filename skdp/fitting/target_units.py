@@ -1,7 +1,6 @@
 """Regression in units of a released centre and reach of the targets: how every regression starts and closes."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +16,6 @@ from skdp.fitting.targets import Problem
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["TargetUnits"]
-
-Solver = Callable[[BudgetSplit, Problem], Solution]
 
 # Chosen on inner splits of the training parts of the suite and on synthetic tables.
 LEAST = 20.0  # units times mu below which no centre is searched for: it would end anywhere
@@ -105,19 +102,25 @@ class TargetUnits:
         )
         return replace(made, steps=steps, calibrated=last > 0, targets=shares)
 
-    def solved(self, budget: BudgetSplit, problem: Problem, solver: Solver) -> Solution:
-        """Release the range, run the method on centred targets, calibrate, and move the intercept back."""
+    def opened(self, budget: BudgetSplit, problem: Problem) -> tuple[BudgetSplit, Problem]:
+        """Release the range of the targets; the method sees centred ones."""
         shares = problem.decision.targets
         if shares is None:
-            found = solver(budget, problem)
-            return replace(found, attributes={"target_center_": 0.0, **found.attributes})
+            return budget, problem
         records, target = problem.records, shares.given
         if target is None:
             centered = self.fit_intercept and _mass(budget.session, records.n_units) >= LEAST
             target = released_range(budget.part(shares.range), records, centered=centered)
         moved = records.centered(target.center) if target.center else records
-        found = solver(budget.method(shares.rest), replace(problem, records=moved, target=target))
-        theta, calibrated = self._calibrated(budget, moved, target, np.array(found.theta), shares)
+        return budget.method(shares.rest), replace(problem, records=moved, target=target)
+
+    def closed(self, budget: BudgetSplit, problem: Problem, found: Solution) -> Solution:
+        """Calibrate, and move the intercept back."""
+        shares, target = problem.decision.targets, problem.target
+        if shares is None or target is None:
+            return replace(found, attributes={"target_center_": 0.0, **found.attributes})
+        records, theta = problem.records, np.array(found.theta)
+        theta, calibrated = self._calibrated(budget, records, target, theta, shares)
         theta[records.n_features :] += target.center
         attributes = {"target_center_": target.center, "target_reach_": target.bound, **calibrated}
         return replace(found, theta=theta, attributes={**found.attributes, **attributes})

@@ -10,7 +10,7 @@ import pytest
 import skdp
 from skdp.base import PrivateFit, Solution
 from skdp.base.budget import BudgetSplit
-from skdp.fitting.closing import decide, run
+from skdp.fitting.closing import closed, decide, opened
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.targets import LabelModel
@@ -33,10 +33,17 @@ class Half:
         made = method(budget.method(0.5), problem)
         return replace(made, steps=(*made.steps, *budget.step(self.name, 1, 0.5)))
 
-    def solved(self, budget, problem, solver):
-        found = solver(budget.method(0.5), problem)
+    def opened(self, budget, problem):
+        return budget.method(0.5), problem
+
+    def closed(self, budget, problem, found):
         self.told.append(self.name)
         return replace(found, theta=found.theta + 1)
+
+
+@dataclass
+class Asked:
+    budget: object = None
 
 
 def test_the_first_step_is_the_outermost_and_shares_multiply():
@@ -46,14 +53,12 @@ def test_the_first_step_is_the_outermost_and_shares_multiply():
     def method(budget, problem):
         return LinearDecision(steps=budget.step("method"))
 
-    def solver(budget, problem):
-        told.append(budget.of_session())
-        return Solution(np.zeros(2))
-
     made = decide(steps, method, BudgetSplit(session), SimpleNamespace())
     assert {step.purpose: step.share for step in made.steps} == {"method": 0.25, "inner": 0.25, "outer": 0.5}
-    assert run(steps, solver, BudgetSplit(session), SimpleNamespace()).theta.tolist() == [2.0, 2.0]
-    assert told == [0.25, "inner", "outer"]
+    inner, around = opened(steps, BudgetSplit(session), Asked())
+    assert inner.budget.of_session() == 0.25
+    assert closed(around, Solution(np.zeros(2))).theta.tolist() == [2.0, 2.0]
+    assert told == ["inner", "outer"]
 
 
 class OwnSteps(LinearFit, LabelModel, PrivateFit):

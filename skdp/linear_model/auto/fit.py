@@ -23,7 +23,7 @@ from skdp.fitting.any_cells import (
     without_missing,
 )
 from skdp.fitting.checks import check_features
-from skdp.fitting.closing import Closing, Recalibrated, Solver, decide
+from skdp.fitting.closing import Closing, Recalibrated, decide
 from skdp.fitting.decision import LinearDecision, Method
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
@@ -271,8 +271,10 @@ class MovedIntercepts:
     def decided(self, budget: BudgetSplit, problem: Problem, method: Method) -> LinearDecision:
         return method(budget, problem)
 
-    def solved(self, budget: BudgetSplit, problem: Problem, solver: Solver) -> Solution:
-        found = solver(budget, problem)
+    def opened(self, budget: BudgetSplit, problem: Problem) -> tuple[BudgetSplit, Problem]:
+        return budget, problem
+
+    def closed(self, budget: BudgetSplit, problem: Problem, found: Solution) -> Solution:
         theta = found.theta.copy()
         theta[-1] += self.log[1] - self.log[0] if theta.ndim == 1 else self.log
         return replace(found, theta=theta)
