@@ -68,6 +68,12 @@ epsilon : float, default=1.0
     "delta": """\
 delta : float, default=1e-5
     Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.""",
+    "unit.function": """\
+unit : {"record", "group"}, default="record"
+    Whose change the claim protects: one row, or all rows of one of ``groups``.""",
+    "groups.function": """\
+groups : array-like of shape (n_samples,), default=None
+    Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.""",
     "adjacency": """\
 adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
     What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
@@ -242,145 +248,100 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of the columns of X, if they are all strings.""",
 }
 
-# How the text names a paper, and the paper.
-REFERENCES: dict[str, tuple[str, str]] = {
-    "Abadi2016": ("Abadi et al. (2016)", 'M. Abadi et al., "Deep learning with differential privacy", CCS 2016.'),
-    "Andreux2020": (
-        "Andreux et al. (2020)",
-        'M. Andreux et al., "Kymatio: scattering transforms in Python", JMLR 21(60), 2020.',
-    ),
-    "Balle2018": (
-        "Balle and Wang (2018)",
-        'B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.',
-    ),
-    "Bassily2014": (
-        "Bassily, Smith and Thakurta (2014)",
-        'R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization: efficient algorithms and '
-        'tight error bounds", FOCS 2014.',
-    ),
-    "Cai2021": (
-        "Cai, Wang and Zhang (2021)",
-        'T. T. Cai, Y. Wang and L. Zhang, "The cost of privacy: optimal rates of convergence for parameter '
-        'estimation with differential privacy", Annals of Statistics 49, 2021.',
-    ),
-    "Chaudhuri2011": (
-        "Chaudhuri, Monteleoni and Sarwate (2011)",
-        'K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk minimization", '
-        "Journal of Machine Learning Research 12, 2011.",
-    ),
-    "Cutkosky2019": (
-        "Cutkosky and Orabona (2019)",
-        'A. Cutkosky and F. Orabona, "Momentum-based variance reduction in non-convex SGD", NeurIPS 2019.',
-    ),
-    "Dong2022": (
-        "Dong, Roth and Su (2022)",
-        'J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B 84 (2022).',
-    ),
-    "Durfee2019": (
-        "Durfee and Rogers (2019)",
-        'D. Durfee and R. Rogers, "Practical differentially private top-k selection with pay-what-you-get '
-        'composition", NeurIPS 2019.',
-    ),
-    "Iyengar2019": (
-        "Iyengar et al. (2019)",
-        'R. Iyengar, J. P. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang, "Towards practical '
-        'differentially private convex optimization", IEEE S&P 2019.',
-    ),
-    "Jain2014": (
-        "Jain, Tewari and Kar (2014)",
-        'P. Jain, A. Tewari and P. Kar, "On iterative hard thresholding methods for high-dimensional '
-        'M-estimation", NeurIPS 2014.',
-    ),
-    "Kifer2012": (
-        "Kifer, Smith and Thakurta (2012)",
-        'D. Kifer, A. Smith and A. Thakurta, "Private convex empirical risk minimization and high-dimensional '
-        'regression", COLT 2012.',
-    ),
-    "Lee2018": (
-        "Lee and Kifer (2018)",
-        'J. Lee and D. Kifer, "Concentrated differentially private gradient descent with adaptive '
-        'per-iteration privacy budget", KDD 2018.',
-    ),
-    "Lyu2017": (
-        "Lyu, Su and Li (2017)",
-        'M. Lyu, D. Su and N. Li, "Understanding the sparse vector technique for differential privacy", '
-        "VLDB 2017.",
-    ),
-    "Mallat2012": (
-        "Mallat (2012)",
-        'S. Mallat, "Group invariant scattering", Communications on Pure and Applied Mathematics 65, 2012.',
-    ),
-    "Mikolov2013": (
-        "Mikolov et al. (2013)",
-        'T. Mikolov, I. Sutskever, K. Chen, G. Corrado and J. Dean, "Distributed representations of words and '
-        'phrases and their compositionality", NIPS 2013.',
-    ),
-    "ODonoghue2015": (
-        "O'Donoghue and Candes (2015)",
-        'B. O\'Donoghue and E. Candes, "Auto restart for accelerated gradient schemes", Foundations of '
-        "Computational Mathematics 15, 2015.",
-    ),
-    "Raff2023": (
-        "Raff, Khanna and Lu (2023)",
-        'E. Raff, A. Khanna and F. Lu, "Scaling up differentially private LASSO regularized logistic '
-        'regression via faster Frank-Wolfe iterations", NeurIPS 2023.',
-    ),
-    "Redberg2023": (
-        "Redberg, Koskela and Wang (2023)",
-        'R. Redberg, A. Koskela and Y.-X. Wang, "Improving the privacy and practicality of objective '
-        'perturbation for differentially private linear learners", NeurIPS 2023.',
-    ),
-    "Smith2022": (
-        "Smith and Thakurta (2022)",
-        'A. Smith and A. Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022.',
-    ),
-    "Talwar2015": (
-        "Talwar, Thakurta and Zhang (2015)",
-        'K. Talwar, A. Thakurta and L. Zhang, "Nearly optimal private LASSO", NeurIPS 2015.',
-    ),
-    "Tramer2021": (
-        "Tramer and Boneh (2021)",
-        'F. Tramer and D. Boneh, "Differentially private learning needs better features (or much more data)", '
-        "ICLR 2021.",
-    ),
-    "Wang2018": (
-        "Wang (2018)",
-        'Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive prediction '
-        'and estimation in unbounded domain", UAI 2018.',
-    ),
-    "Wang2021": (
-        "Wang (2021)",
-        'L. Wang, "Towards efficient and effective privacy-preserving machine learning", PhD thesis, UCLA, 2021.',
-    ),
-    "WangB2020": (
-        "B. Wang et al. (2020)",
-        'B. Wang, Q. Gu, M. Boedihardjo, L. Wang, F. Barekat and S. J. Osher, "DP-LSSGD: a stochastic '
-        'optimization method to lift the utility in privacy-preserving ERM", MSML 2020.',
-    ),
-    "WangGu2019": (
-        "Wang and Gu (2019)",
-        'L. Wang and Q. Gu, "Differentially private iterative gradient hard thresholding for sparse '
-        'learning", IJCAI 2019.',
-    ),
-    "WangYe2017": (
-        "Wang, Ye and Xu (2017)",
-        'D. Wang, M. Ye and J. Xu, "Differentially private empirical risk minimization revisited: faster and '
-        'more general", NeurIPS 2017.',
-    ),
-    "Yuan2014": (
-        "Yuan, Li and Zhang (2014)",
-        'X. Yuan, P. Li and T. Zhang, "Gradient hard thresholding pursuit", ICML 2014.',
-    ),
-    "ZhangJ2017": (
-        "Zhang et al. (2017)",
-        'J. Zhang, K. Zheng, W. Mou and L. Wang, "Efficient private ERM for smooth objectives", IJCAI 2017.',
-    ),
-    "ZhangH2021": (
-        "Zhang, Mironov and Hejazinia (2021)",
-        'H. Zhang, I. Mironov and M. Hejazinia, "Wide network learning with differential privacy", '
-        "arXiv:2103.01294, 2021.",
-    ),
-}
+# By key: how the text names a paper, and below it the paper.
+_PAPERS = """\
+Abadi2016 = Abadi et al. (2016)
+    M. Abadi et al., "Deep learning with differential privacy", CCS 2016.
+Andreux2020 = Andreux et al. (2020)
+    M. Andreux et al., "Kymatio: scattering transforms in Python", JMLR 21(60), 2020.
+Balle2018 = Balle and Wang (2018)
+    B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.
+Bassily2014 = Bassily, Smith and Thakurta (2014)
+    R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization: efficient algorithms and tight
+    error bounds", FOCS 2014.
+Cai2021 = Cai, Wang and Zhang (2021)
+    T. T. Cai, Y. Wang and L. Zhang, "The cost of privacy: optimal rates of convergence for parameter estimation
+    with differential privacy", Annals of Statistics 49, 2021.
+Chaudhuri2011 = Chaudhuri, Monteleoni and Sarwate (2011)
+    K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk minimization", Journal
+    of Machine Learning Research 12, 2011.
+Cutkosky2019 = Cutkosky and Orabona (2019)
+    A. Cutkosky and F. Orabona, "Momentum-based variance reduction in non-convex SGD", NeurIPS 2019.
+Dong2022 = Dong, Roth and Su (2022)
+    J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B 84 (2022).
+Durfee2019 = Durfee and Rogers (2019)
+    D. Durfee and R. Rogers, "Practical differentially private top-k selection with pay-what-you-get
+    composition", NeurIPS 2019.
+Iyengar2019 = Iyengar et al. (2019)
+    R. Iyengar, J. P. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang, "Towards practical differentially
+    private convex optimization", IEEE S&P 2019.
+Jain2014 = Jain, Tewari and Kar (2014)
+    P. Jain, A. Tewari and P. Kar, "On iterative hard thresholding methods for high-dimensional M-estimation",
+    NeurIPS 2014.
+Kifer2012 = Kifer, Smith and Thakurta (2012)
+    D. Kifer, A. Smith and A. Thakurta, "Private convex empirical risk minimization and high-dimensional
+    regression", COLT 2012.
+Lee2018 = Lee and Kifer (2018)
+    J. Lee and D. Kifer, "Concentrated differentially private gradient descent with adaptive per-iteration
+    privacy budget", KDD 2018.
+Lyu2017 = Lyu, Su and Li (2017)
+    M. Lyu, D. Su and N. Li, "Understanding the sparse vector technique for differential privacy", VLDB 2017.
+Mallat2012 = Mallat (2012)
+    S. Mallat, "Group invariant scattering", Communications on Pure and Applied Mathematics 65, 2012.
+Mikolov2013 = Mikolov et al. (2013)
+    T. Mikolov, I. Sutskever, K. Chen, G. Corrado and J. Dean, "Distributed representations of words and phrases
+    and their compositionality", NIPS 2013.
+ODonoghue2015 = O'Donoghue and Candes (2015)
+    B. O'Donoghue and E. Candes, "Auto restart for accelerated gradient schemes", Foundations of Computational
+    Mathematics 15, 2015.
+Raff2023 = Raff, Khanna and Lu (2023)
+    E. Raff, A. Khanna and F. Lu, "Scaling up differentially private LASSO regularized logistic regression via
+    faster Frank-Wolfe iterations", NeurIPS 2023.
+Redberg2023 = Redberg, Koskela and Wang (2023)
+    R. Redberg, A. Koskela and Y.-X. Wang, "Improving the privacy and practicality of objective perturbation for
+    differentially private linear learners", NeurIPS 2023.
+Smith2022 = Smith and Thakurta (2022)
+    A. Smith and A. Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022.
+Talwar2015 = Talwar, Thakurta and Zhang (2015)
+    K. Talwar, A. Thakurta and L. Zhang, "Nearly optimal private LASSO", NeurIPS 2015.
+Tramer2021 = Tramer and Boneh (2021)
+    F. Tramer and D. Boneh, "Differentially private learning needs better features (or much more data)", ICLR
+    2021.
+Wang2018 = Wang (2018)
+    Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive prediction and
+    estimation in unbounded domain", UAI 2018.
+Wang2021 = Wang (2021)
+    L. Wang, "Towards efficient and effective privacy-preserving machine learning", PhD thesis, UCLA, 2021.
+WangB2020 = B. Wang et al. (2020)
+    B. Wang, Q. Gu, M. Boedihardjo, L. Wang, F. Barekat and S. J. Osher, "DP-LSSGD: a stochastic optimization
+    method to lift the utility in privacy-preserving ERM", MSML 2020.
+WangGu2019 = Wang and Gu (2019)
+    L. Wang and Q. Gu, "Differentially private iterative gradient hard thresholding for sparse learning", IJCAI
+    2019.
+WangYe2017 = Wang, Ye and Xu (2017)
+    D. Wang, M. Ye and J. Xu, "Differentially private empirical risk minimization revisited: faster and more
+    general", NeurIPS 2017.
+Yuan2014 = Yuan, Li and Zhang (2014)
+    X. Yuan, P. Li and T. Zhang, "Gradient hard thresholding pursuit", ICML 2014.
+ZhangJ2017 = Zhang et al. (2017)
+    J. Zhang, K. Zheng, W. Mou and L. Wang, "Efficient private ERM for smooth objectives", IJCAI 2017.
+ZhangH2021 = Zhang, Mironov and Hejazinia (2021)
+    H. Zhang, I. Mironov and M. Hejazinia, "Wide network learning with differential privacy", arXiv:2103.01294,
+    2021.
+"""
+
+
+def _papers(text: str) -> dict[str, tuple[str, str]]:
+    """Names and papers by key; the lines of a paper are indented and make one line."""
+    found = {}
+    for entry in re.split(r"\n(?=\w)", text.strip()):
+        head, _, paper = entry.partition("\n")
+        key, _, name = head.partition(" = ")
+        found[key] = (name, " ".join(paper.split()))
+    return found
+
+
+REFERENCES = _papers(_PAPERS)
 
 _WIDTH = 110  # columns of a line of a reference
 # Lines of placeholders, heads of entries, citations, and entries of the section References.

@@ -14,6 +14,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 import skdp
+import skdp.datasets
 import skdp.metrics
 import skdp.model_selection
 import skdp.statistics
@@ -33,8 +34,13 @@ SEARCHES = {
     name: getattr(skdp.model_selection, name) for name in ("DPRandomizedSearch", "DPTunedThresholdClassifier")
 }
 SELECTION = {name: getattr(skdp.model_selection, name) for name in ("compare", "cross_validate")}
-OBJECTS = {name: getattr(nn, name) for name in ("Adam", "Microbatch", "Projections", "SGD")}
-DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SEARCHES, **SELECTION, **OBJECTS}
+SETTINGS = {
+    name: getattr(skdp.datasets, name) for name in ("make_sparse_classification", "make_sparse_regression")
+}
+OBJECTS = {
+    name: getattr(nn, name) for name in ("Adam", "AvgPool2D", "MaxPool2D", "Microbatch", "Projections", "SGD")
+}
+DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SEARCHES, **SELECTION, **SETTINGS, **OBJECTS}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from skdp.base.plan import Step, gaussian_steps
-from skdp.privacy import BatchGroup, BatchPlan, GaussianPlan, PrivacySession
+from skdp.privacy import BatchGroup, BatchPlan, GaussianPlan, NumericSparsePlan, PrivacySession, VocabularyPlan
 
 __all__ = ["BudgetSplit"]
 
@@ -46,14 +46,23 @@ class BudgetSplit:
     def split(self, **shares: float | None) -> "tuple[BudgetSplit, ...]":
         """Divide by shares of this share: ``scales, steps = budget.split(scales=.1, steps=None)``.
 
-        None is what the other parts leave.
+        None, for one of them, is what the other parts leave.
+
+        Raises
+        ------
+        ValueError
+            If a share is not in [0, 1], if two are None, or if nothing is left for the one that is None.
         """
         parts = [None if share is None else self.part(share) for share in shares.values()]
         rest = self.share - math.fsum(part.share for part in parts if part is not None)
+        if parts.count(None) > 1 or (None in parts and rest < 0):
+            raise ValueError(f"shares need one None at most, and a rest that is not negative, got {shares}")
         return tuple(replace(self, share=rest) if part is None else part for part in parts)
 
     def part(self, share: float) -> "BudgetSplit":
-        """A share of this share."""
+        """A share of this share; what `take` gave out is not known to it."""
+        if not 0 <= share <= 1:
+            raise ValueError(f"a share of a budget must be in [0, 1], got {share}")
         return replace(self, share=share * self.share)
 
     def __add__(self, other: "BudgetSplit") -> "BudgetSplit":
@@ -91,6 +100,19 @@ class BudgetSplit:
         """Plan releases on minibatches that take a share together; see `PrivacySession.plan_batches`."""
         share = self.of_session(share)
         return self.session.plan_batches(groups, sampling=sampling, n_units=n_units, share=share)
+
+    def plan_numeric_sparse(
+        self, runs: int, n_hits: int, share: float = 1.0, *, split: str = "optimal",
+        rate: float | None = None, size: int | None = None, parts: int = 1, purpose: str = "steps",
+    ) -> NumericSparsePlan:  # fmt: skip
+        """Plan runs of the sparse vector technique that take a share together."""
+        return self.session.plan_numeric_sparse(
+            runs, n_hits, self.of_session(share), split=split, rate=rate, size=size, parts=parts, purpose=purpose
+        )
+
+    def plan_vocabulary(self, max_words: int, *, purpose: str = "vocabulary") -> VocabularyPlan:
+        """Plan the release of the words that enough units have, which takes all of this share."""
+        return self.session.plan_vocabulary(self.of_session(), max_words, purpose=purpose)
 
     def selection_epsilon(self, choices: int, share: float = 1.0) -> float:
         """Epsilon of each of these choices, which take a share together."""

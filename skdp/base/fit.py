@@ -18,7 +18,6 @@ records only, and releases them through the session. All of it runs with floatin
 caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads of its own turns them off there.
 """
 
-import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
@@ -37,7 +36,7 @@ from skdp.base.declare import Declared, check_parameters, fitted, parameter, par
 from skdp.base.kinds import check_groups, check_number, check_privacy, choice, described, integer, real
 from skdp.base.plan import Advice, Decision, FitPlan, NoRecords, steps_of
 from skdp.base.problem import Problem, Solution
-from skdp.base.weights import names_weights, taken_arguments, watched
+from skdp.base.weights import names_weights, taken_arguments, watch_fit
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
     BudgetAccountant,
@@ -166,13 +165,11 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         return made
 
     def __init_subclass__(cls, **kwargs: object) -> None:
-        found = inspect.getattr_static(cls, "fit")  # also that of a base which is no private fit by itself
-        if inspect.isfunction(found):
-            cls.fit = watched(found)  # type: ignore[method-assign]
+        watch_fit(cls)
         super().__init_subclass__(**kwargs)
 
     def __sklearn_tags__(self) -> Tags:
-        # Meta-estimators ask for tags before they start workers, as they look at `fit`: see `watched`.
+        # Meta-estimators ask for tags before they start workers, as they look at `fit`: see `watch_fit`.
         note_use(self, outside=False)
         notice(self)
         return super().__sklearn_tags__()

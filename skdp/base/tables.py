@@ -39,39 +39,24 @@ Targets = NDArray[np.float64 | np.int64 | np.bool_ | np.str_ | np.object_]
 
 @overload
 def validate_table(
-    estimator: BaseEstimator,
-    X: ArrayLike,
-    y: None = None,
-    *,
-    reset: bool = True,
-    missing: bool = False,
-    sparse: bool = True,
-) -> Matrix:
+    estimator: BaseEstimator, X: ArrayLike, y: None = None, *,
+    reset: bool = True, missing: bool = False, sparse: bool = True,
+) -> Matrix:  # fmt: skip
     """A table alone."""
 
 
 @overload
 def validate_table(
-    estimator: BaseEstimator,
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    reset: bool = True,
-    missing: bool = False,
-    sparse: bool = True,
-) -> tuple[Matrix, Targets]:
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, *,
+    reset: bool = True, missing: bool = False, sparse: bool = True,
+) -> tuple[Matrix, Targets]:  # fmt: skip
     """A table and its targets."""
 
 
 def validate_table(
-    estimator: BaseEstimator,
-    X: ArrayLike,
-    y: ArrayLike | None = None,
-    *,
-    reset: bool = True,
-    missing: bool = False,
-    sparse: bool = True,
-) -> Matrix | tuple[Matrix, Targets]:
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike | None = None, *,
+    reset: bool = True, missing: bool = False, sparse: bool = True,
+) -> Matrix | tuple[Matrix, Targets]:  # fmt: skip
     """Validate X (and y) by scikit-learn, without ever quoting a cell of the data.
 
     Parameters

@@ -12,14 +12,14 @@ fit may: the number of records is public, and so is what the sums are divided by
 
 import re
 from functools import update_wrapper
-from inspect import signature
+from inspect import getattr_static, signature
 from types import FunctionType, MethodType
 from typing import Protocol, TypeVar, cast
 
 from skdp.around import notice
 from skdp.privacy import note_use
 
-__all__ = ["UNBOUNDED", "names_weights", "refuse_weights", "taken_arguments", "watched"]
+__all__ = ["UNBOUNDED", "names_weights", "refuse_weights", "taken_arguments", "watch_fit"]
 
 UNBOUNDED = (
     "sample_weight is private: declare its public upper bound with max_weight= "
@@ -51,14 +51,55 @@ class _Fit:
         return MethodType(self._named if is_bounded else self._without, estimator)
 
 
-def watched(fit: FitT) -> FitT:
-    """Make a method `fit` note who looks at it."""
-    written = cast("FunctionType", fit)
-    return cast("FitT", _Fit(written, written))
+class _Fits(Protocol):
+    fit: object
+
+
+class WatchedFit:
+    """The attribute `fit` of a class of private fits, which notes who looks at it as `_Fit` does.
+
+    It holds what the class defines, whatever that is: a function, a ``partialmethod``, a property. A class that
+    inherits a `fit` which is not watched, from a mixin, has one of these that passes on. It looks for the method
+    of the later bases at each look, so it hides none of them.
+
+    Parameters
+    ----------
+    owner : type
+        The class that has the attribute.
+    own : object, default=None
+        Its own `fit`; None is that of its bases.
+    """
+
+    def __init__(self, owner: type, own: object = None) -> None:
+        self._owner, self._own = owner, own
+        if isinstance(own, FunctionType):
+            self.__wrapped__ = own  # what `inspect.unwrap` finds of a class's own method
+
+    def __get__(self, estimator: object, owner: type) -> object:
+        if estimator is not None:
+            note_use(estimator, outside=True)
+            notice(estimator)
+        if self._own is None:
+            seen = owner if estimator is None else estimator
+            found: object = super(self._owner, seen).fit  # type: ignore[misc, arg-type]
+            return found
+        bind = getattr(type(self._own), "__get__", None)
+        return self._own if bind is None else bind(self._own, estimator, owner)
+
+
+def watch_fit(cls: type[_Fits]) -> None:
+    """Let a class of private fits note who looks at its `fit`: its own, or one of a base which notes nothing."""
+    watched = (_Fit, WatchedFit)
+    own = vars(cls).get("fit")
+    if own is None:
+        if not isinstance(getattr_static(cls, "fit"), watched):
+            cls.fit = WatchedFit(cls)
+    elif not isinstance(own, watched):
+        cls.fit = WatchedFit(cls, own)
 
 
 def names_weights(fit: FitT) -> FitT:
-    """Make a method `fit` that has the parameter ``sample_weight=None`` name it as the module says; see `watched`.
+    """Make a method `fit` with ``sample_weight=None`` name it as the module says, and note who looks at it.
 
     Without a bound the method takes the same arguments, and only its signature says less.
     """

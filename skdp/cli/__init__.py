@@ -10,6 +10,8 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 from skdp._version import __version__
@@ -18,6 +20,7 @@ __all__ = ["build_parser", "main"]
 
 # As skdp.privacy.adjacency.ADJACENCIES, whose import would delay the first line.
 _ADJACENCIES = ("replace-one", "zero-out", "add-remove")
+Add = partial[argparse.ArgumentParser]  # adds a command that takes --json
 _MOST_STEPS = 10**9  # releases that an argument may ask for; a choice, not tuned
 
 
@@ -86,7 +89,6 @@ def _add_sampling(parser: argparse.ArgumentParser, of_n: str) -> None:
     parser.add_argument(
         "--sampling-rate",
         type=_rate,
-        default=None,
         metavar="Q",
         help="each release sees a fresh Poisson sample in which every record is with "
         "probability Q; default: all records, each time",
@@ -94,24 +96,21 @@ def _add_sampling(parser: argparse.ArgumentParser, of_n: str) -> None:
     parser.add_argument(
         "--batch-size",
         type=_integer(1, _MOST_STEPS),
-        default=None,
         metavar="B",
         help="with --n, instead of --sampling-rate: the (expected) size of a sample",
     )
-    parser.add_argument("--n", "--n-records", type=_integer(1, 2**53), default=None, metavar="N", help=of_n)
+    parser.add_argument("--n", "--n-records", type=_integer(1, 2**53), metavar="N", help=of_n)
     parser.add_argument(
         "--sampling",
         type=lambda text: text.replace("_", "-"),
         choices=("poisson", "without-replacement"),
-        default=None,
         help="poisson (default) or samples of exactly B records, which cost several times more",
     )
 
 
-def _add_demo(commands: Any, json_option: argparse.ArgumentParser) -> None:
-    demo = commands.add_parser(
+def _add_demo(add: Add) -> None:
+    demo = add(
         "demo",
-        parents=[json_option],
         help="train private sparse models on real health-insurance records",
         description="Train a sparse model on the bundled RAND Health Insurance Experiment without "
         "privacy, then at epsilon = 0.5, 1, 2 and 4 for a person-year and for a person; print "
@@ -123,16 +122,14 @@ def _add_demo(commands: Any, json_option: argparse.ArgumentParser) -> None:
     demo.add_argument(
         "--seed",
         type=_integer(0, 2**32 - 1),
-        default=None,
         metavar="N",
         help="repeat a run exactly; for testing only, the noise is then known",
     )
 
 
-def _add_plan_of_a_fit(commands: Any, json_option: argparse.ArgumentParser) -> None:
-    plan = commands.add_parser(
+def _add_plan_of_a_fit(add: Add) -> None:
+    plan = add(
         "plan",
-        parents=[json_option],
         help="what would a fit do with my data?",
         description="What an estimator would do with data of a shape: sizes, parts of the budget, expected signal "
         "and warnings. No data are read, and nothing is charged.",
@@ -161,10 +158,8 @@ def _add_plan_of_a_fit(commands: Any, json_option: argparse.ArgumentParser) -> N
     )
 
 
-def _add_costs(commands: Any, json_option: argparse.ArgumentParser) -> None:
-    epsilon = commands.add_parser(
-        "epsilon", parents=[json_option], help="what did this cost?", description="Epsilon of T Gaussian releases."
-    )
+def _add_costs(add: Add) -> None:
+    epsilon = add("epsilon", help="what did this cost?", description="Epsilon of T Gaussian releases.")
     epsilon.add_argument(
         "--noise-multiplier",
         type=_positive,
@@ -173,12 +168,7 @@ def _add_costs(commands: Any, json_option: argparse.ArgumentParser) -> None:
         help="noise std / L2 sensitivity under the adjacency",
     )
     _add_plan(epsilon, "public number of records that samples are drawn from; needs --batch-size")
-    calibrate = commands.add_parser(
-        "calibrate",
-        parents=[json_option],
-        help="which noise do I need?",
-        description="Noise for T Gaussian releases.",
-    )
+    calibrate = add("calibrate", help="which noise do I need?", description="Noise for T Gaussian releases.")
     calibrate.add_argument("--epsilon", type=_positive, required=True, metavar="E", help="the budget")
     _add_plan(
         calibrate,
@@ -188,26 +178,17 @@ def _add_costs(commands: Any, json_option: argparse.ArgumentParser) -> None:
     calibrate.add_argument(
         "--clip-norm",
         type=_positive,
-        default=None,
         metavar="C",
         help="L2 bound of one record's contribution: also print noise stds",
     )
 
 
-def _add_files(commands: Any, json_option: argparse.ArgumentParser) -> None:
-    data = commands.add_parser(
-        "data",
-        parents=[json_option],
-        help="list, fetch or locate data sets",
-        description="Data sets of skdp.datasets.",
-    )
+def _add_files(add: Add) -> None:
+    data = add("data", help="list, fetch or locate data sets", description="Data sets of skdp.datasets.")
     data.add_argument("action", choices=("list", "fetch", "where"))
     data.add_argument("name", nargs="?", metavar="NAME", help="what to fetch; see `skdp data list`")
-    ledger = commands.add_parser(
-        "ledger",
-        parents=[json_option],
-        help="what was spent, and what is left",
-        description="The fits charged to a ledger file.",
+    ledger = add(
+        "ledger", help="what was spent, and what is left", description="The fits charged to a ledger file."
     )
     ledger.add_argument("file", metavar="FILE", help="the path= of a BudgetAccountant")
 
@@ -220,15 +201,14 @@ def _address(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
-    party = commands.add_parser(
+def _add_party(add: Add) -> None:
+    party = add(
         "party",
-        parents=[json_option],
         help="train one model with others who do not pool their data",
         description="Run one data owner of a joint fit over mutual TLS 1.3. It needs --config, --index and "
         "--data; the actions prepare it.",
     )
-    _add_party_actions(party, json_option)
+    _add_party_actions(party, add.keywords)
     party.add_argument("--config", metavar="PLAN", help="the public plan, a TOML file")
     party.add_argument("--index", type=_integer(0, 2**31), metavar="I", help="this party's number in the plan")
     party.add_argument("--data", metavar="FILE", help="its table: .csv, .npz or .parquet")
@@ -257,15 +237,13 @@ def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_party_actions(party: argparse.ArgumentParser, json_option: argparse.ArgumentParser) -> None:
+def _add_party_actions(party: argparse.ArgumentParser, shared: dict[str, Any]) -> None:
     actions = party.add_subparsers(dest="action", metavar="ACTION")
-    keys = actions.add_parser("keys", parents=[json_option], help="make keys and certificates")
+    keys = actions.add_parser("keys", **shared, help="make keys and certificates")
     keys.add_argument("names", nargs="+", metavar="NAME", help="of each party")
-    check = actions.add_parser("check", parents=[json_option], help="check a plan, print its hash")
+    check = actions.add_parser("check", **shared, help="check a plan, print its hash")
     check.add_argument("config", metavar="PLAN", help="the public plan, a TOML file")
-    example = actions.add_parser(
-        "example", parents=[json_option], help="write keys, a plan and tables of three hospitals"
-    )
+    example = actions.add_parser("example", **shared, help="write keys, a plan and tables of three hospitals")
     for action in (keys, example):
         action.add_argument("--out", default=".", metavar="DIR", help="folder (default: here)")
 
@@ -294,34 +272,17 @@ def build_parser() -> argparse.ArgumentParser:
         help='one JSON document on standard output; an infinite number is the string "inf"',
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_demo(commands, json_option)
-    _add_plan_of_a_fit(commands, json_option)
-    _add_costs(commands, json_option)
-    _add_files(commands, json_option)
-    _add_party(commands, json_option)
+    add = partial(commands.add_parser, parents=[json_option])
+    for add_some in (_add_demo, _add_plan_of_a_fit, _add_costs, _add_files, _add_party):
+        add_some(add)
     return parser
 
 
-def _command(name: str) -> "Callable[[argparse.Namespace], None]":
-    if name == "demo":
-        from skdp.cli._demo import demo
-
-        return demo
-    if name in ("epsilon", "calibrate"):
-        from skdp.cli import _costs
-
-        return _costs.epsilon if name == "epsilon" else _costs.calibrate
-    if name == "plan":
-        from skdp.cli._plan import plan
-
-        return plan
-    if name == "party":
-        from skdp.cli._party import party
-
-        return party
-    from skdp.cli import _files
-
-    return _files.data if name == "data" else _files.ledger
+# The module of each command, which has a function of the command's name and is imported when it runs.
+_MODULES = {
+    "demo": "_demo", "plan": "_plan", "epsilon": "_costs", "calibrate": "_costs", "data": "_files",
+    "ledger": "_files", "party": "_party",
+}  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -355,7 +316,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from skdp.cli._text import BadInput, Failed
 
     try:
-        _command(arguments.command)(arguments)
+        module = import_module(f"skdp.cli.{_MODULES[arguments.command]}")
+        getattr(module, arguments.command)(arguments)
         sys.stdout.flush()
     except BadInput as error:
         print(f"skdp {arguments.command}: error: {error}", file=sys.stderr)

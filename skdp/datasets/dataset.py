@@ -1,7 +1,7 @@
 """The entry of one data set in the table, and of one of its files."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,6 @@ class Dataset:
     license: str
     n_features: int | None
     n_rows: dict[str, int]
-    files: dict[str, tuple[Forms, ...]]
     read: Callable[[Sequence[Path], str, "Dataset"], dict[str, Any]]
     # For the docstring: the summary, a paragraph, and what `data` and `target` hold.
     summary: str
@@ -50,6 +49,7 @@ class Dataset:
     also: str = ""
     target_name: str = "label"
     library: Callable[..., dict[str, Any]] | None = None
+    files: dict[str, tuple[Forms, ...]] = field(default_factory=dict)
 
     @property
     def description_with_source(self) -> str:

@@ -12,28 +12,7 @@ from skdp.datasets.bunch import make_bunch, make_text_bunch
 from skdp.datasets.store import data_folder, fetch_files, files_at_hand, how_to_get, parts_of
 from skdp.datasets.table import DATASETS
 
-__all__ = [
-    "fetch_a9a",
-    "fetch_abalone",
-    "fetch_adult",
-    "fetch_brown",
-    "fetch_cifar10",
-    "fetch_dorothea",
-    "fetch_e2006",
-    "fetch_farm_ads",
-    "fetch_fashion_mnist",
-    "fetch_housing",
-    "fetch_ijcnn1",
-    "fetch_imdb",
-    "fetch_kddcup98",
-    "fetch_kddcup99",
-    "fetch_mnist",
-    "fetch_newsgroups20",
-    "fetch_rcv1_binary",
-    "fetch_reuters_lasvm",
-    "fetch_spambase",
-    "fetch_svhn",
-]
+__all__ = [f"fetch_{name}" for name in DATASETS]
 
 _DOC = """Load {summary}.
 
@@ -193,23 +172,10 @@ def _fetcher(name: str) -> Callable[..., Any]:
     return fetch
 
 
-fetch_a9a = _fetcher("a9a")
-fetch_abalone = _fetcher("abalone")
-fetch_adult = _fetcher("adult")
-fetch_brown = _fetcher("brown")
-fetch_cifar10 = _fetcher("cifar10")
-fetch_dorothea = _fetcher("dorothea")
-fetch_e2006 = _fetcher("e2006")
-fetch_farm_ads = _fetcher("farm_ads")
-fetch_fashion_mnist = _fetcher("fashion_mnist")
-fetch_housing = _fetcher("housing")
-fetch_ijcnn1 = _fetcher("ijcnn1")
-fetch_imdb = _fetcher("imdb")
-fetch_kddcup98 = _fetcher("kddcup98")
-fetch_kddcup99 = _fetcher("kddcup99")
-fetch_mnist = _fetcher("mnist")
-fetch_newsgroups20 = _fetcher("newsgroups20")
-fetch_rcv1_binary = _fetcher("rcv1_binary")
-fetch_reuters_lasvm = _fetcher("reuters_lasvm")
-fetch_spambase = _fetcher("spambase")
-fetch_svhn = _fetcher("svhn")
+def __getattr__(attribute: str) -> Any:
+    """Make the fetcher of a data set when it is first asked for."""
+    name = attribute.removeprefix("fetch_")
+    if attribute not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {attribute!r}")
+    made = globals()[attribute] = _fetcher(name)
+    return made

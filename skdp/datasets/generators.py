@@ -10,6 +10,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state, check_scalar
 
+from skdp._docs import document
+
 __all__ = ["make_sparse_classification", "make_sparse_regression"]
 
 
@@ -30,6 +32,7 @@ def _make_design(
     return X, theta
 
 
+@document()
 def make_sparse_regression(
     n_samples: int = 1000,
     n_features: int = 1000,
@@ -90,6 +93,7 @@ def make_sparse_regression(
     return (X, y, theta) if coef else (X, y)
 
 
+@document(make_sparse_regression)
 def make_sparse_classification(
     n_samples: int = 1000,
     n_features: int = 1000,
@@ -105,16 +109,7 @@ def make_sparse_classification(
 
     Parameters
     ----------
-    n_samples : int, default=1000
-        Number of rows. Published settings (n, d, s*): (1000, 1000, 10) and (5000, 5000, 30).
-    n_features : int, default=1000
-        Number of columns.
-    n_informative : int, default=10
-        s*, the number of non-zero entries of theta*; rows have Euclidean norm at most 2 s*.
-    coef : bool, default=False
-        Also return theta*.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the data.
+    {n_samples} {n_features} {n_informative} {coef} {random_state}
 
     Returns
     -------
@@ -132,8 +127,7 @@ def make_sparse_classification(
 
     References
     ----------
-    Wang, L. and Gu, Q. (2019), "Differentially private iterative gradient hard thresholding for
-    sparse learning", IJCAI, synthetic data.
+    {References}
 
     Examples
     --------

@@ -10,6 +10,7 @@ public registries. KDD Cup 99 10 % is the one of scikit-learn. ``corrected.gz`` 
 Abalone, Housing and the stop words are those of the copies that their addresses name.
 """
 
+from dataclasses import replace
 from importlib import resources
 from itertools import groupby
 
@@ -26,6 +27,11 @@ _SIGNS = "ndarray or Series, int64, -1 or 1"
 _PIXELS = (
     "ndarray or DataFrame of shape (n_rows, 784), uint8: rows of the image one after the other, "
     "0 to 255; divide by 255 for floats"
+)
+_COLOURS = (
+    "ndarray or DataFrame of shape (n_rows, 3072), uint8: the red, green and blue image, each row by row, "
+    "0 to 255. Nets and `ScatteringTransform` take the channels last: "
+    "``data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)`` of an array"
 )
 _BY_HAND = (
     "skdp knows no checksum of these files and does not download them: put them in the folder by "
@@ -48,16 +54,13 @@ def _files() -> dict[str, dict[str, tuple[Forms, ...]]]:
     return found
 
 
-_FILES = _files()
-
-DATASETS: dict[str, Dataset] = {
+_DESCRIBED = {
     "a9a": Dataset(
         title="Adult census income, 123 binary features (LIBSVM a9a)",
         home_page=f"{_LIBSVM}/binary.html#a9a",
         license="CC BY 4.0 (UCI Adult); none stated by LIBSVM",
         n_features=123,
         n_rows={"train": 32561, "test": 16281},
-        files=_FILES["a9a"],
         read=readers.read_libsvm,
         summary="a9a: census income above 50,000 dollars, 123 binary features",
         description="32,561 training and 16,281 test rows, 13.9 ones in a row on average. The "
@@ -71,7 +74,6 @@ DATASETS: dict[str, Dataset] = {
         license="none stated (the copy's repository: BSD-3-Clause)",
         n_features=22,
         n_rows={"train": 49990, "test": 91701},
-        files=_FILES["ijcnn1"],
         read=readers.read_libsvm,
         summary="ijcnn1: the IJCNN 2001 challenge, 22 features",
         description="49,990 training rows (LIBSVM's ijcnn1.tr, then ijcnn1.val) and 91,701 test "
@@ -85,7 +87,6 @@ DATASETS: dict[str, Dataset] = {
         license="research use, as Reuters licensed RCV1; none stated by LIBSVM",
         n_features=47236,
         n_rows={"train": 20242, "test": 677399},
-        files=_FILES["rcv1_binary"],
         read=readers.read_libsvm,
         library=readers.read_rcv1_by_sklearn,
         summary="RCV1 (binary): news of Reuters, 47,236 tf-idf features",
@@ -103,7 +104,6 @@ DATASETS: dict[str, Dataset] = {
         license="none stated",
         n_features=150360,
         n_rows={"train": 16087, "test": 3308},
-        files=_FILES["e2006"],
         read=readers.read_libsvm,
         summary="E2006-tfidf: volatility of stock returns from 10-K reports, 150,360 features",
         description=f"16,087 training and 3,308 test rows. {_BY_HAND}",
@@ -117,7 +117,6 @@ DATASETS: dict[str, Dataset] = {
         license="CC BY 4.0",
         n_features=14,
         n_rows={"train": 32561, "test": 16281},
-        files=_FILES["adult"],
         read=readers.read_adult,
         summary="UCI Adult: census income above 50,000 dollars, 14 original columns",
         description="32,561 training and 16,281 test rows of the census of 1994. Sensitive are "
@@ -133,7 +132,6 @@ DATASETS: dict[str, Dataset] = {
         license="CC BY 4.0 (UCI)",
         n_features=41,
         n_rows={"train": 494021, "test": 311029},
-        files=_FILES["kddcup99"],
         read=readers.read_kddcup99,
         summary="KDD Cup 1999: simulated network intrusions, 41 columns",
         description="Train is the 10 % file (494,021 rows, 23 labels), test the labelled test file "
@@ -147,7 +145,6 @@ DATASETS: dict[str, Dataset] = {
         license="none stated for new uses; the donor asks to be named",
         n_features=478,
         n_rows={"all": 95412},
-        files=_FILES["kddcup98"],
         read=readers.read_kddcup98,
         summary="KDD Cup 1998: what people of a mailing list donated, 478 columns",
         description="The 95,412 rows of the learning file: American veterans who had donated before. skdp "
@@ -164,7 +161,6 @@ DATASETS: dict[str, Dataset] = {
         license="CC BY-SA 3.0, as its mirrors state",
         n_features=784,
         n_rows={"train": 60000, "test": 10000},
-        files=_FILES["mnist"],
         read=readers.read_mnist,
         summary="MNIST: handwritten digits, 28 x 28 pixels",
         description="60,000 training and 10,000 test images.",
@@ -177,7 +173,6 @@ DATASETS: dict[str, Dataset] = {
         license="MIT",
         n_features=784,
         n_rows={"train": 60000, "test": 10000},
-        files=_FILES["fashion_mnist"],
         read=readers.read_mnist,
         summary="Fashion-MNIST: articles of clothing, 28 x 28 pixels",
         description="60,000 training and 10,000 test images; labels 0 T-shirt, 1 trouser, "
@@ -191,7 +186,6 @@ DATASETS: dict[str, Dataset] = {
         license="none stated; cite Maas et al. (2011)",
         n_features=None,
         n_rows={"train": 25000, "test": 25000},
-        files=_FILES["imdb"],
         read=readers.read_imdb,
         summary="IMDb film reviews: texts with a negative or positive rating",
         description="25,000 training and 25,000 test reviews, negative before positive: shuffle "
@@ -207,7 +201,6 @@ DATASETS: dict[str, Dataset] = {
         license="CC BY 4.0 (UCI Abalone)",
         n_features=8,
         n_rows={"all": 4177},
-        files=_FILES["abalone"],
         read=readers.read_libsvm,
         summary="Abalone: the number of rings of a shell, 8 features in [-1, 1]",
         description="4,177 rows without a split. Few entries are zero: use ``data.toarray()``.",
@@ -221,7 +214,6 @@ DATASETS: dict[str, Dataset] = {
         license="none stated (the copy's repository: Apache-2.0)",
         n_features=13,
         n_rows={"all": 506},
-        files=_FILES["housing"],
         read=readers.read_libsvm,
         summary="Boston housing: the median price of homes, 13 features in [-1, 1]",
         description="506 rows without a split. A small set for tests of regression. One feature "
@@ -236,7 +228,6 @@ DATASETS: dict[str, Dataset] = {
         license="CC BY 4.0",
         n_features=57,
         n_rows={"all": 4601},
-        files=_FILES["spambase"],
         read=readers.read_spambase,
         summary="Spambase: e-mail, spam or not, 57 features",
         description="4,601 rows without a split, spam first: shuffle before you split. The mail "
@@ -251,7 +242,6 @@ DATASETS: dict[str, Dataset] = {
         license="none stated (the copy's repository: BSD-3-Clause)",
         n_features=8315,
         n_rows={"train": 7770, "test": 3299},
-        files=_FILES["reuters_lasvm"],
         read=readers.read_libsvm,
         summary="Reuters (LASVM): news in one category or not, 8,315 words",
         description="7,770 training and 3,299 test rows with values like tf-idf; about one row in "
@@ -265,7 +255,6 @@ DATASETS: dict[str, Dataset] = {
         license="CC BY 4.0",
         n_features=54877,
         n_rows={"all": 4143},
-        files=_FILES["farm_ads"],
         read=readers.read_libsvm,
         summary="Farm Ads: advertisements on farm animals, 54,877 binary words",
         description=f"4,143 rows without a split, 197 words in a row on average. {_BY_HAND}",
@@ -278,7 +267,6 @@ DATASETS: dict[str, Dataset] = {
         license="CC BY 4.0",
         n_features=100000,
         n_rows={"train": 800, "test": 350},
-        files=_FILES["dorothea"],
         read=readers.read_libsvm,
         summary="Dorothea: molecules that bind to thrombin or not, 100,000 binary features",
         description="800 training rows, and the 350 validation rows of the challenge as test; one "
@@ -292,16 +280,13 @@ DATASETS: dict[str, Dataset] = {
         license="none stated; cite Krizhevsky (2009)",
         n_features=3072,
         n_rows={"train": 50000, "test": 10000},
-        files=_FILES["cifar10"],
         read=readers.read_cifar10,
         summary="CIFAR-10: colour images of ten kinds, 32 x 32 pixels",
         description="50,000 training and 10,000 test images; labels 0 airplane, 1 automobile, "
         "2 bird, 3 cat, 4 deer, 5 dog, 6 frog, 7 horse, 8 ship, 9 truck. A folder may hold JPEG "
         "copies (``cifar10_jpeg.tar.xz``, needs pillow) in place of the original archive: their "
         "pixels differ a little, and their rows are sorted by label.",
-        data="ndarray or DataFrame of shape (n_rows, 3072), uint8: the red, green and blue image, "
-        "each row by row, 0 to 255. Nets and `ScatteringTransform` take the channels last: "
-        "``data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)`` of an array",
+        data=_COLOURS,
         target="int64, 0 to 9",
     ),
     "svhn": Dataset(
@@ -310,14 +295,11 @@ DATASETS: dict[str, Dataset] = {
         license="non-commercial use only; cite Netzer et al. (2011)",
         n_features=3072,
         n_rows={"train": 73257, "test": 26032},
-        files=_FILES["svhn"],
         read=readers.read_svhn,
         summary="SVHN: colour images of the digits of house numbers, 32 x 32 pixels",
         description="73,257 training and 26,032 test images of format 2, a digit in the middle of each. "
         "Their 531,131 easier images are not loaded. Labels are the digits: 10 in the files is 0 here.",
-        data="ndarray or DataFrame of shape (n_rows, 3072), uint8: the red, green and blue image, "
-        "each row by row, 0 to 255. Nets and `ScatteringTransform` take the channels last: "
-        "``data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)`` of an array",
+        data=_COLOURS,
         target="int64, 0 to 9",
     ),
     "newsgroups20": Dataset(
@@ -326,7 +308,6 @@ DATASETS: dict[str, Dataset] = {
         license="CC BY 4.0 (UCI)",
         n_features=None,
         n_rows={"all": 19997},
-        files=_FILES["newsgroups20"],
         read=readers.read_newsgroups20,
         summary="20 newsgroups: articles with their headers",
         description="19,997 articles without a split, sorted by group: shuffle before you split. "
@@ -341,7 +322,6 @@ DATASETS: dict[str, Dataset] = {
         license="non-commercial use (Brown); none stated (stop words)",
         n_features=None,
         n_rows={"all": 500},
-        files=_FILES["brown"],
         read=readers.read_brown,
         summary="the Brown corpus: 500 American texts of 1961",
         description="1,161,192 words and signs in 15 genres, without a split. One line is a "
@@ -351,3 +331,6 @@ DATASETS: dict[str, Dataset] = {
         also="``stop_words`` (list of 179 English words)",
     ),
 }
+
+_FILES = _files()
+DATASETS = {name: replace(entry, files=_FILES[name]) for name, entry in _DESCRIBED.items()}

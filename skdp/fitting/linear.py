@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._export import linear_regression, logistic_regression, with_columns
 from skdp.base.budget import BudgetSplit
 from skdp.base.declare import Declared, declares, fitted, parameter
+from skdp.base.exact import ExactFit
 from skdp.base.fit import PrivateFit, decision_of
 from skdp.base.kinds import flag
 from skdp.base.plan import Advice, Decision, Step
@@ -79,6 +80,16 @@ class LinearFit(_Frame):
 
     # A model whose signature does not name weights, for lack of a declared bound, still says how to route them.
     __metadata_request__fit = {"sample_weight": None}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        order = cls.__mro__
+        early = [x.__name__ for x in (PrivateFit, ExactFit) if x in order[: order.index(LinearFit)]]
+        if early:
+            raise TypeError(
+                f"{cls.__name__} has {early[0]} before its method among its bases, which would hide parts of the "
+                f"method: name the method first, then LabelModel or NumberModel, and {early[0]} last"
+            )
 
     def _check_parameters(self) -> None:
         self._check_targets()

@@ -182,3 +182,13 @@ def usable(X: Any) -> Any:
     if not (X.flags.c_contiguous or X.flags.f_contiguous):
         X = np.ascontiguousarray(X)
     return X
+
+
+def checked_clip_units(clip_norm: float, unit: float) -> float:
+    """How many units a clip norm is; ValueError unless both are in their ranges."""
+    for name, value in (("clip_norm", clip_norm), ("unit", unit)):
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be finite and positive, got {value!r}.")
+    if not 2.0**-500 <= unit <= 2.0**500:
+        raise ValueError(f"unit must lie between 2**-500 and 2**500, got {unit!r}.")
+    return clip_norm / unit

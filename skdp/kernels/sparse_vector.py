@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.protocols import Integers
 
 __all__ = ["numeric_sparse"]
-
-Integers = NDArray[np.int64]
 
 
 @jit

@@ -1,11 +1,12 @@
 """What `skdp.metrics.evaluate` returns: a mapping from names to released scores, with a table as its text."""
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from skdp.metrics.released_score import ReleasedScore
 from skdp.privacy import PrivacyReport
+from skdp.statistics.tables import table_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,13 +83,16 @@ class Evaluation(Mapping[str, ReleasedScore]):
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         return [
-            (
-                NAMES.get(name, name.replace("_", " ")),
-                _number(score.value),
-                _range(score.noise_interval),
-                _range(score.interval),
-            )
-            for name, score in self._scores.items()
+            ("", "value", "noise interval", "interval"),
+            *(
+                (
+                    NAMES.get(name, name.replace("_", " ")),
+                    _number(score.value),
+                    _range(score.noise_interval),
+                    _range(score.interval),
+                )
+                for name, score in self._scores.items()
+            ),
         ]
 
     def to_frame(self) -> "pd.DataFrame":
@@ -113,24 +117,10 @@ class Evaluation(Mapping[str, ReleasedScore]):
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("metric")
 
     def __repr__(self) -> str:
-        head = ("", "value", "noise interval", "interval")
-        rows = [head, *self._rows()]
-        wide = [max(len(row[i]) for row in rows) for i in range(4)]
-        lines = [
-            "  ".join([row[0].ljust(wide[0]), *(cell.rjust(w) for cell, w in zip(row[1:], wide[1:]))])
-            for row in rows
-        ]
-        return "\n".join([*(line.rstrip() for line in lines), f"<{self._about()}>"])
+        return f"{table_text(self._rows())}\n<{self._about()}>"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("", "value", "noise interval", "interval"))
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows()
-        )
-        return (
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-            f"<caption>{html.escape(self._about())}</caption></table>"
-        )
+        return table_html(self._rows(), self._about())
 
 
 def _number(value: float) -> str:
@@ -143,6 +133,11 @@ def _range(interval: tuple[float, float] | None) -> str:
     return f"{_number(interval[0])} to {_number(interval[1])}"
 
 
-def claim_text(report: PrivacyReport) -> str:
-    """The claim of a report, in the words of a table's last line."""
-    return f"epsilon={report.epsilon:.6g}, delta={report.delta:g}, {report.adjacency}, unit {report.unit}"
+def table_html(rows: Sequence[Sequence[str]], caption: str) -> str:
+    """Return rows of cells, the first of which is the head, as a table of HTML."""
+    head, *body = ([html.escape(cell) for cell in row] for row in rows)
+    cells = ("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
+    return (
+        f"<table><thead><tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr></thead>"
+        f"<tbody>{''.join(cells)}</tbody><caption>{html.escape(caption)}</caption></table>"
+    )

@@ -1,5 +1,4 @@
-"""The fits behind `skdp.metrics`: each releases what its scores need through a session, as any private "
-"estimator."""
+"""The fits behind `skdp.metrics`: each releases what its scores need through a session, as any private fit."""
 
 import math
 import sys
@@ -16,6 +15,7 @@ from skdp.base.kinds import check_number, described, real
 from skdp.base.plan import Decision, NoRecords, gaussian_steps
 from skdp.base.problem import Problem, Solution
 from skdp.base.tables import encode_groups
+from skdp.kernels.protocols import Floats
 from skdp.metrics import workloads
 from skdp.metrics.inversion import NoisyTable
 from skdp.metrics.models import (
@@ -31,10 +31,10 @@ from skdp.metrics.models import (
 from skdp.metrics.strategies import GRID, scaled, strategy
 from skdp.metrics.two_classes import ClassificationEvaluation, ScoreGrid
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
+from skdp.statistics.moments import released_once
 
 __all__ = ["EvaluationFit", "TwoClassTable"]
 
-Array = NDArray[np.float64]
 
 # Public n * mu from which a table has so many bins: the error of rounding scores to fewer would pass the noise.
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
@@ -57,7 +57,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
     """What all evaluations share: the parameters of privacy, and what the claim rests on."""
 
     model: Any = parameter(described("estimator"), "A fitted model, or None.", default=None)
-    answers_: Array = fitted()
+    answers_: Floats = fitted()
     noise_std_: Any = fitted()
     total_: float | None = fitted()
     units_: str = fitted()
@@ -83,7 +83,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
         """Whether the number of rows is public."""
         return self.unit == "record" and self.n_public is None
 
-    def _codes(self, columns: Array, groups: Any) -> PrivateRecords:
+    def _codes(self, columns: Floats, groups: Any) -> PrivateRecords:
         """Records of numbers of cells, with group labels as the user gave them."""
         codes = None if groups is None else encode_groups(groups, len(columns))
         return self._coded(columns, codes)
@@ -103,7 +103,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
     def _decide(self, session: PrivacySession, problem: EvaluationProblem) -> Decision:
         return Decision(steps=gaussian_steps(session, (self._purpose, 1.0, 1)))
 
-    def _solution(self, records: PrivateRecords, answers: Array, noise: object, **more: object) -> Solution:
+    def _solution(self, records: PrivateRecords, answers: Floats, noise: object, **more: object) -> Solution:
         """What was released, the noise in it, and the public numbers that scores are made with."""
         shown = {
             "answers_": answers,
@@ -156,9 +156,8 @@ class TwoClassTable(EvaluationFit):
                 check_number("bins", self.bins, Integral, low=2, high=MOST_BINS)
             if self.bins % 2 or not probability:
                 raise ValueError(
-                    f"bins must be even, so that one edge is at .5, and a model without predict_proba needs "
-                    f"edges; "
-                    f"got {self.bins!r}"
+                    "bins must be even, so that one edge is at .5, and a model without predict_proba needs "
+                    f"edges; got {self.bins!r}"
                 )
         else:
             self._edges(probability)
@@ -171,13 +170,13 @@ class TwoClassTable(EvaluationFit):
     def _labels(self) -> NDArray[Any]:
         return classes_of(self.model)
 
-    def _scores(self, X: object) -> Array:
+    def _scores(self, X: object) -> Floats:
         """The score of each row."""
         method = self._check_model()
         n_outputs = 2 if method == "predict_proba" else 1
         return row_scores(self.model, method, X, n_outputs, fixed=self._fixed())[:, -1]
 
-    def _edges(self, probability: bool) -> Array:
+    def _edges(self, probability: bool) -> Floats:
         """Given edges, checked."""
         try:
             edges = np.asarray(self.bins, dtype=np.float64)
@@ -199,7 +198,7 @@ class TwoClassTable(EvaluationFit):
         """The threshold of ``predict``: the model's own, if it was tuned or fixed, or that of all other models."""
         return own_threshold(self.model, plain)
 
-    def _with_threshold(self, edges: Array, at: float) -> Array:
+    def _with_threshold(self, edges: Floats, at: float) -> Floats:
         """Given edges and the threshold, so that counts at it are exact: those of what the model predicts."""
         probability = self._check_model() == "predict_proba"
         inner = 0.0 < at < 1.0 if probability else math.isfinite(at)
@@ -250,9 +249,8 @@ class TwoClassTable(EvaluationFit):
         records, mass = problem.records, problem.fitted["mass_"]
         matrix = self._matrix(mass)
         sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose=self._purpose)
-        answers = session.gaussian(sums, plan)
-        return self._solution(records, answers, session.noise_std(sums, plan), mass_=mass)
+        answers, noise = released_once(session, sums, self._purpose)
+        return self._solution(records, answers, noise, mass_=mass)
 
     def _matrix(self, mass: Any) -> NDArray[np.int64]:
         return strategy("table", self._grid(mass)[0].n_bins, self.adjacency)
@@ -267,7 +265,7 @@ class TwoClassTable(EvaluationFit):
         )
 
 
-def _edges_around(threshold: float, n_bins: int) -> Array:
+def _edges_around(threshold: float, n_bins: int) -> Floats:
     """Edges of even bins on the logit scale with the threshold in their middle, where an accuracy has least noise.
 
     The edge nearest to .5 is moved there. A threshold far out takes the place of the nearest edge of the bins
@@ -288,16 +286,13 @@ def _edges_around(threshold: float, n_bins: int) -> Array:
 
 
 def refuse_scorer() -> None:
-    """Refuse a call by scikit-learn's scorers: each call would be a charge, and a search would show many of "
-    "them."""
+    """Refuse a call by scikit-learn's scorers: each would be a charge, and a search would show many of them."""
     frame = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == "sklearn.metrics._scorer":
             raise TypeError(
-                "skdp.metrics has no scorers: every call would be charged, and a search would publish one "
-                "score for each "
-                "candidate. Use skdp.model_selection.cross_validate, compare or DPRandomizedSearch, which "
-                "plan and charge "
-                "all of it once"
+                "skdp.metrics has no scorers: every call would be charged, and a search would publish one score "
+                "for each candidate. Use skdp.model_selection.cross_validate, compare or DPRandomizedSearch, "
+                "which plan and charge all of it once"
             )
         frame = frame.f_back  # type: ignore[assignment]

@@ -1,18 +1,19 @@
 """The functions: a model and labelled rows in, released scores and their report out."""
 
-from typing import Any
+from typing import Any, Unpack
 
 from skdp._docs import document
-from skdp.base.fit import Adjacency, Unit
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.many_classes import ManyClassTables
 from skdp.metrics.models import classes_of, kind_of
+from skdp.statistics.calls import Budget, takes_budget
 
 __all__ = ["evaluate"]
 
 
 @document()
+@takes_budget()
 def evaluate(
     model: Any,
     X: Any,
@@ -22,14 +23,8 @@ def evaluate(
     threshold: float | None = None,
     ovr: bool = False,
     y_bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
     groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    **budget: Unpack[Budget],
 ) -> Evaluation:
     """Release how good a model is on labelled rows: all scores and curves for one charge.
 
@@ -61,12 +56,9 @@ def evaluate(
         For a regressor: public numbers that targets are clipped to. None releases a window of the targets for 10 %
         of the budget (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is
         released for another 10 %. Scores are those of clipped numbers, and the windows are said.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        mean of its rows. So scores weigh groups alike, not rows.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    {groups.function} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the mean of its rows. So scores weigh groups alike, not rows.
     {adjacency} {n_public} {accountant} {random_state}
 
     Returns
@@ -83,24 +75,20 @@ def evaluate(
         If the accountant does not hold (epsilon, delta). Nothing was read.
     """
     kind = kind_of(model)
-    terms = {
-        "model": model, "epsilon": epsilon, "delta": delta, "adjacency": adjacency, "unit": unit,
-        "n_public": n_public, "accountant": accountant, "random_state": random_state,
-    }  # fmt: skip
     if kind == "classifier" and len(classes_of(model)) == 2:
         _only("a model of two classes", ovr=ovr is not False, y_bounds=y_bounds is not None)
-        fit: Any = TwoClassTable(bins=bins, threshold=threshold, **terms)
+        fit: Any = TwoClassTable(bins=bins, threshold=threshold, model=model, **budget)
     elif kind == "classifier":
         _only(
             "a model of three or more classes", bins=bins != "auto", threshold=threshold is not None,
             y_bounds=y_bounds is not None,
         )  # fmt: skip
-        fit = ManyClassTables(ovr=ovr, **terms)
+        fit = ManyClassTables(ovr=ovr, model=model, **budget)
     else:
         from skdp.metrics.regression_fits import ResidualMoments
 
         _only("a regressor", bins=bins != "auto", threshold=threshold is not None, ovr=ovr is not False)
-        fit = ResidualMoments(y_bounds=y_bounds, **terms)
+        fit = ResidualMoments(y_bounds=y_bounds, model=model, **budget)
     return fit.fit(X, y, groups=groups).evaluation()
 
 

@@ -20,8 +20,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
+
+from skdp.kernels.protocols import Floats
 
 __all__ = [
     "CONFIDENCE",
@@ -37,7 +38,6 @@ __all__ = [
 # Score bins merge to about so many of equal counts, for a calibration curve; a choice.
 CALIBRATION_BINS = 10
 
-Array = NDArray[np.float64]
 Interval = tuple[float, float]
 
 CONFIDENCE = 0.95
@@ -108,7 +108,7 @@ def _hull(a: Interval, b: Interval) -> Interval:
     return min(a[0], b[0]), max(a[1], b[1])
 
 
-def least_squares(strategy: Array, *, known: bool) -> tuple[Array, Array]:
+def least_squares(strategy: Floats, *, known: bool) -> tuple[Floats, Floats]:
     """Return the matrix that solves ``strategy @ x`` by least squares, and the covariance for noise of variance 1.
 
     Parameters
@@ -144,14 +144,14 @@ class NoisyTable:
         What was released: ``strategy @ x`` with noise of one standard deviation.
     """
 
-    counts: Array
-    covariance: Array
+    counts: Floats
+    covariance: Floats
     total: float | None
-    strategy: Array
-    answers: Array
+    strategy: Floats
+    answers: Floats
 
     @classmethod
-    def solved(cls, strategy: Array, answers: Array, noise_std: float, total: float | None) -> "NoisyTable":
+    def solved(cls, strategy: Floats, answers: Floats, noise_std: float, total: float | None) -> "NoisyTable":
         """Estimate the counts by least squares from ``answers = strategy @ counts + noise``.
 
         Parameters
@@ -171,7 +171,7 @@ class NoisyTable:
         return cls(counts, noise_std**2 * covariance, total, strategy, answers)
 
     @cached_property
-    def nonnegative(self) -> Array:
+    def nonnegative(self) -> Floats:
         """The nearest table without negative counts, in the metric of the noise.
 
         Its counts add up to the total, or to the estimate of it, where that is positive.
@@ -187,15 +187,15 @@ class NoisyTable:
         found = nnls(left, np.append(self.answers, heavy * total), maxiter=50 * len(self.counts))[0]
         return np.asarray(found * (total / found.sum()))
 
-    def noise(self, questions: Array) -> Array:
+    def noise(self, questions: Floats) -> Floats:
         """Return the covariance of the noise times these columns."""
         return np.asarray(self.covariance @ questions)
 
-    def clear(self, *questions: Array) -> bool:
+    def clear(self, *questions: Floats) -> bool:
         """Return whether each of these counts exceeds its noise 12 times."""
         return all(q @ self.counts > CLEAR * math.sqrt(max(0.0, float(q @ self.noise(q)))) for q in questions)
 
-    def ratio(self, over: Array, under: Array, low: float = 0.0, high: float = 1.0) -> Estimate:
+    def ratio(self, over: Floats, under: Floats, low: float = 0.0, high: float = 1.0) -> Estimate:
         """Return the score ``over @ x / under @ x``.
 
         Parameters
@@ -219,7 +219,7 @@ class NoisyTable:
             value = float(over @ table) / known if known > 0.0 else 0.5 * (low + high)
         return Estimate(_held(value, *within), within, _hull(within, beyond))
 
-    def pairs(self, over: Array) -> Estimate:
+    def pairs(self, over: Floats) -> Estimate:
         """Return the score ``p @ over @ q / (sum p * sum q)`` of two halves of the cells.
 
         Parameters
@@ -276,7 +276,7 @@ class NoisyTable:
             value = float(p @ over @ q) / known if known > 0.0 else 0.5
         return Estimate(_held(value, *within), within, _hull(within, beyond))
 
-    def by_gradient(self, value: float, gradient: Array, *needed: Array) -> Estimate:
+    def by_gradient(self, value: float, gradient: Floats, *needed: Floats) -> Estimate:
         """Return a score in [0, 1] whose intervals follow from its gradient by the counts.
 
         Parameters
@@ -298,7 +298,7 @@ class NoisyTable:
         )
         return Estimate(_held(value, 0.0, 1.0), within, beyond)
 
-    def calibration(self, centers: Array) -> Array:
+    def calibration(self, centers: Floats) -> Floats:
         """Return a calibration curve of a table (bin x yes or no): merged bins of about equal counts.
 
         Parameters
@@ -340,19 +340,19 @@ class NoisyCounts(NoisyTable):
     noise_std: float
 
     @classmethod
-    def of(cls, answers: Array, noise_std: float, total: float | None) -> "NoisyCounts":
+    def of(cls, answers: Floats, noise_std: float, total: float | None) -> "NoisyCounts":
         """Take released counts; a known total corrects them."""
         counts = answers if total is None else answers + (total - answers.sum()) / len(answers)
         counts = counts if noise_std > 0.0 else _exact(counts)
         nothing = np.empty((0, 0))
         return cls(counts, nothing, total, nothing, answers, noise_std)
 
-    def noise(self, questions: Array) -> Array:
+    def noise(self, questions: Floats) -> Floats:
         held = questions if self.total is None else questions - questions.mean(axis=0)
         return np.asarray(self.noise_std**2 * held)
 
     @cached_property
-    def nonnegative(self) -> Array:
+    def nonnegative(self) -> Floats:
         """The nearest counts that are not negative and add up to the total: the projection on a simplex."""
         total = float(self.counts.sum()) if self.total is None else self.total
         if self.counts.min() >= 0.0:
@@ -364,7 +364,7 @@ class NoisyCounts(NoisyTable):
         return np.maximum(self.counts - less[np.flatnonzero(ordered > less)[-1]], 0.0)
 
 
-def unbiased_ratios(over: Array, under: Array, variance: Array, covariance: Array) -> Array:
+def unbiased_ratios(over: Floats, under: Floats, variance: Floats, covariance: Floats) -> Floats:
     """Return quotients of noisy numbers, less the bias that noise of this size gives them to second order.
 
     Of r / t that is ``(r / t) var(t) / t^2 - cov(r, t) / t^2``. One quotient's is small beside its noise, but a
@@ -382,7 +382,7 @@ def unbiased_ratios(over: Array, under: Array, variance: Array, covariance: Arra
     return np.asarray(part - (part * variance - covariance) / under**2)
 
 
-def _exact(counts: Array) -> Array:
+def _exact(counts: Floats) -> Floats:
     """Counts without noise, in which errors of floating point near 0 are no units: a quotient would show them."""
     return np.where(np.abs(counts) > ROUNDING * max(1.0, float(np.abs(counts).sum())), counts, 0.0)
 

@@ -15,16 +15,17 @@ from skdp.base.kinds import choice, described
 from skdp.base.plan import Decision
 from skdp.base.problem import Solution
 from skdp.fitting.utility import Released, released_warnings
+from skdp.kernels.protocols import Floats
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable
 from skdp.metrics.inversion import QUANTILE, Estimate, NoisyCounts, NoisyTable, unbiased_ratios
 from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
 from skdp.privacy import PrivacySession
+from skdp.statistics.moments import released_once
 
 __all__ = ["BalancedAccuracy", "ConfusionCounts", "GivenScores", "LossMean", "RightShare", "check_labels"]
 
-Array = NDArray[np.float64]
 
 MOST_LABELS = 100  # of a balanced accuracy: the strategy for more takes many seconds
 COUNTED = 0.2  # share of mu^2 that releases the number of units, where it is private; a choice
@@ -40,8 +41,7 @@ def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
         many = "two" if two else "at least two"
         raise ValueError(
             f"labels must be {many} different public labels, for example model.classes_, got {labels!r}: "
-            f"labels are never "
-            "taken from y_true"
+            "labels are never taken from y_true"
         )
     return found
 
@@ -69,9 +69,8 @@ class GivenAnswers(EvaluationFit):
     def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
         return (
             *super(EvaluationFit, self)._assumptions(problem),
-            "each row's prediction was made from this row alone, by a model that is released or was fitted "
-            "to other "
-            "people",
+            "each row's prediction was made from this row alone, by a model that is released or was fitted to "
+            "other people",
         )
 
 
@@ -99,9 +98,8 @@ class RightShare(GivenAnswers):
         if total is None:  # right and wrong rows, because their sum is private too
             edges = np.array([[-0.5, 0.5, 1.5]])
         counts = records.histogram(edges, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose=self._purpose)
-        found, noise = session.gaussian(counts, plan)[0], session.noise_std(counts, plan)
-        return self._solution(records, found, noise)
+        found, noise = released_once(session, counts, self._purpose)
+        return self._solution(records, found[0], noise)
 
     def score(self) -> Estimate:
         """The share, from what was released."""
@@ -230,9 +228,7 @@ class ConfusionCounts(GivenAnswers):
         k = len(check_labels(self.labels))
         flat = np.full(k * k, round(1.0 / GRID), dtype=np.int64)
         sums = problem.records.cell_sums([flat], GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose=self._purpose)
-        counts = session.gaussian(sums, plan)
-        noise = session.noise_std(sums, plan)
+        counts, noise = released_once(session, sums, self._purpose)
         return self._solution(problem.records, counts.reshape(k, k), noise)
 
 
@@ -246,9 +242,8 @@ class BalancedAccuracy(ConfusionCounts):
         super()._check_parameters()
         if len(check_labels(self.labels)) > MOST_LABELS:
             raise ValueError(
-                f"balanced_accuracy_score takes at most {MOST_LABELS} labels, because its strategy is "
-                f"computed for "
-                "their number; for more use confusion_matrix"
+                f"balanced_accuracy_score takes at most {MOST_LABELS} labels, because its strategy is computed "
+                "for their number; for more use confusion_matrix"
             )
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
@@ -264,9 +259,7 @@ class BalancedAccuracy(ConfusionCounts):
         records, k = problem.records, len(check_labels(self.labels))
         matrix = _balanced_strategy(k, session.adjacency == "replace-one")
         sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose=self._purpose)
-        answers, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
-        return self._solution(records, answers, noise)
+        return self._solution(records, *released_once(session, sums, self._purpose))
 
     def score(self) -> Estimate:
         """The mean, from what was released."""
@@ -303,8 +296,7 @@ def _mean_recall(noisy: NoisyTable, k: int) -> Estimate:
 
 @functools.lru_cache(maxsize=16)
 def _balanced_strategy(k: int, replaced: bool) -> NDArray[np.int64]:
-    """For the gradients of the mean recall under a public family: equal classes, and one class rare or "
-    "frequent."""
+    """For the gradients of the mean recall under a public family: equal classes, one class rare or frequent."""
     questions = []
     for rare in range(-1, k):
         for share in (0.02, 0.1) if rare >= 0 else (1.0 / k,):
@@ -352,10 +344,10 @@ class GivenScores(TwoClassTable):
     def _usual_threshold(self, plain: float) -> float:
         return plain
 
-    def _with_threshold(self, edges: Array, at: float) -> Array:
+    def _with_threshold(self, edges: Floats, at: float) -> Floats:
         return edges  # an area needs no threshold
 
-    def _scores(self, X: object) -> Array:
+    def _scores(self, X: object) -> Floats:
         return _numbers(X, "y_score")
 
     _function = "roc_auc_score"
@@ -363,14 +355,14 @@ class GivenScores(TwoClassTable):
     _assumptions = GivenAnswers._assumptions
 
 
-def _numbers(given: Any, name: str) -> Array:
+def _numbers(given: Any, name: str) -> Floats:
     found = _typed_numbers(given)
     if found is None or found.ndim not in (1, 2) or (found.ndim == 2 and found.shape[1] != 1):
         raise ValueError(f"{name} must be a column of numbers, got {_described(given)}")
     return found.reshape(len(found))
 
 
-def _typed_numbers(given: Any) -> Array | None:
+def _typed_numbers(given: Any) -> Floats | None:
     """Scores as float64, or None where the type of their container, which is public, is not one of numbers.
 
     A container without a type, such as a list, is read cell by cell: what is no number is NaN, and nothing raises.
@@ -401,7 +393,7 @@ def _described(given: Any) -> str:
     return f"{kind} of {np.ndim(given)} dimensions"
 
 
-def _probabilities(given: Any, n_classes: int) -> Array:
+def _probabilities(given: Any, n_classes: int) -> Floats:
     """The probability of each class, from a table, or for two classes from a column of the second one's."""
     found = _typed_numbers(given)
     if found is None or found.ndim not in (1, 2):

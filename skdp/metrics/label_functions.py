@@ -4,13 +4,11 @@ Names and order of arguments are those of `sklearn.metrics`. Whoever wants more 
 for the price of one table by `skdp.metrics.evaluate`.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from skdp._docs import document
-from skdp.base.fit import Adjacency, Unit
-from skdp.metrics.inversion import Estimate
 from skdp.metrics.label_fits import (
     BalancedAccuracy,
     ConfusionCounts,
@@ -19,7 +17,8 @@ from skdp.metrics.label_fits import (
     RightShare,
     check_labels,
 )
-from skdp.metrics.released_score import ReleasedScore
+from skdp.metrics.released_score import ReleasedScore, released_score
+from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.tables import ReleasedTable
 
 __all__ = [
@@ -35,30 +34,12 @@ __all__ = [
 def _score(fit: Any, y_true: Any, given: Any, groups: Any) -> ReleasedScore:
     """Run a fit that releases one score."""
     done = fit.fit(given, y_true, groups=groups)
-    return _released(done.score(), done.privacy_)
-
-
-def _released(found: Estimate, privacy: Any) -> ReleasedScore:
-    return ReleasedScore(
-        found.value, found.noise_std, privacy,
-        noise_interval=found.noise_interval, interval=found.interval,
-    )  # fmt: skip
+    return released_score(done.score(), done.privacy_)
 
 
 @document()
-def accuracy_score(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> ReleasedScore:
+@takes_budget()
+def accuracy_score(y_true: Any, y_pred: Any, *, groups: Any = None, **budget: Unpack[Budget]) -> ReleasedScore:
     """Release the share of predictions that are right.
 
     Parameters
@@ -67,12 +48,9 @@ def accuracy_score(
         True labels. A missing one is never right.
     y_pred : array-like of shape (n_samples,)
         Predicted labels: each made from its row alone, by a model that was not fitted to these rows.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        mean of its rows.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    {groups.function} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the mean of its rows.
     {adjacency} {n_public} {accountant} {random_state}
 
     Returns
@@ -103,27 +81,13 @@ def accuracy_score(
     >>> bool(abs(found.value - 0.9) < 5 * found.noise_std)
     True
     """
-    fit = RightShare(
-        epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
-    )  # fmt: skip
-    return _score(fit, y_true, y_pred, groups)
+    return _score(RightShare(**budget), y_true, y_pred, groups)
 
 
 @document(accuracy_score)
+@takes_budget()
 def balanced_accuracy_score(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    labels: Any,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_pred: Any, *, labels: Any, groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean over the labels of the share of right predictions.
 
@@ -131,11 +95,10 @@ def balanced_accuracy_score(
     ----------
     y_true : array-like of shape (n_samples,)
         True labels. One that is missing or unknown counts as the first of ``labels``.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels: each made from its row alone, by a model that was not fitted to these rows.
+    {y_pred}
     labels : array-like of shape (n_classes,)
         All labels, public: ``model.classes_`` for example. They are never taken from the data.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -161,35 +124,25 @@ def balanced_accuracy_score(
     >>> 0.88 < found.value < 0.92
     True
     """
-    fit = BalancedAccuracy(
-        labels=labels, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
-    )  # fmt: skip
-    return _score(fit, y_true, y_pred, groups)
+    return _score(BalancedAccuracy(labels=labels, **budget), y_true, y_pred, groups)
 
 
-@document(accuracy_score)
+@document(balanced_accuracy_score)
+@takes_budget()
 def roc_auc_score(
     y_true: Any,
     y_score: Any,
     *,
     labels: Any = (0, 1),
     bins: Any = "auto",
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
     groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    **budget: Unpack[Budget],
 ) -> ReleasedScore:
     """Release the area under the ROC curve of two classes.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels. One that is missing or unknown counts as the first of ``labels``.
+    {y_true}
     y_score : array-like of shape (n_samples,)
         Probabilities of the second label. Other scores, such as those of ``decision_function``, need ``bins`` with
         public edges: without them a score above 1 is in the highest bin and one below 0 in the lowest, which
@@ -198,7 +151,7 @@ def roc_auc_score(
         The two labels, public; the second is the positive one.
     bins : "auto", int or array-like of float, default="auto"
         The public bins, as for `evaluate`. The area is that of scores rounded to them.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -223,40 +176,26 @@ def roc_auc_score(
     >>> 0.90 < found.value < 0.94
     True
     """
-    fit = GivenScores(
-        labels=labels, bins=bins, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = GivenScores(labels=labels, bins=bins, **budget)
     return fit.fit(y_score, y_true, groups=groups).evaluation()["roc_auc"]
 
 
-@document(accuracy_score)
+@document(balanced_accuracy_score)
+@takes_budget()
 def log_loss(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    labels: Any = (0, 1),
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_prob: Any, *, labels: Any = (0, 1), groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean log loss, with probabilities clipped to [.001, .999].
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels. One that is missing or unknown counts as the first of ``labels``.
+    {y_true}
     y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
         Probabilities of the second label, or of each label in the order of ``labels``. They are clipped to [0, 1];
         one that is no number counts as 0.
     labels : array-like of shape (n_classes,), default=(0, 1)
         All labels, public.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -282,40 +221,20 @@ def log_loss(
     >>> bool(abs(found.value + np.log(0.8)) < 5 * found.noise_std)
     True
     """
-    fit = LossMean(
-        loss="log_loss", labels=labels, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
-    return _score(fit, y_true, y_prob, groups)
+    return _score(LossMean(loss="log_loss", labels=labels, **budget), y_true, y_prob, groups)
 
 
-@document(accuracy_score)
+@document(log_loss)
+@takes_budget()
 def brier_score_loss(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    labels: Any = (0, 1),
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_prob: Any, *, labels: Any = (0, 1), groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean squared difference of probabilities and labels.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels. One that is missing or unknown counts as the first of ``labels``.
-    y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the second label, or of each label in the order of ``labels``. They are clipped to [0, 1];
-        one that is no number counts as 0.
-    labels : array-like of shape (n_classes,), default=(0, 1)
-        All labels, public.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {y_true} {y_prob} {labels}
+    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -339,39 +258,19 @@ def brier_score_loss(
     >>> bool(abs(found.value - 0.04) < 5 * found.noise_std)
     True
     """
-    fit = LossMean(
-        loss="brier", labels=labels, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
-    return _score(fit, y_true, y_prob, groups)
+    return _score(LossMean(loss="brier", labels=labels, **budget), y_true, y_prob, groups)
 
 
-@document(accuracy_score)
+@document(balanced_accuracy_score)
+@takes_budget()
 def confusion_matrix(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    labels: Any,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_pred: Any, *, labels: Any, groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedTable:
     """Release the number of rows of each pair of a true and a predicted label.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels. One that is missing or unknown counts as the first of ``labels``.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels: each made from its row alone, by a model that was not fitted to these rows.
-    labels : array-like of shape (n_classes,)
-        All labels, public: ``model.classes_`` for example. They are never taken from the data.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {y_true} {y_pred} {labels} {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -396,10 +295,7 @@ def confusion_matrix(
     >>> bool(abs(found.value[0, 1]) < 5 * found.noise_std[0, 1])
     True
     """
-    fit = ConfusionCounts(
-        labels=labels, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = ConfusionCounts(labels=labels, **budget)
     done = fit.fit(y_pred, y_true, groups=groups)
     names = tuple(check_labels(labels).tolist())
     noise = np.full(done.answers_.shape, done.noise_std_)

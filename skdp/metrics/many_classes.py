@@ -23,19 +23,21 @@ from scipy.special import ndtri
 from skdp.base.declare import parameter
 from skdp.base.kinds import flag
 from skdp.base.problem import Solution
+from skdp.kernels.protocols import Floats
 from skdp.metrics import workloads
-from skdp.metrics.evaluation import Evaluation, claim_text
+from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.inversion import CLEAR, CONFIDENCE, QUANTILE, Estimate, NoisyCounts, NoisyTable, unbiased_ratios
 from skdp.metrics.models import class_codes, classes_of, count_rows, kind_of, name_of, row_scores, score_method
 from skdp.metrics.plots import ManyClassPlots
-from skdp.metrics.released_score import ReleasedScore
+from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.metrics.strategies import GRID, SHIPPED, scaled, strategy
 from skdp.privacy import PrivacyReport, PrivacySession
+from skdp.statistics.moments import released_once
+from skdp.statistics.tables import claim_text
 
 __all__ = ["ManyClassEvaluation", "ManyClassTables"]
 
-Array = NDArray[np.float64]
 
 (CONFIDENCES,), (PROBABILITIES,) = SHIPPED["confidence"], SHIPPED["probability"]
 OF_CLASS = 64  # bins of the table of one class
@@ -102,12 +104,9 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         return {name: self._score(score) for name, score in found.items()}
 
     def _score(self, found: Estimate) -> ReleasedScore:
-        return ReleasedScore(
-            found.value, found.noise_std, self.privacy_,
-            noise_interval=found.noise_interval, interval=found.interval,
-        )  # fmt: skip
+        return released_score(found, self.privacy_)
 
-    def _line(self, k: int, *, true: bool) -> Array:
+    def _line(self, k: int, *, true: bool) -> Floats:
         """Indicator of the cells of one true, or predicted, class."""
         cells = np.zeros((len(self.classes_), len(self.classes_)))
         if true:
@@ -144,7 +143,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         part = unbiased_ratios(twice * right, under, np.full(k, variance), np.full(k, covariance))
         return noisy.by_gradient(float(part.mean()), gradient.ravel() / k)
 
-    def _sizes(self, table: Array, name: str) -> tuple[Array, Array]:
+    def _sizes(self, table: Floats, name: str) -> tuple[Floats, Floats]:
         """The number of units of each class, and what a recall, or F1, of it is divided by."""
         k = len(self.classes_)
         true, called = table.reshape(k, k).sum(axis=1), table.reshape(k, k).sum(axis=0)
@@ -169,7 +168,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         at_once = float(-ndtri((1.0 - CONFIDENCE) / (2 * k))) / QUANTILE
         cut = bool(inner[0].min() <= 0.0 or inner[1].max() >= 1.0)
 
-        def ends(limits: Array, independent: bool) -> tuple[float, float]:
+        def ends(limits: Floats, independent: bool) -> tuple[float, float]:
             sides = np.abs(limits - value)
             if cut:
                 sides = np.minimum(at_once * sides, (value, 1.0 - value))
@@ -181,7 +180,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         return Estimate(mean, within, (min(within[0], beyond[0]), max(within[1], beyond[1])))
 
     @cached_property
-    def confusion_matrix(self) -> Array:
+    def confusion_matrix(self) -> Floats:
         return self._confusion.counts.reshape(len(self.classes_), -1)
 
     @property
@@ -210,18 +209,10 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         return {label: self._score(area) for label, area in zip(self.classes_.tolist(), self._areas())}
 
     @cached_property
-    def _calibration(self) -> Array:
+    def _calibration(self) -> Floats:
         b = CONFIDENCES
         centers = (np.arange(b) + 0.5) / b
         return self._confidence.calibration(centers)
-
-    @property
-    def prob_pred(self) -> Array:
-        return self._calibration[:, 0]
-
-    @property
-    def prob_true(self) -> Array:
-        return self._calibration[:, 1]
 
     def _about(self) -> str:
         more = ", one table for each class" if self._of_class else ""
@@ -243,15 +234,13 @@ class ManyClassTables(EvaluationFit):
         kind_of(self.model)
         if score_method(self.model) != "predict_proba":
             raise TypeError(
-                f"{type(self.model).__name__} has no predict_proba, which an evaluation of three or more "
-                f"classes needs; "
-                "for labels alone use skdp.metrics.accuracy_score or confusion_matrix"
+                f"{type(self.model).__name__} has no predict_proba, which an evaluation of three or more classes "
+                "needs; for labels alone use skdp.metrics.accuracy_score or confusion_matrix"
             )
         if len(classes_of(self.model)) > MOST_CLASSES:
             raise ValueError(
-                f"the model has {len(classes_of(self.model))} classes, and an evaluation holds "
-                f"{MOST_CLASSES}; use "
-                "skdp.metrics.accuracy_score"
+                f"the model has {len(classes_of(self.model))} classes, and an evaluation holds {MOST_CLASSES}; "
+                "use skdp.metrics.accuracy_score"
             )
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
@@ -279,9 +268,7 @@ class ManyClassTables(EvaluationFit):
         """Release all tables as one vector."""
         records, matrices = problem.records, self._matrices()
         sums = records.cell_sums(matrices, GRID, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose=self._purpose)
-        answers = session.gaussian(sums, plan)
-        return self._solution(records, answers, session.noise_std(sums, plan))
+        return self._solution(records, *released_once(session, sums, self._purpose))
 
     def _matrices(self) -> list[NDArray[np.int64]]:
         """The strategy of each table; that of the confusion matrix is a multiple of the counts."""
@@ -315,5 +302,5 @@ class ManyClassTables(EvaluationFit):
         )
 
 
-def _probability_edges(n_bins: int) -> Array:
+def _probability_edges(n_bins: int) -> Floats:
     return np.asarray(1.0 / (1.0 + np.exp(-workloads.logit_edges(n_bins))))

@@ -26,7 +26,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp.base.cells import as_cells, check_collected, is_untyped, label_codes
-from skdp.kernels.protocols import is_cupy
+from skdp.kernels.protocols import Floats, is_cupy
 
 __all__ = [
     "class_codes",
@@ -40,7 +40,6 @@ __all__ = [
     "score_method",
 ]
 
-Array = NDArray[np.float64]
 
 AT_ONCE = 64  # rows of a call where places may matter, as many as `check_places` looks at
 LARGEST = 1e30  # of the generated rows; scikit-learn's trees refuse what float32 does not hold
@@ -85,8 +84,7 @@ def score_method(model: Any) -> str:
             return method
     raise TypeError(
         f"{type(model).__name__} has neither predict_proba nor decision_function, so it has no scores to "
-        f"evaluate; "
-        "for labels alone use skdp.metrics.accuracy_score"
+        "evaluate; for labels alone use skdp.metrics.accuracy_score"
     )
 
 
@@ -125,7 +123,7 @@ def count_rows(X: Any, y: Any) -> int:
     return int(n)
 
 
-def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) -> Array:
+def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) -> Floats:
     """Return the output of a method for each row.
 
     Parameters
@@ -167,8 +165,7 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
                 raise ValueError(
                     f"{type(model).__name__}.{method} raised {type(error).__name__} on these rows. The message is "
                     "withheld, because it may quote a cell: pass rows that the model accepts, of the columns "
-                    "that it "
-                    "was fitted to and without missing values if it takes none"
+                    "that it was fitted to and without missing values if it takes none"
                 ) from None
             numbers = np.asarray(answers, dtype=np.float64)
             if numbers.size != places.size * n_outputs:
@@ -190,8 +187,8 @@ def _rows_alone(model: Any) -> bool:
 
 
 def _at_once(model: Any, method: str, X: Any) -> int | None:
-    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that places do "
-    "not matter."""
+    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that places do not
+    matter."""
     from skdp.kernels import rows_alone
     from skdp.privacy import Vectors, check_places
 
@@ -203,7 +200,7 @@ def _at_once(model: Any, method: str, X: Any) -> int | None:
         return AT_ONCE
     ask = getattr(model, method)
 
-    def function(rows: Array, y: Array | None) -> list[Any]:
+    def function(rows: Floats, y: Floats | None) -> list[Any]:
         cells = np.zeros((AT_ONCE, rows.shape[1]), dtype=rows.dtype)
         # scikit-learn refuses other cells, and a row that is refused reaches no other row.
         cells[: len(rows)] = np.where(np.abs(rows) < LARGEST, rows, 0.0)

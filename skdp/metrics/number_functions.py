@@ -1,17 +1,13 @@
 """Scores of given predictions of numbers, with scikit-learn's names and order of arguments."""
 
-import functools
-from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, Unpack
 
 from skdp._docs import document
-from skdp.base.fit import Adjacency, Unit
 from skdp.metrics.regression_fits import NumberScore
 from skdp.metrics.released_score import ReleasedScore
+from skdp.statistics.calls import Budget, takes_budget
 
 __all__ = ["mean_absolute_error", "mean_squared_error", "r2_score"]
-
-P = ParamSpec("P")
 
 REFUSED = {
     "sample_weight": "each record (or group) counts as one, which is what bounds its share of the noise",
@@ -21,34 +17,10 @@ REFUSED = {
 }
 
 
-def _refusing(function: Callable[P, ReleasedScore]) -> Callable[P, ReleasedScore]:
-    """Give the reason where a parameter of scikit-learn's function of this name is not taken."""
-
-    @functools.wraps(function)
-    def called(*args: P.args, **given: P.kwargs) -> ReleasedScore:
-        for name in given:
-            if name in REFUSED:
-                raise TypeError(f"{function.__name__} takes no {name}: {REFUSED[name]}")
-        return function(*args, **given)
-
-    return called
-
-
 @document()
-@_refusing
+@takes_budget(**REFUSED)
 def r2_score(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    y_bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_pred: Any, *, y_bounds: Any = None, groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the share of the targets' variance that predictions explain.
 
@@ -63,12 +35,9 @@ def r2_score(
         Public numbers that targets are clipped to. None releases a window of the targets for 10 % of the budget
         (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is released for
         another 10 %.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        mean of its rows.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    {groups.function} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the mean of its rows.
     {adjacency} {n_public} {accountant} {random_state}
 
     Returns
@@ -108,27 +77,13 @@ def r2_score(
     >>> bool(0.4 < found.value < 0.6)
     True
     """
-    return _released(
-        "r2", y_true, y_pred, groups, y_bounds=y_bounds, epsilon=epsilon, delta=delta, unit=unit,
-        adjacency=adjacency, n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    return _released("r2", y_true, y_pred, groups, y_bounds=y_bounds, **budget)
 
 
 @document(r2_score)
-@_refusing
+@takes_budget(**REFUSED)
 def mean_squared_error(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    y_bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_pred: Any, *, y_bounds: Any = None, groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean of the squared differences of targets and predictions.
 
@@ -139,7 +94,7 @@ def mean_squared_error(
         Public numbers between which targets and useful predictions lie: residuals are clipped to their distance,
         or to a smaller window that is released for 10 % of the budget (of mu^2). None sets no limit to that
         window.
-    {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -169,33 +124,19 @@ def mean_squared_error(
     >>> bool(0.9 < found.value < 1.1)
     True
     """
-    return _released(
-        "mean_squared_error", y_true, y_pred, groups, y_bounds=y_bounds, epsilon=epsilon, delta=delta, unit=unit,
-        adjacency=adjacency, n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    return _released("mean_squared_error", y_true, y_pred, groups, y_bounds=y_bounds, **budget)
 
 
 @document(mean_squared_error)
-@_refusing
+@takes_budget(**REFUSED)
 def mean_absolute_error(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    y_bounds: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    y_true: Any, y_pred: Any, *, y_bounds: Any = None, groups: Any = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean of the magnitudes of targets less predictions.
 
     Parameters
     ----------
-    {y_true} {y_pred} {y_bounds} {epsilon} {delta} {unit} {groups} {adjacency} {n_public}
+    {y_true} {y_pred} {y_bounds} {groups} {epsilon} {delta} {unit} {adjacency} {n_public}
     {accountant} {random_state}
 
 
@@ -227,10 +168,7 @@ def mean_absolute_error(
     >>> bool(0.75 < found.value < 0.85)
     True
     """
-    return _released(
-        "mean_absolute_error", y_true, y_pred, groups, y_bounds=y_bounds, epsilon=epsilon, delta=delta, unit=unit,
-        adjacency=adjacency, n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    return _released("mean_absolute_error", y_true, y_pred, groups, y_bounds=y_bounds, **budget)
 
 
 def _released(score: str, y_true: Any, y_pred: Any, groups: Any, **terms: Any) -> ReleasedScore:

@@ -19,21 +19,76 @@ def _pyplot() -> Any:
     return pyplot
 
 
-class ClassPlots:
+class _Plots:
+    """The plots of a model of any number of classes."""
+
+    if TYPE_CHECKING:
+        confusion_matrix: Any
+        classes_: Any
+        _model: str
+
+        @property
+        def _calibration(self) -> Any: ...
+
+    @property
+    def prob_pred(self) -> "NDArray[np.float64]":
+        return np.asarray(self._calibration[:, 0])
+
+    @property
+    def prob_true(self) -> "NDArray[np.float64]":
+        return np.asarray(self._calibration[:, 1])
+
+    def plot_calibration(self, *, ax: "Axes | None" = None) -> Any:
+        """Draw the calibration curve with the 95 % intervals of the shares.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        sklearn.calibration.CalibrationDisplay
+        """
+        from sklearn.calibration import CalibrationDisplay
+
+        _pyplot()
+        rows = self._calibration
+        # The display keeps all scores of a model; here there are none but the centres of bins.
+        display = CalibrationDisplay(rows[:, 1], rows[:, 0], rows[:, 0])
+        display.plot(ax=ax, name=self._model)
+        display.ax_.errorbar(
+            rows[:, 0], rows[:, 1], np.abs(rows[:, 2:].T - rows[:, 1]), fmt="none", color="C0", alpha=0.5
+        )
+        return display
+
+    def plot_confusion(self, *, ax: "Axes | None" = None) -> Any:
+        """Draw the confusion matrix at the threshold in use.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        sklearn.metrics.ConfusionMatrixDisplay
+        """
+        from sklearn.metrics import ConfusionMatrixDisplay
+
+        _pyplot()
+        display = ConfusionMatrixDisplay(self.confusion_matrix, display_labels=self.classes_)
+        return display.plot(ax=ax, values_format=".0f", cmap="Blues")
+
+
+class ClassPlots(_Plots):
     """The plots of a model of two classes."""
 
     if TYPE_CHECKING:
         fpr: Any
         tpr: Any
         precision: Any
-        confusion_matrix: Any
-        classes_: Any
-        _model: str
 
         @property
         def _curves(self) -> Any: ...
-        @property
-        def _calibration(self) -> Any: ...
         def __getitem__(self, name: str) -> Any: ...
 
     def plot_roc(self, *, ax: "Axes | None" = None) -> Any:
@@ -83,54 +138,9 @@ class ClassPlots:
         display.ax_.set_ylim(-0.02, 1.02)
         return display
 
-    def plot_calibration(self, *, ax: "Axes | None" = None) -> Any:
-        """Draw the calibration curve with the 95 % intervals of the shares.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-
-        Returns
-        -------
-        sklearn.calibration.CalibrationDisplay
-        """
-        from sklearn.calibration import CalibrationDisplay
-
-        _pyplot()
-        rows = self._calibration
-        # The display keeps all scores of a model; here there are none but the centres of bins.
-        display = CalibrationDisplay(rows[:, 1], rows[:, 0], rows[:, 0])
-        display.plot(ax=ax, name=self._model)
-        display.ax_.errorbar(
-            rows[:, 0], rows[:, 1], np.abs(rows[:, 2:].T - rows[:, 1]), fmt="none", color="C0", alpha=0.5
-        )
-        return display
-
-    def plot_confusion(self, *, ax: "Axes | None" = None) -> Any:
-        """Draw the confusion matrix at the threshold in use.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-
-        Returns
-        -------
-        sklearn.metrics.ConfusionMatrixDisplay
-        """
-        from sklearn.metrics import ConfusionMatrixDisplay
-
-        _pyplot()
-        display = ConfusionMatrixDisplay(self.confusion_matrix, display_labels=self.classes_)
-        return display.plot(ax=ax, values_format=".0f", cmap="Blues")
-
-
-class ManyClassPlots:
+class ManyClassPlots(_Plots):
     """The plots of a model of three or more classes."""
-
-    if TYPE_CHECKING:
-        confusion_matrix: Any
-        classes_: Any
-        _model: str
 
     def plot_calibration(self, *, ax: "Axes | None" = None) -> Any:
         """Draw the share of right predictions by confidence, with the 95 % intervals of the shares.
@@ -143,11 +153,9 @@ class ManyClassPlots:
         -------
         sklearn.calibration.CalibrationDisplay
         """
-        display = ClassPlots.plot_calibration(self, ax=ax)  # type: ignore[arg-type]
+        display = super().plot_calibration(ax=ax)
         display.ax_.set(xlabel="Mean confidence", ylabel="Share of right predictions")
         return display
-
-    plot_confusion = ClassPlots.plot_confusion
 
 
 class RegressionPlots:

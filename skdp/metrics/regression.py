@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdp.metrics.evaluation import Evaluation, claim_text
-from skdp.metrics.inversion import QUANTILE, Estimate, accepted
+from skdp.kernels.protocols import Floats
+from skdp.metrics.evaluation import Evaluation
+from skdp.metrics.inversion import QUANTILE, accepted
 from skdp.metrics.moments import Moments
 from skdp.metrics.plots import RegressionPlots
-from skdp.metrics.released_score import ReleasedScore
+from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacyReport
+from skdp.statistics.tables import claim_text
 
-__all__ = ["ErrorsByPrediction", "RegressionEvaluation", "Windows", "released_score"]
+__all__ = ["ErrorsByPrediction", "RegressionEvaluation", "Windows"]
 
-Array = NDArray[np.float64]
 
 MIDDLE = 2 / 3  # of a released window, over which bins of predictions are spread; a choice
 SCORES = ("r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "mean_error")
@@ -51,7 +51,7 @@ class Windows:
         """Lower and upper end of the residuals."""
         return -self.residual_reach, self.residual_reach
 
-    def edges(self, n_bins: int) -> Array:
+    def edges(self, n_bins: int) -> Floats:
         """Even edges of bins of predictions, strictly increasing: over given bounds, or most of a released window.
 
         A released window has room for nearly all targets, and predictions vary less.
@@ -78,13 +78,13 @@ class ErrorsByPrediction:
     interval : ndarray of shape (n_bins, 2)
     """
 
-    edges: Array
-    counts: Array
-    value: Array
-    interval: Array
+    edges: Floats
+    counts: Floats
+    value: Floats
+    interval: Floats
 
     @classmethod
-    def made(cls, sums: Array, noise: float, edges: Array, reach: float) -> "ErrorsByPrediction":
+    def made(cls, sums: Floats, noise: float, edges: Floats, reach: float) -> "ErrorsByPrediction":
         """Divide noisy sums of (v, 1) and invert: ``(s - a c)^2 <= q^2 noise^2 (1 + a^2)``."""
         values, intervals = [], []
         q2 = (QUANTILE * noise) ** 2
@@ -99,19 +99,9 @@ class ErrorsByPrediction:
         return cls(edges, sums[:, 1].copy(), np.array(values), np.array(intervals))
 
     @property
-    def noise_std(self) -> Array:
+    def noise_std(self) -> Floats:
         """Half of the intervals' lengths over 1.96."""
         return np.asarray((self.interval[:, 1] - self.interval[:, 0]) / (2.0 * QUANTILE))
-
-
-def released_score(
-    found: Estimate, privacy: PrivacyReport, bounds: tuple[float, float] | None = None
-) -> ReleasedScore:
-    """A score with its intervals and what it cost."""
-    return ReleasedScore(
-        found.value, found.noise_std, privacy, bounds,
-        noise_interval=found.noise_interval, interval=found.interval,
-    )  # fmt: skip
 
 
 class RegressionEvaluation(Evaluation, RegressionPlots):
@@ -168,41 +158,18 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
         model: str,
         units: str,
     ) -> None:
-        self._moments, self._windows, self._errors = moments, windows, errors
+        self._moments, self._windows = moments, windows
         self._model, self._units = model, units
+        self.y_window, self.residual_window = windows.y_window, windows.residual_window
+        self.mean_error_by_prediction = errors.value
+        self.mean_error_by_prediction_noise_std = errors.noise_std
+        self.mean_error_by_prediction_interval = errors.interval
+        self.prediction_counts, self.prediction_edges = errors.counts, errors.edges
         self.privacy_ = privacy
 
     @cached_property
     def _scores(self) -> dict[str, ReleasedScore]:  # type: ignore[override]
         return {name: released_score(getattr(self._moments, name)(), self.privacy_) for name in SCORES}
-
-    @property
-    def y_window(self) -> tuple[float, float]:
-        return self._windows.y_window
-
-    @property
-    def residual_window(self) -> tuple[float, float]:
-        return self._windows.residual_window
-
-    @property
-    def mean_error_by_prediction(self) -> Array:
-        return self._errors.value
-
-    @property
-    def mean_error_by_prediction_noise_std(self) -> Array:
-        return self._errors.noise_std
-
-    @property
-    def mean_error_by_prediction_interval(self) -> Array:
-        return self._errors.interval
-
-    @property
-    def prediction_counts(self) -> Array:
-        return self._errors.counts
-
-    @property
-    def prediction_edges(self) -> Array:
-        return self._errors.edges
 
     def _about(self) -> str:
         low, high = self.y_window

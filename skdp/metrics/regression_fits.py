@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.base.cells import as_cells, refuse_dates
 from skdp.base.column_search import Present, Window, released_window, window_steps
@@ -15,17 +14,17 @@ from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
 from skdp.fitting.thresholds import is_given
 from skdp.fitting.utility import Facts, utility_warnings
+from skdp.kernels.protocols import Floats
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
 from skdp.metrics.moments import Influence, Moments, Sum
-from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, Windows, released_score
-from skdp.metrics.released_score import ReleasedScore
+from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, Windows
+from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
-from skdp.statistics.moments import Counted, released_counts
+from skdp.statistics.moments import Counted, released_counts, released_once
 
 __all__ = ["NumberScore", "ResidualMoments", "column_of_numbers"]
 
-Array = NDArray[np.float64]
 
 # Shares of mu^2. Windows: .05, .1 and .15 gave R2 nearly the same error at 1,000 and 5,000 records.
 WINDOW_SHARE = 0.1  # of each window that is searched
@@ -94,7 +93,7 @@ class Residuals(EvaluationFit):
         """The public window of y."""
         return _window("y_bounds", self.y_bounds)
 
-    def _problem(self, y: Array, predictions: Array, groups: Any) -> EvaluationProblem:
+    def _problem(self, y: Floats, predictions: Floats, groups: Any) -> EvaluationProblem:
         # A prediction that is none counts as the largest error.
         residuals = np.where(np.isnan(predictions), np.inf, y - predictions)
         columns = np.column_stack((y, residuals, predictions))
@@ -180,8 +179,7 @@ class Residuals(EvaluationFit):
         sums = both.residual_moments(
             *window, [dict(zip(names, weights)).get(name, 0.0) for name in NAMES], adjacency=session.adjacency
         )
-        plan = session.plan_gaussian(1, share - SPREAD_SHARE, purpose="moments of y and residuals")
-        values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
+        values, noise = released_once(session, sums, "moments of y and residuals", share - SPREAD_SHARE)
         found = Moments(
             max(float(counted.value[0]), 1.0), windows.reach, windows.residual_reach,
             {name: Sum(float(x) / w, noise / w) for name, x, w in zip(names, values, weights)},
@@ -191,8 +189,7 @@ class Residuals(EvaluationFit):
         of_square = Influence(1.0, 0.0, 0.0, 1.0) if influence is None else influence
         kept = [i for i, name in enumerate(SPREADS) if name in squares]
         sums = both.residual_squares(*window, of_square[:3], kept, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, SPREAD_SHARE, purpose="squares for sampling variances")
-        values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
+        values, noise = released_once(session, sums, "squares for sampling variances", SPREAD_SHARE)
         spreads = {SPREADS[i]: Sum(float(x), noise) for i, x in zip(kept, values)}
         return found.with_spreads(influence, spreads)
 
@@ -223,8 +220,7 @@ class ResidualMoments(Residuals):
         sums = records.restricted([1, 2]).binned_residuals(
             edges[1:-1], windows.residual_reach, adjacency=session.adjacency
         )
-        plan = session.plan_gaussian(1, BIN_SHARE, purpose="mean errors by prediction")
-        values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
+        values, noise = released_once(session, sums, "mean errors by prediction", BIN_SHARE)
         wanted = (NAMES, ("r2", "v2"))
         moments = self._moments(session, records, windows, counted, wanted, left - BIN_SHARE)
         found = {
@@ -301,7 +297,7 @@ def _window_of_targets(session: PrivacySession, targets: PrivateRecords, present
     return Window(first + found.center, found.reach), 2 * WINDOW_SHARE
 
 
-def column_of_numbers(name: str, given: Any) -> Array:
+def column_of_numbers(name: str, given: Any) -> Floats:
     """Return targets or predictions as finite float64, each read by itself."""
     cells: Any = as_cells(given)
     refuse_dates(cells)

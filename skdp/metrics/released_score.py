@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from skdp.metrics.inversion import CONFIDENCE
+from skdp.metrics.inversion import CONFIDENCE, Estimate
+from skdp.privacy import PrivacyReport
 from skdp.statistics.released import Released
 
-__all__ = ["ReleasedScore"]
+__all__ = ["ReleasedScore", "released_score"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,3 +47,13 @@ class ReleasedScore(Released):
             f"ReleasedScore(value={self.value:.6g}, noise_std={self.noise_std:.3g}, "
             "noise_interval={}, interval={})".format(*ends)
         )
+
+
+def released_score(
+    found: Estimate, privacy: PrivacyReport, bounds: tuple[float, float] | None = None
+) -> ReleasedScore:
+    """A score with its intervals and what it cost."""
+    return ReleasedScore(
+        found.value, found.noise_std, privacy, bounds,
+        noise_interval=found.noise_interval, interval=found.interval,
+    )  # fmt: skip

@@ -16,11 +16,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats
 from skdp.metrics import workloads
 
 __all__ = ["GRID", "KINDS", "optimal", "rounded", "scaled", "strategy"]
 
-Array = NDArray[np.float64]
 
 # Of the entries of a released strategy; a choice: a coarser grid costs accuracy, a finer one a larger file.
 GRID = 2.0**-12
@@ -36,7 +36,7 @@ SHIPPED = {"table": (64, 128, 256), "confidence": (32,), "probability": (64,)}
 FILE = "strategies.npz"
 
 
-def optimal(workload: Array, *, replaced: bool, rounds: int = ROUNDS) -> tuple[Array, float]:
+def optimal(workload: Floats, *, replaced: bool, rounds: int = ROUNDS) -> tuple[Floats, float]:
     """Return the symmetric strategy of sensitivity 1 with the least weighted variance, and its duality gap.
 
     Minimises tr(V X^-1) over X = A^T A, where all pairs of cells have (e_i - e_j)^T X (e_i - e_j) <= 1 for
@@ -84,19 +84,19 @@ def optimal(workload: Array, *, replaced: bool, rounds: int = ROUNDS) -> tuple[A
     return _roots(kept)[0], best / dual - 1.0
 
 
-def _roots(matrix: Array) -> tuple[Array, Array]:
+def _roots(matrix: Floats) -> tuple[Floats, Floats]:
     """Square root of a positive matrix, and its inverse."""
     values, vectors = np.linalg.eigh(matrix)
     size = np.sqrt(np.maximum(values, 1e-13 * values.max()))
     return (vectors * size) @ vectors.T, (vectors / size) @ vectors.T
 
 
-def rounded(matrix: Array) -> NDArray[np.int64]:
+def rounded(matrix: Floats) -> NDArray[np.int64]:
     """Return a strategy in integers, in units of ``GRID``."""
     return np.rint(matrix / GRID).astype(np.int64)
 
 
-def scaled(integers: NDArray[np.int64]) -> Array:
+def scaled(integers: NDArray[np.int64]) -> Floats:
     """Return the strategy that integers in units of ``GRID`` stand for."""
     return np.asarray(integers * GRID, dtype=np.float64)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats
 from skdp.metrics import workloads
-from skdp.metrics.evaluation import Evaluation, claim_text
+from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.inversion import Estimate, NoisyTable
 from skdp.metrics.plots import ClassPlots
-from skdp.metrics.released_score import ReleasedScore
+from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacyReport
+from skdp.statistics.tables import claim_text
 
 __all__ = ["ClassificationEvaluation", "ScoreGrid", "check_costs"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class ScoreGrid:
         One score in the place of all scores of a bin.
     """
 
-    edges: Array
+    edges: Floats
     probability: bool
-    centers: Array
+    centers: Floats
 
     @property
     def n_bins(self) -> int:
@@ -124,10 +124,8 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         return {name: self._score(score, name in hidden) for name, score in found.items()}
 
     def _score(self, found: Estimate, hidden: bool) -> ReleasedScore:
-        intervals = (None, None) if hidden else (found.noise_interval, found.interval)
-        return ReleasedScore(
-            found.value, found.noise_std, self.privacy_, noise_interval=intervals[0], interval=intervals[1]
-        )
+        score = released_score(found, self.privacy_)
+        return replace(score, noise_interval=None, interval=None) if hidden else score
 
     def _ways(self) -> dict[str, Callable[[], Estimate]]:
         """How each score is computed."""
@@ -239,23 +237,23 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
     # ---------------------------------------------------------------- table and curves
 
     @property
-    def bin_edges(self) -> Array:
+    def bin_edges(self) -> Floats:
         return self._grid.edges
 
     @cached_property
-    def table(self) -> Array:
+    def table(self) -> Floats:
         return self._by_class(self._noisy.counts)
 
     @cached_property
-    def table_noise_std(self) -> Array:
+    def table_noise_std(self) -> Floats:
         return self._by_class(np.sqrt(np.maximum(np.diag(self._noisy.covariance), 0.0)))
 
-    def _by_class(self, cells: Array) -> Array:
+    def _by_class(self, cells: Floats) -> Floats:
         b = self._grid.n_bins
         return np.column_stack((cells[b:], cells[:b]))
 
     @cached_property
-    def thresholds(self) -> Array:
+    def thresholds(self) -> Floats:
         return np.array([self._grid.edge(first) for first in self._firsts])
 
     @property
@@ -263,7 +261,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         return range(self._grid.n_bins, -1, -1)
 
     @cached_property
-    def _curves(self) -> dict[str, Array]:
+    def _curves(self) -> dict[str, Floats]:
         """False and true positive rate and precision at all thresholds, with their intervals: (n, 3)."""
         b = self._grid.n_bins
         one = np.repeat((1.0, 0.0), b)
@@ -281,23 +279,23 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         return {name: np.array(rows) for name, rows in found.items()}
 
     @cached_property
-    def fpr(self) -> Array:
+    def fpr(self) -> Floats:
         return _rising(self._curves["fpr"][:, 0])
 
     @cached_property
-    def tpr(self) -> Array:
+    def tpr(self) -> Floats:
         return _rising(self._curves["tpr"][:, 0])
 
     @cached_property
-    def recall(self) -> Array:
+    def recall(self) -> Floats:
         return self.tpr
 
     @cached_property
-    def precision(self) -> Array:
+    def precision(self) -> Floats:
         return self._curves["precision"][:, 0]
 
     @cached_property
-    def _calibration(self) -> Array:
+    def _calibration(self) -> Floats:
         """Mean score, share of the second class and its interval, in merged bins: (n, 4)."""
         if not self._grid.probability:
             raise ValueError(
@@ -306,16 +304,8 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
             )
         return self._noisy.calibration(self._grid.centers)
 
-    @property
-    def prob_pred(self) -> Array:
-        return self._calibration[:, 0]
-
-    @property
-    def prob_true(self) -> Array:
-        return self._calibration[:, 1]
-
     @cached_property
-    def confusion_matrix(self) -> Array:
+    def confusion_matrix(self) -> Floats:
         tp, fp, fn, tn = (float(cells @ self._noisy.counts) for cells in _cells(self._grid.n_bins, self._first))
         return np.array([[tn, fp], [fn, tp]])
 
@@ -341,7 +331,7 @@ def check_costs(costs: Mapping[str, float] | None) -> dict[str, float]:
 THRESHOLD_SCORES = frozenset({"accuracy", "balanced_accuracy", "precision", "recall", "specificity", "f1"})
 
 
-def _cells(n_bins: int, first: int) -> tuple[Array, Array, Array, Array]:
+def _cells(n_bins: int, first: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Indicators of true positives, false positives, false negatives and true negatives."""
     upper, zeros = (np.arange(n_bins) >= first).astype(np.float64), np.zeros(n_bins)
     return (
@@ -352,7 +342,7 @@ def _cells(n_bins: int, first: int) -> tuple[Array, Array, Array, Array]:
     )
 
 
-def _rising(curve: Array) -> Array:
+def _rising(curve: Floats) -> Floats:
     """The nearest curve that never falls, from 0 to 1."""
     from sklearn.isotonic import isotonic_regression
 

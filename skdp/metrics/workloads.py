@@ -8,8 +8,9 @@ release whose answers have the least weighted variance.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
+
+from skdp.kernels.protocols import Floats
 
 __all__ = [
     "CLIP",
@@ -23,7 +24,6 @@ __all__ = [
     "table_workload",
 ]
 
-Array = NDArray[np.float64]
 
 REACH = 7.0  # the outermost edges lie at about this logit: p = .0009 and .9991; a choice
 CLIP = 1e-3  # log loss takes probabilities clipped to [CLIP, 1 - CLIP], so that a record adds at most 6.9
@@ -36,7 +36,7 @@ SHARES_OF_POSITIVES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)  # shares that the p
 SEPARATIONS = (0.7, 1.19, 1.8, 2.5)  # distances of the classes' means, in standard deviations of a logit
 
 
-def logit_edges(n_bins: int) -> Array:
+def logit_edges(n_bins: int) -> Floats:
     """Return the inner edges of an even number of bins on the logit scale, one of them at 0.
 
     Parameters
@@ -52,7 +52,7 @@ def logit_edges(n_bins: int) -> Array:
     return np.linspace(-reach, reach, n_bins - 1)
 
 
-def losses_of_bins(probabilities: Array, clip: float = CLIP) -> tuple[Array, Array]:
+def losses_of_bins(probabilities: Floats, clip: float = CLIP) -> tuple[Floats, Floats]:
     """Return log loss and Brier score of each cell, where all scores of a bin are its centre.
 
     Parameters
@@ -72,7 +72,7 @@ def losses_of_bins(probabilities: Array, clip: float = CLIP) -> tuple[Array, Arr
     return log_loss, brier
 
 
-def table_workload(n_bins: int) -> Array:
+def table_workload(n_bins: int) -> Floats:
     """Return V of a table of two classes on the logit grid.
 
     It holds accuracy, Brier score and log loss; the gradient of the AUC under a public family of laws of scores;
@@ -100,23 +100,22 @@ def table_workload(n_bins: int) -> Array:
     return total + PREFIXES / (2 * n_bins) * np.kron(np.eye(2), _prefixes(n_bins))
 
 
-def confidence_workload(n_bins: int) -> Array:
-    """Return V of a table (bin of the confidence) x (right or wrong): accuracy, Brier-like means and all "
-    "prefixes."""
+def confidence_workload(n_bins: int) -> Floats:
+    """Return V of a table (bin of the confidence) x (right or wrong): accuracy, Brier-like means, all prefixes."""
     confidence = np.linspace(0.0, 1.0, n_bins)
     right = np.repeat((1.0, 0.0), n_bins)
     questions = [right, np.tile(confidence, 2), np.concatenate((confidence, np.zeros(n_bins)))]
     return AVERAGES * _outer(questions) + PREFIXES / (2 * n_bins) * np.kron(np.eye(2), _prefixes(n_bins))
 
 
-def probability_workload(n_bins: int) -> Array:
+def probability_workload(n_bins: int) -> Floats:
     """Return V of the bins of the probability of the true class: log loss, mean probability and all prefixes."""
     p = bin_centers(logit_edges(n_bins))
     questions = [-np.log(np.clip(p, CLIP, 1.0)), p, (1.0 - p) ** 2]
     return AVERAGES * _outer(questions) + PREFIXES / n_bins * _prefixes(n_bins)
 
 
-def bin_centers(edges: Array) -> Array:
+def bin_centers(edges: Floats) -> Floats:
     """Return the probability in the middle of each bin on the logit scale; outer bins are as wide as their
     neighbours.
 
@@ -133,18 +132,18 @@ def bin_centers(edges: Array) -> Array:
     return np.asarray(1.0 / (1.0 + np.exp(-middle)))
 
 
-def _outer(questions: list[Array]) -> Array:
+def _outer(questions: list[Floats]) -> Floats:
     """Sum of q q^T of questions that are scaled to a range of 1, around 0."""
     scaled = np.array([(q - (q.max() + q.min()) / 2) / (q.max() - q.min()) for q in questions])
     return np.asarray(scaled.T @ scaled)
 
 
-def _prefixes(n_bins: int) -> Array:
+def _prefixes(n_bins: int) -> Floats:
     below = np.tril(np.ones((n_bins, n_bins)))
     return np.asarray(below.T @ below)
 
 
-def _area_gradient(edges: Array, share: float, d: float) -> Array:
+def _area_gradient(edges: Floats, share: float, d: float) -> Floats:
     """Gradient of the AUC by the cells' parts, where logits of both classes are normal and calibrated."""
     law = score_law(edges, share, d)
     positive, negative = law[: len(law) // 2] / share, law[len(law) // 2 :] / (1.0 - share)
@@ -154,7 +153,7 @@ def _area_gradient(edges: Array, share: float, d: float) -> Array:
     return np.concatenate(((below - area) / share, (above - area) / (1.0 - share)))
 
 
-def score_law(edges: Array, share: float, d: float) -> Array:
+def score_law(edges: Floats, share: float, d: float) -> Floats:
     """Return the part of records in each cell, where the logits of both classes are normal and calibrated.
 
     Parameters

@@ -1,53 +1,36 @@
-"""The methods of a search that are those of its best estimator."""
+"""The methods of an estimator that are those of the one which was fitted inside."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["BestEstimatorMixin"]
+__all__ = ["BestEstimatorMixin", "InnerScores"]
 
 
 def _has(method: str) -> Any:
-    """Whether the best estimator has a method, or before a fit the estimators that are searched."""
+    """Whether the fitted inner estimator has a method, or before a fit one of those that are given."""
 
-    def check(self: "BestEstimatorMixin") -> bool:
-        if hasattr(self, "best_estimator_"):
-            getattr(self.best_estimator_, method)  # its AttributeError is the one to show
-        else:
-            getattr(self._first, method)
+    def check(self: "InnerScores") -> bool:
+        getattr(getattr(self, self._inner_name, self._first), method)  # its AttributeError is the one to show
         return True
 
     return check
 
 
-class BestEstimatorMixin:
-    """Predictions of ``best_estimator_``; ``_first`` is one of the estimators that are searched."""
+class InnerScores:
+    """Scores of the estimator that was fitted inside; ``_first`` is one of the estimators that are given."""
 
-    best_estimator_: Any
+    _inner_name: ClassVar[str]  # of the attribute that holds the fitted estimator
     _first: Any
 
-    def _best(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_
-
-    @available_if(_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Predictions of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._best().predict(X)
+    def _fitted_inside(self) -> Any:
+        check_is_fitted(self, self._inner_name)  # type: ignore[arg-type]
+        return getattr(self, self._inner_name)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities of the best estimator.
+        """Probabilities of the classes by the fitted estimator; a threshold does not change them.
 
         Parameters
         ----------
@@ -57,7 +40,7 @@ class BestEstimatorMixin:
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._best().predict_proba(X)
+        return self._fitted_inside().predict_proba(X)
 
     @available_if(_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Any:
@@ -71,11 +54,11 @@ class BestEstimatorMixin:
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._best().predict_log_proba(X)
+        return self._fitted_inside().predict_log_proba(X)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
-        """Scores of the classes by the best estimator.
+        """Decision values of the fitted estimator.
 
         Parameters
         ----------
@@ -85,7 +68,29 @@ class BestEstimatorMixin:
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self._best().decision_function(X)
+        return self._fitted_inside().decision_function(X)
+
+
+class BestEstimatorMixin(InnerScores):
+    """Predictions of ``best_estimator_``."""
+
+    _inner_name = "best_estimator_"
+
+    best_estimator_: Any
+
+    @available_if(_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predictions of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._fitted_inside().predict(X)
 
     @available_if(_has("score"))
     def score(self, X: Any, y: Any) -> float:
@@ -100,5 +105,5 @@ class BestEstimatorMixin:
         -------
         float
         """
-        found: float = self._best().score(X, y)
+        found: float = self._fitted_inside().score(X, y)
         return found

@@ -1,9 +1,8 @@
 """A handful of models on one hold-out, each paid for: all scores may be looked at."""
 
-import html
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
@@ -12,16 +11,16 @@ from skdp._compat import no_warnings
 from skdp._docs import document
 from skdp.base.cells import check_collected
 from skdp.base.declare import parameter, positional
-from skdp.base.fit import Adjacency, Unit
 from skdp.base.kinds import described, flag, share
 from skdp.base.problem import Solution
-from skdp.metrics.evaluation import NAMES, Evaluation, claim_text
+from skdp.metrics.evaluation import NAMES, Evaluation, table_html
 from skdp.metrics.models import kind_of
 from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.composed import SCORING, ComposedFit, Rows, Table, check_scoring
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits, PrivacyReport
-from skdp.statistics.tables import shown
+from skdp.statistics.calls import Budget, takes_budget
+from skdp.statistics.tables import claim_text, shown, table_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,21 +150,10 @@ class Comparison(Mapping[str, Evaluation]):
         rows = self._table()
         # The longer of models and scores goes down, so that lines stay short.
         turned = rows if len(self) > len(self._listed) else [list(cells) for cells in zip(*rows)]
-        wide = [max(len(row[i]) for row in turned) for i in range(len(turned[0]))]
-        lines = [
-            "  ".join([row[0].ljust(wide[0]), *(c.rjust(w) for c, w in zip(row[1:], wide[1:]))]).rstrip()
-            for row in turned
-        ]
-        return "\n".join([*lines, f"<{self._about()}>"])
+        return f"{table_text(turned)}\n<{self._about()}>"
 
     def _repr_html_(self) -> str:
-        head, *body = self._table()
-        cells = ["<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in body]
-        heads = "".join(f"<th>{html.escape(c)}</th>" for c in head)
-        return (
-            f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(cells)}</tbody>"
-            f"<caption>{html.escape(self._about())}</caption></table>"
-        )
+        return table_html(self._table(), self._about())
 
 
 def _goodness(evaluation: Evaluation, scoring: str) -> float:
@@ -322,6 +310,7 @@ class Comparing(ComposedFit):
 
 
 @document()
+@takes_budget()
 def compare(
     models: Any,
     X: Any,
@@ -334,13 +323,7 @@ def compare(
     X_test: Any = None,
     y_test: Any = None,
     groups_test: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    adjacency: Adjacency = "replace-one",
-    unit: Unit = "record",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    **budget: Unpack[Budget],
 ) -> Comparison:
     """Fit and evaluate a handful of private models, each paid for, so that all scores may be looked at.
 
@@ -369,9 +352,7 @@ def compare(
         their evaluation, and the models need not be private.
     X_test, y_test, groups_test : as X, y and groups, default=None
         A test part of your own, from `train_test_split`. All of ``X`` is then for the fits.
-    {epsilon} {delta} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``.
+    {epsilon} {delta} {unit.function} {adjacency}
     n_public : int, default=None
         Public number of records (or groups) of the whole table; needed under add-remove. Fits and evaluations get
         their shares of it.
@@ -443,9 +424,5 @@ def compare(
         if X_test is None or y_test is None or (groups is None) != (groups_test is None):
             raise ValueError("X_test needs y_test, and groups_test where groups are given")
         test = (X_test, y_test, groups_test)
-    fit = Comparing(
-        models=models, test_size=test_size, scoring=scoring, prefit=prefit, test=test, epsilon=epsilon,
-        delta=delta, adjacency=adjacency, unit=unit, n_public=n_public, accountant=accountant,
-        random_state=random_state,
-    )  # fmt: skip
+    fit = Comparing(models=models, test_size=test_size, scoring=scoring, prefit=prefit, test=test, **budget)
     return fit.fit(X, y, groups=groups).result()

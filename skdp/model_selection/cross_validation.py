@@ -1,19 +1,20 @@
 """Cross-validation that is paid for: k fits and k evaluations, charged once as what one record takes part in."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from skdp._docs import document
 from skdp.base.declare import parameter, positional
-from skdp.base.fit import Adjacency, Unit
 from skdp.base.kinds import described, flag, integer, share
 from skdp.base.problem import Solution
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.released_score import ReleasedScore
+from skdp.model_selection.comparison import compare
 from skdp.model_selection.composed import SCORING, ComposedFit, Rows, check_scoring
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
+from skdp.statistics.calls import Budget, takes_budget
 
 __all__ = ["cross_validate"]
 
@@ -91,7 +92,8 @@ class CrossValidation(ComposedFit):
         return {**found, "evaluation": evaluations, "mean": means, "privacy": self.privacy_}
 
 
-@document()
+@document(compare)
+@takes_budget()
 def cross_validate(
     estimator: Any,
     X: Any,
@@ -100,15 +102,9 @@ def cross_validate(
     groups: Any = None,
     cv: int = 5,
     scoring: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    adjacency: Adjacency = "replace-one",
-    unit: Unit = "record",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
     evaluation_share: float = 0.2,
     return_estimator: bool = True,
+    **budget: Unpack[Budget],
 ) -> dict[str, Any]:
     """Fit and evaluate a private estimator on the folds of a table, for one charge.
 
@@ -120,10 +116,7 @@ def cross_validate(
     estimator : private classifier or regressor, or a Pipeline that ends in one
         Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are
         replaced by those of the folds.
-    X : array-like, CSR matrix or data frame of shape (n_samples, n_features)
-        Not changed.
-    y : array-like of shape (n_samples,)
-        Labels or targets.
+    {X} {y}
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only. All rows of a group are in one
         fold.
@@ -132,17 +125,11 @@ def cross_validate(
         taken.
     scoring : str or sequence of str, default=None
         Which scores of `skdp.metrics.evaluate` are listed. None lists all. It changes no release.
-    {epsilon} {delta} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``.
-    n_public : int, default=None
-        Public number of records (or groups) of the whole table; needed under add-remove. Fits and evaluations get
-        their shares of it.
-    {accountant} {random_state}
     evaluation_share : float in (0, 1), default=0.2
         Share of mu^2 for the evaluations; the fits divide the rest.
     return_estimator : bool, default=True
         Whether the models are returned.
+    {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -158,12 +145,7 @@ def cross_validate(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter or the data are not as described. No budget is spent.
-    PrivacyBudgetExceeded
-        If the accountant does not hold (epsilon, delta). Nothing was read.
-    RuntimeError
-        If a fit fails after something was released. The budget stays spent, and the message does not say why.
+    {Raises}
 
     See Also
     --------
@@ -210,8 +192,11 @@ def cross_validate(
     2.0
     """
     fit = CrossValidation(
-        estimator=estimator, cv=cv, scoring=scoring, evaluation_share=evaluation_share,
-        return_estimator=return_estimator, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+        estimator=estimator,
+        cv=cv,
+        scoring=scoring,
+        evaluation_share=evaluation_share,
+        return_estimator=return_estimator,
+        **budget,
+    )
     return fit.fit(X, y, groups=groups).result()

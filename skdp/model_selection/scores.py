@@ -19,12 +19,13 @@ from sklearn.utils import _safe_indexing
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, label_codes
 from skdp.base.fit import Adjacency, Unit
 from skdp.kernels import on_host
+from skdp.kernels.protocols import Floats
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics import mean
+from skdp.statistics.moments import released_once
 
 __all__ = ["CLASSIFIER_SCORES", "REGRESSOR_SCORES", "Terms", "default_score", "released_score"]
 
-Array = NDArray[np.float64]
 
 # Probabilities below this count as this one in the logarithmic loss; the worst loss is then 6.9. A choice.
 LEAST_PROBABILITY = 1e-3
@@ -56,7 +57,7 @@ def _labels(y: Any, classes: Any) -> NDArray[np.int64]:
     return np.where(classes[places] == labels, places, -1).astype(np.int64)
 
 
-def _wrong(model: Any, X: Any, y: Any) -> Array:
+def _wrong(model: Any, X: Any, y: Any) -> Floats:
     found = _by_rows(model.predict, X)
     if isinstance(found, list):
         places = [-2 if cell is None else _labels([cell], model.classes_)[0] for cell in found]
@@ -66,7 +67,7 @@ def _wrong(model: Any, X: Any, y: Any) -> Array:
     return (predicted != _labels(y, model.classes_)).astype(np.float64)
 
 
-def _log_loss(model: Any, X: Any, y: Any) -> Array:
+def _log_loss(model: Any, X: Any, y: Any) -> Floats:
     found = _by_rows(model.predict_proba, X)
     codes = _labels(y, model.classes_)
     worst = np.zeros(len(model.classes_))
@@ -75,14 +76,14 @@ def _log_loss(model: Any, X: Any, y: Any) -> Array:
     return -np.log(np.clip(np.nan_to_num(p, nan=0.0), LEAST_PROBABILITY, 1.0))
 
 
-def _errors(model: Any, X: Any, y: Any) -> Array:
+def _errors(model: Any, X: Any, y: Any) -> Floats:
     found = _by_rows(model.predict, X)
     predicted = np.array([math.nan if cell is None else float(cell) for cell in found])
     apart = np.abs(predicted - cell_numbers(as_cells(y)).reshape(-1))
     return np.minimum(np.nan_to_num(apart, nan=WORST_ERROR, posinf=WORST_ERROR), WORST_ERROR)
 
 
-def _squares(model: Any, X: Any, y: Any) -> Array:
+def _squares(model: Any, X: Any, y: Any) -> Floats:
     return np.minimum(np.square(_errors(model, X, y)), WORST_ERROR)
 
 
@@ -90,7 +91,7 @@ def _squares(model: Any, X: Any, y: Any) -> Array:
 class _Score:
     """A mean of numbers per row, smaller is better; ``offset`` minus it is the score."""
 
-    values: Callable[[Any, Any, Any], Array]
+    values: Callable[[Any, Any, Any], Floats]
     bounds: tuple[float, float] | None
     offset: float
     needs: str
@@ -141,9 +142,8 @@ def released_score(name: str, model: Any, X: Any, y: Any, groups: Any, terms: Te
     ) as session:  # fmt: skip
         center, reach = np.array([0.5 * (low + high)]), np.array([0.5 * (high - low)])
         sums = records.column_sums(center, reach)
-        plan = session.plan_gaussian(1, purpose="score")
-        noise = session.noise_std(sums, plan) / records.n_units
-        released = float(session.gaussian(sums, plan)[0]) / records.n_units
+        total, noise = released_once(session, sums, "score")
+    released, noise = float(total[0]) / records.n_units, noise / records.n_units
     return score.offset - (float(center[0]) + float(reach[0]) * released), float(reach[0]) * noise
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter, positional
@@ -17,6 +15,7 @@ from skdp.base.problem import Solution
 from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.models import score_method
 from skdp.metrics.two_classes import ClassificationEvaluation, check_costs
+from skdp.model_selection.best import InnerScores
 from skdp.model_selection.composed import ComposedFit, Rows
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
@@ -24,18 +23,8 @@ from skdp.privacy import InnerFits
 __all__ = ["DPTunedThresholdClassifier"]
 
 
-def _has(method: str) -> Any:
-    """Whether the fitted estimator has a method, or before a fit the one that is given."""
-
-    def check(self: "DPTunedThresholdClassifier") -> bool:
-        getattr(getattr(self, "estimator_", self.estimator), method)  # its AttributeError is the one to show
-        return True
-
-    return check
-
-
 @document()
-class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFit):
+class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScores, ComposedFit):
     """Fit a private classifier of two classes, and choose from which score on it predicts the second one.
 
     The estimator is fitted to one part of the records, and its scores on the other part are released as one table
@@ -133,6 +122,12 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
     n_iter_: int = fitted()
     n_features_in_: int = fitted()
 
+    _inner_name = "estimator_"
+
+    @property
+    def _first(self) -> Any:  # type: ignore[override]
+        return self.estimator
+
     # ---------------------------------------------------------------- the fit
 
     def _candidates(self) -> tuple[InnerEstimator, ...]:
@@ -207,56 +202,11 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        method = score_method(self.estimator_)
-        scores = np.asarray(getattr(self.estimator_, method)(X))
+        model = self._fitted_inside()
+        method = score_method(model)
+        scores = np.asarray(getattr(model, method)(X))
         scores = scores[:, 1] if method == "predict_proba" else scores
         return np.asarray(self.classes_[(scores >= self.best_threshold_).astype(np.intp)])
-
-    @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes by the estimator; the threshold does not change them.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.estimator_.predict_proba(X))
-
-    @available_if(_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Logarithms of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.estimator_.predict_log_proba(X))
-
-    @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Decision values of the estimator.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.estimator_.decision_function(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

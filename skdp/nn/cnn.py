@@ -9,6 +9,7 @@ from skdp.base.kinds import described
 from skdp.nn.architectures import ARCHITECTURES, architecture, default_cnn
 from skdp.nn.images import ImageModel
 from skdp.nn.inputs import image_of
+from skdp.nn.mlp import DPMLPClassifier
 from skdp.nn.model import NetClassifier
 from skdp.nn.network import Network
 
@@ -62,7 +63,7 @@ class ConvolutionalNet(ImageModel, NetClassifier):
             ) from None
 
 
-@document()
+@document(DPMLPClassifier)
 class DPCNNClassifier(ConvolutionalNet):
     """A convolutional net for images, by differentially private SGD.
 
@@ -87,9 +88,7 @@ class DPCNNClassifier(ConvolutionalNet):
 
     Notes
     -----
-    {privacy.net}
-
-    {privacy.unprotected}
+    {Notes}
 
     References
     ----------

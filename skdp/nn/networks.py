@@ -7,6 +7,7 @@ from skdp.fitting.targets import Problem
 from skdp.nn.architectures import default_mlp
 from skdp.nn.images import ImageModel
 from skdp.nn.layers.flatten import Flatten
+from skdp.nn.mlp import DPMLPClassifier, DPMLPRegressor
 from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network, Sequential
 from skdp.nn.task import vocabulary_of
@@ -66,7 +67,7 @@ def _built(net: Sequential, shape: tuple[int, ...]) -> Network:
         ) from None
 
 
-@document()
+@document(DPMLPClassifier)
 class DPNetworkClassifier(GivenNet, NetClassifier):
     """Any net of `skdp.nn` layers for classification, by differentially private SGD.
 
@@ -90,9 +91,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
 
     Notes
     -----
-    {privacy.net}
-
-    {privacy.unprotected}
+    {Notes}
 
     References
     ----------
@@ -109,7 +108,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     """
 
 
-@document()
+@document(DPMLPRegressor)
 class DPNetworkRegressor(GivenNet, NetRegressor):
     """Any net of `skdp.nn` layers for regression, by differentially private SGD.
 
@@ -131,11 +130,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
 
     Notes
     -----
-    {privacy.net}
-
-    {privacy.net_targets}
-
-    {privacy.unprotected}
+    {Notes}
 
     References
     ----------

@@ -227,10 +227,18 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         return encoded if self.sparse_output else encoded.toarray()
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the output columns, for example ``'age in [18, 65)'`` or ``'age < 18 & sex = 0'``. Parameters
-        ---------- input_features : array-like of str, default=None It must equal ``feature_names_in_`` if that
-        exists. The default is x0, x1, ... without names in `fit`. Returns ------- names : ndarray of str
-        objects One name for each output column."""
+        """Name the output columns, for example ``'age in [18, 65)'`` or ``'age < 18 & sex = 0'``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            It must equal ``feature_names_in_`` if that exists. The default is x0, x1, ... without names in `fit`.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            One name for each output column.
+        """
         check_is_fitted(self)
         inputs = self._check_names(input_features)
         names = {block.column: block.names(inputs[block.column]) for block in self._blocks}
@@ -240,10 +248,15 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         return np.array(out, dtype=object)
 
     def to_sklearn(self) -> Any:
-        """Return the encoder as a fitted ``ColumnTransformer`` with the same columns. It is made of
-        scikit-learn's encoders and NumPy's functions, and needs no skdp. Cells are read as NumPy and
+        """Return the encoder as a fitted ``ColumnTransformer`` with the same columns.
+
+        It is made of scikit-learn's encoders and NumPy's functions, and needs no skdp. Cells are read as NumPy and
         scikit-learn read them: `pandas.NA` is refused in a column of numbers, and the columns have other names.
-        Returns ------- ColumnTransformer"""
+
+        Returns
+        -------
+        ColumnTransformer
+        """
         check_is_fitted(self)
         parts = [*((block,) for block in self._blocks), *self._crosses]
         return name_features(bins_of(parts, self.n_features_in_, bool(self.sparse_output)), self)

@@ -126,11 +126,7 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
         if hasattr(table, "indptr") and np.any(scratch.center_):
             refuse_centering()
         # Only now, so that a refused fit leaves the scaler as it was.
-        for name in ("center_", "scale_", "n_features_in_", "feature_names_in_"):
-            if name in vars(scratch):
-                setattr(self, name, getattr(scratch, name))
-            elif name in vars(self):
-                delattr(self, name)
+        self.__dict__ = scratch.__dict__
         return self
 
     learns_from_data = False  # `skdp._compat` asks what stands before a private fit

@@ -4,6 +4,7 @@ from skdp.privacy import accounting as accounting
 from skdp.privacy import noise as noise
 from skdp.privacy.accounting.amplification import PARTITION as PARTITION
 from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT as WITHOUT_REPLACEMENT
+from skdp.privacy.accounting.sparse_vector import NumericSparsePlan as NumericSparsePlan
 from skdp.privacy.adjacency import ADJACENCIES as ADJACENCIES
 from skdp.privacy.adjacency import check_adjacency as check_adjacency
 from skdp.privacy.adjacency import check_unit as check_unit
@@ -49,6 +50,7 @@ from skdp.privacy.session import PrivacySession as PrivacySession
 from skdp.privacy.session import check_budget as check_budget
 from skdp.privacy.session import sum_of_owners as sum_of_owners
 from skdp.privacy.session.projections import check_projected as check_projected
+from skdp.privacy.session.vocabulary import VocabularyPlan as VocabularyPlan
 from skdp.privacy.shape import MOST_PER_PUBLIC as MOST_PER_PUBLIC
 from skdp.privacy.shape import PublicShape as PublicShape
 from skdp.privacy.standardization import Standardization as Standardization

@@ -1,13 +1,66 @@
-"""Run the fit of a statistic on a column or a table."""
+"""Functions with a fit behind them: the parameters that all take, and a statistic of a column or a table."""
 
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
 from skdp.base.cells import check_collected
+from skdp.base.declare import parameters_of
+from skdp.base.fit import Adjacency, PrivateFit, Unit
 from skdp.statistics.released import Released
 
-__all__ = ["released"]
+__all__ = ["Budget", "released", "takes_budget"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Budget(TypedDict, total=False):
+    """Parameters of every fit, which a function hands on: `PrivateFit` declares their defaults and checks them."""
+
+    epsilon: float
+    delta: float
+    unit: Unit
+    adjacency: Adjacency
+    n_public: int | None
+    accountant: Any
+    random_state: Any
+
+
+def takes_budget(**reasons: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return a decorator of functions that take ``**budget``.
+
+    It shows the parameters of `Budget` in the signature, and refuses other names. A name that users of
+    scikit-learn may give is refused with its reason.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        own = inspect.signature(function)
+        declared = parameters_of(PrivateFit)
+        shown = [known for known in own.parameters.values() if known.kind is not inspect.Parameter.VAR_KEYWORD]
+        for name, annotation in Budget.__annotations__.items():
+            default = declared[name].default
+            shown.append(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            )
+        signature = own.replace(parameters=shown)
+
+        @functools.wraps(function)
+        def called(*args: P.args, **given: P.kwargs) -> T:
+            for name in given:
+                if name in reasons:
+                    raise TypeError(f"{function.__name__} takes no {name}: {reasons[name]}")
+                if name not in signature.parameters:
+                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            return function(*args, **given)
+
+        called.__signature__ = signature  # type: ignore[attr-defined]
+        return called
+
+    return decorate
 
 
 def released(fit: Any, X: Any, groups: Any) -> Released:

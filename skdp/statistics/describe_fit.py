@@ -17,7 +17,7 @@ from skdp.fitting.utility import Released, released_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, points_of_levels, quantiles_in, questions_of_levels
 from skdp.statistics.frames import Columns, category_codes, check_categories, labels_of
-from skdp.statistics.moments import Counted, Moments, released_counts
+from skdp.statistics.moments import Counted, Moments, released_counts, released_once
 
 __all__ = ["Crosstab", "Describe"]
 
@@ -240,9 +240,8 @@ class Describe(Statistic):
         if not given.all():
             edges = np.stack(window.bounds, axis=1)
             asked = records.histogram(edges, adjacency=session.adjacency)
-            plan = session.plan_gaussian(1, made.inside, purpose="values in windows")
-            held, noise = session.gaussian(asked, plan)[:, 0], session.noise_std(asked, plan)
-            inside = Counted(held, np.full(held.shape, noise))
+            held, noise = released_once(session, asked, "values in windows", made.inside)
+            inside = Counted(held[:, 0], np.full(len(held), noise))
         every = Moments.released(session, records, window, made.means, counted=counted)
         quartiles = quantiles_in(session, records, window, LEVELS, made.quartiles, ~given)
         summaries: dict[str, object] = {
@@ -314,8 +313,7 @@ def _counts(
     """Release the tables of counts, by column, all as one vector; shorter ones have cells that stay empty."""
     cells = [int(np.prod(sizes)) for sizes in joint.values()]
     counts = codes.histogram(np.arange(max(cells) + 1.0), adjacency=session.adjacency)
-    plan = session.plan_gaussian(1, share, purpose="counts of categories")
-    value, noise = session.gaussian(counts, plan), session.noise_std(counts, plan)
+    value, noise = released_once(session, counts, "counts of categories", share)
     return {
         name: Counted(row[:size].reshape(sizes), np.full(sizes, noise))
         for (name, sizes), row, size in zip(joint.items(), value, cells)
@@ -377,9 +375,8 @@ class Crosstab(Statistic):
         sizes = [len(labels_of(labels)) for labels in self._pair()]
         edges = np.arange(sizes[0] * sizes[1] + 1.0)
         counts = problem.records.histogram(edges, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose="counts of categories")
-        value = session.gaussian(counts, plan).reshape(sizes)
-        return self._solution(value, session.noise_std(counts, plan))
+        value, noise = released_once(session, counts, "counts of categories")
+        return self._solution(value.reshape(sizes), noise)
 
 
 def _column(given: object) -> Any:

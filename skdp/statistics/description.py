@@ -1,15 +1,15 @@
 """`describe` and `crosstab`: a frame or two columns in, tables of released numbers and one report out."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from skdp._docs import document
 from skdp.base.cells import check_collected
-from skdp.base.fit import Adjacency, Unit
+from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.describe_fit import Crosstab, Describe
 from skdp.statistics.frames import check_categories, labels_of
-from skdp.statistics.functions import mean
+from skdp.statistics.functions import count, mean
 from skdp.statistics.moments import SEEN, Counted, Moments
 from skdp.statistics.tables import Description, ReleasedTable
 
@@ -22,20 +22,15 @@ NO_CATEGORY = ""  # the category of a row that is about a column of numbers
 
 
 @document(mean)
+@takes_budget()
 def describe(
     frame: Any,
     *,
     bounds: Any = None,
     categories: Any = None,
     by: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
     groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    **budget: Unpack[Budget],
 ) -> Description:
     """Release what a first table of a paper has: means, deviations and quartiles of columns, and counts.
 
@@ -61,11 +56,10 @@ def describe(
     by : str, default=None
         Name of a column with categories: means, deviations and counts are released for each of its groups as
         well, for 30 % of what the columns of numbers get. Quartiles are not.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: what
-        it adds is the mean over its rows.
-    {groups} {adjacency}
+    {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: what it adds is the mean over its rows.
+    {adjacency}
     n_public : int, default=None
         Public number of records (or groups), which "add-remove" needs. Shares of categories and of missing values
         are divided by it; means are not.
@@ -124,10 +118,7 @@ def describe(
     True
     """
     check_collected(frame=frame, groups=groups)
-    fit = Describe(
-        bounds=bounds, categories=categories, by=by, epsilon=epsilon, delta=delta, adjacency=adjacency,
-        unit=unit, n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Describe(bounds=bounds, categories=categories, by=by, **budget)
     done = fit.fit(frame, None, groups=groups)
     n_units = _units(done)
     over_groups = None if by is None else _by_group(done)
@@ -141,21 +132,9 @@ def describe(
     )
 
 
-@document(mean)
-def crosstab(
-    a: Any,
-    b: Any,
-    *,
-    categories: Any,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> ReleasedTable:
+@document(count)
+@takes_budget()
+def crosstab(a: Any, b: Any, *, categories: Any, groups: Any = None, **budget: Unpack[Budget]) -> ReleasedTable:
     """Release how many units have each pair of categories of two columns.
 
     Parameters
@@ -165,15 +144,10 @@ def crosstab(
     categories : tuple of two lists
         Public labels of ``a`` and of ``b``. A number is the label of equal value, and a text of equal text. Other
         values count as "other" and missing ones as "missing", unless these are labels.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: it
-        adds to each cell the share of its rows.
-    {groups} {adjacency}
-    n_public : int, default=None
-        Public number of records (or groups), which "add-remove" needs. A count does not divide by it, so the
-        order of magnitude is enough.
-    {accountant} {random_state}
+    {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: it adds to each cell the share of its rows.
+    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -206,10 +180,7 @@ def crosstab(
     ((0, 1, 2, 'other', 'missing'), (False, True, 'other', 'missing'))
     """
     check_collected(a=a, b=b, groups=groups)
-    fit = Crosstab(
-        categories=categories, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Crosstab(categories=categories, **budget)
     done = fit.fit(a, b, groups=groups)
     rows, columns = (labels_of(check_categories("categories", labels)) for labels in categories)
     noise = np.full(done.value_.shape, done.noise_std_)
@@ -246,8 +217,8 @@ def _of_columns(done: Any, n_units: int) -> list[Row]:
             rows.append(((name, NO_CATEGORY), row))
             continue
         counts, noise = _over_groups(done.tables_[name])
-        for label, count in zip(done.columns_.categories[name], counts):
-            row = {"count": (count, noise), "share": (count / n_units, noise / n_units)}
+        for label, found in zip(done.columns_.categories[name], counts):
+            row = {"count": (found, noise), "share": (found / n_units, noise / n_units)}
             rows.append(((name, label), row))
     return rows
 

@@ -27,7 +27,7 @@ from skdp.base.plan import Decision, Step, gaussian_steps
 from skdp.base.problem import Solution
 from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_numbers, per_column
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
-from skdp.statistics.moments import Counted, Moments, released_counts
+from skdp.statistics.moments import Counted, Moments, released_counts, released_once
 
 __all__ = ["Count", "Histogram", "Mean", "Quantile", "Statistic", "Std", "Var", "quantiles_in"]
 
@@ -150,11 +150,9 @@ class Mean(Statistic):
             return self._of_moments(session, problem)
         window = self._window(session, problem, self._counted(session, problem))
         sums = records.column_sums(window.center, window.reach)
-        plan = session.plan_gaussian(1, _shares(problem).value, purpose="means")
-        mean = np.clip(session.gaussian(sums, plan) / records.n_units, -1.0, 1.0)
-        noise = window.reach * session.noise_std(sums, plan) / records.n_units
-        value = window.center + window.reach * mean
-        return self._solution(value, noise, bounds_=window.bounds)
+        total, noise = released_once(session, sums, "means", _shares(problem).value)
+        value = window.center + window.reach * np.clip(total / records.n_units, -1.0, 1.0)
+        return self._solution(value, window.reach * noise / records.n_units, bounds_=window.bounds)
 
     def _of_moments(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release sums and numbers of the values that are there, and divide them."""
@@ -340,9 +338,8 @@ class Count(Statistic):
         everything = np.full(records.n_features, math.inf)
         edges = np.stack((-everything, everything) if given is None else given, axis=1)
         counts = records.histogram(edges, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, purpose="counts")
-        value = session.gaussian(counts, plan)[:, 0]
-        return self._solution(value, session.noise_std(counts, plan), bounds_=given)
+        value, noise = released_once(session, counts, "counts")
+        return self._solution(value[:, 0], noise, bounds_=given)
 
 
 def _check_bins(name: str, given: Any) -> None:
@@ -389,7 +386,5 @@ class Histogram(Statistic):
             given = column_numbers("bins", self.bins)
             edges = np.array(np.broadcast_to(given, (records.n_features, given.size)))
         counts = records.histogram(edges, adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, _shares(problem).value, purpose="histogram")
-        value = session.gaussian(counts, plan)
-        noise = session.noise_std(counts, plan)
+        value, noise = released_once(session, counts, "histogram", _shares(problem).value)
         return self._solution(value, noise, counted, bounds_=None, bin_edges_=edges)

@@ -1,10 +1,9 @@
 """The functions: a column or a table in, a released statistic and its report out."""
 
-from typing import Any
+from typing import Any, Unpack
 
 from skdp._docs import document
-from skdp.base.fit import Adjacency, Unit
-from skdp.statistics.calls import released
+from skdp.statistics.calls import Budget, released, takes_budget
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile
 from skdp.statistics.released import Released
 
@@ -12,19 +11,9 @@ __all__ = ["count", "histogram", "mean", "quantile"]
 
 
 @document()
+@takes_budget()
 def mean(
-    X: Any,
-    *,
-    bounds: Any = None,
-    skipna: bool = False,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    X: Any, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release the mean of a column, or of each column of a table.
 
@@ -40,12 +29,9 @@ def mean(
         Whether NaN is a missing value, which is left out; ``count`` then says how many values are left. It is
         released, too: with bounds at no more noise under replace-one, else for 5 % of the budget. False refuses
         NaN.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        mean of its rows.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    {groups.function} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the mean of its rows.
     {adjacency} {n_public} {accountant} {random_state}
 
     Returns
@@ -82,28 +68,14 @@ def mean(
     >>> bool(abs(found.value - ages.mean()) < 5 * found.noise_std)
     True
     """
-    fit = Mean(
-        bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Mean(bounds=bounds, skipna=skipna, **budget)
     return released(fit, X, groups)
 
 
 @document(mean)
+@takes_budget()
 def quantile(
-    X: Any,
-    q: Any = 0.5,
-    *,
-    bounds: Any = None,
-    skipna: bool = False,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    X: Any, q: Any = 0.5, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release a quantile of a column, or of each column of a table; by default the median.
 
@@ -119,11 +91,10 @@ def quantile(
     skipna : bool, default=False
         Whether NaN is a missing value, which is left out; ``count`` then says how many values are left. It is
         released, too, for 5 % of the budget (of mu^2). False refuses NaN.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        share of its rows that does not exceed a number.
-    {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the share of its rows that does not exceed a number.
+    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -159,27 +130,14 @@ def quantile(
     >>> bool(4 < found.value < 6)
     True
     """
-    fit = Quantile(
-        q=q, bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Quantile(q=q, bounds=bounds, skipna=skipna, **budget)
     return released(fit, X, groups)
 
 
 @document(mean)
+@takes_budget()
 def count(
-    X: Any,
-    *,
-    bounds: Any = None,
-    skipna: bool = False,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    X: Any, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release how many values of a column, or of each column of a table, lie between bounds.
 
@@ -192,11 +150,10 @@ def count(
     skipna : bool, default=False
         Whether NaN is a missing value, which lies between no bounds: without bounds the values that are there are
         counted. False refuses NaN.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
-        share of its rows that lies between the bounds.
-    {groups} {adjacency}
+    {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: the share of its rows that lies between the bounds.
+    {adjacency}
     n_public : int, default=None
         Public number of records (or groups), which "add-remove" needs. A count does not divide by it, so the
         order of magnitude is enough.
@@ -225,28 +182,20 @@ def count(
     >>> bool(abs(found.value - (ages >= 65).sum()) < 5 * found.noise_std)
     True
     """
-    fit = Count(
-        bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Count(bounds=bounds, skipna=skipna, **budget)
     return released(fit, X, groups)
 
 
 @document(mean)
+@takes_budget()
 def histogram(
     X: Any,
     bins: Any = 10,
     *,
     bounds: Any = None,
     skipna: bool = False,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
     groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    **budget: Unpack[Budget],
 ) -> Released:
     """Release a histogram of a column, or of each column of a table.
 
@@ -262,11 +211,10 @@ def histogram(
     skipna : bool, default=False
         Whether NaN is a missing value, which is in no bin; ``count`` then says how many values are left. It is
         released, too, for 5 % of the budget (of mu^2). False refuses NaN.
-    {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: it
-        adds to each bin the share of its rows.
-    {groups} {adjacency} {n_public} {accountant} {random_state}
+    {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: it adds to each bin the share of its rows.
+    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -293,8 +241,5 @@ def histogram(
     >>> found.value.shape, found.bin_edges.tolist()
     ((4,), [18.0, 30.0, 45.0, 65.0, 90.0])
     """
-    fit = Histogram(
-        bins=bins, bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Histogram(bins=bins, bounds=bounds, skipna=skipna, **budget)
     return released(fit, X, groups)

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.base.column_search import Present, Window
-from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.kernels.protocols import Floats
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 
-__all__ = ["SEEN", "Counted", "Moments", "released_counts"]
+__all__ = ["SEEN", "Counted", "Moments", "released_counts", "released_once"]
 
-Array = NDArray[np.float64]
 
 # Weights of the numbers and of the squares beside the values, by what a unit can change. Under replace-one they
 # are about as large as they may be without more noise for the values, see `PrivateRecords.column_moments`:
@@ -27,8 +26,8 @@ SEEN = 3.0  # least number of values, in standard deviations of its noise, that 
 class Counted:
     """Numbers of values that are there, of each column, with the standard deviation of their noise."""
 
-    value: Array
-    noise_std: Array
+    value: Floats
+    noise_std: Floats
 
     @classmethod
     def known(cls, records: PrivateRecords) -> "Counted":
@@ -43,7 +42,7 @@ class Counted:
         values = np.maximum(self.value - less * self.noise_std, 0.0) / n_units
         return Present(values, np.maximum(self.value, 0.0) / n_units)
 
-    def share(self, n_units: int, *, less: float = 0.0) -> Array:
+    def share(self, n_units: int, *, less: float = 0.0) -> Floats:
         """As shares of the units, in [0, 1]; ``less`` standard deviations of their noise lower.
 
         A search for a quantile that more values than there are do not exceed would find the end of its grid.
@@ -61,12 +60,19 @@ class Counted:
         return Counted(value, np.asarray(noise))
 
 
+def released_once(
+    session: PrivacySession, sums: Bounded, purpose: str, share: float = 1.0
+) -> tuple[Floats, float]:
+    """Release a statistic for a share of mu^2; return it and the standard deviation of the noise in each entry."""
+    plan = session.plan_gaussian(1, share, purpose=purpose)
+    return session.gaussian(sums, plan), session.noise_std(sums, plan)
+
+
 def released_counts(session: PrivacySession, records: PrivateRecords, share: float) -> Counted:
     """Release how many values of each column are not missing."""
     counts = records.histogram([-np.inf, np.inf], adjacency=session.adjacency)
-    plan = session.plan_gaussian(1, share, purpose="counts")
-    value = session.gaussian(counts, plan)[:, 0]
-    return Counted(value, np.full(value.size, session.noise_std(counts, plan)))
+    value, noise = released_once(session, counts, "counts", share)
+    return Counted(value[:, 0], np.full(len(value), noise))
 
 
 @dataclass(frozen=True)
@@ -85,8 +91,8 @@ class Moments:
     """
 
     window: Window
-    values: Array
-    squares: Array
+    values: Floats
+    squares: Floats
     counted: Counted
     noise_std: float
     square_noise_std: float
@@ -121,8 +127,7 @@ class Moments:
             window.center, window.reach, present=present, squares=bend,
             adjacency=session.adjacency, n_classes=n_classes,
         )  # fmt: skip
-        plan = session.plan_gaussian(1, share, purpose="moments")
-        found, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
+        found, noise = released_once(session, sums, "moments", share)
         values, counts, bent = found[0] if n_classes is None else found.transpose(1, 0, 2)
         if counted is None or asked:
             own = Counted(counts / present, np.full(counts.shape, noise / present))
@@ -130,28 +135,28 @@ class Moments:
         return cls(window, values, bent / (bend or 1.0), counted, noise, noise / (bend or 1.0))
 
     @property
-    def _number(self) -> Array:
+    def _number(self) -> Floats:
         """What the sums are divided by; NaN where the noise hides whether there is any value."""
         n = self.counted
         seen = (n.value > SEEN * n.noise_std) & (n.value >= 1.0)
         return np.where(seen, n.value, np.nan)
 
     @property
-    def _mean(self) -> Array:
+    def _mean(self) -> Floats:
         return np.asarray(np.clip(self.values / self._number, -1.0, 1.0))
 
-    def mean(self) -> tuple[Array, Array]:
+    def mean(self) -> tuple[Floats, Floats]:
         """Means in the units of the data, and the standard deviations of their noise."""
         m, number = self._mean, self._number
         noise = np.hypot(self.noise_std, m * self.counted.noise_std) / number
         return self.window.center + self.window.reach * m, self.window.reach * noise
 
-    def variance(self) -> tuple[Array, Array]:
+    def variance(self) -> tuple[Floats, Floats]:
         """Variances, at least 0, and the standard deviations of their noise, to first order."""
         found, noise = self._variance()
         return self.window.reach**2 * found, self.window.reach**2 * noise
 
-    def std(self) -> tuple[Array, Array]:
+    def std(self) -> tuple[Floats, Floats]:
         """Standard deviations, and those of their noise; near 0 the root of the variance's."""
         found, noise = self._variance()
         root = np.sqrt(found)
@@ -159,7 +164,7 @@ class Moments:
             of_root = np.fmin(0.5 * noise / root, np.sqrt(noise))
         return self.window.reach * root, self.window.reach * of_root
 
-    def _variance(self) -> tuple[Array, Array]:
+    def _variance(self) -> tuple[Floats, Floats]:
         m, number, bent = self._mean, self._number, self.squares / self._number
         found = np.clip(bent + 0.5 - m**2, 0.0, 1.0)
         # The derivatives by the sums of u^2 - 1/2 and of u, and by their number.

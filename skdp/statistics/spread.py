@@ -1,10 +1,9 @@
 """The functions for variances and standard deviations."""
 
-from typing import Any
+from typing import Any, Unpack
 
 from skdp._docs import document
-from skdp.base.fit import Adjacency, Unit
-from skdp.statistics.calls import released
+from skdp.statistics.calls import Budget, released, takes_budget
 from skdp.statistics.fits import Std, Var
 from skdp.statistics.functions import mean
 from skdp.statistics.released import Released
@@ -13,19 +12,9 @@ __all__ = ["std", "var"]
 
 
 @document(mean)
+@takes_budget()
 def var(
-    X: Any,
-    *,
-    bounds: Any = None,
-    skipna: bool = False,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    X: Any, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release the variance of a column, or of each column of a table.
 
@@ -36,11 +25,10 @@ def var(
         Public numbers, or one for each column: values are clipped to them. None searches for a window of each
         column on a public grid, which takes 40 % of the budget (of mu^2). The window leaves out values that few
         units have, and ``noise_std`` does not say so.
-    {skipna} {epsilon} {delta}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: its
-        rows share its weight.
-    {groups} {adjacency} {n_public} {accountant} {random_state}
+    {skipna} {groups} {epsilon} {delta}
+    {unit.function}
+        A group counts as one: its rows share its weight.
+    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -75,33 +63,20 @@ def var(
     >>> bool(abs(found.value - ages.var()) < 5 * found.noise_std)
     True
     """
-    fit = Var(
-        bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Var(bounds=bounds, skipna=skipna, **budget)
     return released(fit, X, groups)
 
 
 @document(var)
+@takes_budget()
 def std(
-    X: Any,
-    *,
-    bounds: Any = None,
-    skipna: bool = False,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-    unit: Unit = "record",
-    groups: Any = None,
-    adjacency: Adjacency = "replace-one",
-    n_public: int | None = None,
-    accountant: Any = None,
-    random_state: Any = None,
+    X: Any, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release the standard deviation of a column, or of each column of a table.
 
     Parameters
     ----------
-    {X} {bounds} {skipna} {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {X} {bounds} {skipna} {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -130,8 +105,5 @@ def std(
     >>> bool(abs(found.value - ages.std()) < 5 * found.noise_std)
     True
     """
-    fit = Std(
-        bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-        n_public=n_public, accountant=accountant, random_state=random_state,
-    )  # fmt: skip
+    fit = Std(bounds=bounds, skipna=skipna, **budget)
     return released(fit, X, groups)

@@ -2,6 +2,7 @@
 
 import html
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,9 +10,22 @@ import numpy as np
 
 from skdp.privacy import PrivacyReport
 
-__all__ = ["Description", "ReleasedTable", "shown"]
+__all__ = ["Description", "ReleasedTable", "claim_text", "shown", "table_text"]
 
 MOST_DIGITS = 6  # after the point of a number that is shown
+
+
+def table_text(rows: Sequence[Sequence[str]], n_labels: int = 1) -> str:
+    """Return rows of cells as lines, the first columns to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if j < n_labels else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    )
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,17 +100,7 @@ class ReleasedTable:
 
     def _text(self) -> str:
         """The table alone."""
-        cells = self._cells()
-        widths = [max(map(len, column)) for column in zip(*cells)]
-        k = len(self.index_names)
-        lines = (
-            "  ".join(
-                cell.ljust(width) if j < k else cell.rjust(width)
-                for j, (cell, width) in enumerate(zip(row, widths))
-            ).rstrip()
-            for row in cells
-        )
-        return "\n".join(lines)
+        return table_text(self._cells(), len(self.index_names))
 
     def _repr_html_(self) -> str:
         return self._html(_about(self.privacy_))
@@ -133,13 +137,15 @@ def shown(number: float, noise: float) -> str:
     return f"{round(number, digits) + 0.0:.{digits}f} ± {noise:.{digits}f}"
 
 
+def claim_text(report: PrivacyReport) -> str:
+    """The claim of a report, in the words of a table's last line."""
+    return f"epsilon={report.epsilon:.6g}, delta={report.delta:g}, {report.adjacency}, unit {report.unit}"
+
+
 def _about(report: PrivacyReport, *, clipped: bool = False) -> str:
     """One line on what was released and how: public numbers and parameters alone."""
     more = "; values beyond low and high count as these, which ± leaves out" if clipped else ""
-    return (
-        f"±: standard deviation of the noise{more}. epsilon={report.epsilon:.6g}, delta={report.delta:g}, "
-        f"{report.adjacency}, unit {report.unit}"
-    )
+    return f"±: standard deviation of the noise{more}. {claim_text(report)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

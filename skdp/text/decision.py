@@ -78,7 +78,7 @@ def decide(model: Any, session: PrivacySession, shape: PublicShape, known: dict[
     (batches,) = rest.plan_batches(groups, n_units=n_units)
     words = None
     if known is None:
-        words = session.plan_vocabulary(vocabulary.of_session(), int(model.max_words_per_group))
+        words = vocabulary.plan_vocabulary(int(model.max_words_per_group))
     details = WordDetails(method, batches, rule, size, known, words)
     # The best case: each group has one word, and it is the same.
     if words is not None and details.threshold > n_units + HARDLY * words.noise_std:

@@ -98,3 +98,16 @@ def test_an_exact_fit_spends_nothing_and_is_no_private_one():
 def test_whoever_looks_at_a_private_fit_is_noted_also_where_a_mixin_defines_it():
     private = [cls for _, cls in skdp.all_estimators() if issubclass(cls, PrivateFit)]
     assert [cls.__name__ for cls in private if inspect.isfunction(inspect.getattr_static(cls, "fit"))] == []
+
+
+@pytest.mark.parametrize(
+    "shares", [{"a": None, "b": None}, {"a": 0.7, "b": 0.7, "c": None}, {"a": float("nan")}, {"a": -0.1}]
+)
+def test_shares_that_are_no_division_are_refused(shares):
+    with pytest.raises(ValueError, match="share"):
+        BudgetSplit(PrivacySession(epsilon=1.0, delta=1e-6)).split(**shares)
+
+
+def test_the_frame_of_a_fit_is_the_last_base():
+    with pytest.raises(TypeError, match="PrivateFit last"):
+        type("Early", (PrivateFit, LinearFit, LabelModel), {})

@@ -7,7 +7,6 @@ of its rows' integers, exactly: how many rows it has, and in which order, does n
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.kernels.counts.tables import (
     ask_stored,
@@ -20,11 +19,9 @@ from skdp.kernels.counts.tables import (
 from skdp.kernels.inputs import GroupRows, frozen
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
+from skdp.kernels.protocols import Floats, Integers
 
 __all__ = ["MomentCells", "moment_sums"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class MomentCells(NamedTuple):

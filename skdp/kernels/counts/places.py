@@ -26,6 +26,7 @@ from skdp.kernels.counts.tables import (
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
+from skdp.kernels.protocols import Integers
 
 __all__ = ["bin_counts", "octave_counts"]
 
@@ -36,7 +37,6 @@ EXPONENT = np.uint64(52)  # place of its lowest bit
 MANY = 2000  # rows from which it pays to read several as one; a choice, not tuned
 
 Bins = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]  # see `_bins`
-Integers = NDArray[np.int64]
 
 
 def octave_counts(X: Any, members: GroupRows | None, first: int, count: int, most: int) -> Integers:

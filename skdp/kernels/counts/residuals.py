@@ -7,16 +7,14 @@ of its rows' numbers: the rows of a group are added as integers, so in any order
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.kernels.counts.tables import dense_table
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.protocols import Floats, Integers
 
 __all__ = ["ROW", "binned_sums", "moment_sums", "square_sums"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 ROW = 2.0**30  # a row's numbers are multiples of its inverse: 2^31 rows of a group then fit into int64
 

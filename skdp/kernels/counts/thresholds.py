@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.kernels.counts.tables import (
     ask_stored,
@@ -18,11 +17,9 @@ from skdp.kernels.counts.tables import (
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
+from skdp.kernels.protocols import Floats, Integers
 
 __all__ = ["threshold_counts"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def threshold_counts(

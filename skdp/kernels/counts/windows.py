@@ -3,17 +3,14 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.kernels.counts.tables import ask_stored, csr_arrays, dense_table, most_stored, rows_at_once, spans, tiles
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
+from skdp.kernels.protocols import Floats, Integers
 
 __all__ = ["Windows", "window_sums"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Windows(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.kernels.inputs import frozen
+from skdp.kernels.inputs import checked_clip_units, frozen
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows
 from skdp.kernels.rows import LOSS_CODES
 
@@ -152,12 +152,7 @@ class GradientSums(ABC):
 
     def _limit(self, clip_norm: float, unit: float, mask: Mask) -> tuple[float, float]:
         """Largest norm before rounding, less the margins of the proof, and the clip; both in units."""
-        for name, value in (("clip_norm", clip_norm), ("unit", unit)):
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be finite and positive, got {value!r}.")
-        if not 2.0**-500 <= unit <= 2.0**500:
-            raise ValueError(f"unit must lie between 2**-500 and 2**500, got {unit!r}.")
-        clip_units = clip_norm / unit
+        clip_units = checked_clip_units(clip_norm, unit)
         entries = (int(mask.sum()) if mask.size else self.shape[0]) * self.n_outputs
         room = clip_units - math.sqrt(entries) / 2 - 1
         if not 0 < room <= LARGEST_CLIP:

@@ -5,7 +5,6 @@ summed exactly, so the sum has the sensitivity of the proof in any order and on 
 and sparse vectors use these sums: their noise follows from the largest change of one entry.
 """
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from skdp.kernels.inputs import checked_vectors, csr_parts, frozen, on_host, usable, vector
+from skdp.kernels.inputs import checked_clip_units, checked_vectors, csr_parts, frozen, on_host, usable, vector
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Rows
 from skdp.kernels.rows import LOSS_CODES
 from skdp.kernels.sup.rows import csr_sup, dense_sup
@@ -117,12 +116,7 @@ class SupGradientKernel(ABC):
         ValueError
             If a row's integers could overflow, a row number is out of range or repeated, or a shape is wrong.
         """
-        for name, value in (("clip_norm", clip_norm), ("unit", unit)):
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be finite and positive, got {value!r}.")
-        if not 2.0**-500 <= unit <= 2.0**500:
-            raise ValueError(f"unit must lie between 2**-500 and 2**500, got {unit!r}.")
-        clip_units = clip_norm / unit
+        clip_units = checked_clip_units(clip_norm, unit)
         check_clip_units(clip_units)
         rows, theta = self._rows(rows), self._layout(theta)
         limit, inverse = clip_units * MARGIN, 1.0 / unit

@@ -71,9 +71,7 @@ class AllRows:
 
     def plan(self, budget: BudgetSplit, n_hits: int, split: str, size: int) -> Any:
         """Fix the noise of all steps."""
-        return budget.session.plan_numeric_sparse(
-            self.runs, n_hits, budget.of_session(), split=split, size=size, **self.how
-        )
+        return budget.plan_numeric_sparse(self.runs, n_hits, split=split, size=size, **self.how)
 
     def draw(self, session: PrivacySession, step: int) -> Batch:
         """Return the rows of a step."""

@@ -2,23 +2,22 @@
 
 from dataclasses import dataclass
 
+from skdp._docs import document
 from skdp.nn.arrays import Array, array_module
-from skdp.nn.layers.layer import Layer, Parameters, Shape
-from skdp.nn.layers.max_pool import pool_windows, pooled_shape
+from skdp.nn.layers.layer import Parameters, Shape
+from skdp.nn.layers.max_pool import MaxPool2D, Pool2D
 
 __all__ = ["AvgPool2D"]
 
 
+@document(MaxPool2D)
 @dataclass(frozen=True, repr=False)
-class AvgPool2D(Layer):
+class AvgPool2D(Pool2D):
     """The mean of each window, channel by channel.
 
     Parameters
     ----------
-    pool_size : int or tuple of (int, int), default=2
-        Height and width of the windows, in pixels.
-    stride : int or tuple of (int, int), default=None
-        Steps between windows. None takes ``pool_size``.
+    {pool_size} {stride}
 
     Notes
     -----
@@ -31,17 +30,8 @@ class AvgPool2D(Layer):
     ((14, 14, 1), {})
     """
 
-    pool_size: int | tuple[int, int] = 2
-    stride: int | tuple[int, int] | None = None
-
-    def __post_init__(self) -> None:
-        pool_windows(self.pool_size, self.stride)
-
-    def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
-        return pooled_shape(pool_windows(self.pool_size, self.stride), input_shape), {}
-
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, Shape]:
-        windows = pool_windows(self.pool_size, self.stride)
+        windows = self._windows()
         counts, (height, width) = windows.counts(x.shape[1], x.shape[2]), windows.size
         total = windows.cells(x, counts, 0, 0).copy()
         for k in range(1, height * width):
@@ -50,7 +40,7 @@ class AvgPool2D(Layer):
         return total, x.shape[1:]
 
     def backward(self, parameters: Parameters, state: Shape, dy: Array) -> Array:
-        windows = pool_windows(self.pool_size, self.stride)
+        windows = self._windows()
         height, width = windows.size
         share = dy * dy.dtype.type(1 / (height * width))
         dx = array_module(dy).zeros((len(dy), *state), dtype=dy.dtype)

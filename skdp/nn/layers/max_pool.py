@@ -2,15 +2,40 @@
 
 from dataclasses import dataclass
 
+from skdp._docs import document
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Layer, Parameters, Shape, as_pair, image_shape
 from skdp.nn.windows import Windows, max_pool, unpool
 
-__all__ = ["MaxPool2D"]
+__all__ = ["MaxPool2D", "Pool2D"]
 
 
 @dataclass(frozen=True, repr=False)
-class MaxPool2D(Layer):
+class Pool2D(Layer):
+    """A layer that makes one number of each window, channel by channel."""
+
+    pool_size: int | tuple[int, int] = 2
+    stride: int | tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        self._windows()
+
+    def _windows(self) -> Windows:
+        size = as_pair(self.pool_size, "pool_size")
+        return Windows(size, size if self.stride is None else as_pair(self.stride, "stride"))
+
+    def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
+        windows = self._windows()
+        height, width, n_channels = image_shape(input_shape)
+        counts = windows.counts(height, width)
+        if min(counts) < 1:
+            raise ValueError(f"its windows of {windows.size} are larger than the images of ({height}, {width})")
+        return (*counts, n_channels), {}
+
+
+@document()
+@dataclass(frozen=True, repr=False)
+class MaxPool2D(Pool2D):
     """The largest number of each window, channel by channel.
 
     Parameters
@@ -31,35 +56,10 @@ class MaxPool2D(Layer):
     ((13, 13, 16), {})
     """
 
-    pool_size: int | tuple[int, int] = 2
-    stride: int | tuple[int, int] | None = None
-
-    def __post_init__(self) -> None:
-        pool_windows(self.pool_size, self.stride)
-
-    def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
-        return pooled_shape(pool_windows(self.pool_size, self.stride), input_shape), {}
-
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, tuple[Array, Shape]]:
-        y, places = max_pool(x, pool_windows(self.pool_size, self.stride))
+        y, places = max_pool(x, self._windows())
         return y, (places, x.shape[1:])
 
     def backward(self, parameters: Parameters, state: tuple[Array, Shape], dy: Array) -> Array:
         places, input_shape = state
-        windows = pool_windows(self.pool_size, self.stride)
-        return unpool(dy, places, windows, image_shape(input_shape))
-
-
-def pool_windows(pool_size: int | tuple[int, int], stride: int | tuple[int, int] | None) -> Windows:
-    """Return the windows of a pooling layer."""
-    size = as_pair(pool_size, "pool_size")
-    return Windows(size, size if stride is None else as_pair(stride, "stride"))
-
-
-def pooled_shape(windows: Windows, input_shape: Shape) -> Shape:
-    """Return the shape of what is pooled; ValueError where no window fits."""
-    height, width, n_channels = image_shape(input_shape)
-    counts = windows.counts(height, width)
-    if min(counts) < 1:
-        raise ValueError(f"its windows of {windows.size} are larger than the images of ({height}, {width})")
-    return (*counts, n_channels)
+        return unpool(dy, places, self._windows(), image_shape(input_shape))

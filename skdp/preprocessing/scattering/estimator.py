@@ -164,12 +164,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
         paths = 1 + self.J * self.L + self.L**2 * self.J * (self.J - 1) // 2
         out = (max(1, height >> self.J), max(1, width >> self.J), int(channels * paths))
         # Only now, so that a refused fit leaves the transform as it was.
-        self.image_shape_, self.output_shape_ = shape, out
-        for name in ("n_features_in_", "feature_names_in_"):
-            if name in vars(scratch):
-                setattr(self, name, getattr(scratch, name))
-            elif name in vars(self):
-                delattr(self, name)
+        self.__dict__ = {**scratch.__dict__, "image_shape_": shape, "output_shape_": out}
         return self
 
     def transform(self, X: Any) -> np.ndarray:

@@ -59,15 +59,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.trials import TrialCount
 
 __all__ = ["Hinges", "best_of_delta", "best_of_gaussian", "gaussian_hinges", "gaussian_profile", "hinges"]
 
-Array = NDArray[np.float64]
-Profile = Callable[[Array], Array]
+Profile = Callable[[Floats], Floats]
 Error = tuple[float, float]
 
 # The relative rounding error of a sum of hinges is below 1e-11.
@@ -83,11 +82,11 @@ _EVEN = 0.02  # weight of the quantile itself in the distance of nodes, beside t
 class Hinges(NamedTuple):
     """The function g of the module's docstring, sum_j ``rises[j]`` [1 - w e^-``logs[j]``]_+ ."""
 
-    rises: Array
-    logs: Array
+    rises: Floats
+    logs: Floats
 
 
-def hinges(trials: TrialCount, u: Array, v: Array, least: Array, most: Array) -> Hinges:
+def hinges(trials: TrialCount, u: Floats, v: Floats, least: Floats, most: Floats) -> Hinges:
     """An upper bound of g from nodes of the curve and bounds of its derivative.
 
     Parameters
@@ -164,7 +163,7 @@ def best_of_delta(found: Hinges, profile: Profile, epsilon: float, *, error: Err
 # ---------------------------------------------------------------------- trials that are mu-GDP
 
 
-def gaussian_profile(mu: float, x: Array) -> Array:
+def gaussian_profile(mu: float, x: Floats) -> Floats:
     """Upper bound of the profile of mu-GDP at any real x."""
     near = ndtr(0.5 * mu - x / mu)
     found = near - np.exp(np.minimum(x + log_ndtr(-0.5 * mu - x / mu), 0.0))
@@ -186,16 +185,16 @@ def gaussian_hinges(trials: TrialCount, mu: float, error: Error = (0.0, 0.0)) ->
     return hinges(trials, u, v, derivative[1:], derivative[:-1])
 
 
-def _even_nodes(trials: TrialCount, x: Array, mu: float) -> Array:
+def _even_nodes(trials: TrialCount, x: Floats, mu: float) -> Floats:
     """Normal quantiles between which the logarithms of both coordinates of the curve fall by the same amount."""
     both = np.log(trials.weight(ndtr(x))) + np.log(trials.weight(ndtr(x + mu)))
     found = np.interp(np.linspace(0.0, 1.0, _NODES), _share(both + _EVEN * x), x)
     return np.asarray(found)
 
 
-def _share(values: Array) -> Array:
+def _share(values: Floats) -> Floats:
     """Increasing values as shares of their range."""
-    share: Array = (values - values[0]) / (values[-1] - values[0])
+    share: Floats = (values - values[0]) / (values[-1] - values[0])
     return share
 
 

@@ -30,9 +30,9 @@ import functools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.best_of import best_of_gaussian
 from skdp.privacy.accounting.best_of_pairs import best_of_approximate
 from skdp.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
@@ -42,7 +42,6 @@ from skdp.privacy.accounting.trials import TrialCount
 
 __all__ = ["approximate_base", "best_of_epsilon", "best_of_rdp", "gaussian_base", "trial_error"]
 
-Array = NDArray[np.float64]
 
 # A trial is a fit and a score, each a session of its own. A session's drawn noise differs from exact noise by at
 # most these parts of its epsilon and delta (`skdp.privacy.session.ledger`), half of the first on either side.
@@ -65,7 +64,7 @@ def trial_error(epsilon: float, delta: float) -> tuple[float, float]:
     return min(_LOG_ERROR * epsilon, _MOST_LOG_ERROR), 2.0 * _TAIL * delta
 
 
-def best_of_rdp(trials: TrialCount, curve: Array, delta: float) -> float:
+def best_of_rdp(trials: TrialCount, curve: Floats, delta: float) -> float:
     """Epsilon of the best of K trials whose Renyi-DP curve at `rdp.ORDERS` is ``curve``, in both directions.
 
     Examples

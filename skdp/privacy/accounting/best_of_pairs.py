@@ -23,21 +23,20 @@ Kairouz, Oh and Viswanath, "The composition theorem for differential privacy" (2
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.best_of import Error, Hinges, best_of_delta, hinges
 from skdp.privacy.accounting.trials import TrialCount
 
 __all__ = ["best_of_approximate", "best_of_pair", "pair_hinges", "pair_profile"]
 
-Array = NDArray[np.float64]
 
 # Masses are known to a relative error far below this one, which is far below what the grid adds.
 _ROUNDING = 1e-11
 _STEP = 0.005  # most by which the logarithms of both coordinates of the curve fall in a cell together; a choice
 
 
-def pair_profile(loss: Array, masses: Array, infinite: float, x: Array) -> Array:
+def pair_profile(loss: Floats, masses: Floats, infinite: float, x: Floats) -> Floats:
     """H at any real x, of increasing losses."""
     above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
     tilted = np.append(np.cumsum((masses * np.exp(-loss))[::-1])[::-1], 0.0)
@@ -46,7 +45,7 @@ def pair_profile(loss: Array, masses: Array, infinite: float, x: Array) -> Array
     return np.asarray(np.clip(found, 0.0, 1.0) + infinite)
 
 
-def pair_hinges(trials: TrialCount, loss: Array, masses: Array, error: Error = (0.0, 0.0)) -> Hinges:
+def pair_hinges(trials: TrialCount, loss: Floats, masses: Floats, error: Error = (0.0, 0.0)) -> Hinges:
     """The hinges of trials that the pair dominates; what is missing of 1 in ``masses`` has infinite loss."""
     slopes_of = np.exp(-loss)
     of_r = masses * slopes_of
@@ -64,7 +63,7 @@ def pair_hinges(trials: TrialCount, loss: Array, masses: Array, error: Error = (
     return hinges(trials, u, v, slopes * (1.0 - 1e-9), slopes * (1.0 + 1e-9))
 
 
-def _divided(trials: TrialCount, u: Array, v: Array, slopes: Array) -> tuple[Array, Array, Array]:
+def _divided(trials: TrialCount, u: Floats, v: Floats, slopes: Floats) -> tuple[Floats, Floats, Floats]:
     """The same curve with nodes inside its long pieces, even in the weight of u."""
     fall = np.diff(np.log(trials.weight(u)) + np.log(trials.weight(v)))
     parts = np.maximum(1, np.ceil(fall / _STEP)).astype(np.int64)
@@ -79,7 +78,7 @@ def _divided(trials: TrialCount, u: Array, v: Array, slopes: Array) -> tuple[Arr
 
 
 def best_of_pair(
-    trials: TrialCount, loss: Array, masses: Array, infinite: float, epsilon: float,
+    trials: TrialCount, loss: Floats, masses: Floats, infinite: float, epsilon: float,
     error: Error = (0.0, 0.0),
 ) -> float:  # fmt: skip
     """Upper bound of delta at ``epsilon`` of the best of K trials, in the direction of the pair.

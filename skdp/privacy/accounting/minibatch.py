@@ -84,23 +84,16 @@ class Group(NamedTuple):
         z, rate = min(self.size, 1e8), max(self.rate, 1e-12)
         if self.has_mu:
             return Gaussian(noise_multiplier=z, count=self.releases).sampled(rate, adjacency)
+        sampling = POISSON if rate < 1.0 else FULL_BATCH
         if self.choices:
             return SelectedGaussian(
-                noise_multiplier=z,
-                count=self.releases,
-                choices=self.choices,
-                choice_epsilon=self.odds / z,
-                sampling=POISSON if rate < 1.0 else FULL_BATCH,
-                sampling_rate=rate,
-            )
+                noise_multiplier=z, count=self.releases, choices=self.choices, choice_epsilon=self.odds / z,
+                sampling=sampling, sampling_rate=rate,
+            )  # fmt: skip
         return ProjectedGaussian(
-            noise_multiplier=z,
-            count=self.releases,
-            n_projections=self.projections,
-            norm_ratio=self.norm_ratio,
-            sampling=POISSON if rate < 1.0 else FULL_BATCH,
-            sampling_rate=rate,
-        )
+            noise_multiplier=z, count=self.releases, n_projections=self.projections, norm_ratio=self.norm_ratio,
+            sampling=sampling, sampling_rate=rate,
+        )  # fmt: skip
 
 
 def _group(group: Sequence[float], sampling: str) -> Group:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri_exp
+
+from skdp.kernels.protocols import Floats
 
 __all__ = [
     "GAUSSIAN",
@@ -28,7 +29,6 @@ __all__ = [
     "discretised",
 ]
 
-Array = NDArray[np.float64]
 
 TWO_SIDED = "two-sided"
 OUT = "out"
@@ -46,10 +46,10 @@ _BEYOND = 1.0 + 2.0**-40
 class Cells(NamedTuple):
     """Masses of P and R between neighbouring points of a loss grid, and bounds of their rounding errors."""
 
-    p: Array
-    p_error: Array
-    r: Array
-    r_error: Array
+    p: Floats
+    p_error: Floats
+    r: Floats
+    r_error: Floats
     below: float  # of P, at losses below the first point
     above: float  # of P, at losses above the last point
 
@@ -73,7 +73,7 @@ class DominatingPair(ABC):
         """Losses that leave out at most 2 e^log_tail of P on either side."""
 
     @abstractmethod
-    def cells(self, loss: Array) -> Cells:
+    def cells(self, loss: Floats) -> Cells:
         """Masses between the points of an increasing grid of losses that covers `loss_range`."""
 
 
@@ -116,7 +116,7 @@ class NormalPair(DominatingPair):
         down = _log_mix(self.rate, (-x - 0.5) / self.spread**2)
         return {TWO_SIDED: up - down, OUT: up, TAKEN_IN: -down}[self.kind]
 
-    def where(self, loss: Array) -> Array:
+    def where(self, loss: Floats) -> Floats:
         """The x that has this loss; -inf or inf where no x has it."""
         if self.kind == GAUSSIAN:
             return loss * self.spread**2 + 0.5
@@ -133,7 +133,7 @@ class NormalPair(DominatingPair):
             return self._where_out(loss)
         return -self._where_out(-loss)
 
-    def _where_out(self, loss: Array) -> Array:
+    def _where_out(self, loss: Floats) -> Floats:
         small = np.minimum(loss, 30.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             inner = np.log1p(np.maximum(np.expm1(small) / self.rate, -1.0))
@@ -148,7 +148,7 @@ class NormalPair(DominatingPair):
             low, high = min(low, centre - reach), max(high, centre + reach)
         return self.loss(low), self.loss(high)
 
-    def cells(self, loss: Array) -> Cells:
+    def cells(self, loss: Floats) -> Cells:
         p_parts, r_parts = self.components()
         x = self.where(loss)
         p, p_error = _normal_cells(p_parts, x, self.spread)
@@ -175,7 +175,7 @@ class RandomisedResponse(DominatingPair):
     def loss_range(self, log_tail: float) -> tuple[float, float]:
         return -self.epsilon * _BEYOND, self.epsilon * _BEYOND
 
-    def cells(self, loss: Array) -> Cells:
+    def cells(self, loss: Floats) -> Cells:
         likely = 1.0 / (1.0 + math.exp(-self.epsilon))
         unlikely = math.exp(-self.epsilon) * likely
         p, r = np.zeros(loss.size - 1), np.zeros(loss.size - 1)
@@ -205,7 +205,7 @@ class BoundedRangePair(DominatingPair):
     def loss_range(self, log_tail: float) -> tuple[float, float]:
         return -self.epsilon * _BEYOND, self.epsilon * _BEYOND
 
-    def cells(self, loss: Array) -> Cells:
+    def cells(self, loss: Floats) -> Cells:
         e = self.epsilon
         edges = np.clip(loss, -e, e)
         low, high, width = edges[:-1], edges[1:], np.diff(edges)
@@ -226,13 +226,13 @@ def _log_mix(rate: float, exponent: float) -> float:
     return exponent + math.log(rate + (1.0 - rate) * math.exp(-exponent))
 
 
-def _arcsinh_half(logs: Array) -> Array:
+def _arcsinh_half(logs: Floats) -> Floats:
     """arcsinh(e^logs / 2)."""
     small = np.arcsinh(0.5 * np.exp(np.minimum(logs, 40.0)))
     return np.where(logs > 40.0, logs, small)
 
 
-def _normal_cells(components: list[tuple[float, float]], x: Array, spread: float) -> tuple[Array, Array]:
+def _normal_cells(components: list[tuple[float, float]], x: Floats, spread: float) -> tuple[Floats, Floats]:
     """Mass of the normals between neighbouring x, and a bound of its rounding error."""
     mass = np.zeros(x.size - 1)
     error = np.zeros(x.size - 1)
@@ -253,7 +253,7 @@ class Masses(NamedTuple):
     """Masses at the grid points from ``first`` on, and the probability of an infinite loss."""
 
     first: int
-    masses: Array
+    masses: Floats
     infinite: float
 
 
@@ -262,7 +262,7 @@ def discretised(pair: DominatingPair, grid: float, log_tail: float) -> Masses:
     """The loss of one release moved to the grid, so that the mass and E e^-loss of every cell stay."""
     low, high = pair.loss_range(log_tail)
     first, last = math.floor(low / grid), math.ceil(high / grid)
-    loss: Array = np.arange(first, last + 1) * np.float64(grid)
+    loss: Floats = np.arange(first, last + 1) * np.float64(grid)
     p, p_error, r, r_error, below, infinite = pair.cells(loss)
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = np.exp(loss[:-1])

@@ -39,11 +39,11 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import erfcx
 
+from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.pairs import LOG_TAIL, DominatingPair, discretised
 
 __all__ = ["composed_epsilon"]
 
-Array = NDArray[np.float64]
 
 _U = 2.0**-53  # unit roundoff
 _ROUNDING = 200.0 * _U  # relative error of delta for each release
@@ -71,7 +71,7 @@ class _Composed:
         """Probability that one of the releases has infinite loss, bounded."""
         return math.fsum(part.infinite * count for part, count in zip(self.parts, self.counts))
 
-    def tilted(self, theta: float) -> tuple[list[Array], float, float, float]:
+    def tilted(self, theta: float) -> tuple[list[Floats], float, float, float]:
         """Tilted masses of each release; K, K' and K'' of all at theta."""
         masses, value, mean, variance = [], 0.0, 0.0, 0.0
         for logs, losses, count in zip(self._logs, self._losses, self.counts):
@@ -183,7 +183,7 @@ class _Composed:
         return max(0.0, found + centre)
 
     @staticmethod
-    def _solve(mass: Array, mass_r: Array, losses: Array, target: float) -> float:
+    def _solve(mass: Floats, mass_r: Floats, losses: Floats, target: float) -> float:
         """Epsilon (from the centre) at which delta is the target: between grid points linear in e^epsilon."""
         if not target > 0.0:
             return math.inf
@@ -198,14 +198,14 @@ class _Composed:
             return float(losses[cell])
         return min(float(losses[cell]), math.log((mass[cell] - target) / mass_r[cell]))
 
-    def _compose(self, masses: list[Array], size: int, start: int) -> tuple[Array, float]:
+    def _compose(self, masses: list[Floats], size: int, start: int) -> tuple[Floats, float]:
         """The composed tilted masses from grid point `start` on, and a bound of their l2 error."""
         spectrum: NDArray[np.complex128] | None = None
         transforms, errors = [], []
         fft_error = 6.7 * _U * math.log2(size)
         for part, tilted, count in zip(self.parts, masses, self.counts):
             at = (np.arange(part.first, part.first + tilted.size)) % size
-            wrapped: Array = np.bincount(at, weights=tilted, minlength=size).astype(np.float64)
+            wrapped: Floats = np.bincount(at, weights=tilted, minlength=size).astype(np.float64)
             transform = rfft(wrapped)
             transforms.append(np.abs(transform))
             errors.append(fft_error * math.sqrt(size) * _norm(wrapped))
@@ -225,7 +225,7 @@ class _Composed:
         return np.roll(composed, -(start % size)), 1.1 * error
 
 
-def _norm(values: Array) -> float:
+def _norm(values: Floats) -> float:
     # Not by BLAS, whose threads cost more than the sum when cores are shared.
     return math.sqrt(float(np.sum(np.square(values))))
 

@@ -26,14 +26,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erf, erfc, gammainc, gammaincinv
 
+from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.pairs import GAUSSIAN, LOG_TAIL, OUT, Cells, DominatingPair, NormalPair
 
 __all__ = ["LEAST_FACTOR", "ProjectedPair", "mean_of_growing"]
 
-Array = NDArray[np.float64]
 
 LEAST_FACTOR = 0.5  # Z is accounted for as at least this
 _WIDTH = 0.03  # of a bin of log Z; a choice, not tuned
@@ -80,7 +79,7 @@ class ProjectedPair(DominatingPair):
         low = self._at(usual).loss_range(log_tail)[0]
         return low, high
 
-    def cells(self, loss: Array) -> Cells:
+    def cells(self, loss: Floats) -> Cells:
         n = loss.size - 1
         p, p_error, r, r_error = (np.zeros(n) for _ in range(4))
         below, above = 0.0, 0.0 if self.norm_ratio < math.inf else _RARE
@@ -133,17 +132,17 @@ class ProjectedPair(DominatingPair):
         return max(LEAST_FACTOR, min(self.norm_ratio, z))
 
 
-def _factor_of(r: int, survival: Array) -> Array:
+def _factor_of(r: int, survival: Floats) -> Floats:
     """The z with P(Z > z) = survival."""
     return np.sqrt(0.5 * r / gammaincinv(0.5 * r, survival))
 
 
-def _survival(r: int, z: Array) -> Array:
+def _survival(r: int, z: Floats) -> Floats:
     """P(Z > z) = P(chi2_r < r / z^2)."""
     return np.asarray(gammainc(0.5 * r, 0.5 * r / z**2))
 
 
-def _edges(r: int, ratio: float) -> Array:
+def _edges(r: int, ratio: float) -> Floats:
     """Edges of the bins of Z; what is below the first moves to it."""
     low, high = (float(z) for z in _factor_of(r, np.array([1.0 - 1e-6, _RARE])))
     low, high = min(max(LEAST_FACTOR, low), ratio), min(high, ratio)
@@ -154,7 +153,7 @@ def _edges(r: int, ratio: float) -> Array:
     return edges
 
 
-def mean_of_growing(function: Callable[[Array], Array], r: int, ratio: float) -> float:
+def mean_of_growing(function: Callable[[Floats], Floats], r: int, ratio: float) -> float:
     """Upper bound of the mean of a function of Z that grows from 0 to 1."""
     edges = _edges(r, ratio)
     survivals = _survival(r, edges)

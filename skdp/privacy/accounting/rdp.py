@@ -22,12 +22,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
+
+from skdp.kernels.protocols import Floats
 
 __all__ = ["ORDERS", "curve", "curve_at", "epsilon_of", "poisson_curve"]
 
-Array = NDArray[np.float64]
 
 # The orders of dp-accounting, so that the recheck of a ledger minimises over the same.
 ORDERS = np.array([*(1.0 + np.arange(1, 100) / 10.0), *np.arange(11.0, 64.0), 128.0, 256.0, 512.0, 1024.0])
@@ -37,7 +37,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
 @functools.lru_cache(maxsize=64)
-def _log_moments(z: float, top: int) -> Array:
+def _log_moments(z: float, top: int) -> Floats:
     """log E_Q (r - 1)^(2k) for k = 1, ..., top/2 + 1.
 
     The integrand peaks at x = 2k/z for a small z and at x = -sqrt(2k) and sqrt(2k) for a large one.
@@ -55,7 +55,7 @@ def _log_moments(z: float, top: int) -> Array:
     return np.array(found)
 
 
-def _integer_curve(z: float, rate: float, orders: Array) -> Array:
+def _integer_curve(z: float, rate: float, orders: Floats) -> Floats:
     """(a - 1) times the RDP at integer orders a >= 1, increasing."""
     top = int(orders[-1])
     within = min(top, _MOST_MOMENTS)
@@ -81,13 +81,13 @@ def _integer_curve(z: float, rate: float, orders: Array) -> Array:
     return out
 
 
-def _between_integers(orders: Array, at_integers: Callable[[Array], Array]) -> Array:
+def _between_integers(orders: Floats, at_integers: Callable[[Floats], Floats]) -> Floats:
     """RDP at any orders from (a - 1) times RDP at integers: this is convex in a, so its chord is a bound."""
     integers = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
     return np.interp(orders, integers, at_integers(integers)) / (orders - 1.0)
 
 
-def curve_at(z: float, rate: float, orders: Array) -> Array:
+def curve_at(z: float, rate: float, orders: Floats) -> Floats:
     """RDP of one release on a sample of a fixed size, at increasing orders > 1; parameters as in `curve`."""
     if rate == 1.0:
         return 0.5 * orders / z**2
@@ -95,7 +95,7 @@ def curve_at(z: float, rate: float, orders: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=64)
-def curve(z: float, rate: float) -> Array:
+def curve(z: float, rate: float) -> Floats:
     """RDP of one release on a sample of a fixed size, at `ORDERS`.
 
     Parameters
@@ -108,7 +108,7 @@ def curve(z: float, rate: float) -> Array:
     return curve_at(z, rate, ORDERS)
 
 
-def poisson_curve(z: float, rate: float, orders: Array) -> Array:
+def poisson_curve(z: float, rate: float, orders: Floats) -> Floats:
     """RDP of one Gaussian release on a Poisson sample, at increasing orders > 1, under zero-out and add-remove.
 
     Privacy
@@ -127,7 +127,7 @@ def poisson_curve(z: float, rate: float, orders: Array) -> Array:
     if rate == 1.0:
         return 0.5 * orders / z**2
 
-    def at_integers(integers: Array) -> Array:
+    def at_integers(integers: Floats) -> Floats:
         found = []
         for order in integers:
             k = np.arange(order + 1.0)
@@ -139,7 +139,7 @@ def poisson_curve(z: float, rate: float, orders: Array) -> Array:
     return _between_integers(orders, at_integers)
 
 
-def epsilon_of(rdp: Array, delta: float) -> float:
+def epsilon_of(rdp: Floats, delta: float) -> float:
     """Smallest epsilon that the curve gives at delta (Canonne, Kamath and Steinke 2020, proposition 12)."""
     usable = ORDERS > 1.01
     orders, values = ORDERS[usable], rdp[usable]

@@ -27,8 +27,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.pairs import (
     GAUSSIAN,
     OUT,
@@ -41,7 +41,6 @@ from skdp.privacy.accounting.pairs import (
 
 __all__ = ["SelectedPair"]
 
-Array = NDArray[np.float64]
 
 # Choices, not tuned.
 _CELLS = 3000  # of the loss of one step on all records
@@ -87,7 +86,7 @@ class SelectedPair(DominatingPair):
         last = loss.size - 1
         return float(loss[min(low, last)]), float(loss[max(last - high, 0)])
 
-    def cells(self, loss: Array) -> Cells:
+    def cells(self, loss: Floats) -> Cells:
         at_loss, of_p, of_r, infinite = self._atoms()
         at = np.searchsorted(loss, at_loss, side="left") - 1
         # An atom on the first point belongs to the first cell.
@@ -101,7 +100,7 @@ class SelectedPair(DominatingPair):
         error = _ROUNDING + self.choices * _ONE_ROUNDING
         return Cells(p, error * p, r, error * r, below, above)
 
-    def _atoms(self) -> tuple[Array, Array, Array, float]:
+    def _atoms(self) -> tuple[Floats, Floats, Floats, float]:
         """Losses, their masses under both laws, and the mass of the first law with infinite loss."""
         whole, p, infinite = _on_all_records(self.spread, self.choices, self.epsilon)
         q = self.rate
@@ -133,7 +132,7 @@ class SelectedPair(DominatingPair):
 
 
 @functools.lru_cache(maxsize=32)
-def _on_all_records(spread: float, choices: int, epsilon: float) -> tuple[Array, Array, float]:
+def _on_all_records(spread: float, choices: int, epsilon: float) -> tuple[Floats, Floats, float]:
     """Losses of one step on all records, their masses under the first law, and its mass of infinite loss."""
     width = math.sqrt(choices * epsilon**2 / 3.0 + 1.0 / spread**2)
     grid = min(width / _PER_SPREAD, epsilon / _FINE)
@@ -148,7 +147,7 @@ def _on_all_records(spread: float, choices: int, epsilon: float) -> tuple[Array,
     while 2.0 * line.grid * _PER_SPREAD < width:
         line = line.coarser()
     line = line.times(_Line.of(NormalPair(GAUSSIAN, spread, 1.0, 1), line.grid))
-    loss: Array = np.arange(line.first, line.first + line.masses.size) * np.float64(line.grid)
+    loss: Floats = np.arange(line.first, line.first + line.masses.size) * np.float64(line.grid)
     masses = line.masses
     loss.setflags(write=False)
     masses.setflags(write=False)
@@ -161,7 +160,7 @@ class _Line:
 
     grid: float
     first: int
-    masses: Array
+    masses: Floats
     infinite: float
 
     @classmethod

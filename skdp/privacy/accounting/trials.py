@@ -3,12 +3,10 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from skdp.kernels.protocols import Floats
 
 __all__ = ["MOST_TRIALS", "SHAPES", "TrialCount"]
 
-Array = NDArray[np.float64]
 
 SHAPES = (0, 1)
 # Largest mean. What the tails of drawn noise miss counts once for each trial, and takes 20 % of delta with it.
@@ -66,13 +64,13 @@ class TrialCount:
         g = self.rate
         return 1.0 / g if self.shape else (1.0 - g) / (-g * math.log(g))
 
-    def weight(self, rest: Array) -> Array:
+    def weight(self, rest: Floats) -> Floats:
         """The part g + (1 - g) (1 - s) of the derivative, at ``rest`` = 1 - s."""
         return self.rate + (1.0 - self.rate) * rest
 
-    def slope(self, rest: Array) -> Array:
+    def slope(self, rest: Floats) -> Floats:
         """phi'(s) at ``rest`` = 1 - s."""
-        found: Array = self.exact_mean * (self.rate / self.weight(rest)) ** (self.shape + 1)
+        found: Floats = self.exact_mean * (self.rate / self.weight(rest)) ** (self.shape + 1)
         return found
 
 

@@ -71,7 +71,7 @@ from skdp.privacy.budget.plans import check_once, hand_back_dead, labelled
 from skdp.privacy.budget.reservation import Reservation
 from skdp.privacy.log import LOGGER
 
-__all__ = ["BudgetAccountant", "check_accountant"]
+__all__ = ["BudgetAccountant", "Terms", "charge_of", "check_accountant"]
 
 _PACKAGE = "skdp.privacy.budget"  # pickles and files of skops name the package, not this file
 
@@ -82,7 +82,7 @@ _HANDLES: dict[tuple[str, str, Part | None], "BudgetAccountant"] = {}
 _MADE_HERE: dict[str, set[int]] = {}
 
 
-class _Terms(TypedDict):
+class Terms(TypedDict):
     """What a fit would be charged with."""
 
     epsilon: float
@@ -92,6 +92,12 @@ class _Terms(TypedDict):
     mu: NotRequired[float | None]
     noise_error: NotRequired[tuple[float, float]]
     seeded: NotRequired[bool]
+
+
+def charge_of(estimator: str, terms: Terms) -> Charge:
+    """What a fit is charged, checked."""
+    delta, error = terms["delta"], terms.get("noise_error", (0.0, 0.0))
+    return check_charge(estimator, terms["epsilon"], delta, terms.get("mu"), delta == 0, error)
 
 
 class _OnlyAsked(Exception):
@@ -348,26 +354,15 @@ class BudgetAccountant:
         )  # fmt: skip
 
     def _reserve(
-        self,
-        estimator: str,
-        plan: str | None,
-        *,
-        epsilon: float,
-        delta: float,
-        adjacency: str,
-        unit: str,
-        mu: float | None = None,
-        noise_error: tuple[float, float] = (0.0, 0.0),
-        seeded: bool = False,
-        only_asked: bool = False,
+        self, estimator: str, plan: str | None, *, only_asked: bool = False, **terms: Unpack[Terms]
     ) -> Reservation:
         """Charge one fit, or only ask whether it could be: then all is undone."""
-        fit = check_charge(estimator, epsilon, delta, mu, delta == 0, noise_error)
+        fit, adjacency, unit = charge_of(estimator, terms), terms["adjacency"], terms["unit"]
         if plan is not None:
             estimator = labelled(estimator, plan)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._transaction("the fit is refused", write=True) as (connection, ceiling):
-            if seeded:
+            if terms.get("seeded", False):
                 estimator = seeded_name(estimator, ceiling)
             self._check_admitted(connection, ceiling, estimator, fit, adjacency, unit, plan)
             if only_asked:
@@ -382,11 +377,11 @@ class BudgetAccountant:
             _MADE_HERE.setdefault(self._id, set()).add(number)
         LOGGER.info(
             "charge: fit %d, %s, epsilon=%.6g, delta=%.6g, reserved in %s",
-            number, estimator, epsilon, delta, self._place,
+            number, estimator, terms["epsilon"], terms["delta"], self._place,
         )  # fmt: skip
         return Reservation(self, number)
 
-    def check_reserve(self, *, estimator: str, plan: str | None = None, **charge: Unpack[_Terms]) -> None:
+    def check_reserve(self, *, estimator: str, plan: str | None = None, **charge: Unpack[Terms]) -> None:
         """Raise what `reserve` would raise. The ledger stays as it is.
 
         Parameters

@@ -6,10 +6,10 @@ whoever is asked knows the cost of each inner fit beforehand, as a ledger would:
 
 import contextlib
 from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Unpack
 
-from skdp.privacy.budget.accountant import BudgetAccountant
-from skdp.privacy.budget.filters import Charge, check_charge
+from skdp.privacy.budget.accountant import BudgetAccountant, Terms, charge_of
+from skdp.privacy.budget.filters import Charge
 from skdp.privacy.budget.reservation import Reservation
 
 __all__ = ["InnerAccountant", "InnerCharge", "asked_charge", "fit_to_first_release"]
@@ -63,22 +63,10 @@ class InnerAccountant(BudgetAccountant):
     def __init__(self, admit: Callable[[InnerCharge], tuple[Callable[[], None], Callable[[], None]]]) -> None:
         self._admit = admit
 
-    def reserve(
-        self,
-        *,
-        estimator: str,
-        epsilon: float,
-        delta: float,
-        adjacency: str,
-        unit: str,
-        mu: float | None = None,
-        noise_error: tuple[float, float] = (0.0, 0.0),
-        seeded: bool = False,
-        plan: str | None = None,
-    ) -> Reservation:
+    def reserve(self, *, estimator: str, plan: str | None = None, **terms: Unpack[Terms]) -> Reservation:
         """Ask the session that pays."""
-        terms = check_charge(estimator, epsilon, delta, mu, delta == 0, noise_error)
-        return InnerReservation(*self._admit(InnerCharge(terms, adjacency, unit, seeded)))
+        charge, seeded = charge_of(estimator, terms), terms.get("seeded", False)
+        return InnerReservation(*self._admit(InnerCharge(charge, terms["adjacency"], terms["unit"], seeded)))
 
     def _refuse(self, *args: object) -> NoReturn:
         raise TypeError("the accountant of a fit inside a fit belongs to this fit alone")

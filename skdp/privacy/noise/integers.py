@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import n_threads, run_blocks
+from skdp.kernels.protocols import Integers
 from skdp.privacy.noise.keystream import (
     KeyStream,
     Seed,
@@ -32,7 +33,6 @@ __all__ = [
 
 Words = NDArray[np.uint64]
 # Here, because an annotation of a function in a function is made anew at each call.
-Integers = NDArray[np.int64]
 
 # In units of the grid: the proofs of the tables hold between these bounds.
 SIGMA_RANGE = (0.5, 2.0**40)

@@ -51,6 +51,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import inner_jit, jit
+from skdp.kernels.protocols import Floats, Integers
 
 __all__ = [
     "WORDS_PER_DRAW",
@@ -70,8 +71,6 @@ __all__ = [
 U64 = np.uint64
 Words = NDArray[np.uint64]
 Aliases = NDArray[np.uint16]
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _ATTEMPTS = 30  # of one bin; the last one is taken as it is
 WORDS_PER_DRAW = 64  # more words than a draw can need

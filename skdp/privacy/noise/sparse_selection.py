@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import jit
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.noise.samplers import draw_left, exp_minus
 
 __all__ = ["select_sparse"]
 
 U64 = np.uint64
 Words = NDArray[np.uint64]
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _WINDOW = 128.0  # scales below the largest score, beyond which a weight is 0
 _REBUILD_BELOW = 2.0**-32  # root below which the weights are computed anew

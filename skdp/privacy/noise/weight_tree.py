@@ -24,14 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import jit
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.noise.samplers import draw_left
 
 __all__ = ["HEADROOM", "build", "decay", "layout", "select", "update"]
 
 U64 = np.uint64
 Words = NDArray[np.uint64]
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 HEADROOM = 24.0  # scales of the reference above the largest score
 _WINDOW = 144.0  # scales below the reference, beyond which a weight is 0

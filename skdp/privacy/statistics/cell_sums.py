@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Integers
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.cell_matrices import columns_moved
 from skdp.privacy.rows import HoldsRows
@@ -14,7 +15,6 @@ from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["cell_sums"]
 
-Integers = NDArray[np.int64]
 
 # A group's shares of the cells are rounded down to multiples of the inverse of this number.
 _SHARES = 2**30

@@ -5,12 +5,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Integers
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
 
 __all__ = ["class_counts"]
-
-Integers = NDArray[np.int64]
 
 
 def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bounded:

@@ -3,15 +3,13 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows, Rows
 
 __all__ = ["column_counts"]
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def column_counts(

@@ -3,16 +3,15 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows, Rows
 from skdp.privacy.statistics.column_counts import host_only, numbers
 
 __all__ = ["column_moments"]
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 # The root of phi^5 / 4, phi the golden ratio: up to it squares cost nothing under replace-one, see the function.
 MOST_OF_SQUARES = math.sqrt(((1 + math.sqrt(5)) / 2) ** 5 / 4)

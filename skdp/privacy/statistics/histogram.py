@@ -3,16 +3,14 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["histogram"]
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def histogram(records: HoldsRows, edges: ArrayLike, *, adjacency: str) -> Bounded:

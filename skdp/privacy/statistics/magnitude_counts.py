@@ -3,16 +3,13 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["magnitude_counts"]
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def magnitude_counts(records: HoldsRows, low: int, high: int, *, adjacency: str) -> Bounded:

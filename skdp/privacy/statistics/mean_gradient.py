@@ -6,16 +6,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows, Rows
 
 __all__ = ["mean_gradient", "mean_of_vectors", "point"]
-
-# Named once: the annotations of an inner function are worked out at every call.
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def mean_gradient(

@@ -5,10 +5,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
-from skdp.privacy.statistics.mean_gradient import Floats, Integers
 
 __all__ = ["mean_losses"]
 

@@ -40,6 +40,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.protocols import Floats
 from skdp.losses import Loss, is_shipped
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded, rounded_source
@@ -48,7 +49,6 @@ from skdp.privacy.rows import HoldsRows, Rows, canonical
 
 __all__ = ["lipschitz", "ridge_minimizer"]
 
-Array = NDArray[np.float64]
 
 GAP = 1e-6  # tau over G / n, where rounding allows it
 UNIT = 2.0**-52  # twice the unit roundoff: pays for second-order terms
@@ -154,9 +154,9 @@ def ridge_minimizer(
     if middle.shape != shape:
         raise ValueError(f"center must have shape {shape}, got {middle.shape}")
     domain = Domain(rows, loss, float(alpha), float(row_norm), chosen, center=middle[chosen])
-    solved: list[Array] = []
+    solved: list[Floats] = []
 
-    def value() -> Array:
+    def value() -> Floats:
         if not solved:
             theta = np.zeros(shape)
             theta[chosen] = domain.center + solve(domain.objective(rows), domain.tau)
@@ -206,7 +206,7 @@ class Domain:
         row_norm: float,
         mask: NDArray[np.bool_],
         *,
-        center: Array | None = None,
+        center: Floats | None = None,
     ) -> None:
         self.loss, self.alpha, self.row_norm = loss, alpha, row_norm
         d, n = rows.shape.n_features, rows.shape.n_units
@@ -253,7 +253,7 @@ class Domain:
         weight, y = np.where(sound, weight, 0.0), np.where(sound, y, 0.0)
         return Objective(self, short, self.targets(y, kept), weight / n, rows.n_real_units / n)
 
-    def targets(self, y: Array, kept: Array) -> Array:
+    def targets(self, y: Floats, kept: Floats) -> Floats:
         """Targets of rows of which the part ``kept`` is left: here as they are."""
         return y
 
@@ -261,7 +261,7 @@ class Domain:
 class Objective:
     """F on one data set."""
 
-    def __init__(self, domain: Domain, rows: Matrix, y: Array, weight: Array, mass: float) -> None:
+    def __init__(self, domain: Domain, rows: Matrix, y: Floats, weight: Floats, mass: float) -> None:
         self.domain, self.rows, self.y, self.mass = domain, rows, y, mass
         self.alpha, self.loss = domain.alpha, domain.loss
         self.weight = weight if self.loss.n_outputs == 1 else weight[:, None]
@@ -270,21 +270,21 @@ class Objective:
         self.shape = (p,) if k == 1 else (p, k)
         self.offset = self.predict(domain.center) if domain.far else 0.0
 
-    def scores(self, theta: Array) -> Array:
+    def scores(self, theta: Floats) -> Floats:
         """Linear predictors of the rows at the center plus ``theta``."""
         return self.predict(theta) + self.offset
 
-    def predict(self, theta: Array) -> Array:
+    def predict(self, theta: Floats) -> Floats:
         """Rows times ``theta``."""
         if self.domain.intercept is None:
             return np.asarray(self.rows @ theta)
         return np.asarray(self.rows @ theta[:-1]) + self.domain.intercept * theta[-1]
 
-    def gather(self, r: Array) -> Array:
+    def gather(self, r: Floats) -> Floats:
         """Sum of the rows times ``r``, a factor for each."""
         return added(self.gather_block(rows, r[part]) for part, rows in self.blocks)
 
-    def gather_block(self, rows: Matrix, r: Array) -> Array:
+    def gather_block(self, rows: Matrix, r: Floats) -> Floats:
         """The same over the rows of a block."""
         if self.domain.intercept is None:
             return np.asarray(rows.T @ r)
@@ -293,29 +293,29 @@ class Objective:
         total[-1] = self.domain.intercept * r.sum(axis=0)
         return total
 
-    def slope(self, z: Array) -> Array:
+    def slope(self, z: Floats) -> Floats:
         """Weighted derivatives of the losses."""
         return self.weight * self.loss.derivative(z, self.y)
 
-    def gradient_at(self, z: Array, theta: Array) -> Array:
+    def gradient_at(self, z: Floats, theta: Floats) -> Floats:
         """Gradient of F at ``theta``, whose predictors are ``z``."""
         return self.gather(self.slope(z)) + self.alpha * theta
 
-    def gradient(self, theta: Array) -> Array:
+    def gradient(self, theta: Floats) -> Floats:
         """Gradient of F."""
         return self.gradient_at(self.scores(theta), theta)
 
-    def pushed(self, step: Array) -> float:
+    def pushed(self, step: Floats) -> float:
         """Slope along ``step`` of a linear term, which F here does not have."""
         return 0.0
 
-    def curved(self, z: Array) -> Callable[[Array], Array]:
+    def curved(self, z: Floats) -> Callable[[Floats], Floats]:
         """Map v to Hessian times v at predictors ``z``."""
         if self.loss.n_outputs > 1:
             share = np.exp(z - z.max(axis=1, keepdims=True))
             share /= share.sum(axis=1, keepdims=True)
 
-            def bend(u: Array) -> Array:
+            def bend(u: Floats) -> Floats:
                 u = share * u
                 return self.weight * (u - share * u.sum(axis=1, keepdims=True))
 
@@ -326,12 +326,12 @@ class Objective:
                 share = self.loss.derivative(z, 0.0)
                 second = self.weight * share * (1 - share)
 
-            def bend(u: Array) -> Array:
+            def bend(u: Floats) -> Floats:
                 return second * u
 
         return lambda v: self.gather(bend(self.predict(v))) + self.alpha * v
 
-    def certified(self, theta: Array, gradient: Array, tau: float) -> bool:
+    def certified(self, theta: Floats, gradient: Floats, tau: float) -> bool:
         """Whether the true gradient at ``theta`` surely has norm at most ``tau``; NaN gives False."""
         margin = 1 + (gradient.size + 16) * UNIT
         error = self.domain.rounding(self.mass, norm(theta) * margin)
@@ -352,9 +352,9 @@ def row_blocks(rows: Matrix) -> Iterator[tuple[Block, Matrix]]:
         yield part, sp.csr_matrix(parts, shape=shape)
 
 
-def added(parts: Iterator[Array]) -> Array:
+def added(parts: Iterator[Floats]) -> Floats:
     """Add arrays as the leaves of a binary tree: of 2^k arrays each meets at most 2 k additions."""
-    waiting: list[tuple[int, Array]] = []  # sums of 2^level arrays, the larger ones first
+    waiting: list[tuple[int, Floats]] = []  # sums of 2^level arrays, the larger ones first
     for part in parts:
         level = 0
         while waiting and waiting[-1][0] == level:
@@ -366,7 +366,7 @@ def added(parts: Iterator[Array]) -> Array:
     return total
 
 
-def solve(objective: Objective, tau: float) -> Array:
+def solve(objective: Objective, tau: float) -> Floats:
     """Return a point at which the gradient of F has norm at most ``tau``."""
     from skdp.kernels import one_blas_thread
 
@@ -381,7 +381,7 @@ def solve(objective: Objective, tau: float) -> Array:
         return point
 
 
-def newton(objective: Objective, tau: float) -> Array | None:
+def newton(objective: Objective, tau: float) -> Floats | None:
     """Newton's method from 0 with inexact steps; None if no point was certified."""
     theta, start = np.zeros(objective.shape), 0.0
     for count in range(NEWTON_STEPS):
@@ -402,7 +402,7 @@ def newton(objective: Objective, tau: float) -> Array | None:
     return None
 
 
-def conjugate_gradients(times: Callable[[Array], Array], b: Array, accuracy: float) -> Array:
+def conjugate_gradients(times: Callable[[Floats], Floats], b: Floats, accuracy: float) -> Floats:
     """Solve ``times(x) = b`` to a relative accuracy, or as far as `CG_STEPS` lead."""
     x, residual = np.zeros_like(b), b.copy()
     direction, square = residual.copy(), float(np.vdot(b, b))
@@ -419,7 +419,7 @@ def conjugate_gradients(times: Callable[[Array], Array], b: Array, accuracy: flo
     return x
 
 
-def line_search(objective: Objective, theta: Array, z: Array, step: Array) -> float:
+def line_search(objective: Objective, theta: Floats, z: Floats, step: Floats) -> float:
     """Step length at which the slope along ``step`` has fallen to a tenth, by bisection."""
     along = objective.predict(step)
     line, bend = float(np.vdot(theta, step)), float(np.vdot(step, step))
@@ -445,7 +445,7 @@ def line_search(objective: Objective, theta: Array, z: Array, step: Array) -> fl
     return t
 
 
-def schedule(objective: Objective, tau: float) -> Iterator[Array]:
+def schedule(objective: Objective, tau: float) -> Iterator[Floats]:
     """Iterate as the module's text proves sufficient: Nesterov's momentum, then gradient descent."""
     domain, alpha = objective.domain, objective.alpha
     # More than the assumed 16 n_public units make F more curved, so steps must be shorter.
@@ -465,7 +465,7 @@ def schedule(objective: Objective, tau: float) -> Iterator[Array]:
         x = x - objective.gradient(x) / beta
 
 
-def clipped_rows(X: Matrix, columns: NDArray[np.int64] | None, row_norm: float) -> tuple[Matrix, Array, Array]:
+def clipped_rows(X: Matrix, columns: NDArray[np.int64] | None, row_norm: float) -> tuple[Matrix, Floats, Floats]:
     """Restrict the rows to ``columns``, then clip them to l2 norm ``row_norm``.
 
     Returns
@@ -503,14 +503,14 @@ def clipped_rows(X: Matrix, columns: NDArray[np.int64] | None, row_norm: float) 
     return rows, sound.astype(np.float64), shift * scale
 
 
-def row_squares(rows: Matrix) -> Array:
+def row_squares(rows: Matrix) -> Floats:
     """Squared norms of the rows."""
     if issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
-def scaled(rows: Matrix, scale: Array) -> Matrix:
+def scaled(rows: Matrix, scale: Floats) -> Matrix:
     """Return a copy of the rows times ``scale``; a factor 0 leaves zeros whatever the row holds."""
     with np.errstate(all="ignore"):
         if not issparse(rows):
@@ -520,7 +520,7 @@ def scaled(rows: Matrix, scale: Array) -> Matrix:
     return sp.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
-def in_domain(loss: Loss, y: Array) -> NDArray[np.bool_]:
+def in_domain(loss: Loss, y: Floats) -> NDArray[np.bool_]:
     """Whether the bounds on the loss hold at each target; the records of others weigh nothing."""
     if not loss.is_classification:
         return np.isfinite(y)
@@ -528,6 +528,6 @@ def in_domain(loss: Loss, y: Array) -> NDArray[np.bool_]:
     return (y >= 0) & (y < classes) & (y == np.floor(y))
 
 
-def norm(x: Array) -> float:
+def norm(x: Floats) -> float:
     """Euclidean (Frobenius) norm."""
     return float(np.linalg.norm(x.ravel()))

@@ -19,15 +19,14 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats
 from skdp.losses import Loss
 from skdp.privacy.rows import HoldsRows, Rows
 from skdp.privacy.statistics.minimizer import UNIT, Domain, Objective, lipschitz, solve, threshold
 
 __all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
 
-Array = NDArray[np.float64]
 
 LIMIT = 1000.0  # bound of centred targets in Huber thresholds, which bounds the minimiser; a choice, not tuned
 REACH = 14.0  # bound of an entry of b, in standard deviations; the sampler stops at 13.25
@@ -160,7 +159,7 @@ class PerturbedDomain(Domain):
         """As for `Domain`, with the addition of b / n."""
         return super().rounding(mass, size) + 4 * UNIT * self.push
 
-    def targets(self, y: Array, kept: Array) -> Array:
+    def targets(self, y: Floats, kept: Floats) -> Floats:
         """Centred and clipped; a row that was scaled down takes its target along."""
         if self.loss.is_classification:
             return y
@@ -168,7 +167,7 @@ class PerturbedDomain(Domain):
         with np.errstate(all="ignore"):  # an infinite difference times 0 is no number
             return np.clip(np.nan_to_num((y - self.target_center) * kept), -limit, limit)
 
-    def minimizer(self, rows: Rows, b: Array) -> Array:
+    def minimizer(self, rows: Rows, b: Floats) -> Floats:
         """Read the records and return the computed minimiser."""
         base = self.objective(rows)
         made = PerturbedObjective(self, base.rows, base.y, base.weight, base.mass)
@@ -184,12 +183,12 @@ class PerturbedDomain(Domain):
 class PerturbedObjective(Objective):
     """F / n on one data set."""
 
-    linear: Array
+    linear: Floats
 
-    def gradient_at(self, z: Array, theta: Array) -> Array:
+    def gradient_at(self, z: Floats, theta: Floats) -> Floats:
         """Gradient of F / n."""
         return self.gather(self.slope(z)) + self.alpha * theta + self.linear
 
-    def pushed(self, step: Array) -> float:
+    def pushed(self, step: Floats) -> float:
         """Slope of the linear term along ``step``."""
         return float(np.vdot(self.linear, step))

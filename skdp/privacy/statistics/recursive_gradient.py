@@ -5,11 +5,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
-from skdp.privacy.statistics.mean_gradient import Floats, Integers, mean_of_vectors
+from skdp.privacy.statistics.mean_gradient import mean_of_vectors
 
 __all__ = ["recursive_gradient"]
 

@@ -1,18 +1,18 @@
 """Sums of moments of targets and residuals, and of residuals by bin of the prediction."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows, Rows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["binned_residuals", "residual_moments", "residual_squares"]
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _OF_A_ROW = 2.0**-29  # by what the rounding of rows moves two units apart in an entry, at most; see the notes
 _FINE = 2.0**-30  # grid of sums without noise
@@ -91,14 +91,12 @@ def residual_moments(
 
         return moment_sums(rows.matrix, rows.members(), window, given, 1.0 / unit)[kept]
 
-    def plain() -> Floats:
-        return np.asarray(on_grid(_FINE) * _FINE)
-
-    return Bounded.from_source(
-        rows.source(on_grid, plain, contribution=1.0 + _OF_A_ROW, roundings=1),
+    return _sums(
+        rows,
+        on_grid,
         (kept.size,),
-        l2=_moved(given, adjacency) * (1 + 2.0**-50) + math.sqrt(kept.size) * _OF_A_ROW,
-        adjacency=adjacency,
+        _moved(given, adjacency) * (1 + 2.0**-50) + math.sqrt(kept.size) * _OF_A_ROW,
+        adjacency,
     )
 
 
@@ -179,15 +177,7 @@ def residual_squares(
         number = (p, q, mean, largest)
         return square_sums(rows.matrix, rows.members(), window, number, 1.0 / unit)[at]
 
-    def plain() -> Floats:
-        return np.asarray(on_grid(_FINE) * _FINE)
-
-    return Bounded.from_source(
-        rows.source(on_grid, plain, contribution=1.0 + _OF_A_ROW, roundings=1),
-        (at.size,),
-        l2=math.sqrt(at.size) * (1 + 2.0**-50 + _OF_A_ROW),
-        adjacency=adjacency,
-    )
+    return _sums(rows, on_grid, (at.size,), math.sqrt(at.size) * (1 + 2.0**-50 + _OF_A_ROW), adjacency)
 
 
 def binned_residuals(records: HoldsRows, edges: ArrayLike, residual_reach: float, *, adjacency: str) -> Bounded:
@@ -226,9 +216,7 @@ def binned_residuals(records: HoldsRows, edges: ArrayLike, residual_reach: float
     """
     rows = records._rows
     given = np.array(edges, dtype=np.float64)
-    if given.ndim != 1 or not given.size or not bool((given[1:] > given[:-1]).all()):
-        raise ValueError("edges must increase strictly, and none may be NaN")
-    if np.isnan(given).any():
+    if given.ndim != 1 or not given.size or not (given[1:] > given[:-1]).all() or np.isnan(given).any():
         raise ValueError("edges must increase strictly, and none may be NaN")
     _positive(residual_reach)
     _two_columns(rows)
@@ -239,17 +227,23 @@ def binned_residuals(records: HoldsRows, edges: ArrayLike, residual_reach: float
 
         return binned_sums(rows.matrix, rows.members(), given, reach, 1.0 / unit)
 
+    moved = 2.0 if adjacency == "replace-one" else math.sqrt(2.0)
+    size = 2 * (given.size + 1)
+    return _sums(
+        rows, on_grid, (given.size + 1, 2), moved * (1 + 2.0**-50) + math.sqrt(size) * _OF_A_ROW, adjacency
+    )
+
+
+def _sums(
+    rows: Rows, on_grid: Callable[[float], Integers], shape: tuple[int, ...], l2: float, adjacency: str
+) -> Bounded:
+    """Sums of numbers in [-1, 1] that are rounded row by row; `l2` makes room for it."""
+
     def plain() -> Floats:
         return np.asarray(on_grid(_FINE) * _FINE)
 
-    moved = 2.0 if adjacency == "replace-one" else math.sqrt(2.0)
-    size = 2 * (given.size + 1)
-    return Bounded.from_source(
-        rows.source(on_grid, plain, contribution=1.0 + _OF_A_ROW, roundings=1),
-        (given.size + 1, 2),
-        l2=moved * (1 + 2.0**-50) + math.sqrt(size) * _OF_A_ROW,
-        adjacency=adjacency,
-    )
+    source = rows.source(on_grid, plain, contribution=1.0 + _OF_A_ROW, roundings=1)
+    return Bounded.from_source(source, shape, l2=l2, adjacency=adjacency)
 
 
 def _positive(*reaches: float) -> None:

@@ -5,10 +5,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.protocols import Integers
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
-from skdp.privacy.statistics.mean_gradient import Integers, mean_gradient
+from skdp.privacy.statistics.mean_gradient import mean_gradient
 
 __all__ = ["step_scores"]
 

@@ -6,10 +6,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
-from skdp.privacy.statistics.mean_gradient import Floats, Integers, point
+from skdp.privacy.statistics.mean_gradient import point
 
 __all__ = ["gradient_scores", "mean_sup_gradient"]
 

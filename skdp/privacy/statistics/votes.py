@@ -19,6 +19,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats
 from skdp.losses import Loss
 from skdp.privacy.batches import Partition
 from skdp.privacy.bounded import Bounded
@@ -28,9 +29,8 @@ from skdp.privacy.rows import HoldsRows
 
 __all__ = ["block_vote", "count_votes", "support_votes"]
 
-Array = NDArray[np.float64]
-_Predict = Callable[[Array, NDArray[np.int64]], Array]
-_Gather = Callable[[Array], Array]
+_Predict = Callable[[Floats, NDArray[np.int64]], Floats]
+_Gather = Callable[[Floats], Floats]
 
 ITERATIONS = 10  # steps of a block's model; a choice, not tuned
 
@@ -90,7 +90,7 @@ def support_votes(
 
 
 def count_votes(
-    X: Matrix, y: Array, loss: Loss, s: int, blocks: NDArray[np.int64], *, intercept: bool
+    X: Matrix, y: Floats, loss: Loss, s: int, blocks: NDArray[np.int64], *, intercept: bool
 ) -> NDArray[np.int64]:
     """Number of blocks that vote for each feature.
 
@@ -119,7 +119,7 @@ def count_votes(
     return votes
 
 
-def block_vote(X: Matrix, y: Array, loss: Loss, s: int, intercept: bool) -> NDArray[np.int64]:
+def block_vote(X: Matrix, y: Floats, loss: Loss, s: int, intercept: bool) -> NDArray[np.int64]:
     """The s features of a block's sparse model, or none.
 
     A few steps of normalised iterative hard thresholding from 0; the intercept follows along.
@@ -155,14 +155,14 @@ def block_vote(X: Matrix, y: Array, loss: Loss, s: int, intercept: bool) -> NDAr
     return chosen
 
 
-def _step_length(predict: _Predict, gradient: Array, chosen: NDArray[np.int64], smoothness: float) -> float:
+def _step_length(predict: _Predict, gradient: Floats, chosen: NDArray[np.int64], smoothness: float) -> float:
     """Minimiser of the quadratic bound along the gradient on the chosen features."""
     along = predict(gradient, chosen)
     square, bend = float((gradient[chosen] ** 2).sum()), float((along * along).sum())
     return square / (smoothness * bend) if bend > 0 else 0.0
 
 
-def _largest(theta: Array, s: int) -> NDArray[np.int64]:
+def _largest(theta: Floats, s: int) -> NDArray[np.int64]:
     """The s rows of largest norm, sorted, ties to the lowest number; none if fewer are finite and not 0."""
     size = (theta * theta).sum(axis=1)
     usable = (size > 0) & (size < np.inf)
@@ -175,12 +175,12 @@ def _dense_products(X: Matrix) -> tuple[_Predict, _Gather]:
     """X theta on chosen rows of theta, and X^T r, by sums whose order only the shape decides."""
     dense = np.ascontiguousarray(X, dtype=np.float64)
 
-    def predict(theta: Array, chosen: NDArray[np.int64]) -> Array:
+    def predict(theta: Floats, chosen: NDArray[np.int64]) -> Floats:
         columns = np.ascontiguousarray(dense[:, chosen])
         products = [(columns * theta[chosen, k]).sum(axis=1) for k in range(theta.shape[1])]
         return np.stack(products, axis=1)
 
-    def gather(r: Array) -> Array:
+    def gather(r: Floats) -> Floats:
         sums = [np.add.reduce(dense * r[:, [k]], axis=0) for k in range(r.shape[1])]
         return np.stack(sums, axis=1)
 
@@ -193,7 +193,7 @@ def _sparse_products(X: SparseMatrix) -> tuple[_Predict, _Gather]:
     m, d = X.shape
     row = np.repeat(np.arange(m), np.diff(X.indptr))
 
-    def predict(theta: Array, chosen: NDArray[np.int64]) -> Array:
+    def predict(theta: Floats, chosen: NDArray[np.int64]) -> Floats:
         inside = np.zeros(d, dtype=bool)
         inside[chosen] = True
         used = inside[column]
@@ -203,7 +203,7 @@ def _sparse_products(X: SparseMatrix) -> tuple[_Predict, _Gather]:
         ]
         return np.stack(products, axis=1)
 
-    def gather(r: Array) -> Array:
+    def gather(r: Floats) -> Floats:
         sums = [np.bincount(column, weights=data * r[row, k], minlength=d) for k in range(r.shape[1])]
         return np.stack(sums, axis=1)
 

@@ -1,5 +1,6 @@
 """No way of running a fit in a worker escapes the accountant."""
 
+import functools
 import math
 import multiprocessing
 import os
@@ -16,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
+from sklearn.utils.metaestimators import available_if
 
 import skdp
 from skdp.exceptions import PrivacyBudgetExceeded
@@ -245,3 +247,59 @@ def test_search_never_passes_its_ceiling(n_jobs, delta, data):
     with pytest.raises(PrivacyBudgetExceeded):
         model.fit(object(), None)
     assert len(accountant.ledger()) == full
+
+
+class _Noted:
+    def fit(self, X, y, **more):
+        return super().fit(X, y, **more)
+
+
+def test_a_mixin_that_charges_is_not_hidden_by_a_class_that_passes_its_fit_on(accountant, data, monkeypatch):
+    """Copying an inherited `fit` onto a class would change the order of bases: this fit would then be free."""
+
+    class Charging(_Noted):
+        def fit(self, X, y, **more):
+            with accountant:
+                return super().fit(X, y, **more)
+
+    class Model(_Noted, skdp.DPIGHTClassifier):
+        pass
+
+    class OfTeam(Model, Charging):
+        pass
+
+    X, y = data
+    OfTeam(classes=(0, 1, 2)).fit(X, y)
+    assert len(accountant.ledger()) == 1
+
+    def charging(self, X, y, **more):
+        with accountant:
+            return super(_Noted, self).fit(X, y, **more)
+
+    monkeypatch.setattr(_Noted, "fit", charging)
+    Model(classes=(0, 1, 2)).fit(X, y)
+    assert len(accountant.ledger()) == 2
+
+
+class _OfPart(skdp.DPIGHTClassifier):
+    def _fitted_by(self, word, X, y, **more):
+        return skdp.DPIGHTClassifier.fit(self, X, y, **more)
+
+    fit = functools.partialmethod(_fitted_by, "part")
+
+
+class _Available(skdp.DPIGHTClassifier):
+    @available_if(lambda model: True)
+    def fit(self, X, y, **more):
+        return super().fit(X, y, **more)
+
+
+class _OfMixin(_Noted, skdp.DPIGHTClassifier):
+    pass
+
+
+@pytest.mark.parametrize("cls", [_OfPart, _Available, _OfMixin])
+def test_a_fit_of_any_kind_is_noted_for_threads(cls, accountant, data):
+    with accountant, joblib.parallel_backend("threading"):
+        OneVsRestClassifier(cls(classes=(0, 1)), n_jobs=2).fit(*data)
+    assert len(accountant.ledger()) == 3

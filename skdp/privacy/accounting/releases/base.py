@@ -6,10 +6,8 @@ from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from typing import ClassVar, Never, Self, TypeAlias, TypeVar, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skdp.exceptions import UnsupportedAccounting
+from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON
 from skdp.privacy.accounting.pairs import DominatingPair
 
@@ -17,7 +15,6 @@ __all__ = ["LedgerRow", "Release", "Row", "register", "release_of", "release_typ
 
 Row: TypeAlias = Mapping[str, object]
 LedgerRow: TypeAlias = dict[str, float | int | str | bool]
-Array = NDArray[np.float64]
 
 # First and last keys of a ledger row; those of the mechanism come between them.
 _FIRST = ("purpose", "count")
@@ -150,7 +147,7 @@ class Release:
         """
         raise self._unsupported(f"privacy loss distribution under {adjacency}")
 
-    def rdp(self, orders: Array, adjacency: str) -> Array:
+    def rdp(self, orders: Floats, adjacency: str) -> Floats:
         """Renyi-DP curve at ``orders`` > 1."""
         raise self._unsupported(f"Renyi-DP curve under {adjacency}")
 

@@ -6,19 +6,67 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting import rdp
 from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, WITHOUT_REPLACEMENT, check_rate
-from skdp.privacy.accounting.pairs import GAUSSIAN, OUT, TAKEN_IN, TWO_SIDED, NormalPair
-from skdp.privacy.accounting.releases.base import Array, Release, Row, register
+from skdp.privacy.accounting.pairs import GAUSSIAN, OUT, TAKEN_IN, TWO_SIDED, DominatingPair, NormalPair
+from skdp.privacy.accounting.releases.base import Release, Row, register
 
-__all__ = ["Gaussian", "SampledGaussian"]
+__all__ = ["Gaussian", "GaussianOnBatches", "SampledGaussian"]
 
-Pairs = tuple[tuple[NormalPair, ...], tuple[NormalPair, ...]]
+Pairs = tuple[tuple[DominatingPair, ...], tuple[DominatingPair, ...]]
+
+
+class GaussianNoise(Release):
+    """What all releases with Gaussian noise have; each declares its fields, in the order of its rows."""
+
+    parameter_name = "noise_multiplier"
+    parameter_label = "multiplier"
+    noise = "Gaussian rounded to the grid"
+
+    noise_multiplier: float
+
+    def _refuse_no_noise(self) -> None:
+        if not self.noise_multiplier > 0.0:
+            raise UnsupportedAccounting("A Gaussian release without noise has no finite curve.")
+
+
+class GaussianOnBatches(GaussianNoise):
+    """Releases that have a dominating pair and no mu, on Poisson batches and on full ones."""
+
+    sampling_rate: float | None
+
+    @property
+    def on_sample(self) -> bool:
+        """True: a full batch is accounted for by its dominating pair, too."""
+        return True
+
+    @property
+    def rate(self) -> float:
+        """The sampling rate, checked; 1 for full batches."""
+        if self.sampling == FULL_BATCH:
+            return 1.0
+        return check_rate(math.nan if self.sampling_rate is None else self.sampling_rate)
+
+    def mu(self) -> float:
+        return math.inf if self.count else 0.0
+
+    def _pair(self, kind: str) -> DominatingPair:
+        """The pair in one direction, "out" or "in"."""
+        raise NotImplementedError
+
+    def pld(self, adjacency: str) -> Pairs:
+        self._refuse_no_noise()
+        if adjacency == "replace-one" or self.sampling not in (FULL_BATCH, POISSON):
+            raise self._unsupported(f"{self.sampling} batches under {adjacency}")
+        if not self.count:
+            return (), ()
+        return (self._pair(OUT),), (self._pair(TAKEN_IN),)
 
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(Release):
+class Gaussian(GaussianNoise):
     """Gaussian noise of ``noise_multiplier`` times the l2 sensitivity under the adjacency that is claimed.
 
     Privacy
@@ -29,10 +77,7 @@ class Gaussian(Release):
     """
 
     name = "gaussian"
-    parameter_name = "noise_multiplier"
-    parameter_label = "multiplier"
     accountants = ("pld", "rdp")
-    noise = "Gaussian rounded to the grid"
 
     noise_multiplier: float
     noise_std: float | None = None
@@ -59,7 +104,7 @@ class Gaussian(Release):
         one = (NormalPair(GAUSSIAN, self.noise_multiplier, 1.0, self.count),) if self.count else ()
         return one, one
 
-    def rdp(self, orders: Array, adjacency: str) -> Array:
+    def rdp(self, orders: Floats, adjacency: str) -> Floats:
         self._refuse_no_noise()
         return self.count * orders / (2.0 * self.noise_multiplier**2)
 
@@ -74,10 +119,6 @@ class Gaussian(Release):
         )  # fmt: skip
         found.check_supported(adjacency)
         return found
-
-    def _refuse_no_noise(self) -> None:
-        if not self.noise_multiplier > 0.0:
-            raise UnsupportedAccounting("A Gaussian release without noise has no finite curve.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +166,7 @@ class SampledGaussian(Gaussian):
             return both, both
         return (NormalPair(OUT, z, rate, count),), (NormalPair(TAKEN_IN, z, rate, count),)
 
-    def rdp(self, orders: Array, adjacency: str) -> Array:
+    def rdp(self, orders: Floats, adjacency: str) -> Floats:
         self._refuse_no_noise()
         self.check_supported(adjacency)
         if self.sampling == WITHOUT_REPLACEMENT:

@@ -3,15 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, check_rate
-from skdp.privacy.accounting.pairs import OUT, TAKEN_IN
 from skdp.privacy.accounting.projected import ProjectedPair
-from skdp.privacy.accounting.releases.base import Release, register
+from skdp.privacy.accounting.releases.base import register
+from skdp.privacy.accounting.releases.gaussian import GaussianOnBatches
 
 __all__ = ["ProjectedGaussian", "check_projections"]
-
-Pairs = tuple[tuple[ProjectedPair, ...], tuple[ProjectedPair, ...]]
 
 
 def check_projections(n_projections: object, norm_ratio: float) -> tuple[int, float]:
@@ -25,7 +21,7 @@ def check_projections(n_projections: object, norm_ratio: float) -> tuple[int, fl
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class ProjectedGaussian(Release):
+class ProjectedGaussian(GaussianOnBatches):
     """Gaussian noise of ``noise_multiplier`` clip norms on sums of gradients clipped by projections.
 
     There is no worst-case sensitivity: ``sensitivity`` in a row is the clip norm, which few records pass.
@@ -45,10 +41,7 @@ class ProjectedGaussian(Release):
     """
 
     name = "projected_gaussian"
-    parameter_name = "noise_multiplier"
-    parameter_label = "multiplier"
     accountants = ("pld",)
-    noise = "Gaussian rounded to the grid"
 
     noise_multiplier: float
     n_projections: int
@@ -61,28 +54,6 @@ class ProjectedGaussian(Release):
         super().__post_init__()
         check_projections(self.n_projections, self.norm_ratio)
 
-    @property
-    def on_sample(self) -> bool:
-        """True: a full batch has no mu either."""
-        return True
-
-    @property
-    def rate(self) -> float:
-        """The sampling rate, checked; 1 for full batches."""
-        if self.sampling == FULL_BATCH:
-            return 1.0
-        return check_rate(math.nan if self.sampling_rate is None else self.sampling_rate)
-
-    def mu(self) -> float:
-        return math.inf if self.count else 0.0
-
-    def pld(self, adjacency: str) -> Pairs:
-        if not self.noise_multiplier > 0.0:
-            raise UnsupportedAccounting("A Gaussian release without noise has no finite curve.")
-        if adjacency == "replace-one" or self.sampling not in (FULL_BATCH, POISSON):
-            raise self._unsupported(f"{self.sampling} batches under {adjacency}")
-        if not self.count:
-            return (), ()
-        z, rate, r = self.noise_multiplier, self.rate, self.n_projections
-        left, came = ((ProjectedPair(kind, z, rate, r, self.norm_ratio, self.count),) for kind in (OUT, TAKEN_IN))
-        return left, came
+    def _pair(self, kind: str) -> ProjectedPair:
+        z, r = self.noise_multiplier, self.n_projections
+        return ProjectedPair(kind, z, self.rate, r, self.norm_ratio, self.count)

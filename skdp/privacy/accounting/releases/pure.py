@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.amplification import FRESH_UNIFORM, FULL_BATCH, amplified_epsilon, check_rate
 from skdp.privacy.accounting.gaussian import bounded_range_mu, pure_mu
 from skdp.privacy.accounting.pairs import BoundedRangePair, DominatingPair, RandomisedResponse
-from skdp.privacy.accounting.releases.base import Array, Release, register
+from skdp.privacy.accounting.releases.base import Release, register
 
 __all__ = ["AboveThreshold", "Laplace", "PureRelease", "SampledPure", "TopK"]
 
@@ -53,7 +54,7 @@ class PureRelease(Release):
         pair = (RandomisedResponse(self.epsilon, self.count),) if self.epsilon * self.count else ()
         return pair, pair
 
-    def rdp(self, orders: Array, adjacency: str) -> Array:
+    def rdp(self, orders: Floats, adjacency: str) -> Floats:
         self._refuse_without_epsilon()
         return self.count * _randomised_response_rdp(self.epsilon, np.asarray(orders))
 
@@ -169,7 +170,7 @@ class TopK(PureRelease):
         pair = (BoundedRangePair(self.epsilon, self.count),) if self.epsilon * self.count else ()
         return pair, pair
 
-    def rdp(self, orders: Array, adjacency: str) -> Array:
+    def rdp(self, orders: Floats, adjacency: str) -> Floats:
         return np.minimum(self.rho() * np.asarray(orders), super().rdp(orders, adjacency))
 
     def sampled(
@@ -179,7 +180,7 @@ class TopK(PureRelease):
         raise self._unsupported(f"amplification by {sampling} sampling under {adjacency}")
 
 
-def _randomised_response_rdp(epsilon: float, orders: Array) -> Array:
+def _randomised_response_rdp(epsilon: float, orders: Floats) -> Floats:
     x, y = 0.5 * orders * epsilon, 0.5 * (orders - 1.0) * epsilon
     small = np.minimum(x, 10.0), np.minimum(y, 10.0)
     # cosh((a - 1/2) e) / cosh(e / 2) - 1 = 2 sinh(a e / 2) sinh((a - 1) e / 2) / cosh(e / 2), without

@@ -3,15 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, check_rate
-from skdp.privacy.accounting.pairs import OUT, TAKEN_IN
-from skdp.privacy.accounting.releases.base import Array, Release, register
+from skdp.kernels.protocols import Floats
+from skdp.privacy.accounting.releases.base import register
+from skdp.privacy.accounting.releases.gaussian import GaussianOnBatches
 from skdp.privacy.accounting.selected import SelectedPair
 
 __all__ = ["SelectedGaussian", "check_choices"]
-
-Pairs = tuple[tuple[SelectedPair, ...], tuple[SelectedPair, ...]]
 
 
 def check_choices(choices: object, choice_epsilon: float) -> tuple[int, float]:
@@ -25,7 +22,7 @@ def check_choices(choices: object, choice_epsilon: float) -> tuple[int, float]:
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class SelectedGaussian(Release):
+class SelectedGaussian(GaussianOnBatches):
     """``choices`` private choices of coordinates, then Gaussian noise on the chosen ones, on one batch.
 
     Privacy
@@ -46,10 +43,7 @@ class SelectedGaussian(Release):
     """
 
     name = "selected_gaussian"
-    parameter_name = "noise_multiplier"
-    parameter_label = "multiplier"
     accountants = ("pld", "rdp")
-    noise = "Gaussian rounded to the grid"
 
     noise_multiplier: float
     choices: int
@@ -62,42 +56,17 @@ class SelectedGaussian(Release):
         super().__post_init__()
         check_choices(self.choices, self.choice_epsilon)
 
-    @property
-    def on_sample(self) -> bool:
-        """True: a full batch is accounted for by its dominating pair, too."""
-        return True
-
-    @property
-    def rate(self) -> float:
-        """The sampling rate, checked; 1 for full batches."""
-        if self.sampling == FULL_BATCH:
-            return 1.0
-        return check_rate(math.nan if self.sampling_rate is None else self.sampling_rate)
-
-    def mu(self) -> float:
-        return math.inf if self.count else 0.0
-
     def rho(self) -> float:
         """Of the releases if all records were in every batch."""
         self._refuse_no_noise()
         one = self.choices * self.choice_epsilon**2 / 8.0 + 0.5 / self.noise_multiplier**2
         return self.count * one
 
-    def pld(self, adjacency: str) -> Pairs:
-        self._refuse_no_noise()
-        if adjacency == "replace-one" or self.sampling not in (FULL_BATCH, POISSON):
-            raise self._unsupported(f"{self.sampling} batches under {adjacency}")
-        if not self.count:
-            return (), ()
+    def _pair(self, kind: str) -> SelectedPair:
         z, k, e = self.noise_multiplier, self.choices, self.choice_epsilon
-        left, came = ((SelectedPair(kind, z, k, e, self.rate, self.count),) for kind in (OUT, TAKEN_IN))
-        return left, came
+        return SelectedPair(kind, z, k, e, self.rate, self.count)
 
-    def rdp(self, orders: Array, adjacency: str) -> Array:
+    def rdp(self, orders: Floats, adjacency: str) -> Floats:
         if self.rate < 1.0:  # known at integer orders only: `sampled.amplified_epsilon`
             raise self._unsupported("Renyi-DP curve of Poisson samples at every order")
         return self.rho() * orders
-
-    def _refuse_no_noise(self) -> None:
-        if not self.noise_multiplier > 0.0:
-            raise UnsupportedAccounting("A Gaussian release without noise has no finite curve.")
