@@ -115,7 +115,7 @@ class LinearFit(_Frame):
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         made = decide(self._closing(problem), self._method, BudgetSplit(session), problem)
         aside = 0.0 if session.exact else session.set_aside
-        if aside:
+        if aside and all(step.purpose != "minimiser" for step in made.steps):  # a method may plan it by itself
             left = tuple(step._replace(share=(1.0 - aside) * step.share) for step in made.steps)
             made = replace(made, steps=(*left, Step("minimiser", aside)))
         if made.signal is not None:

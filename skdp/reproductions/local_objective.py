@@ -22,7 +22,7 @@ from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed
 from skdp.base.fit import SessionOptions
 from skdp.base.kinds import choice
-from skdp.base.plan import gaussian_steps
+from skdp.base.plan import Step, gaussian_steps
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
 from skdp.fitting.targets import Problem
 from skdp.linear_model.amp import require_two
@@ -113,9 +113,10 @@ class _LocalObjectiveFit(MultipartyFit):
         penalties = [max(penalty, least) for penalty in asked]
         first = int(np.argmin(owners.sizes))
         alpha = penalties[first] / owners.sizes[first] / owners.row_norm**2
+        (gap,) = gaussian_steps(session, ("gap", 1.0, 1))  # of all that is not set aside
         return ObjectiveDecision(
             sizes={**self._sizes(problem), "n_iter": 1, "alpha": alpha},
-            steps=gaussian_steps(session, ("gap", 1.0, 1)),
+            steps=(Step("minimiser", ASIDE), gap._replace(share=1.0 - ASIDE)),
             penalties=tuple(penalties), first=first, alpha=alpha,
             penalty=1.0 if session.exact else least / asked[first],
         )  # fmt: skip

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
+from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.auto import regression
 from skdp.privacy import mechanisms
@@ -142,7 +143,7 @@ def test_a_warning_that_follows_the_data_is_caught(replayed, monkeypatch):
     monkeypatch.setattr(
         regression,
         "doubt_of_numbers",
-        lambda *args: "" if np.ptp(peeked[-1]._rows.X[:, 0]) else "a constant column",
+        lambda *args: () if np.ptp(peeked[-1]._rows.X[:, 0]) else (Advice("a constant column", UtilityWarning),),
     )
     model = DPLinearRegression(epsilon=8.0, random_state=0)
     others = [(OTHERS[0], FAR_TARGETS)]

@@ -289,7 +289,7 @@ def test_doubts_grow_with_noise_and_fall_with_the_gain():
     assert doubts.doubt_of_numbers(shape, 4, 0.5, 0.01, 0.1, 0.5)
     assert doubts.doubt_of_numbers(shape, 4, 1e-6, 0.01, 1e-4, 1.0)
     assert not doubts.doubt_of_classes(shape, 4, 0.3, 0.05)
-    assert "3 of 4 columns" in doubts.doubt_of_classes(shape, 3, 0.01, 0.3)
+    assert "3 of 4 columns" in doubts.doubt_of_classes(shape, 3, 0.01, 0.3)[0].text
     few = PublicShape("record", 100, 4)
     assert doubts.doubt_of_classes(few, 4, 0.3, 0.05)
     assert doubts.doubt_of_numbers(few, 4, 0.5, 0.01, 1e-4, 0.5)
