@@ -23,7 +23,7 @@ from scipy.special import ndtri
 from skdp.base.declare import parameter
 from skdp.base.fit import Solution
 from skdp.base.kinds import flag
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Integers
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
@@ -87,6 +87,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         self._confusion, self._confidence, self._probability = confusion, confidence, probability
         self._of_class, self._model, self._units = of_class, model, units
         self.classes_, self.privacy_ = classes, privacy
+        self.confusion_noise_std = confusion.noise_std
 
     @cached_property
     def _scores(self) -> dict[str, ReleasedScore]:
@@ -183,10 +184,6 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
     def confusion_matrix(self) -> Floats:
         return self._confusion.counts.reshape(len(self.classes_), -1)
 
-    @property
-    def confusion_noise_std(self) -> float:
-        return self._confusion.noise_std
-
     def _by_class(self, *, true: bool) -> dict[Any, ReleasedScore]:
         k = len(self.classes_)
         found = {}
@@ -270,7 +267,7 @@ class ManyClassTables(EvaluationFit):
         sums = records.cell_sums(matrices, GRID, adjacency=session.adjacency)
         return self._solution(records, *released_once(session, sums, self._purpose))
 
-    def _matrices(self) -> list[NDArray[np.int64]]:
+    def _matrices(self) -> list[Integers]:
         """The strategy of each table; that of the confusion matrix is a multiple of the counts."""
         k, adjacency = len(classes_of(self.model)), self.adjacency
         flat = round(1.0 / (GRID * (math.sqrt(2.0) if adjacency == "replace-one" else 1.0)))
