@@ -87,7 +87,6 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         self._confusion, self._confidence, self._probability = confusion, confidence, probability
         self._of_class, self._model, self._units = of_class, model, units
         self.classes_, self.privacy_ = classes, privacy
-        self.confusion_noise_std = confusion.noise_std
 
     @cached_property
     def _scores(self) -> dict[str, ReleasedScore]:
@@ -183,6 +182,10 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
     @cached_property
     def confusion_matrix(self) -> Floats:
         return self._confusion.counts.reshape(len(self.classes_), -1)
+
+    @property
+    def confusion_noise_std(self) -> float:
+        return self._confusion.noise_std
 
     def _by_class(self, *, true: bool) -> dict[Any, ReleasedScore]:
         k = len(self.classes_)
