@@ -174,8 +174,7 @@ def _fetcher(name: str) -> Callable[..., Any]:
 
 def __getattr__(attribute: str) -> Any:
     """Make the fetcher of a data set when it is first asked for."""
-    name = attribute.removeprefix("fetch_")
     if attribute not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {attribute!r}")
-    made = globals()[attribute] = _fetcher(name)
+    made = globals()[attribute] = _fetcher(attribute.removeprefix("fetch_"))
     return made

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skdp.kernels.numba_jit import jit, jit_any_order
 from skdp.kernels.prefetch import prefetch_row
+from skdp.kernels.protocols import Floats, Integers
 
 __all__ = ["cbow_losses", "sum_cbow_gradients"]
 
@@ -205,11 +206,11 @@ def _add_units(
 
 def sum_cbow_gradients(
     windows: NDArray[np.float32],
-    rows: NDArray[np.int64],
-    ends: NDArray[np.int64],
+    rows: Integers,
+    ends: Integers,
     vectors: NDArray[np.float32],
     n_words: int,
-    negatives: tuple[int, Words, NDArray[np.int64]],
+    negatives: tuple[int, Words, Integers],
     key: int,
     *,
     finest: float = 1.0,
@@ -217,7 +218,7 @@ def sum_cbow_gradients(
     guard: float = 1.0,
     dtype: str = "float64",
     listed: bool = False,
-) -> tuple[NDArray[np.int64], NDArray[np.int64 | np.float64]]:
+) -> tuple[Integers, NDArray[np.int64 | np.float64]]:
     """Add the gradients of units, each times the smaller of ``finest`` and ``limit`` over its norm.
 
     Parameters
@@ -301,9 +302,9 @@ def cbow_losses(
     windows: NDArray[np.float32],
     vectors: NDArray[np.float32],
     n_words: int,
-    negatives: tuple[int, Words, NDArray[np.int64]],
+    negatives: tuple[int, Words, Integers],
     key: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the loss of each window, NaN where it has no target or no context; see `sum_cbow_gradients`."""
     out = np.empty(len(windows))
     n_negatives, keep, alias = negatives

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.kernels.standardized import LazyTable, StandardizedTable
 
 __all__ = ["ExpandedTable"]
@@ -44,14 +44,14 @@ class ExpandedTable(LazyTable):
     """
 
     table: StandardizedTable
-    lines: NDArray[np.int64]
-    owner: NDArray[np.int64]
-    order: NDArray[np.int64]
-    level_columns: NDArray[np.int64]
-    levels: NDArray[np.float64]
-    pairs: NDArray[np.int64]
+    lines: Integers
+    owner: Integers
+    order: Integers
+    level_columns: Integers
+    levels: Floats
+    pairs: Integers
     edge: float
-    coefficients: NDArray[np.float64]
+    coefficients: Floats
     level_weight: float
 
     @property
@@ -60,11 +60,11 @@ class ExpandedTable(LazyTable):
         return self.table.shape[0], int(self._ends[-1])
 
     @cached_property
-    def _ends(self) -> NDArray[np.int64]:
+    def _ends(self) -> Integers:
         """Where cells, functions, one-hots and products end."""
         return np.cumsum([self.lines.size, self.owner.size, self.levels.size, len(self.pairs)])
 
-    def restricted(self, columns: NDArray[np.int64]) -> "ExpandedTable":
+    def restricted(self, columns: Integers) -> "ExpandedTable":
         """The table of some features, ascending; only they, and the columns that they need, are made."""
         columns = np.asarray(columns, dtype=np.int64)
         if not (columns[1:] > columns[:-1]).all():
@@ -86,7 +86,7 @@ class ExpandedTable(LazyTable):
             pairs=np.searchsorted(used, pairs),
         )
 
-    def _fill(self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]) -> None:
+    def _fill(self, rows: Integers | None, first: int, count: int, out: Floats) -> None:
         from skdp.kernels.expanded_rows import add_features, add_levels
         from skdp.kernels.inputs import frozen
 

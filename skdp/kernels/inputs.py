@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from skdp.kernels.dispatch import on_host
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.protocols import Integers
 from skdp.losses import is_shipped
 
 __all__ = [
@@ -133,8 +133,8 @@ class GroupRows(NamedTuple):
         Where each group starts in ``order``, and the end.
     """
 
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    order: Integers
+    starts: Integers
 
 
 def group_rows(groups: Any, n: int) -> GroupRows | tuple[None, None]:
@@ -151,7 +151,7 @@ def group_rows(groups: Any, n: int) -> GroupRows | tuple[None, None]:
     return sorted_groups(groups)
 
 
-def sorted_groups(groups: NDArray[np.int64]) -> GroupRows:
+def sorted_groups(groups: Integers) -> GroupRows:
     """Sort rows by their group codes, which count from 0."""
     from skdp.kernels.group_sort import rows_by_group
 

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.protocols import Floats
 
 __all__ = ["momentum_step"]
 
@@ -12,12 +13,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @jit
 def momentum_step(
-    theta: NDArray[np.float64],
-    velocity: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    momentum: float,
-    rate: float,
-    single: NDArray[np.float32],
+    theta: Floats, velocity: Floats, gradient: Floats, momentum: float, rate: float, single: NDArray[np.float32]
 ) -> bool:
     """Change ``velocity`` to ``momentum * velocity + gradient`` and ``theta`` by ``-rate * velocity``, in place.
 

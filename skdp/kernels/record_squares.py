@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels.numba_jit import jit, jit_any_order, jit_fused
+from skdp.kernels.protocols import Floats
 
 __all__ = [
     "add_rounded",
@@ -103,9 +104,7 @@ def add_rounded(total, block, scale):
         total[k] += total.dtype.type(np.rint(np.float64(block[k]) * scale))
 
 
-def masked_outer_squares(
-    left: NDArray[np.floating], right: NDArray[np.floating], mask: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def masked_outer_squares(left: NDArray[np.floating], right: NDArray[np.floating], mask: Floats) -> Floats:
     """Return the squared norm of the entries of each outer product that ``mask`` keeps, in float64.
 
     Parameters
@@ -122,7 +121,7 @@ def masked_outer_squares(
     return out
 
 
-def row_inner_products(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_inner_products(values: Floats, vectors: Floats) -> Floats:
     """Return the inner products of vectors with every row, added in any order; of shape (n_vectors, n_rows).
 
     Parameters
@@ -135,9 +134,7 @@ def row_inner_products(values: NDArray[np.float64], vectors: NDArray[np.float64]
     return out
 
 
-def outer_inner_products(
-    left: NDArray[np.float64], right: NDArray[np.float64], matrices: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def outer_inner_products(left: Floats, right: Floats, matrices: Floats) -> Floats:
     """Return left[i] transposed times a matrix times right[i], of shape (n_matrices, n_records).
 
     A row of a matrix times right[i] is added in any order, then one row after the other: a term passes at most
@@ -156,7 +153,7 @@ def outer_inner_products(
     return out
 
 
-def gram_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def gram_products(left: Floats, right: Floats) -> Floats:
     """Return for every record the sum over both indices of ``left[i] * right[i]``.
 
     Rows are added in any order, then the rows' sums one after the other: an entry passes at most 2 T additions.

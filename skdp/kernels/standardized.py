@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from skdp.kernels.protocols import Floats, Integers
 
 __all__ = ["LazyTable", "StandardizedTable"]
 
@@ -27,18 +28,18 @@ class LazyTable(ABC):
         return np.dtype(np.float64)
 
     @abstractmethod
-    def restricted(self, columns: NDArray[np.int64]) -> "LazyTable":
+    def restricted(self, columns: Integers) -> "LazyTable":
         """The table of some columns, ascending, of which alone the cells are made."""
 
     @abstractmethod
-    def _fill(self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]) -> None:
+    def _fill(self, rows: Integers | None, first: int, count: int, out: Floats) -> None:
         """Write the chosen rows (None means all) ``first`` to ``first + count`` to ``out``."""
 
-    def fill(self, first: int, last: int, out: NDArray[np.float64]) -> None:
+    def fill(self, first: int, last: int, out: Floats) -> None:
         """Write the rows ``first`` to ``last`` to the first rows and columns of ``out``."""
         self._fill(None, first, last - first, out)
 
-    def fill_rows(self, rows: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+    def fill_rows(self, rows: Integers, out: Floats) -> None:
         """Write chosen rows to the first rows and columns of ``out``."""
         count = len(rows)
         if count and rows[-1] - rows[0] == count - 1 and bool((rows[1:] > rows[:-1]).all()):
@@ -46,7 +47,7 @@ class LazyTable(ABC):
         else:
             self._fill(rows, 0, count, out)
 
-    def whole(self) -> NDArray[np.float64]:
+    def whole(self) -> Floats:
         """All rows, in C order: a copy in float64."""
         made = np.empty(self.shape)
         self.fill(0, len(made), made)
@@ -71,21 +72,21 @@ class StandardizedTable(LazyTable):
     """
 
     X: Any
-    columns: NDArray[np.int64] | None
-    numbers: NDArray[np.float64]
+    columns: Integers | None
+    numbers: Floats
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.X.shape[0], self.numbers.shape[1]
 
-    def restricted(self, columns: NDArray[np.int64]) -> "StandardizedTable":
+    def restricted(self, columns: Integers) -> "StandardizedTable":
         """The table of some columns; X is shared."""
         columns = np.asarray(columns, dtype=np.int64)
         own = columns if self.columns is None else self.columns[columns]
         return StandardizedTable(self.X, own, np.ascontiguousarray(self.numbers[:, columns]))
 
-    def _fill(self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]) -> None:
+    def _fill(self, rows: Integers | None, first: int, count: int, out: Floats) -> None:
         from skdp.kernels.inputs import frozen
         from skdp.kernels.standardized_rows import by_columns, by_rows, flat
 
@@ -99,7 +100,7 @@ class StandardizedTable(LazyTable):
             by_rows(X, columns, *self.numbers, rows, first, out)
 
     @cached_property
-    def _repeated(self) -> NDArray[np.float64]:
+    def _repeated(self) -> Floats:
         """The numbers of the columns, repeated for as many rows as make a loop long enough."""
         d = self.numbers.shape[1]
         return np.tile(self.numbers, max(1, -(-REPEATED // max(1, d))))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.protocols import Integers
 
 __all__ = ["add_rounded_rows", "add_table_rows", "merge_table_rows"]
 
@@ -57,8 +58,8 @@ def _move(rows, block, scale, rounded, total, touched):
 
 
 def merge_table_rows(
-    rows: NDArray[np.int64], values: NDArray[np.floating], n_table: int
-) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    rows: Integers, values: NDArray[np.floating], n_table: int
+) -> tuple[Integers, NDArray[np.floating]]:
     """Add what a record has for equal rows, in the order of positions; return new arrays of the same shapes.
 
     Each row then occurs once in a record. All other positions hold -1 and zeros, also those of rows that are not
@@ -79,7 +80,7 @@ def merge_table_rows(
 
 
 def add_table_rows(
-    rows: NDArray[np.int64], values: NDArray[np.floating], factors: NDArray[np.floating], n_table: int
+    rows: Integers, values: NDArray[np.floating], factors: NDArray[np.floating], n_table: int
 ) -> NDArray[np.floating]:
     """Return the sum over records of factor times table, an array of shape (n_table, n_columns).
 
@@ -98,7 +99,7 @@ def add_table_rows(
 
 
 def add_rounded_rows(
-    rows: NDArray[np.int64],
+    rows: Integers,
     values: NDArray[np.floating],
     factors: NDArray[np.floating],
     block: NDArray[np.floating],

@@ -15,7 +15,7 @@ from skdp.base.kinds import check_number, described, real
 from skdp.base.plan import Decision, NoRecords, gaussian_steps
 from skdp.base.problem import Problem, Solution
 from skdp.base.tables import encode_groups
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Integers
 from skdp.metrics import workloads
 from skdp.metrics.inversion import NoisyTable
 from skdp.metrics.models import (
@@ -252,7 +252,7 @@ class TwoClassTable(EvaluationFit):
         answers, noise = released_once(session, sums, self._purpose)
         return self._solution(records, answers, noise, mass_=mass)
 
-    def _matrix(self, mass: Any) -> NDArray[np.int64]:
+    def _matrix(self, mass: Any) -> Integers:
         return strategy("table", self._grid(mass)[0].n_bins, self.adjacency)
 
     def evaluation(self) -> ClassificationEvaluation:

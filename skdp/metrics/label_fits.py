@@ -15,7 +15,7 @@ from skdp.base.kinds import choice, described
 from skdp.base.plan import Decision
 from skdp.base.problem import Solution
 from skdp.fitting.utility import Released, released_warnings
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Integers
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable
 from skdp.metrics.inversion import QUANTILE, Estimate, NoisyCounts, NoisyTable, unbiased_ratios
@@ -295,7 +295,7 @@ def _mean_recall(noisy: NoisyTable, k: int) -> Estimate:
 
 
 @functools.lru_cache(maxsize=16)
-def _balanced_strategy(k: int, replaced: bool) -> NDArray[np.int64]:
+def _balanced_strategy(k: int, replaced: bool) -> Integers:
     """For the gradients of the mean recall under a public family: equal classes, one class rare or frequent."""
     questions = []
     for rare in range(-1, k):

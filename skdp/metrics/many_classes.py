@@ -23,7 +23,7 @@ from scipy.special import ndtri
 from skdp.base.declare import parameter
 from skdp.base.kinds import flag
 from skdp.base.problem import Solution
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Integers
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
@@ -270,7 +270,7 @@ class ManyClassTables(EvaluationFit):
         sums = records.cell_sums(matrices, GRID, adjacency=session.adjacency)
         return self._solution(records, *released_once(session, sums, self._purpose))
 
-    def _matrices(self) -> list[NDArray[np.int64]]:
+    def _matrices(self) -> list[Integers]:
         """The strategy of each table; that of the confusion matrix is a multiple of the counts."""
         k, adjacency = len(classes_of(self.model)), self.adjacency
         flat = round(1.0 / (GRID * (math.sqrt(2.0) if adjacency == "replace-one" else 1.0)))

@@ -26,7 +26,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp.base.cells import as_cells, check_collected, is_untyped, label_codes
-from skdp.kernels.protocols import Floats, is_cupy
+from skdp.kernels.protocols import Floats, Integers, is_cupy
 
 __all__ = [
     "class_codes",
@@ -237,7 +237,7 @@ def _type_name(column: Any) -> str:
     return str(getattr(column, "dtype", type(column).__name__))
 
 
-def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
+def class_codes(y: Any, classes: NDArray[Any]) -> Integers:
     """Return the index of each label in ``classes``; one that is missing or unknown counts as the first class.
 
     No value raises. A whole column of another type does, as types are public.

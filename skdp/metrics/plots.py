@@ -6,7 +6,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
+
+from skdp.kernels.protocols import Floats
 
 __all__ = ["ClassPlots", "ManyClassPlots", "RegressionPlots"]
 
@@ -31,11 +32,11 @@ class _Plots:
         def _calibration(self) -> Any: ...
 
     @property
-    def prob_pred(self) -> "NDArray[np.float64]":
+    def prob_pred(self) -> "Floats":
         return np.asarray(self._calibration[:, 0])
 
     @property
-    def prob_true(self) -> "NDArray[np.float64]":
+    def prob_true(self) -> "Floats":
         return np.asarray(self._calibration[:, 1])
 
     def plot_calibration(self, *, ax: "Axes | None" = None) -> Any:
@@ -190,6 +191,6 @@ class RegressionPlots:
         return ax
 
 
-def _band(ax: "Axes", at: "NDArray[np.float64]", curve: "NDArray[np.float64]") -> None:
+def _band(ax: "Axes", at: "Floats", curve: "Floats") -> None:
     ax.fill_between(at, curve[:, 1], curve[:, 2], color="C0", alpha=0.15, linewidth=0, label="95 % interval")
     ax.legend()

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Integers
 from skdp.metrics import workloads
 
 __all__ = ["GRID", "KINDS", "optimal", "rounded", "scaled", "strategy"]
@@ -91,18 +91,18 @@ def _roots(matrix: Floats) -> tuple[Floats, Floats]:
     return (vectors * size) @ vectors.T, (vectors / size) @ vectors.T
 
 
-def rounded(matrix: Floats) -> NDArray[np.int64]:
+def rounded(matrix: Floats) -> Integers:
     """Return a strategy in integers, in units of ``GRID``."""
     return np.rint(matrix / GRID).astype(np.int64)
 
 
-def scaled(integers: NDArray[np.int64]) -> Floats:
+def scaled(integers: Integers) -> Floats:
     """Return the strategy that integers in units of ``GRID`` stand for."""
     return np.asarray(integers * GRID, dtype=np.float64)
 
 
 @functools.lru_cache(maxsize=16)
-def strategy(kind: str, n_bins: int, adjacency: str) -> NDArray[np.int64]:
+def strategy(kind: str, n_bins: int, adjacency: str) -> Integers:
     """Return the strategy for a kind of table: from the package's file, or computed where it is not in it.
 
     Parameters

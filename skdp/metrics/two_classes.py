@@ -115,7 +115,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         self._model, self._units = model, units
         self._chosen: set[int] = set() if chosen is None else chosen
         self.classes_, self.privacy_ = classes, privacy
-        self.threshold = grid.edge(first)
+        self.threshold, self.bin_edges = grid.edge(first), grid.edges
 
     @cached_property
     def _scores(self) -> dict[str, ReleasedScore]:
@@ -235,10 +235,6 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         return int(np.where(alike, away, math.inf).argmin())
 
     # ---------------------------------------------------------------- table and curves
-
-    @property
-    def bin_edges(self) -> Floats:
-        return self._grid.edges
 
     @cached_property
     def table(self) -> Floats:

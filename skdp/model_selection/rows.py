@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Integers
 from skdp.privacy import PrivacySession
 
 __all__ = ["PartSizes", "divided", "part_sizes"]
@@ -62,9 +62,7 @@ def part_sizes(count: int | None, test_size: float, n_public: int | None, adjace
     return PartSizes(found[0], *found)
 
 
-def divided(
-    session: PrivacySession, units: NDArray[np.int64], test_size: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def divided(session: PrivacySession, units: Integers, test_size: float) -> tuple[Integers, Integers]:
     """Divide units at random, each with all of its rows.
 
     Parameters

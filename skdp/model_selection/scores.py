@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, label_codes
 from skdp.base.fit import Adjacency, Unit
 from skdp.kernels import on_host
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics import mean
 from skdp.statistics.moments import released_once
@@ -46,7 +45,7 @@ class Terms:
     random_state: int | None
 
 
-def _labels(y: Any, classes: Any) -> NDArray[np.int64]:
+def _labels(y: Any, classes: Any) -> Integers:
     """Places of labels in the sorted classes; -1 for a label that is not there."""
     cells = as_cells(y)
     if is_untyped(cells):

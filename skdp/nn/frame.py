@@ -58,10 +58,6 @@ INPUT_SHARE = 0.1  # least part of mu^2 for the windows of columns
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
 
 
-def _check_input_range(name: str, bounds: object) -> None:
-    check_bounds(bounds, name=name)
-
-
 class NetFit(MinibatchFit[Problem]):
     """The fit of a private net; a subclass gives the net, its loss and its targets.
 
@@ -94,7 +90,7 @@ class NetFit(MinibatchFit[Problem]):
         default="mean",
     )
     input_range: Any = parameter(
-        described("tuple of (low, high)", _check_input_range),
+        described("tuple of (low, high)", lambda name, given: check_bounds(given, name=name)),
         """Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled
         to [0, 1], those of images to [-1, 1]. None releases a window for each column, for at least 10 % of the
         budget (of mu^2), and scales it to [-1, 1].""",

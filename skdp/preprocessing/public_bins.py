@@ -34,10 +34,6 @@ _HALF_DECADES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _DEFAULT_EDGES = (*(-edge for edge in reversed(_HALF_DECADES)), 0.0, *_HALF_DECADES)
 
 
-def _is_frame(X: Any) -> bool:
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
-
-
 def _frame_column(X: Any, j: int) -> np.ndarray:
     """Return a column of a frame of pandas or polars.
 
@@ -84,10 +80,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
 
     Attributes
     ----------
-    n_features_in_ : int
-        Number of columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns of X, if they are all strings.
+    {n_features_in_} {feature_names_in_}
     n_features_out_ : int
         Number of output columns. It follows from the parameters and ``n_features_in_``.
     row_norm_ : float
@@ -298,7 +291,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         check_collected(X=X)
         if is_cupy(X):
             raise TypeError("PublicBinsEncoder works in the host's memory: pass X as a NumPy array or a DataFrame")
-        if not _is_frame(X):
+        if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
             table = self._validated(as_table(X), reset)
             return table.shape[0], lambda j: table[:, j]
         # scikit-learn checks the names only: it would give all columns one type.

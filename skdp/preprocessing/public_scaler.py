@@ -46,10 +46,7 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
         The constants given, one for each column.
     scale_ : ndarray of shape (n_features_in_,)
         The constants given, one for each column.
-    n_features_in_ : int
-        Number of columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns of X, if they are all strings.
+    {n_features_in_} {feature_names_in_}
 
     See Also
     --------

@@ -88,15 +88,12 @@ class Describe(Statistic):
     bounds = changed(kind=described("dict or tuple of (low, high)", _check_bounds_by_column))
     skipna: bool = changed(default=True, releases=True)
 
-    def _declared(self) -> dict[Any, tuple[Any, ...]]:
-        return _labels_by_column("categories", self.categories)
-
     # Columns are listed by name.
     _counts: ClassVar[Mapping[str, str]] = {k: k for k in ("n_records", "n_groups", "n_public")}
 
     def read(self, X: object, y: object = None, groups: object = None) -> FrameProblem:
         """Sort the columns, check that the numbers are finite or NaN, and look the others up."""
-        declared = self._declared()
+        declared = _labels_by_column("categories", self.categories)
         columns = Columns.of(X, declared)
         if not columns.names:
             raise ValueError("the frame has no columns: give at least one")

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.fitting.noisy_mean import TouchedRows, each_once
+from skdp.kernels.protocols import Integers
 from skdp.privacy import PieceKinds, SparseRows
 
 __all__ = ["touched_words"]
@@ -18,7 +18,7 @@ def touched_words(n_words: int, width: int, tied: bool) -> TouchedRows:
     """
     first_rows = np.arange(0, n_words if tied else 2 * n_words, n_words)
 
-    def entries(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    def entries(words: Integers) -> Integers:
         if not words.size:  # a release has at least one word: the first, whatever the data
             words = np.zeros(1, dtype=np.int64)
         rows = (first_rows[:, None] + words).ravel()

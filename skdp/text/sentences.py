@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base.tables import encode_groups
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy import PrivateRecords, PrivateWords, PublicShape
 
 __all__ = ["MOST_WORDS", "Sentences", "check_form", "check_vocabulary", "read_sentences", "windows_of"]
@@ -86,7 +87,7 @@ def check_vocabulary(vocabulary: Any) -> dict[str, int]:
 
 def windows_of(
     sentences: Sequence[Sequence[str]], vocabulary: Mapping[str, int], window: int
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.float32], Integers]:
     """Return the windows of sentences, and the number of the sentence of each.
 
     Words that are not in the vocabulary are left out first, so windows reach over them. A word without another one
@@ -194,7 +195,7 @@ def _windows(
 
 
 def _records(
-    windows: NDArray[np.float32], codes: NDArray[np.int64] | None, n_groups: int | None, n_public: int | None
+    windows: NDArray[np.float32], codes: Integers | None, n_groups: int | None, n_public: int | None
 ) -> PrivateRecords:
     if codes is not None and n_groups is not None:
         # A group without a window has a row without words, which adds nothing: the number of groups is public.
@@ -204,4 +205,4 @@ def _records(
         if n_public is None:
             raise ValueError("there is no window: no sentence has two words of the vocabulary")
         windows = np.zeros((1, windows.shape[1]), dtype=np.float32)
-    return PrivateRecords(cast("NDArray[np.float64]", windows), groups=codes, n_public=n_public)
+    return PrivateRecords(cast("Floats", windows), groups=codes, n_public=n_public)

@@ -23,6 +23,7 @@ from skdp.fitting.noisy_mean import estimator_of
 from skdp.fitting.optimizers import FewEntries, SinglePrecision, check_unsmoothed
 from skdp.fitting.progress import Progress
 from skdp.fitting.selection import AdaFEST, SparseSelection
+from skdp.kernels.protocols import Floats
 from skdp.privacy import Negatives, PrivacySession, PrivateRecords, PublicShape
 from skdp.text.counted_words import touched_words
 from skdp.text.decision import WordDetails, advice, advice_on_words, decide, first_rate
@@ -180,7 +181,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
     vectors_: NDArray[np.float32] = fitted()
     output_vectors_: NDArray[np.float32] = fitted()
     vocabulary_: Mapping[str, int] = fitted()
-    word_counts_: NDArray[np.float64] | None = fitted()
+    word_counts_: Floats | None = fitted()
     _gone: ClassVar[dict[str, str]] = {
         **MinibatchFit._gone,
         "select": "gradient_estimator=SparseSelection(...) or AdaFEST(...)",
@@ -325,9 +326,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
                     warn_user(text, category)
         return self._trained(session, data.records(known), details, known, counts)
 
-    def _kept(
-        self, words: tuple[str, ...], counts: tuple[float, ...]
-    ) -> tuple[dict[str, int], NDArray[np.float64]]:
+    def _kept(self, words: tuple[str, ...], counts: tuple[float, ...]) -> tuple[dict[str, int], Floats]:
         """The released words with the largest noisy counts, in alphabetical order."""
         if not words:
             raise ValueError(
@@ -341,7 +340,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
 
     def _trained(
         self, session: PrivacySession, records: PrivateRecords, details: WordDetails, known: dict[str, int],
-        counts: NDArray[np.float64] | None,
+        counts: Floats | None,
     ) -> Solution:  # fmt: skip
         n_words, dim = len(known), int(self.vector_size)
         seeds = session.integers(2**62, 5).tolist()
@@ -352,7 +351,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         touched = touched_words(n_words, dim, bool(self.tied)) if counts_words else None
         release = details.method.release(session, records, batches, touched)
 
-        def gradient(theta: NDArray[np.float32], t: int) -> tuple[NDArray[np.float64] | FewEntries, float]:
+        def gradient(theta: NDArray[np.float32], t: int) -> tuple[Floats | FewEntries, float]:
             batch = session.draw(batches, records, places=counts_words)
             total = records.cbow_gradient(
                 theta.reshape(-1, dim), clip, negatives=negatives,
@@ -374,7 +373,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         }  # fmt: skip
         return Solution(theta, n_iter, attributes)
 
-    def _negatives(self, n_words: int, counts: NDArray[np.float64] | None) -> Negatives:
+    def _negatives(self, n_words: int, counts: Floats | None) -> Negatives:
         weights = np.ones(n_words) if self.negative_weights is None else self.negative_weights
         if isinstance(weights, str):
             weights = np.maximum(np.asarray(counts), 0.0) ** POWER
@@ -480,7 +479,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         save_word2vec(path, self.vocabulary_, self.vectors_)
 
 
-def _start(rng: np.random.Generator, n_words: int, size: int, tied: bool) -> NDArray[np.float64]:
+def _start(rng: np.random.Generator, n_words: int, size: int, tied: bool) -> Floats:
     """Vectors before the first step, of length about 0.6; the outputs of a second table begin at 0."""
     first = rng.uniform(-1.0, 1.0, (n_words, size)) / math.sqrt(size)
     return first if tied else np.vstack([first, np.zeros_like(first)])

@@ -116,6 +116,8 @@ def test_every_fetcher_is_public():
         function = getattr(skdp.datasets, name)
         assert pickle.loads(pickle.dumps(function)) is function
         assert function.__name__ == name
+    with pytest.raises(AttributeError, match="fetch_nothing"):
+        skdp.datasets.fetchers.fetch_nothing  # noqa: B018
 
 
 def test_data_home(tmp_path, monkeypatch):

@@ -484,3 +484,9 @@ def test_a_level_is_that_of_the_records_that_are_there(q, n_public, monkeypatch)
     own = Counted.present
     monkeypatch.setattr(Counted, "present", lambda self, n, **more: own(self, n, **more)._replace(units=1.0))
     assert off() > 0.03
+
+
+@pytest.mark.parametrize("function", [count, histogram, mean, quantile, std, var])
+def test_functions_refuse_names_that_they_do_not_take(function):
+    with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) got an unexpected keyword argument 'epsilom'"):
+        function([1.0, 2.0], epsilom=1.0)

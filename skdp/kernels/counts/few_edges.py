@@ -7,11 +7,10 @@ would wait for memory: cells in the same bin, one after another, add to the same
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.kernels.counts.tables import tiles
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Floats, Integers
 
 __all__ = ["FEW", "few_edge_counts"]
 
@@ -19,7 +18,7 @@ FEW = 6  # most bins for which that is faster in both orders; measured at 1e6 x 
 ROWS = 2**11  # rows of a column that stay in the first-level cache while they are compared with all edges
 
 
-def few_edge_counts(table: Any, edges: NDArray[np.float64]) -> Integers:
+def few_edge_counts(table: Any, edges: Floats) -> Integers:
     """Count the cells of each column in bins between edges; a bin holds its left edge, and the last one both.
 
     Parameters

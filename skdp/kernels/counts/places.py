@@ -26,7 +26,7 @@ from skdp.kernels.counts.tables import (
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Floats, Integers
 
 __all__ = ["bin_counts", "octave_counts"]
 
@@ -36,7 +36,7 @@ EXPONENT = np.uint64(52)  # place of its lowest bit
 
 MANY = 2000  # rows from which it pays to read several as one; a choice, not tuned
 
-Bins = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]  # see `_bins`
+Bins = tuple[Floats, Floats, NDArray[np.int32]]  # see `_bins`
 
 
 def octave_counts(X: Any, members: GroupRows | None, first: int, count: int, most: int) -> Integers:
@@ -83,7 +83,7 @@ def _octaves(X: Any, first: int, count: int) -> Any:
     return np.where(counted, np.clip(octave - first, 0, count - 1) + 1.0, 0.0)
 
 
-def bin_counts(X: Any, members: GroupRows | None, edges: NDArray[np.float64], most: int) -> Integers:
+def bin_counts(X: Any, members: GroupRows | None, edges: Floats, most: int) -> Integers:
     """Count the cells of each column in bins [e0, e1), [e1, e2), ..., of which the last holds its right edge too.
 
     A record adds ``most`` to the places of its cells. A group of r rows, k of them in a place, adds the integer
@@ -230,7 +230,7 @@ def _search(x, edges, guesses, start, j, count):
     return np.uint64(below)
 
 
-def _bins(edges: NDArray[np.float64]) -> Bins:
+def _bins(edges: Floats) -> Bins:
     """Edges with NaN after them, low ends and scales of the guesses, and the edges before each cell of guesses.
 
     The last bin holds its right edge. So the last edge becomes the next larger number, and infinity becomes NaN,

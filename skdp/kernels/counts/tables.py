@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.kernels.inputs import GroupRows, csr_parts, frozen
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_entry, prefetch_span
+from skdp.kernels.protocols import Floats
 
 __all__ = [
     "ask_stored",
@@ -42,7 +42,7 @@ def rows_at_once(X: Any) -> int:
     return max(1, len(X)) if X.flags.f_contiguous else min(256, max(8, BLOCK // X.shape[1]))
 
 
-def tiles(*numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def tiles(*numbers: Floats) -> list[Floats]:
     """The numbers of the columns, again and again for the cells of some rows: so inner loops are long."""
     return [np.tile(part, max(1, TILE // part.size)) for part in numbers]
 

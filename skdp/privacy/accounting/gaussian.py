@@ -19,9 +19,10 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import erf, erfcx, erfinv, gammaln, log_ndtr, ndtr, ndtri, ndtri_exp
 
+from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.roots import last_safe
 
 __all__ = [
@@ -75,7 +76,7 @@ def _mills(x: float) -> float:
     return float(math.sqrt(math.pi / 2.0) * erfcx(x / math.sqrt(2.0)))
 
 
-def _minus_mills_slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _minus_mills_slope(x: Floats) -> Floats:
     """1 - x Mills(x), the negative derivative of Mills' ratio, without cancellation at large x."""
     direct = 1.0 - x * math.sqrt(math.pi / 2.0) * erfcx(np.minimum(x, 30.0) / math.sqrt(2.0))
     if float(x.max()) <= 30.0:
@@ -405,7 +406,7 @@ def bounded_range_epsilon(mu: float) -> float:
     return 2.0 * pure_epsilon(mu)
 
 
-def tradeoff(mu: float, alpha: ArrayLike) -> NDArray[np.float64]:
+def tradeoff(mu: float, alpha: ArrayLike) -> Floats:
     """Smallest type II error of any attacker whose type I error is `alpha`, under mu-GDP.
 
     Parameters

@@ -3,13 +3,14 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
+
+from skdp.kernels.protocols import Integers
 
 __all__ = ["shares_of_words", "word_threshold"]
 
 
-def shares_of_words(grid: int, max_words: int) -> NDArray[np.int64]:
+def shares_of_words(grid: int, max_words: int) -> Integers:
     """Return what a unit of k words adds to each of them, for k = 1, ..., ``max_words``, in units of the grid.
 
     The largest integer a with k a^2 <= grid^2: so the unit's vector has l2 norm at most ``grid``.

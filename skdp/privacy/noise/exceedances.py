@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import jit
+from skdp.kernels.protocols import Integers
 from skdp.privacy.noise.samplers import WORDS_PER_DRAW, draw_offset
 
 __all__ = ["find_above"]
@@ -47,7 +48,7 @@ def _below(first: np.uint64, second: np.uint64, third: np.uint64, bound: Words) 
 @jit
 def find_above(
     heads: Words, words: Words, bounds: Words, rules: tuple[int, float, float, np.int64, np.int64],
-    limit: int, start: int, stop: int, out: NDArray[np.int64],
+    limit: int, start: int, stop: int, out: Integers,
 ) -> tuple[int, int]:  # fmt: skip
     """Go on from ``start``; returns how many numbers are decided, and how many places ``out`` holds.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import n_threads, run_blocks
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.noise.keystream import (
     KeyStream,
     Seed,
@@ -53,9 +53,7 @@ _RARE = 1 / 8
 _SPARE_SEARCHED = 1 << 12
 
 
-def rounded_gaussian(
-    sigma: float, size: int | tuple[int, ...], random_state: Seed | KeyStream = None
-) -> NDArray[np.int64]:
+def rounded_gaussian(sigma: float, size: int | tuple[int, ...], random_state: Seed | KeyStream = None) -> Integers:
     """Draw independent values of round(N(0, sigma^2)).
 
     Parameters
@@ -105,9 +103,7 @@ def rounded_gaussian(
     return _draw(gaussian_table(sigma), True, size, random_state)
 
 
-def rounded_gaussian_above(
-    sigma: float, limit: int, size: int, random_state: Seed | KeyStream = None
-) -> NDArray[np.int64]:
+def rounded_gaussian_above(sigma: float, limit: int, size: int, random_state: Seed | KeyStream = None) -> Integers:
     """Draw ``size`` independent values of round(N(0, sigma^2)), and return where they are at least ``limit``.
 
     Parameters
@@ -184,9 +180,7 @@ def _bounds_above(sigma: float, edge: int) -> tuple[Words, float]:
     return bounds, ((c >> 176) + 1) / 2**16
 
 
-def discrete_laplace(
-    scale: float, size: int | tuple[int, ...], random_state: Seed | KeyStream = None
-) -> NDArray[np.int64]:
+def discrete_laplace(scale: float, size: int | tuple[int, ...], random_state: Seed | KeyStream = None) -> Integers:
     """Draw independent values of the discrete Laplace distribution, P(k) ~ exp(-|k| / scale).
 
     Added to an integer statistic of l1 sensitivity Delta it gives (Delta / scale)-differential privacy.
@@ -232,7 +226,7 @@ def discrete_laplace(
     return _draw(laplace_table(scale), False, size, stream)
 
 
-def add_noise(drawn: NDArray[np.int64], integers: NDArray[np.int64], unit: float) -> NDArray[np.float64]:
+def add_noise(drawn: Integers, integers: Integers, unit: float) -> Floats:
     """``(drawn + integers) * unit``; sums wrap around modulo 2^64.
 
     Parameters
@@ -248,7 +242,7 @@ def add_noise(drawn: NDArray[np.int64], integers: NDArray[np.int64], unit: float
     """
     if drawn.size <= BLOCK:
         drawn += integers
-        short: NDArray[np.float64] = drawn * np.float64(unit)
+        short: Floats = drawn * np.float64(unit)
         return short
     noise, statistic, scale = drawn.reshape(-1), integers.reshape(-1), np.float64(unit)
     out = noise.view(np.float64)
@@ -261,7 +255,7 @@ def add_noise(drawn: NDArray[np.int64], integers: NDArray[np.int64], unit: float
     return out.reshape(drawn.shape)
 
 
-def _draw(table: Table, square: bool, size: int | tuple[int, ...], stream: KeyStream) -> NDArray[np.int64]:
+def _draw(table: Table, square: bool, size: int | tuple[int, ...], stream: KeyStream) -> Integers:
     """Fill an array from ``table``, block by block: each block has words of its own.
 
     Several blocks are filled at once where there are threads. A block whose words run out ends early, and the
@@ -299,7 +293,7 @@ def _draw(table: Table, square: bool, size: int | tuple[int, ...], stream: KeySt
 
 
 def _fill_together(
-    fill: Callable[[Words, NDArray[np.int64]], int], words: Words, count: int, out: NDArray[np.int64], start: int
+    fill: Callable[[Words, Integers], int], words: Words, count: int, out: Integers, start: int
 ) -> tuple[int, Words]:
     """Fill ``count`` whole blocks from ``start`` on; return where the next one begins, and words left for it."""
     each, filled = words.size // count, [0] * count

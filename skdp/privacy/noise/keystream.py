@@ -15,6 +15,8 @@ from typing import NoReturn, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Integers
+
 __all__ = [
     "KeyStream", "Seed", "check_count", "check_integer", "check_number", "check_seed", "check_shape", "stream_of",
 ]  # fmt: skip
@@ -131,7 +133,7 @@ class KeyStream:
             self.counter += n
         return out if out.dtype.isnative else out.astype(np.uint64)
 
-    def integers(self, bound: int, size: int) -> NDArray[np.int64]:
+    def integers(self, bound: int, size: int) -> Integers:
         """Return independent integers, exactly uniform on 0 .. ``bound`` - 1.
 
         Words beyond the largest multiple of ``bound`` are rejected, so there is no bias.
@@ -164,7 +166,7 @@ class KeyStream:
             done += words.size
         return out
 
-    def permutation(self, n: int, size: int | None = None) -> NDArray[np.int64]:
+    def permutation(self, n: int, size: int | None = None) -> Integers:
         """Return the first ``size`` entries of an exactly uniform permutation of 0 .. ``n`` - 1.
 
         That is an ordered sample without replacement; the subset of the first ``size`` entries is a
@@ -194,7 +196,7 @@ class KeyStream:
         self.shuffle(order, 0, size)
         return order[:size].copy() if size < n else order
 
-    def shuffle(self, order: NDArray[np.int64], start: int, stop: int) -> None:
+    def shuffle(self, order: Integers, start: int, stop: int) -> None:
         """Continue a Fisher-Yates shuffle of ``order`` in place, from ``start`` up to ``stop``.
 
         A caller that finds out on the way how much of a permutation it needs calls this in blocks:

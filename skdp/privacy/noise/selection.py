@@ -1,8 +1,8 @@
 """Private selection: the k largest of integer scores plus Gumbel noise."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Integers
 from skdp.privacy.entries import places_between
 from skdp.privacy.noise.integers import BLOCK
 from skdp.privacy.noise.keystream import KeyStream, Seed, check_integer, check_number, stream_of
@@ -10,9 +10,7 @@ from skdp.privacy.noise.keystream import KeyStream, Seed, check_integer, check_n
 __all__ = ["gumbel_top_k", "sparse_top_k"]
 
 
-def gumbel_top_k(
-    scores: NDArray[np.int64], k: int, scale: float, stream: Seed | KeyStream = None
-) -> NDArray[np.int64]:
+def gumbel_top_k(scores: Integers, k: int, scale: float, stream: Seed | KeyStream = None) -> Integers:
     """Select the k largest of score + Gumbel(scale), the first one first.
 
     With ``scale = 2 Delta / epsilon``, where one record changes no score by more than Delta, each
@@ -81,7 +79,7 @@ def gumbel_top_k(
     return _select(values.astype(np.int64), count, scale, source)
 
 
-def _select(scores: NDArray[np.int64], k: int, scale: float, stream: KeyStream) -> NDArray[np.int64]:
+def _select(scores: Integers, k: int, scale: float, stream: KeyStream) -> Integers:
     from skdp.privacy.noise.samplers import select_top
 
     out = np.empty(k, dtype=np.int64)
@@ -99,13 +97,8 @@ def _select(scores: NDArray[np.int64], k: int, scale: float, stream: KeyStream) 
 
 
 def sparse_top_k(
-    positions: NDArray[np.int64],
-    scores: NDArray[np.int64],
-    size: int,
-    k: int,
-    scale: float,
-    stream: Seed | KeyStream = None,
-) -> NDArray[np.int64]:
+    positions: Integers, scores: Integers, size: int, k: int, scale: float, stream: Seed | KeyStream = None
+) -> Integers:
     """Select k of ``size`` candidates as `gumbel_top_k` does, where most scores are 0.
 
     Candidates without a score are never visited. Their chances and their places have the exact law, so the time
@@ -170,7 +163,7 @@ def sparse_top_k(
     return np.sort(np.concatenate([at[gone], unscored]))
 
 
-def _uniform_subset(n: int, size: int, stream: KeyStream) -> NDArray[np.int64]:
+def _uniform_subset(n: int, size: int, stream: KeyStream) -> Integers:
     """A uniformly random subset of 0 .. n-1; of the smaller of it and its complement, numbers are drawn."""
     few = min(size, n - size)
     drawn = np.empty(0, dtype=np.int64)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import jit
+from skdp.kernels.protocols import Integers
 
 __all__ = ["below", "shuffle_positions"]
 
@@ -36,7 +37,7 @@ def below(word: np.uint64, m: np.uint64) -> np.int64:
 
 
 @jit
-def shuffle_positions(words: NDArray[np.uint64], order: NDArray[np.int64], start: int, stop: int) -> int:
+def shuffle_positions(words: NDArray[np.uint64], order: Integers, start: int, stop: int) -> int:
     """Shuffle positions start .. stop - 1 of ``order``; returns where the words ran out, or ``stop``.
 
     What stands before ``stop`` is then the beginning of a uniformly random permutation.

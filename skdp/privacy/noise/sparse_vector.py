@@ -1,8 +1,8 @@
 """The numeric sparse vector technique: find large entries of a long vector and release them with noise."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Integers
 from skdp.privacy.noise.integers import BLOCK, SCALE_RANGE, discrete_laplace
 from skdp.privacy.noise.keystream import KeyStream, Seed, check_count, check_integer, check_number, stream_of
 
@@ -12,12 +12,12 @@ _LARGEST_VALUE = 2**61  # sums of values and noise then fit int64
 
 
 def numeric_sparse(
-    values: NDArray[np.int64],
+    values: Integers,
     threshold: int,
     n_hits: int,
     scales: tuple[float, float, float],
     random_state: Seed | KeyStream = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Find and release up to ``n_hits`` integers of large absolute value: numeric sparse vector.
 
     The entries are scanned in a fresh, uniformly random order that does not depend on them. Entry i is above if
@@ -86,15 +86,15 @@ def numeric_sparse(
 
 
 def _scan(
-    values: NDArray[np.int64], threshold: int, n_hits: int, scales: list[float], stream: KeyStream
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    values: Integers, threshold: int, n_hits: int, scales: list[float], stream: KeyStream
+) -> tuple[Integers, Integers]:
     """Scan block by block: order and query noise are drawn only as far as the scan goes."""
     from skdp import kernels
 
     thresholds = threshold + discrete_laplace(scales[0], n_hits, stream)
     value_noise = discrete_laplace(scales[2], n_hits, stream)
     order = np.arange(values.size, dtype=np.int64)
-    found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    found: list[tuple[Integers, Integers]] = []
     hits = 0
     for start in range(0, values.size, BLOCK):
         stop = min(start + BLOCK, values.size)

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import jit
+from skdp.kernels.protocols import Integers
 from skdp.privacy.noise.shuffle import below
 
 __all__ = ["mark", "marked", "unmarked"]
@@ -43,7 +44,7 @@ def mark(words: NDArray[np.uint64], bits: NDArray[np.uint64], n: int, wanted: in
 
 
 @jit
-def _take(word: np.uint64, first: int, out: NDArray[np.int64], at: int) -> int:
+def _take(word: np.uint64, first: int, out: Integers, at: int) -> int:
     """Write the positions of the set bits of a word, ascending, from out[at] on; return where they end."""
     while word:
         lowest = word & (U64(0) - word)
@@ -54,7 +55,7 @@ def _take(word: np.uint64, first: int, out: NDArray[np.int64], at: int) -> int:
 
 
 @jit
-def marked(bits: NDArray[np.uint64], n: int, size: int) -> NDArray[np.int64]:
+def marked(bits: NDArray[np.uint64], n: int, size: int) -> Integers:
     """The ``size`` numbers that are marked, in ascending order; clears the marks."""
     out = np.empty(size, dtype=np.int64)
     places = np.empty(64, dtype=np.int64)
@@ -71,7 +72,7 @@ def marked(bits: NDArray[np.uint64], n: int, size: int) -> NDArray[np.int64]:
 
 
 @jit
-def unmarked(bits: NDArray[np.uint64], n: int, size: int) -> NDArray[np.int64]:
+def unmarked(bits: NDArray[np.uint64], n: int, size: int) -> Integers:
     """The ``size`` numbers below n that are not marked, in ascending order; clears the marks."""
     out = np.empty(size, dtype=np.int64)
     at = 0

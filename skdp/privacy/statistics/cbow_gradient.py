@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.entries import listed_rows
@@ -40,7 +41,7 @@ class Negatives:
 
     count: int
     keep: NDArray[np.uint64]
-    alias: NDArray[np.int64]
+    alias: Integers
 
     @classmethod
     def by_weights(cls, count: int, weights: ArrayLike) -> "Negatives":
@@ -80,13 +81,13 @@ class Negatives:
                 small.append(large.pop())
         return cls(int(count), np.rint(keep * 2.0**32).astype(np.uint64), alias)
 
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Return the probability of each word."""
         own = self.keep / 2.0**32
         found = np.bincount(self.alias, weights=1 - own, minlength=own.size) + own
         return np.asarray(found / own.size)
 
-    def table(self) -> tuple[int, NDArray[np.uint64], NDArray[np.int64]]:
+    def table(self) -> tuple[int, NDArray[np.uint64], Integers]:
         """Return what the kernels take."""
         return self.count, self.keep, self.alias
 
@@ -171,7 +172,7 @@ def cbow_gradient(
 
     def added(
         dtype: str = "float64", listed: bool = False, **how: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64 | np.int64]]:
+    ) -> tuple[Integers, NDArray[np.float64 | np.int64]]:
         from skdp.kernels import sum_cbow_gradients
 
         windows = cast("NDArray[np.float32]", rows.matrix)  # as was checked above
@@ -179,7 +180,7 @@ def cbow_gradient(
             windows, order, ends, table, n_words, negatives.table(), key, dtype=dtype, listed=listed, **how
         )
 
-    def integers(unit: float, *, listed: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def integers(unit: float, *, listed: bool) -> tuple[Integers, Integers]:
         clip, root = clip_norm / unit, math.sqrt(table.size)
         limit = clip - root / 2 - 1
         if not 0 < limit <= LARGEST_CLIP:
@@ -190,10 +191,10 @@ def cbow_gradient(
         at, sums = added(finest=1.0 / unit, limit=limit, guard=guard, dtype="int64", listed=listed)
         return at, sums.astype(np.int64, copy=False)
 
-    def on_grid(unit: float) -> NDArray[np.int64]:
+    def on_grid(unit: float) -> Integers:
         return integers(unit, listed=False)[1]
 
-    def plain() -> NDArray[np.float64]:
+    def plain() -> Floats:
         if math.isinf(clip_norm):
             return added()[1].astype(np.float64, copy=False)
         fine = rows.fine(clip_norm)
@@ -206,7 +207,7 @@ def cbow_gradient(
     return Bounded.from_source(source, table.shape, l2=clip_norm)
 
 
-def _units(rows: Rows, batch: Batch | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _units(rows: Rows, batch: Batch | None) -> tuple[Integers, Integers]:
     """Row numbers of the units, one unit after the other, and where the rows of each end."""
     found = rows.rows_of(rows.units_of(batch))
     order = np.arange(rows.X.shape[0]) if found is None else np.asarray(found)

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.cell_matrices import columns_moved
 from skdp.privacy.rows import HoldsRows
@@ -94,7 +93,7 @@ def cell_sums(records: HoldsRows, matrices: Sequence[Integers], grid: float, *, 
         wrapped = ((number + 2**63) % 2**64 - 2**63 for number in nearest)
         return np.fromiter(wrapped, dtype=np.int64, count=size)
 
-    def plain() -> NDArray[np.float64]:
+    def plain() -> Floats:
         return np.array([answer * (grid / _SHARES) for answer in exact()])
 
     return Bounded.from_source(

@@ -3,9 +3,8 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
 
@@ -51,7 +50,7 @@ def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bound
         edges = np.append(np.arange(k, dtype=np.float64), math.nextafter(k, 0.0))
         return bin_counts(codes[:, None], rows.members(), edges[None], most)[0]
 
-    def plain() -> NDArray[np.float64]:
+    def plain() -> Floats:
         fine = 2.0**-30
         return np.asarray(on_grid(fine) * fine)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.device import rows_on_host
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clipped_sum", "sum_of_units"]
 
-Vectors = Callable[[Matrix, NDArray[np.float64] | None], Matrix]
+Vectors = Callable[[Matrix, Floats | None], Matrix]
 
 CHUNK = 8192  # rows that the function gets at once; a choice, not tuned
 CELLS = 2**22  # entries of the vectors that are in memory at once; a choice, not tuned
@@ -108,7 +108,7 @@ def sum_of_units(
         raise ValueError("clip_norm must be > 0 and size at least 1")
     made = UnitVectors(rows, function, size, rows.units_of(batch), at_once)
 
-    def plain() -> NDArray[np.float64]:
+    def plain() -> Floats:
         if math.isinf(clip_norm):
             return made.plain()
         fine = rows.fine(clip_norm)
@@ -136,7 +136,7 @@ class UnitVectors:
     rows: Rows
     function: Vectors
     size: int
-    units: NDArray[np.int64] | None
+    units: Integers | None
     at_once: int
 
     def probe(self) -> None:
@@ -146,7 +146,7 @@ class UnitVectors:
             X = sp.csr_matrix(zeros) if self.rows.shape.container == "csr" else zeros
             self._computed(X, None if self.rows.y is None else np.zeros(count), count)
 
-    def on_grid(self, clip_norm: float, unit: float) -> NDArray[np.int64]:
+    def on_grid(self, clip_norm: float, unit: float) -> Integers:
         """Sum of the clipped vectors in multiples of ``unit``."""
         room = clip_norm / unit - math.sqrt(self.size) / 2 - 1
         if not 0 < room <= LARGEST_CLIP:
@@ -162,14 +162,14 @@ class UnitVectors:
             add_clipped(v, limit, 1.0 / unit, total)
         return total
 
-    def plain(self) -> NDArray[np.float64]:
+    def plain(self) -> Floats:
         """Sum of the vectors as they are."""
         total = np.zeros(self.size)
         for v in self._blocks():
             total += v.sum(axis=0)
         return total
 
-    def _blocks(self) -> Iterator[NDArray[np.float64]]:
+    def _blocks(self) -> Iterator[Floats]:
         """Vectors of a block of units, a row each; of public size as long as the number of units is public."""
         members, step = self.rows.members(), max(1, CELLS // self.size)
         if members is None:
@@ -193,7 +193,7 @@ class UnitVectors:
                 add_to_groups(vectors, starts, begin, group, found[group - first :])
             yield found
 
-    def _members(self, members: "GroupRows") -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _members(self, members: "GroupRows") -> tuple[Integers, Integers]:
         """Row numbers, group by group, and where each group starts: of all groups, or of the batch."""
         if self.units is None:
             return members.order, members.starts
@@ -202,7 +202,7 @@ class UnitVectors:
         order, starts = members_of(members.order, members.starts, self.units)
         return order, starts
 
-    def _vectors(self, places: "Block | NDArray[np.int64]") -> NDArray[np.float64]:
+    def _vectors(self, places: "Block | Integers") -> Floats:
         """The weighted vectors of some rows: of neighbours, or of chosen ones."""
         weight = None if self.rows.weight is None else np.asarray(self.rows.weight)
         first, last = (places.start, places.stop) if isinstance(places, slice) else (0, places.size)
@@ -219,7 +219,7 @@ class UnitVectors:
         with np.errstate(all="ignore"):
             return np.asarray(found * weight[places].astype(np.float64, copy=False)[:, None])
 
-    def _at(self, places: "Block | NDArray[np.int64]") -> NDArray[np.float64]:
+    def _at(self, places: "Block | Integers") -> Floats:
         """Call the function for some rows, which are copied."""
         X = self.rows.matrix
         if isinstance(places, slice) and isinstance(X, np.ndarray):
@@ -230,7 +230,7 @@ class UnitVectors:
         y = None if self.rows.y is None else np.asarray(self.rows.y)[places].copy()
         return self._computed(given, y, given.shape[0])
 
-    def _computed(self, X: Matrix, y: NDArray[np.float64] | None, count: int) -> NDArray[np.float64]:
+    def _computed(self, X: Matrix, y: Floats | None, count: int) -> Floats:
         """What the function gives for these rows, checked; a message says nothing about the rows."""
         with np.errstate(all="ignore"):
             found = self.function(X, y)

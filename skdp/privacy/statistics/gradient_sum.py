@@ -4,9 +4,9 @@ import math
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.blocks import BlockSum, places_of
@@ -34,7 +34,7 @@ def gradient_sum(
     batch: Batch | None = None,
     clipping: str = "materialized",
     microbatch_size: int | None = None,
-    entries: NDArray[np.int64] | None = None,
+    entries: Integers | None = None,
 ) -> Bounded:
     """Sum over the units of clipped gradients, which a net's layers give in pieces.
 
@@ -177,7 +177,7 @@ def gradient_sum(
     own = None if chosen is None else entries_of(chosen, made.sizes)
     blocks = BlockSum(rows, made, places_of(rows, batch, run or 1), ghost, run, own)
 
-    def plain() -> NDArray[np.float64]:
+    def plain() -> Floats:
         if math.isinf(clip_norm):
             return blocks.plain()
         fine = rows.fine(clip_norm)
@@ -190,7 +190,7 @@ def gradient_sum(
     return Bounded.from_source(source, (blocks.size,), l2=2 * clip_norm if run else clip_norm)
 
 
-def _checked(entries: NDArray[np.int64], size: int, clipping: str) -> NDArray[np.int64]:
+def _checked(entries: Integers, size: int, clipping: str) -> Integers:
     """The places of entries, copied: nobody changes them after they were checked."""
     if clipping in ("ghost", "projections"):
         raise ValueError(

@@ -12,8 +12,8 @@ import math
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats
 from skdp.privacy.bounded import Bounded, rounded_source
 from skdp.privacy.protocols import Matrix, SparseMatrix, issparse
 
@@ -195,7 +195,7 @@ def by_cholesky(A: Matrix) -> float:
             return bound
 
 
-def largest_ritz_value(gram: NDArray[np.float64]) -> float:
+def largest_ritz_value(gram: Floats) -> float:
     """Propose the largest eigenvalue; of large matrices by subspace iteration, from below."""
     r = gram.shape[0]
     if r <= LARGEST_FULL:
@@ -216,7 +216,7 @@ def by_nonnegative_bound(A: Matrix) -> float:
     A = abs(A) if issparse(A) else np.abs(A)
     rounding = 1 + (sum(A.shape) + 16) * UNIT
 
-    def times(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def times(x: Floats) -> Floats:
         return np.asarray(A.T @ (A @ x)).ravel()
 
     # Only proposes a good x; the bound holds for any. Entries that are 0 everywhere need no quotient.

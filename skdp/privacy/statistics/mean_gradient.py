@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
@@ -71,7 +71,7 @@ def mean_gradient(
     return mean_of_vectors(rows, on_grid, plain, kernel.shape, clip_norm * scale, batch)
 
 
-def point(theta: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def point(theta: ArrayLike, shape: tuple[int, ...]) -> Floats:
     """A copy of ``theta``, checked."""
     found = np.array(theta, dtype=np.float64)
     if found.shape != shape:
@@ -81,8 +81,8 @@ def point(theta: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
 
 def mean_of_vectors(
     rows: Rows,
-    on_grid: Callable[[float], NDArray[np.int64]],
-    plain: Callable[[], NDArray[np.float64]],
+    on_grid: Callable[[float], Integers],
+    plain: Callable[[], Floats],
     shape: tuple[int, ...],
     radius: float,
     batch: Batch | None,

@@ -40,7 +40,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss, is_shipped
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded, rounded_source
@@ -465,7 +465,7 @@ def schedule(objective: Objective, tau: float) -> Iterator[Floats]:
         x = x - objective.gradient(x) / beta
 
 
-def clipped_rows(X: Matrix, columns: NDArray[np.int64] | None, row_norm: float) -> tuple[Matrix, Floats, Floats]:
+def clipped_rows(X: Matrix, columns: Integers | None, row_norm: float) -> tuple[Matrix, Floats, Floats]:
     """Restrict the rows to ``columns``, then clip them to l2 norm ``row_norm``.
 
     Returns

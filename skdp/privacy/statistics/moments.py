@@ -30,8 +30,9 @@ import threading
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.kernels.standardized import LazyTable
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
@@ -130,9 +131,9 @@ class RowMoments:
     """
 
     X: Matrix | LazyTable
-    y: NDArray[np.float64]
-    groups: tuple[NDArray[np.int64], NDArray[np.int64]] | None
-    columns: NDArray[np.int64]
+    y: Floats
+    groups: tuple[Integers, Integers] | None
+    columns: Integers
     intercept: float | None
     norm: float
     target_bound: float
@@ -149,7 +150,7 @@ class RowMoments:
         """Largest norm B of z."""
         return self.norm * math.hypot(1.0, self.target_weight)
 
-    def plain(self) -> NDArray[np.float64]:
+    def plain(self) -> Floats:
         """The sum in float64, not rounded."""
         from skdp.kernels import one_blas_thread
 
@@ -160,7 +161,7 @@ class RowMoments:
                 total += z.T @ z
         return total
 
-    def on_grid(self, unit: float) -> NDArray[np.int64]:
+    def on_grid(self, unit: float) -> Integers:
         """The sum in multiples of ``unit``; see the module for why it is exact."""
         from skdp.kernels import one_blas_thread, run_blocks
 
@@ -178,7 +179,7 @@ class RowMoments:
         run_blocks(add, len(blocks), work=len(self.y) * self.width**2)
         return sum_of_blocks.upper << max(0, -2 * shift)
 
-    def _integers(self, rows: Block, step: float, radius: int) -> NDArray[np.float64]:
+    def _integers(self, rows: Block, step: float, radius: int) -> Floats:
         """Rows of integers whose squared norms add up to at most radius^2 over any unit.
 
         The row is multiplied by one over the step. The norm N of the result is computed with a relative error
@@ -188,11 +189,11 @@ class RowMoments:
         """
         return self._made(rows, step, float(radius))
 
-    def _rows(self, rows: Block) -> NDArray[np.float64]:
+    def _rows(self, rows: Block) -> Floats:
         """The rows z in float64, weighted; each is a function of its record (and its group's size) alone."""
         return self._made(rows, 1.0, 0.0)
 
-    def _made(self, rows: Block, step: float, radius: float) -> NDArray[np.float64]:
+    def _made(self, rows: Block, step: float, radius: float) -> Floats:
         """The rows z, and with a radius > 0 the integers."""
         from skdp.kernels.inputs import frozen
         from skdp.kernels.moment_rows import moment_rows
@@ -208,7 +209,7 @@ class RowMoments:
         )  # fmt: skip
         return z
 
-    def _weights(self, rows: Block) -> NDArray[np.float64]:
+    def _weights(self, rows: Block) -> Floats:
         """Roots of the rows' weights: they multiply z. Empty where every weight is 1."""
         if self.groups is None:
             return np.empty(0)
@@ -228,7 +229,7 @@ class _TwoWords:
         The sum on the grid, rounded to the nearest, modulo 2^64. It does not depend on the order of additions.
     """
 
-    def __init__(self, upper: NDArray[np.int64], below: int) -> None:
+    def __init__(self, upper: Integers, below: int) -> None:
         self.upper, self._below, self._lock = upper, below, threading.Lock()
         # Half a unit: the last shift then rounds to the nearest.
         self._lower = np.full_like(upper, (1 << below) >> 1)
@@ -238,7 +239,7 @@ class _TwoWords:
         """A sum of matrices of ``width`` rows, of whose products ``bits`` bits lie below the grid."""
         return cls(np.zeros((width, width), dtype=np.int64), min(62, max(0, bits)))
 
-    def add(self, product: NDArray[np.float64]) -> None:
+    def add(self, product: Floats) -> None:
         """Add a matrix of integers of at most 2^53, and carry."""
         with self._lock:
             self._lower += product.astype(np.int64)
@@ -252,7 +253,7 @@ def row_blocks(n: int, width: int) -> list[Block]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def fill_block(X: Matrix | LazyTable, rows: Block, columns: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+def fill_block(X: Matrix | LazyTable, rows: Block, columns: Integers, out: Floats) -> None:
     """Write some rows and columns to the first columns of ``out``; of a CSR matrix nothing else is made dense."""
     every = columns.size == X.shape[1]
     if isinstance(X, LazyTable):
@@ -273,7 +274,7 @@ def fill_block(X: Matrix | LazyTable, rows: Block, columns: NDArray[np.int64], o
     np.add.at(out, (row[kept], column[kept]), block.data[kept].astype(np.float64))
 
 
-def predictions(X: Matrix | LazyTable, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+def predictions(X: Matrix | LazyTable, theta: Floats) -> Floats:
     """X theta, each entry summed in the order of the features that are not 0."""
     from skdp.kernels import linear_scores
 
@@ -282,5 +283,5 @@ def predictions(X: Matrix | LazyTable, theta: NDArray[np.float64]) -> NDArray[np
         X = X.restricted(used) if used.size < theta.size else X
     elif used.size < theta.size:  # what is not a number may stand in the other columns
         X = X[:, beside(X, used)]
-    found: NDArray[np.float64] = linear_scores(X, theta[used][:, None], np.zeros(1))[:, 0]
+    found: Floats = linear_scores(X, theta[used][:, None], np.zeros(1))[:, 0]
     return found

@@ -4,8 +4,9 @@ import math
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel
@@ -23,9 +24,7 @@ __all__ = [
 class _Door(Protocol):
     """`skdp.kernels.gradient_kernel` or `sup_gradient_kernel`."""
 
-    def __call__(
-        self, X: Matrix, y: NDArray[np.float64], loss: Loss, *, fit_intercept: bool
-    ) -> GradientKernel | SupKernel: ...
+    def __call__(self, X: Matrix, y: Floats, loss: Loss, *, fit_intercept: bool) -> GradientKernel | SupKernel: ...
 
 
 def row_norm_count(records: HoldsRows, bound: float) -> Bounded:
@@ -163,10 +162,10 @@ def target_count(records: HoldsRows, bound: float, *, center: float = 0.0, absol
     return _count(rows, values, bound)
 
 
-def _count(rows: Rows, values: NDArray[np.float64], bound: float) -> Bounded:
+def _count(rows: Rows, values: Floats, bound: float) -> Bounded:
     """Units whose value is at most ``bound`` less the others, times a half."""
 
-    def on_grid(grid: float) -> NDArray[np.int64]:
+    def on_grid(grid: float) -> Integers:
         half = math.floor(0.5 / grid)
         # Clamping a count moves it by no more than the count itself moves, and it does not tell its size.
         most = 2**60 // max(1, half)
@@ -184,7 +183,7 @@ def _count(rows: Rows, values: NDArray[np.float64], bound: float) -> Bounded:
     return Bounded.from_source(source, (1,), l1=0.5, l2=0.5, linf=0.5)
 
 
-def _row_norms(rows: Rows, kernel: _Door) -> NDArray[np.float64]:
+def _row_norms(rows: Rows, kernel: _Door) -> Floats:
     # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
     ones = np.full(rows.X.shape[0], -1.0)
     made = kernel(rows.matrix, ones, SquaredLoss(), fit_intercept=False)

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.blocks import places_of
@@ -91,7 +91,7 @@ def projected_sum(
         places = places_of(rows, batch, 1)
         blocks = ProjectedSum(rows, function, places, projections=projections, norm_ratio=ratio)
 
-    def plain() -> NDArray[np.float64]:
+    def plain() -> Floats:
         if math.isinf(clip_norm):
             return blocks.plain()
         fine = rows.fine(clip_norm)
@@ -110,7 +110,7 @@ class ProjectedUnits(UnitVectors):
     projections: Projections
     norm_ratio: float
 
-    def on_grid(self, clip_norm: float, unit: float) -> NDArray[np.int64]:
+    def on_grid(self, clip_norm: float, unit: float) -> Integers:
         """Sum of the clipped vectors in multiples of ``unit``, modulo 2^64."""
         limit = clip_norm / unit - math.sqrt(self.size) - 2.0
         if not 0 < limit <= LARGEST_CLIP:

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
@@ -53,7 +53,7 @@ def step_scores(
     d = rows.shape.n_features
     start = np.array(theta, dtype=np.float64)[:d]
 
-    def scores(moved: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(moved: Floats) -> Floats:
         return np.abs(moved) if moved.ndim == 1 else np.hypot.reduce(moved, axis=1)
 
     def on_grid(grid: float) -> Integers:

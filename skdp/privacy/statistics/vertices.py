@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Integers
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.noise import KeyStream
@@ -89,7 +90,7 @@ class VertexScores:
         self._unit = 0.0  # of the grid of the sums; 0: nothing has been computed
         self._scale = 0.0  # of the weights; 0: there is no tree
         # Features that changed since the tree was brought up to date, or that any may have.
-        self._pending: list[NDArray[np.int64]] = []
+        self._pending: list[Integers] = []
         self._all_pending = False
         self._stream: KeyStream | None = None
         self._spare = np.empty(0, dtype=np.uint64)
@@ -143,7 +144,7 @@ class VertexScores:
         self._kernel.start(self._clip, unit * self._divisor)
         self._unit, self._scale = unit, 0.0
 
-    def _on_grid(self, unit: float) -> NDArray[np.int64]:
+    def _on_grid(self, unit: float) -> Integers:
         if unit != self._unit:
             self._start(unit)
         flat = self._kernel.sums.ravel()

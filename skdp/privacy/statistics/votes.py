@@ -17,9 +17,8 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.batches import Partition
 from skdp.privacy.bounded import Bounded
@@ -29,7 +28,7 @@ from skdp.privacy.rows import HoldsRows
 
 __all__ = ["block_vote", "count_votes", "support_votes"]
 
-_Predict = Callable[[Floats, NDArray[np.int64]], Floats]
+_Predict = Callable[[Floats, Integers], Floats]
 _Gather = Callable[[Floats], Floats]
 
 ITERATIONS = 10  # steps of a block's model; a choice, not tuned
@@ -71,9 +70,9 @@ def support_votes(
     if blocks._family is not rows.family or not 1 <= s <= d:
         raise ValueError(f"blocks must be drawn for these records, and n_nonzero_coefs be between 1 and {d}")
     block = blocks._blocks
-    counted: list[NDArray[np.int64]] = []
+    counted: list[Integers] = []
 
-    def votes() -> NDArray[np.int64]:
+    def votes() -> Integers:
         if not counted:
             of_rows = block if rows.groups is None else block[rows.groups]
             y = np.asarray(rows.y)
@@ -89,9 +88,7 @@ def support_votes(
     return Bounded.from_source(source, (d,), l1=2.0 * s, l2=math.sqrt(2.0 * s), linf=1.0, adjacency=adjacency)
 
 
-def count_votes(
-    X: Matrix, y: Floats, loss: Loss, s: int, blocks: NDArray[np.int64], *, intercept: bool
-) -> NDArray[np.int64]:
+def count_votes(X: Matrix, y: Floats, loss: Loss, s: int, blocks: Integers, *, intercept: bool) -> Integers:
     """Number of blocks that vote for each feature.
 
     Parameters
@@ -119,7 +116,7 @@ def count_votes(
     return votes
 
 
-def block_vote(X: Matrix, y: Floats, loss: Loss, s: int, intercept: bool) -> NDArray[np.int64]:
+def block_vote(X: Matrix, y: Floats, loss: Loss, s: int, intercept: bool) -> Integers:
     """The s features of a block's sparse model, or none.
 
     A few steps of normalised iterative hard thresholding from 0; the intercept follows along.
@@ -155,14 +152,14 @@ def block_vote(X: Matrix, y: Floats, loss: Loss, s: int, intercept: bool) -> NDA
     return chosen
 
 
-def _step_length(predict: _Predict, gradient: Floats, chosen: NDArray[np.int64], smoothness: float) -> float:
+def _step_length(predict: _Predict, gradient: Floats, chosen: Integers, smoothness: float) -> float:
     """Minimiser of the quadratic bound along the gradient on the chosen features."""
     along = predict(gradient, chosen)
     square, bend = float((gradient[chosen] ** 2).sum()), float((along * along).sum())
     return square / (smoothness * bend) if bend > 0 else 0.0
 
 
-def _largest(theta: Floats, s: int) -> NDArray[np.int64]:
+def _largest(theta: Floats, s: int) -> Integers:
     """The s rows of largest norm, sorted, ties to the lowest number; none if fewer are finite and not 0."""
     size = (theta * theta).sum(axis=1)
     usable = (size > 0) & (size < np.inf)
@@ -175,7 +172,7 @@ def _dense_products(X: Matrix) -> tuple[_Predict, _Gather]:
     """X theta on chosen rows of theta, and X^T r, by sums whose order only the shape decides."""
     dense = np.ascontiguousarray(X, dtype=np.float64)
 
-    def predict(theta: Floats, chosen: NDArray[np.int64]) -> Floats:
+    def predict(theta: Floats, chosen: Integers) -> Floats:
         columns = np.ascontiguousarray(dense[:, chosen])
         products = [(columns * theta[chosen, k]).sum(axis=1) for k in range(theta.shape[1])]
         return np.stack(products, axis=1)
@@ -193,7 +190,7 @@ def _sparse_products(X: SparseMatrix) -> tuple[_Predict, _Gather]:
     m, d = X.shape
     row = np.repeat(np.arange(m), np.diff(X.indptr))
 
-    def predict(theta: Floats, chosen: NDArray[np.int64]) -> Floats:
+    def predict(theta: Floats, chosen: Integers) -> Floats:
         inside = np.zeros(d, dtype=bool)
         inside[chosen] = True
         used = inside[column]
