@@ -75,7 +75,11 @@ if TYPE_CHECKING:  # the types that these functions lack
     def is_cupy(x: object) -> TypeGuard[OnDevice]: ...
 
 else:
-    from scipy.sparse import issparse
+
+    def issparse(x: object) -> bool:
+        from scipy import sparse  # noise is imported without SciPy
+
+        return sparse.issparse(x)
 
     from skdp.kernels.dispatch import is_cupy
 

@@ -133,7 +133,7 @@ def test_a_plan_expects_the_noise_that_owners_of_unequal_size_add(loss, ratios):
         epsilon=1.0, delta=1e-3, row_norm=1.0, max_iter=1, learning_rate=1.0, fit_intercept=False,
         y_bounds=(-1, 1), loss=loss,
     )  # fmt: skip
-    made = model.plan([10, 40, 40], 3).decision.details
+    made = model.plan([10, 40, 40], 3).decision
     added = np.array(ratios) * 2.0 / (3 * 10) * accounting.noise_multiplier(1.0, 1e-3)
     assert made.prediction_noise == pytest.approx(math.hypot(*added), rel=1e-4)
     assert made.prediction_noise == made.settings.noise_std
