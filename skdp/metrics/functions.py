@@ -58,7 +58,7 @@ def evaluate(
         released for another 10 %. Scores are those of clipped numbers, and the windows are said.
     {groups.function} {epsilon} {delta}
     {unit.function}
-        A group counts as one: the mean of its rows. So scores weigh groups alike, not rows.
+        A group counts as one, the mean of its rows: scores weigh groups alike, not rows.
     {adjacency} {n_public} {accountant} {random_state}
 
     Returns

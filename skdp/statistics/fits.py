@@ -276,6 +276,7 @@ def _shares_of_searches(share: float) -> list[float]:
 
 
 def questions_of_levels(points: int) -> int:
+    """Noisy counts of one search for several levels on a line of so many points."""
     return (points - 1).bit_length() + EXTRA_QUESTIONS
 
 

@@ -10,11 +10,13 @@ import pytest
 import skdp
 from skdp.base import PrivateFit, Solution
 from skdp.base.budget import BudgetSplit
+from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.fitting.closing import closed, decide, opened
 from skdp.fitting.decision import LinearDecision
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.targets import LabelModel
 from skdp.privacy import PrivacySession
+from skdp.privacy.accounting import gaussian_mu
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:random_state is a seed"),
@@ -116,3 +118,23 @@ def test_shares_that_are_no_division_are_refused(shares):
 def test_the_frame_of_a_fit_is_the_last_base():
     with pytest.raises(TypeError, match="PrivateFit last"):
         type("Early", (PrivateFit, LinearFit, LabelModel), {})
+
+
+class WholeSession(OwnSteps):
+    """The twin: a method that plans the session's whole budget, of which the recalibration has its part."""
+
+    def solve(self, session, problem):
+        plan = session.plan_gaussian(1)
+        total = session.gaussian(problem.records.column_sums(0.0, 1.0), plan)
+        return Solution(np.resize(total, problem.records.n_parameters))
+
+
+def test_a_method_and_its_closing_steps_never_spend_more_than_the_claim():
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    y = (X[:, 0] > 0).astype(int)
+    with pytest.raises(PrivacyBudgetExceeded):
+        WholeSession(classes=(0, 1)).fit(X, y)
+    made = OwnSteps(epsilon=1.0, delta=1e-5, classes=(0, 1)).fit(X, y).privacy_
+    rows = [row for row in made.mechanisms if row["count"]]
+    spent = sum(row["count"] / row["noise_multiplier"] ** 2 for row in rows if row["purpose"] != "recalibration")
+    assert 0.3 < spent / gaussian_mu(1.0, 1e-5) ** 2 < 0.99

@@ -156,7 +156,7 @@ class AutoFit(LinearFit):
             None if is_classifier(self) else self._given_bounds(),
             constant=family.is_constant(budget.session, records),
         )
-        # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
+        # No step takes more, which is why an enormous epsilon is refused here and not after half of the releases.
         largest = family.largest_of_a_constant if plan.constant else LARGEST_STEP
         budget.require_feasible(self._size(problem), 1, largest)
         size = records.n_parameters * problem.loss.n_outputs
