@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from skdp.base.budget import BudgetSplit
 from skdp.base.plan import Decision, Step, steps_of
-from skdp.fitting.noisy_mean import NoisyMean, estimator_of
+from skdp.fitting.noisy_mean import NoisyMean, estimator_of, method_of
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES
 from skdp.fitting.recalibrate import Recalibration
@@ -27,7 +27,7 @@ from skdp.nn.network import Network
 from skdp.nn.task import has_other_layers, require_places, start_of
 from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 
-__all__ = ["INPUT_QUESTIONS", "SAMPLING", "TARGET_QUESTIONS", "NetDetails", "decide"]
+__all__ = ["INPUT_QUESTIONS", "SAMPLING", "TARGET_QUESTIONS", "NetDetails", "decide", "draws_batches"]
 
 SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 BATCHES = {"Poisson": "Poisson batches", PARTITION: "a partition into batches", "full batch": "full batches"}
@@ -127,6 +127,19 @@ def decide(model: Any, session: PrivacySession, problem: Problem) -> Decision:
         signal=None if math.isinf(seen_signal) else seen_signal,
         details=details,
     )
+
+
+def draws_batches(model: Any, n_units: int | None) -> bool:
+    """Whether a session must allow secret batches, which then set its noise."""
+    if model.sampling == "partition":
+        return False
+    estimator = estimator_of(model.gradient_estimator)
+    # The number of parameters is not known here; with 1 the batches are as large as they can be.
+    # Full batches of projections and of selection have no mu.
+    if n_units is None or method_of(model.clipping) == "projections" or not estimator.full_batches:
+        return True
+    sizes = (model.batch_size, *estimator.batch_sizes)
+    return any(isinstance(size, str) or size < n_units for size in sizes)
 
 
 def _built(model: Any, problem: Problem, n_outputs: int) -> Network:

@@ -5,11 +5,12 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from skdp.nn.inputs import Inputs
 from skdp.nn.layout import MORE, npz_file
 
-__all__ = ["kept_arrays", "read_kept"]
+__all__ = ["kept_arrays", "load_kept"]
 
 CALIBRATION = "calibration_"  # which one of two fits of the same kind may lack
 INPUTS = ("center", "scale", "bounds", "shape")
@@ -35,7 +36,7 @@ def kept_arrays(model: Any) -> dict[str, np.ndarray]:
     return found
 
 
-def read_kept(model: Any, path: str | PathLike[str]) -> dict[str, Any]:
+def _read_kept(model: Any, path: str | PathLike[str]) -> dict[str, Any]:
     """Read the attributes that `kept_arrays` wrote, all that this fitted model has.
 
     Raises
@@ -70,3 +71,17 @@ def _inputs(model: Any, stored: Mapping[str, np.ndarray]) -> Inputs:
     if inputs.shape != model.inputs_.shape:
         raise ValueError(f"the file is of a net for inputs of shape {inputs.shape}, not {model.inputs_.shape}")
     return inputs
+
+
+def load_kept(model: Any, path: str | PathLike[str]) -> Any:
+    """Give a fitted model the parameters and attributes of a file; it stays as it was where the file does not fit."""
+    check_is_fitted(
+        model,
+        msg="load() replaces the parameters of a model that was fitted, and this %(name)s was not. Keep whole "
+        "models with pickle or skops; to train on from a file, give the constructor parameters_init=path",
+    )
+    parameters, kept = model.network_.load(path), _read_kept(model, path)
+    model.parameters_ = parameters
+    for name, value in kept.items():
+        setattr(model, name, value)
+    return model
