@@ -110,8 +110,6 @@ class NetFit(NetParameters):
         options["minibatches"] = draws_batches(self, n_units)
         return super()._open_session(n_units, **options)
 
-    # ---------------------------------------------------------------- plan, warnings and report
-
     _decide, _public_facts, _assumptions = decide, public_facts, assumptions
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:

@@ -74,7 +74,7 @@ def _inputs(model: Any, stored: Mapping[str, np.ndarray]) -> Inputs:
 
 
 def load_kept(model: Any, path: str | PathLike[str]) -> Any:
-    """Give a fitted model the parameters and attributes of a file; it stays as it was where the file does not fit."""
+    """Give a fitted model the parameters and attributes of a file; one that does not fit changes nothing."""
     check_is_fitted(
         model,
         msg="load() replaces the parameters of a model that was fitted, and this %(name)s was not. Keep whole "

@@ -6,6 +6,7 @@ from typing import Any
 
 from skdp.base.budget import BudgetSplit
 from skdp.base.plan import Advice, Decision, steps_of
+from skdp.base.problem import Problem
 from skdp.fitting.minibatch_warnings import StepFacts, WordFacts
 from skdp.fitting.noisy_mean import Clipping, NoisyMean, estimator_of
 from skdp.fitting.optimizers import Rule, rate_factor
@@ -63,8 +64,9 @@ class WordDetails:
         return float(self.words.threshold / self.words.grid)
 
 
-def decide(model: Any, session: PrivacySession, shape: PublicShape, known: dict[str, int] | None) -> Decision:
+def decide(model: Any, session: PrivacySession, problem: Problem) -> Decision:
     """Decide everything that public numbers tell, and refuse what cannot be done; see `WordDetails`."""
+    known, shape = model._known(), problem.records.shape
     n_units, rule, method = shape.n_units, model._rule(), _method(model)
     share = 0.0 if known is not None else float(model.vocabulary_share)
     most = int(model.max_vocabulary_size) if known is None else len(known)
@@ -135,8 +137,9 @@ def first_rate(model: Any, details: WordDetails, n_words: int) -> float:
     return (1 - rule.momentum) * rate
 
 
-def advice(model: Any, shape: PublicShape, details: WordDetails) -> tuple[Advice, ...]:
+def advice(model: Any, session: PrivacySession, problem: Any) -> tuple[Advice, ...]:
     """Warnings of what public numbers show."""
+    shape, details = problem.records.shape, problem.details
     steps = StepFacts(
         details.n_numbers,
         2 * int(model.window) + 1,  # a document has more different words

@@ -1,9 +1,9 @@
 """Private vectors of words."""
 
 import math
-from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, Unpack, cast
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,47 +12,31 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.base.declare import changed, fitted, parameter, word_or_object
+from skdp.base.declare import fitted
 from skdp.base.fit import SessionOptions
-from skdp.base.kinds import described, flag, integer, real
-from skdp.base.plan import Advice, Decision, FitPlan, NoRecords
-from skdp.base.problem import Problem, Solution
+from skdp.base.plan import NoRecords
+from skdp.base.problem import Solution
 from skdp.fitting.loop import descend
-from skdp.fitting.minibatches import MinibatchFit, of_width
+from skdp.fitting.minibatches import of_width
 from skdp.fitting.noisy_mean import estimator_of
-from skdp.fitting.optimizers import FewEntries, SinglePrecision, check_unsmoothed
+from skdp.fitting.optimizers import FewEntries, SinglePrecision
 from skdp.fitting.progress import Progress
-from skdp.fitting.selection import AdaFEST, SparseSelection
 from skdp.kernels.protocols import Floats
 from skdp.privacy import Negatives, PrivacySession, PrivateRecords, PublicShape
 from skdp.text.counted_words import touched_words
 from skdp.text.decision import WordDetails, advice, advice_on_words, decide, first_rate
 from skdp.text.export import save_word2vec
-from skdp.text.sentences import MOST_WORDS, Sentences, check_form, check_vocabulary, read_sentences, windows_of
+from skdp.text.parameters import SentenceProblem, WordParameters
+from skdp.text.sentences import Sentences, check_form, read_sentences, windows_of
 
 __all__ = ["DPWord2Vec"]
 
-PRIVATE, RELEASED = "private", "released"
 POWER = 0.75  # of counts, by which negatives are drawn (Mikolov et al. 2013)
 KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
 
 
-class SentenceProblem(Problem):
-    """Checked sentences."""
-
-    records: Sentences
-
-    @property
-    def details(self) -> WordDetails:
-        """What the fit has decided."""
-        return cast("WordDetails", cast("FitPlan", self.plan).decision.details)
-
-
-SIZE = integer(low=1, high=10**6)
-
-
 @document()
-class DPWord2Vec(MinibatchFit[SentenceProblem]):
+class DPWord2Vec(WordParameters):
     """Vectors of words from their contexts, by differentially private SGD.
 
     The model is CBOW with negative sampling ([Mikolov2013]_): the mean of the vectors of a window's context is to
@@ -116,77 +100,10 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
     True
     """
 
-    vocabulary: Sequence[str] | Literal["private"] = parameter(
-        described('list of str or "private"'),
-        """A public list of words, in the order of the rows of ``vectors_``. "private" releases it for a part of
-        the budget: the words that enough groups have, in alphabetical order. This needs ``unit="group"``.""",
-        default=PRIVATE,
-    )
-    vector_size: int = parameter(SIZE, "Length of a word's vector.", default=100)
-    window: int = parameter(
-        SIZE,
-        """Words on either side of a target that are its context. Words that are not in the vocabulary are left out
-        first.""",
-        default=4,
-    )
-    negative: int = parameter(
-        SIZE, "Words that are drawn for each window and step. A word that is the target is left out.", default=8
-    )
-    negative_weights: Any = parameter(
-        described('array-like of float or "released"'),
-        """Law of these words: None is uniform. Numbers are public, one for each word of a public vocabulary.
-        "released" takes the noisy counts of a private vocabulary, to the power 0.75. It is never the frequency of
-        words in the sentences.""",
-        default=None,
-    )
-    tied: bool = parameter(
-        flag(),
-        "Whether targets and negatives have the vectors of words in a context, or a second table.",
-        default=False,
-    )
-    max_words_per_group: int = parameter(
-        SIZE,
-        """Public, for ``vocabulary="private"``: the most different words that count of a group, the most frequent
-        first.""",
-        default=200,
-    )
-    max_vocabulary_size: int = parameter(
-        integer(low=1, high=MOST_WORDS),
-        """Public, for ``vocabulary="private"``: the most words that are kept, those with the largest noisy
-        counts.""",
-        default=10000,
-    )
-    vocabulary_share: float = parameter(
-        real(low=0, strict=True, high=0.9),
-        'Part of the budget (of mu^2) for ``vocabulary="private"``.',
-        default=0.1,
-    )
-    gradient_estimator: Literal["mean"] | SparseSelection | AdaFEST = parameter(
-        word_or_object("mean", types=(SparseSelection, AdaFEST)),
-        """What a step releases. "mean" is the noisy mean of clipped gradients: noise goes to all numbers of the
-        table. With `skdp.nn.SparseSelection` it goes to numbers that each step chooses anew; this needs a public
-        vocabulary. With `skdp.nn.AdaFEST` it goes to the vectors of words that many units have; where none has
-        enough, a step adds its noise to the first word of the vocabulary.""",
-        default="mean",
-    )
-    unit: Literal["record", "group"] = changed(
-        default="group",
-        text="""Whose change the claim protects. "group" is a document or a person: all sentences with one of
-        ``groups`` in `fit`; their summed gradient is clipped as one. "record" is one window, and needs a public
-        vocabulary. A word of a text is in up to ``2 * window + 1`` windows, so this protects less than one word.
-        The number of windows is then public: words of the vocabulary that have another one near them. Fits with
-        other vocabularies show other such numbers, and no epsilon covers them; ``n_public`` keeps them
-        private.""",
-    )
     vectors_: NDArray[np.float32] = fitted()
     output_vectors_: NDArray[np.float32] = fitted()
     vocabulary_: Mapping[str, int] = fitted()
     word_counts_: Floats | None = fitted()
-    _gone: ClassVar[dict[str, str]] = {
-        **MinibatchFit._gone,
-        "select": "gradient_estimator=SparseSelection(...) or AdaFEST(...)",
-    }
-
     _record_checks = "sentences of words"
     _counts: ClassVar[Mapping[str, str]] = {
         "n_windows": "n_records",
@@ -199,53 +116,6 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
-
-    # ---------------------------------------------------------------- parameters
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_unsmoothed(self.optimizer)
-        if self.epsilon < math.inf and not isinstance(self.clip_norm, str):
-            check_number("clip_norm", self.clip_norm, Real, low=1e-6, high=1e6)
-        self._check_vocabulary()
-        if isinstance(self.gradient_estimator, SparseSelection) and self._known() is None:
-            raise ValueError(
-                "SparseSelection needs a public vocabulary: how many numbers a step chooses is planned before any "
-                "release. AdaFEST takes a private one"
-            )
-
-    def _check_vocabulary(self) -> None:
-        known, weights = self._known(), self.negative_weights
-        if known is None and self.unit != "group":
-            raise ValueError(
-                "vocabulary='private' needs unit='group': the words of a document are counted as one. With "
-                "unit='record' give a public list of words"
-            )
-        if isinstance(weights, str):
-            if weights != RELEASED:
-                raise ValueError(f"negative_weights must be None, numbers or {RELEASED!r}, got {weights!r}")
-            if known is not None:
-                raise ValueError(
-                    "negative_weights='released' needs vocabulary='private', whose noisy counts it takes; give "
-                    "public numbers, one for each word"
-                )
-        elif weights is not None:
-            if known is None:
-                raise ValueError("negative_weights as numbers need a public vocabulary: one for each of its words")
-            if np.shape(weights) != (len(known),):
-                raise ValueError(f"negative_weights must be {len(known)} numbers, one for each word")
-            try:
-                Negatives.by_weights(1, weights)
-            except ValueError as error:
-                raise ValueError(f"negative_{error}") from None
-
-    def _known(self) -> dict[str, int] | None:
-        """The public vocabulary, or None for a private one."""
-        if isinstance(self.vocabulary, str):
-            if self.vocabulary != PRIVATE:
-                raise ValueError(f"vocabulary must be a list of words or {PRIVATE!r}")
-            return None
-        return check_vocabulary(self.vocabulary)
 
     def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
         # Windows are counted in `read`.
@@ -305,15 +175,9 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
         records: Any = NoRecords(of_width(shape, 2 * int(self.window) + 1, "window"))
         return SentenceProblem(records, {}, ())
 
-    # ---------------------------------------------------------------- the plan: skdp.text.decision
+    # ---------------------------------------------------------------- plan and solver
 
-    def _decide(self, session: PrivacySession, problem: SentenceProblem) -> Decision:
-        return decide(self, session, problem.records.shape, self._known())
-
-    def _advice(self, session: PrivacySession, problem: SentenceProblem) -> tuple[Advice, ...]:
-        return advice(self, problem.records.shape, problem.details)
-
-    # ---------------------------------------------------------------- the solver
+    _decide, _advice = decide, advice
 
     def solve(self, session: PrivacySession, problem: SentenceProblem) -> Solution:
         """Release the vocabulary if it is private; then train."""
