@@ -25,12 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base import check_number
-from skdp.fitting.checks import check_clip
 from skdp.fitting.corrections import corrected
 from skdp.fitting.loop import GradientAt
 from skdp.fitting.noisy_mean import Clipping, GradientEstimator, Gradients, NoisyMean, StepNoise, clipped_mean
 from skdp.fitting.sizes import CLIP_NORM
-from skdp.fitting.task import given
+from skdp.fitting.task import check_clip, given
 from skdp.privacy import LEAST_CLIP, BatchGroup, BatchPlan, PieceKinds, PrivacySession, PrivateRecords
 
 __all__ = ["RecursiveEstimate", "RecursiveMean", "RecursiveMomentum"]

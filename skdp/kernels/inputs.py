@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.kernels.dispatch import on_host
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Integers, on_host
 from skdp.losses import is_shipped
 
 __all__ = [

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.protocols import is_cupy
 
 __all__ = ["hard_threshold"]
 

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted, parameter, word_or_object
 from skdp.base.fit import SessionOptions
 from skdp.base.kinds import choice, described, integer
-from skdp.base.plan import Advice, Decision
+from skdp.base.plan import Advice, BudgetSplit, Decision
 from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
 from skdp.fitting.columns import check_bounds
@@ -26,7 +25,6 @@ from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts
 from skdp.fitting.minibatches import MinibatchFit
 from skdp.fitting.noisy_mean import estimator_of, method_of
 from skdp.fitting.optimizers import SinglePrecision
-from skdp.fitting.progress import Progress
 from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.recursive import RecursiveMomentum
 from skdp.fitting.scales import grown_share
@@ -34,6 +32,7 @@ from skdp.fitting.selection import AdaFEST, SparseSelection
 from skdp.fitting.sizes import WALK
 from skdp.fitting.sparsification import RandomSparsification
 from skdp.fitting.targets import Problem, table_records
+from skdp.fitting.task import Progress
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.nn.checks import check_clipping, check_validation
 from skdp.nn.clipping import Microbatch, Projections

@@ -21,8 +21,8 @@ from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import MinibatchFit, of_width
 from skdp.fitting.noisy_mean import estimator_of
 from skdp.fitting.optimizers import FewEntries, SinglePrecision, check_unsmoothed
-from skdp.fitting.progress import Progress
 from skdp.fitting.selection import AdaFEST, SparseSelection
+from skdp.fitting.task import Progress
 from skdp.kernels.protocols import Floats
 from skdp.privacy import Negatives, PrivacySession, PrivateRecords, PublicShape
 from skdp.text.counted_words import touched_words

@@ -16,8 +16,8 @@ import numpy as np
 import scipy.fft
 from numpy.lib.array_utils import normalize_axis_index
 
-from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.inputs import frozen
+from skdp.kernels.protocols import is_cupy
 from skdp.kernels.smooth.fourier import smooth_by_fft
 from skdp.kernels.smooth.passes import line_pass, narrow_pass, wide_pass
 from skdp.kernels.smooth.tiles import tiled_line_pass

@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.fitting import target_units
-from skdp.fitting.target_units import HOPELESS
+from skdp.fitting.closing import HOPELESS
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.amp import PerturbedFit
 from skdp.linear_model.auto import choice, classification, slopes
