@@ -514,7 +514,10 @@ def tell(advice: Iterable[Advice]) -> None:
 
 @cache  # the first fit of a process asks
 def _warn_without_cache() -> None:
-    """Warn before the budget is reserved: a kernel, under ``-W error``, would do so after a release that stays spent."""
+    """Warn before the budget is reserved.
+
+    Under ``-W error`` a warning at the first use of a kernel could come after a release, which stays spent.
+    """
     from skdp.kernels import warn_without_cache  # it loads numba, which no import of skdp does
 
     warn_without_cache()
