@@ -1,9 +1,9 @@
-"""The plan of a fit: what it does with data of a shape, decided once from public numbers, before any release.
+"""The plan of a fit and its budget: what it does with data of a shape, decided once from public numbers.
 
 A family of estimators gives one method ``_decide(session, problem)``. It reads parameters and the public shape of
 the records, refuses what cannot be done, and returns a `Decision`. `PrivateFit` makes the `FitPlan` and puts
 it into the problem that `solve` gets: warnings, solver and report read it. ``estimator.plan(...)`` makes the
-same plan without data and without a charge.
+same plan without data and without a charge. A `BudgetSplit` is the part of the budget that a method divides.
 """
 
 import math
@@ -36,6 +36,7 @@ __all__ = [
 
 SEARCHES = ("recalibration", "scale")  # hold a search that ends where its answer is sure, maybe before its plan
 
+# What the releases of a plan are for, in a clause each, by their purpose in plans and ledgers.
 REST = "products of columns, steps along gradients, and what else the released numbers ask for"
 MEANINGS = {
     "Gram matrix, gradients and intercepts": REST,

@@ -323,7 +323,8 @@ def prediction_bounds(model: Any, found: Mapping[str, Any]) -> tuple[float, floa
 
     They are, in this order: those among the attributes; the public range of the targets that the user gave;
     `MARGIN` released reaches about the released centre. They are infinite where nothing of the targets is given or
-    released, and with ``bounded=False``.
+    released, and with ``bounded=False``. All are released or public numbers, so a cut is post-processing and costs
+    nothing; ``bounded`` changes no release, and the noise of a seeded fit does not depend on it.
     """
     if not model.bounded:
         return NOWHERE
