@@ -17,7 +17,7 @@ by more than .2. "Most lost" is the largest R2 that the cut took from a fit whic
 without it, and "lost over .002" the share of these fits that lost so much.
 
 Run it with ``python examples/prediction_bounds.py``: it writes the table of the page "Before you fit". The
-figures of the comment in ``skdp/fitting/bounded.py`` are from the same loop over inner splits of the
+figures of the comment in ``skdp/fitting/linear.py`` are from the same loop over inner splits of the
 suite's tables.
 """
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from skdp import nn
 from skdp.base import PrivateFit
-from skdp.base.purposes import MEANINGS
+from skdp.base.plan import MEANINGS
 from skdp.exceptions import UnsupportedAccounting
 from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
 from skdp.model_selection.comparison import Comparing

@@ -1,9 +1,9 @@
-"""Write the thresholds of `skdp.fitting.thresholds` for the documentation: python tools/make_thresholds.py."""
+"""Write the thresholds of `skdp.fitting.utility` for the documentation: python tools/make_thresholds.py."""
 
 import csv
 from pathlib import Path
 
-from skdp.fitting.thresholds import THRESHOLDS
+from skdp.fitting.utility import THRESHOLDS
 
 TABLE = Path(__file__).parents[1] / "docs" / "tables" / "utility_warnings.csv"
 HEADER = ("warning", "method", "given", "of", "why this number")

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.common import best_of
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.fitting.task import Task
 from skdp.linear_model.frank_wolfe import frank_wolfe
 from skdp.losses import LogisticLoss

@@ -27,7 +27,7 @@ from skdp.around.callers import (
     named,
     steps_before,
 )
-from skdp.around.kinds import is_a, is_private, nested, one_look, own
+from skdp.around.kinds import LOOK, is_a, is_private, nested, own
 from skdp.around.steps import paid_steps
 from skdp.exceptions import PrivacyLeakWarning
 
@@ -246,7 +246,8 @@ def _on_stack(
         if uses or str(at.f_globals.get("__name__", "")).startswith("sklearn.frozen"):
             raise _NoFit
         at = at.f_back
-    with one_look():
+    LOOK.known = {}
+    try:
         at = top or sys._getframe(1)
         while at is not None:  # no call of frames of skdp, which are most of a stack
             ours = str(at.f_globals.get("__name__", "")).partition(".")[0] == "skdp"
@@ -257,6 +258,8 @@ def _on_stack(
                 caller = _caller_of(at, inner, fits)
                 found = outer if caller is not None and named(caller, inner) else [*outer, *found]
             at = at.f_back
+    finally:
+        LOOK.known = None
     return dict(found), outermost
 
 

@@ -3,10 +3,9 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Kinds", "is_a", "is_private", "nested", "one_look", "own", "params_of", "spends_budget"]
+__all__ = ["LOOK", "Kinds", "is_a", "is_private", "nested", "own", "params_of", "spends_budget"]
 
 ValueT = TypeVar("ValueT")
 
@@ -75,22 +74,18 @@ class Kinds(Generic[ValueT]):
         return next((value for value in found if value is not None), None)
 
 
-_LOOK = threading.local()
+class _Look(threading.local):
+    """While the stack is read nobody changes parameters, so each object is asked once: they are kept by its id."""
+
+    known: dict[int, tuple[object, dict[str, Any]]] | None = None
 
 
-@contextmanager
-def one_look() -> Iterator[None]:
-    """Ask each object for its parameters once inside: nobody changes them while the stack is read."""
-    _LOOK.known = {}
-    try:
-        yield
-    finally:
-        _LOOK.known = None
+LOOK = _Look()
 
 
 def params_of(thing: object) -> dict[str, Any]:
     """All parameters of an estimator and of those inside it; none for what has no usable `get_params`."""
-    known: dict[int, tuple[object, dict[str, Any]]] | None = getattr(_LOOK, "known", None)
+    known = LOOK.known
     if known is None:
         return _asked_params(thing)
     if id(thing) not in known:

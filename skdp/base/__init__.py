@@ -5,7 +5,7 @@ from skdp._lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "BudgetSplit": "skdp.base.budget",
+        "BudgetSplit": "skdp.base.plan",
         "Decision": "skdp.base.plan",
         "ExactFit": "skdp.base.exact",
         "FitPlan": "skdp.base.plan",

@@ -1,7 +1,6 @@
 # Written by tools/make_stubs.py.
 
 from skdp._docs import document as document
-from skdp.base.budget import BudgetSplit as BudgetSplit
 from skdp.base.declare import changed as changed
 from skdp.base.declare import fitted as fitted
 from skdp.base.declare import fixed as fixed
@@ -17,6 +16,7 @@ from skdp.base.kinds import choice as choice
 from skdp.base.kinds import flag as flag
 from skdp.base.kinds import integer as integer
 from skdp.base.kinds import real as real
+from skdp.base.plan import BudgetSplit as BudgetSplit
 from skdp.base.plan import Decision as Decision
 from skdp.base.plan import FitPlan as FitPlan
 from skdp.base.plan import Step as Step

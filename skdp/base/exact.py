@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Generic, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp.base.budget import BudgetSplit
 from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fixed
 from skdp.base.fit import Adjacency, PrivateFit, ProblemT, Unit, decision_of, replace_fitted, tell
-from skdp.base.plan import Decision, FitPlan
+from skdp.base.plan import BudgetSplit, Decision, FitPlan
 from skdp.base.problem import Solution
-from skdp.base.weights import taken_arguments
+from skdp.base.tables import taken_arguments
 from skdp.privacy import PrivacySession
 
 __all__ = ["ExactFit"]

@@ -21,6 +21,7 @@ caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
+from functools import cache
 from numbers import Integral
 from typing import ClassVar, Generic, Literal, Self, TypedDict, TypeVar, Unpack, cast
 
@@ -30,13 +31,12 @@ from sklearn.utils import Tags
 
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before, spends_budget
-from skdp.base.budget import BudgetSplit
 from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
 from skdp.base.kinds import check_groups, check_number, check_privacy, choice, described, integer, real
-from skdp.base.plan import Advice, Decision, FitPlan, NoRecords, steps_of
+from skdp.base.plan import Advice, BudgetSplit, Decision, FitPlan, NoRecords, steps_of
 from skdp.base.problem import Problem, Solution
-from skdp.base.weights import names_weights, taken_arguments, watch_fit
+from skdp.base.tables import names_weights, taken_arguments, watch_fit
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
     BudgetAccountant,
@@ -512,7 +512,12 @@ def tell(advice: Iterable[Advice]) -> None:
         warn_user(text, category)
 
 
+@cache  # the first fit of a process asks
 def _warn_without_cache() -> None:
+    """Warn before the budget is reserved.
+
+    Under ``-W error`` a warning at the first use of a kernel could come after a release, which stays spent.
+    """
     from skdp.kernels import warn_without_cache  # it loads numba, which no import of skdp does
 
     warn_without_cache()

@@ -8,6 +8,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "LabelModel": "skdp.fitting.targets",
         "LinearFit": "skdp.fitting.linear",
         "NumberModel": "skdp.fitting.targets",
-        "parameter_shape": "skdp.fitting.coordinates",
+        "parameter_shape": "skdp.fitting.task",
     },
 )

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.fitting.search import likely_search
 from skdp.privacy import Bounded, PrivateRecords
 

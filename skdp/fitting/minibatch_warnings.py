@@ -1,6 +1,6 @@
-"""Facts of nets and vectors of words before their fit, and what each tells; for `skdp.fitting.utility`.
+"""Facts of nets and vectors of words before their fit, and what each tells; all are public numbers.
 
-All facts are public numbers. The numbers at which a fit warns are in `skdp.fitting.thresholds`.
+`skdp.fitting.utility` decides by its table of thresholds whether units are few, or tokens very common.
 """
 
 import math
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.fitting.thresholds import is_given
 from skdp.privacy import PublicShape
 
 __all__ = ["ImageFacts", "NetFacts", "StepFacts", "WordFacts"]
@@ -41,13 +40,8 @@ class NetFacts:
     second_momentum: float = 0.0
     bounded_by: str = ""
 
-    @property
-    def is_small(self) -> bool:
-        """Whether the units are few for a net of this size."""
-        return is_given("few units", self.signal, "nets")
-
-    def told(self, unit: str, about: str) -> Iterator[str]:
-        """What they tell; ``about`` says how many units there are."""
+    def told(self, unit: str, about: str, are_few: bool) -> Iterator[str]:
+        """What they tell; ``about`` says how many units there are, and these may be few for the net."""
         if self.other_inputs:
             yield (
                 "parameters_init was trained on inputs of one scale, and this fit releases another: give both "
@@ -63,7 +57,7 @@ class NetFacts:
                 f"the net ends with {self.bounded_by}, which bounds its outputs or their signs: end it with the "
                 "Dense layer before it"
             )
-        if self.is_small:
+        if are_few:
             yield (
                 f"{about} for a net of {self.n_parameters} parameters: most of what it learns may be noise; use "
                 f"a smaller net, more {unit}s, a larger epsilon or a linear model"
@@ -84,16 +78,15 @@ class WordFacts:
     threshold: float = 0.0
     most: int = 0
 
-    def told(self, shape: PublicShape, epsilon: float) -> Iterator[str]:
-        """What they tell."""
-        if is_given("few units", self.signal, "DPWord2Vec"):
-            units = shape.counted().replace("record", "window")
-            counted = f"{self.n_words} word" if self.n_words == 1 else f"{self.n_words} words"
-            yield (
-                f"{units} at epsilon={epsilon:g} are few for {'even ' if self.least else ''}a table of "
-                f"{counted} and {self.n_numbers} numbers: most of what it learns may be noise; use fewer words, a "
-                "smaller vector_size or a larger epsilon"
-            )
+    def told_of_few(self, shape: PublicShape, epsilon: float) -> str:
+        """What they tell where units are few."""
+        units = shape.counted().replace("record", "window")
+        counted = f"{self.n_words} word" if self.n_words == 1 else f"{self.n_words} words"
+        return (
+            f"{units} at epsilon={epsilon:g} are few for {'even ' if self.least else ''}a table of "
+            f"{counted} and {self.n_numbers} numbers: most of what it learns may be noise; use fewer words, a "
+            "smaller vector_size or a larger epsilon"
+        )
 
     def told_of_release(self, n_units: int) -> Iterator[str]:
         """What they tell of the release of the words."""
@@ -192,8 +185,8 @@ class StepFacts:
     wanted: int = 0
     batch_size: int = 1
 
-    def told(self) -> Iterator[str]:
-        """What they tell."""
+    def told(self, are_common: bool) -> Iterator[str]:
+        """What they tell; a step may change the vectors of very common tokens only."""
         if self.is_one_epoch:
             yield (
                 "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "
@@ -205,7 +198,7 @@ class StepFacts:
                 f"gradient_estimator=SparseSelection changes {self.chosen} of {self.size} {self.parameters} in a "
                 f"step, and {reason}: leave it out, or compare both on public data"
             )
-        if is_given("very common tokens", self.wanted, unit=self.batch_size):
+        if are_common:
             token, unit = self.token, self.unit
             yield (
                 f"gradient_estimator=AdaFEST changes the vector of a {token} only where about {self.wanted} "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.fitting.scales import grown_share
 from skdp.fitting.search import AVERAGED, QUESTIONS, likely_search, noisy_search
 from skdp.privacy import Bounded, PrivateRecords

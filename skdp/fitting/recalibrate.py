@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.fitting.search import noisy_search
 from skdp.losses import Loss
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
-from skdp.fitting.loop import NoisyGradient, descend
+from skdp.fitting.loop import DistanceOverGradients, NoisyGradient, descend, shrinkage
 from skdp.fitting.scales import EVERYWHERE, Between, released_scales
-from skdp.fitting.steps import DistanceOverGradients, shrinkage
 from skdp.fitting.task import Task
 
 __all__ = ["Refit", "refit"]

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.fitting.search import EVERYTHING, GRID, noisy_search
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords, accounting
@@ -21,7 +21,6 @@ __all__ = [
     "Between",
     "Scales",
     "count_searches",
-    "given_scales",
     "grown_share",
     "released_prior",
     "released_scales",
@@ -45,6 +44,8 @@ START = 6.0  # first distance over gradient norm / (smoothness * squared row nor
 class Scales:
     """Public or released numbers that fix clipping, the intercept's feature and the first distance.
 
+    With a given clip norm and step size all others have their defaults: no budget is spent.
+
     Attributes
     ----------
     intercept : float
@@ -57,9 +58,9 @@ class Scales:
         Median norm of the rows' gradients at the start; 0 where it was not released.
     """
 
-    intercept: float
     clip_norm: float
-    distance: float
+    intercept: float = 1.0
+    distance: float = 0.0
     row: float = 0.0
     gradient: float = 0.0
 
@@ -101,11 +102,6 @@ def count_searches(records: PrivateRecords, loss: Loss) -> int:
     return 1 + (loss.start_norm is None) + (records.unit == "group")
 
 
-def given_scales(clip_norm: float) -> Scales:
-    """Scales for a given clip norm and step size: no budget is spent."""
-    return Scales(1.0, clip_norm, 0.0)
-
-
 def released_scales(
     budget: BudgetSplit,
     records: PrivateRecords,
@@ -143,7 +139,7 @@ def released_scales(
         count = partial(scaled.gradient_norm_count, loss, start)
         of_unit = noisy_search(part, count, between=between.unit)
     distance = START * of_row / (loss.smoothness * full**2)
-    return Scales(value, CLIP_FACTOR * of_unit, distance, row, of_row)
+    return Scales(CLIP_FACTOR * of_unit, value, distance, row, of_row)
 
 
 def released_sup_scales(
@@ -162,7 +158,7 @@ def released_sup_scales(
     else:
         scaled, start = _moved(records, theta, value)
         clip_norm = noisy_search(part, partial(scaled.gradient_sup_norm_count, loss, start))
-    return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
+    return Scales(clip_norm, value, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
 
 
 def _moved(records: PrivateRecords, theta: np.ndarray, value: float) -> tuple[PrivateRecords, np.ndarray]:

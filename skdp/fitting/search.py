@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.privacy import Bounded, GaussianPlan, PrivacySession
 
 __all__ = ["AVERAGED", "EVERYTHING", "FIRST", "GRID", "QUESTIONS", "Doubt", "likely_search", "noisy_search"]

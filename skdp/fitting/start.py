@@ -4,27 +4,42 @@ import math
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from skdp.base.budget import BudgetSplit
-from skdp.base.plan import Step, steps_of
+from skdp.base.plan import BudgetSplit, Step, steps_of
 from skdp.base.problem import Solution
-from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, sizes_of
-from skdp.fitting.loop import NoisyGradient, descend
-from skdp.fitting.scales import (
-    CLIP_FACTOR,
-    QUESTIONS,
-    Scales,
-    count_searches,
-    given_scales,
-    grown_share,
-    released_scales,
-)
-from skdp.fitting.settings import StepSettings
-from skdp.fitting.steps import StepRule
-from skdp.fitting.task import Task
+from skdp.fitting.closing import LinearDecision, sizes_of
+from skdp.fitting.loop import NoisyGradient, StepRule, descend
+from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, Scales, count_searches, grown_share, released_scales
+from skdp.fitting.task import Task, parameter_shape
 from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession, PrivateRecords, accounting
 
-__all__ = ["Start", "StepPlan", "begin", "descent_from", "precision", "scales_and_steps"]
+__all__ = [
+    "BatchSettings",
+    "Start",
+    "StepPlan",
+    "StepSettings",
+    "begin",
+    "descent_from",
+    "precision",
+    "scales_and_steps",
+]
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """Parameters of the estimator; None where the fit finds the number."""
+
+    max_iter: int | None
+    learning_rate: float | None
+    clip_norm: float | None
+
+
+@dataclass(frozen=True)
+class BatchSettings(StepSettings):
+    """The same, and the expected number of units of a batch and how it is drawn, in the ledger's words."""
+
+    batch_size: int | None
+    sampling: str
+
 
 # Chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
 PRECISION_PER_CLIP = 100.0  # `precision` at which the clip norm is one median gradient norm
@@ -149,7 +164,7 @@ def begin(task: Task, plan: StepPlan[SettingsT]) -> Start:
         scales = released_scales(budget, task.records, task.loss, task.theta, literal=rate is not None)
     else:
         assert clip_norm is not None
-        scales = given_scales(float(clip_norm))
+        scales = Scales(float(clip_norm))
     if clip_norm is None:
         seen = precision(task.session, task.records, task.theta.size) / PRECISION_PER_CLIP
         clip = min(LARGEST_CLIP, max(LEAST_CLIP, seen)) * scales.clip_norm / CLIP_FACTOR

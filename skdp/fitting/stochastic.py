@@ -5,20 +5,16 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Unpack
 
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted
 from skdp.base.fit import SessionOptions
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.checks import check_clip
-from skdp.fitting.coordinates import parameter_shape, start_point
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import LinearDecision
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt, Sampling
-from skdp.fitting.penalties import PENALTIES
-from skdp.fitting.progress import linear_progress
 from skdp.fitting.targets import Problem
-from skdp.fitting.task import Task, given
+from skdp.fitting.task import PENALTIES, Task, check_clip, given, linear_progress, parameter_shape, start_point
 from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["SAMPLING", "StochasticFit"]

@@ -12,15 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skdp._compat import warn_user
 from skdp.base import fit, problem
-from skdp.base.budget import BudgetSplit
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes, refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
 from skdp.base.kinds import check_number, described, flag
-from skdp.base.plan import NoRecords
+from skdp.base.plan import BudgetSplit, NoRecords
 from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.fitting.bounded import cut
-from skdp.fitting.probabilities import of_two_classes, softmax
+from skdp.fitting.predictions import cut, like, of_signs, of_two_classes, softmax
 from skdp.kernels import is_cupy, on_host
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords, PublicShape
@@ -34,14 +32,12 @@ __all__ = [
     "expected_weight",
     "finite_targets",
     "is_classifier",
-    "like",
     "numeric_targets",
     "relative_weights",
     "table_records",
     "unfitted_copy",
 ]
 
-ROWS = 2**14  # of scores that become labels at once; a choice
 UNDECLARED = (
     "y contains labels that are not in classes (1 and '1' are different labels); "
     "every record's label must be a declared one"
@@ -274,7 +270,7 @@ class LabelModel(ClassifierMixin, Declared):
         """
         scores = self._scores(X)
         if scores.ndim == 1:
-            return like(X, _of_signs(scores, self.classes_))
+            return like(X, of_signs(scores, self.classes_))
         return like(X, self.classes_[scores.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -433,23 +429,6 @@ class NumberModel(RegressorMixin, Declared):
         """Check the parameters that say what targets are: ``loss`` checks itself."""
 
 
-def _of_signs(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The second of two labels where a score is positive.
-
-    Labels of eight bytes are written over the scores, which nobody else holds: a new array of a million numbers
-    costs more than to fill it.
-    """
-    labels = (
-        np.require(scores, np.float64, ["C", "W"]).view(classes.dtype)
-        if classes.dtype in (np.int64, np.float64)
-        else np.empty(len(scores), dtype=classes.dtype)
-    )
-    for first in range(0, len(scores), ROWS):
-        part = slice(first, first + ROWS)
-        classes.take((scores[part] > 0).view(np.int8), out=labels[part], mode="clip")
-    return labels
-
-
 def check_class_weight(class_weight: Any, declared: np.ndarray | None) -> None:
     """Refuse what is not a dict of public weights over the declared labels."""
     if class_weight is None:
@@ -566,12 +545,3 @@ def _distinct(y: np.ndarray) -> np.ndarray:
         "y holds missing labels, or labels that have no order; declare the label set with classes= and leave "
         "out rows without a label"
     )
-
-
-def like(X: Any, result: np.ndarray) -> Any:
-    """Return a result where X lies: on the device, unless it holds text labels."""
-    if is_cupy(X) and result.dtype.kind in "biuf":
-        import cupy
-
-        return cupy.asarray(result)
-    return result

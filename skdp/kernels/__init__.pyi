@@ -8,8 +8,6 @@ from skdp.kernels.cbow import cbow_losses as cbow_losses
 from skdp.kernels.cbow import sum_cbow_gradients as sum_cbow_gradients
 from skdp.kernels.cut_scores import csr_cut_scores as csr_cut_scores
 from skdp.kernels.cut_scores import dense_cut_scores as dense_cut_scores
-from skdp.kernels.dispatch import is_cupy as is_cupy
-from skdp.kernels.dispatch import on_host as on_host
 from skdp.kernels.gradient.cpu import GradientKernel as GradientKernel
 from skdp.kernels.gradient.cpu import gradient_kernel as gradient_kernel
 from skdp.kernels.momentum import momentum_step as momentum_step
@@ -17,6 +15,8 @@ from skdp.kernels.numba_jit import inner_jit as inner_jit
 from skdp.kernels.numba_jit import jit as jit
 from skdp.kernels.numba_jit import jit_fused as jit_fused
 from skdp.kernels.numba_jit import warn_without_cache as warn_without_cache
+from skdp.kernels.protocols import is_cupy as is_cupy
+from skdp.kernels.protocols import on_host as on_host
 from skdp.kernels.record_squares import add_rounded as add_rounded
 from skdp.kernels.record_squares import gram_products as gram_products
 from skdp.kernels.record_squares import masked_outer_squares as masked_outer_squares

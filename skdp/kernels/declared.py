@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.inputs import csr_parts, frozen, usable
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.protocols import is_cupy
 from skdp.losses import SquaredLoss, check_loss
 
 __all__ = ["DeclaredSums"]

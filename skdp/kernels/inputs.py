@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.kernels.dispatch import on_host
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Integers, on_host
 from skdp.losses import is_shipped
 
 __all__ = [
@@ -153,8 +152,6 @@ def group_rows(groups: Any, n: int) -> GroupRows | tuple[None, None]:
 
 def sorted_groups(groups: Integers) -> GroupRows:
     """Sort rows by their group codes, which count from 0."""
-    from skdp.kernels.group_sort import rows_by_group
-
     starts = np.concatenate(([0], np.cumsum(np.bincount(groups))))
     return GroupRows(rows_by_group(frozen(np.asarray(groups)), frozen(starts)), starts)
 
@@ -192,3 +189,15 @@ def checked_clip_units(clip_norm: float, unit: float) -> float:
     if not 2.0**-500 <= unit <= 2.0**500:
         raise ValueError(f"unit must lie between 2**-500 and 2**500, got {unit!r}.")
     return clip_norm / unit
+
+
+@jit
+def rows_by_group(groups, starts):
+    """Row numbers, group by group, in their own order within a group; ``starts`` says where each group begins."""
+    order = np.empty(groups.size, np.int64)
+    following = starts[:-1].copy()
+    for i in range(groups.size):
+        g = groups[i]
+        order[following[g]] = i
+        following[g] += 1
+    return order

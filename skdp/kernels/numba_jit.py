@@ -17,7 +17,7 @@ __all__ = ["inner_jit", "inner_jit_any_order", "jit", "jit_any_order", "jit_fuse
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_told: set[str] = set()
+_warned: list[bool] = []  # whether a process was warned
 
 
 def jit(function: Callable[..., Any]) -> Any:  # numba infers its own types
@@ -87,14 +87,8 @@ def _compile(function: F, fastmath: Any, wrapped: bool = True) -> F:
 
 
 def warn_without_cache() -> None:
-    """Warn, once in a process, if compiled kernels are not kept because no cache folder is writable.
-
-    A private fit asks before it reserves its budget. Under ``-W error`` a warning at the first use of a kernel
-    could come after a release, which stays spent.
-    """
-    if "asked" not in _told:
-        _told.add("asked")
-        jit(_probe)
+    """Warn, once in a process, if compiled kernels are not kept because no cache folder is writable."""
+    jit(_probe)
 
 
 def _probe(x: Any) -> Any:
@@ -102,8 +96,8 @@ def _probe(x: Any) -> Any:
 
 
 def _warn_once() -> None:
-    if "warned" not in _told:
-        _told.add("warned")  # first, so that a warning that is raised as an error comes once too
+    if not _warned:
+        _warned.append(True)  # first, so that a warning that is raised as an error comes once too
         warn_user(
             "numba finds no writable folder for compiled kernels, so every process compiles them again, which "
             "takes seconds; set the variable NUMBA_CACHE_DIR to a writable folder before Python starts",

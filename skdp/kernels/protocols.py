@@ -1,6 +1,6 @@
-"""Types that the kernels and other packages share: arrays, matrices, and what a loss must tell."""
+"""Types that the kernels and other packages share, and which library an array belongs to, without importing it."""
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ __all__ = [
     "SparseMatrix",
     "is_cupy",
     "issparse",
+    "on_host",
 ]
 
 Floats = NDArray[np.float64]
@@ -64,15 +65,18 @@ Matrix: TypeAlias = Floats | SparseMatrix
 class OnDevice(Protocol):
     """An array or a CSR matrix of CuPy; `is_cupy` knows one."""
 
+    dtype: np.dtype[np.float64]
+    shape: tuple[int, ...]
+
+    def __getitem__(self, rows: "slice[int, int, None]") -> "OnDevice": ...
     def get(self) -> Matrix:
         """A copy on the host."""
 
 
-if TYPE_CHECKING:  # the types that these functions lack
+if TYPE_CHECKING:  # the type that this function lacks
     from typing_extensions import TypeIs
 
     def issparse(x: object) -> TypeIs[SparseMatrix]: ...
-    def is_cupy(x: object) -> TypeGuard[OnDevice]: ...
 
 else:
 
@@ -80,8 +84,6 @@ else:
         from scipy import sparse  # noise is imported without SciPy
 
         return sparse.issparse(x)
-
-    from skdp.kernels.dispatch import is_cupy
 
 
 class KernelLoss(Protocol):
@@ -94,3 +96,30 @@ class KernelLoss(Protocol):
     @property
     def n_outputs(self) -> int:
         """Number K of linear predictors of a row."""
+
+
+def is_cupy(x: object) -> TypeGuard[OnDevice]:
+    """Whether ``x`` is a CuPy array or a CuPy sparse matrix; CuPy is not imported.
+
+    Parameters
+    ----------
+    x : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from skdp.kernels import is_cupy
+    >>> is_cupy([1.0])
+    False
+    """
+    if type(x) is np.ndarray:  # most are, and every sum asks
+        return False
+    return any(kind.__module__.partition(".")[0] in ("cupy", "cupyx") for kind in type(x).__mro__)
+
+
+def on_host(value: Any) -> Any:
+    """The value itself, or a copy on the host of what lies on a device."""
+    return value.get() if is_cupy(value) else value

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.inputs import frozen
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.protocols import is_cupy
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
 

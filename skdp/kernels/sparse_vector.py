@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Integers, is_cupy
 
 __all__ = ["numeric_sparse"]
 

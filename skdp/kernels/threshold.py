@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.protocols import is_cupy
 
 __all__ = ["hard_threshold"]
 
@@ -155,9 +155,7 @@ def hard_threshold(x: Any, s: int) -> Any:
     if s < 0:
         raise ValueError(f"s must be at least 0, got {s}.")
     if is_cupy(x):
-        from skdp.kernels.gpu.threshold import gpu_hard_threshold
-
-        return gpu_hard_threshold(x, s)
+        return _on_device(x, s)
     x = np.asarray(x)
     if x.dtype not in _PATTERNS or x.ndim not in (1, 2):
         raise ValueError(
@@ -172,3 +170,28 @@ def hard_threshold(x: Any, s: int) -> Any:
         kept = _threshold_vector(_row_norms(x), s) != 0.0
         return np.where(kept[:, None], x, x.dtype.type(0))
     return _threshold_vector(x, s)
+
+
+def _on_device(x: Any, s: int) -> Any:
+    """Hard thresholding of a CuPy array: the s-th largest bit pattern, ties by a running count."""
+    import cupy as cp
+
+    if x.dtype not in (cp.float32, cp.float64) or x.ndim not in (1, 2):
+        raise ValueError("x must be a float32 or float64 array of one or two dimensions.")
+    if bool(cp.isnan(x).any()):
+        raise ValueError("x contains NaN.")
+    d = x.shape[0]
+    if s == 0 or s >= d:
+        return cp.zeros_like(x) if s == 0 else x.copy()
+    if x.ndim == 2:
+        wide = x.astype(cp.float64)
+        exponent = cp.frexp(cp.abs(wide).max(axis=1))[1]
+        scaled = cp.ldexp(wide, -exponent[:, None])
+        size = cp.ldexp(cp.sqrt((scaled * scaled).sum(axis=1)), exponent)
+    else:
+        size = cp.abs(x)
+    cut = cp.partition(size, d - s)[d - s]
+    above = size > cut
+    ties = size == cut
+    kept = above | (ties & (cp.cumsum(ties) <= s - above.sum()))
+    return cp.where(kept if x.ndim == 1 else kept[:, None], x, x.dtype.type(0))

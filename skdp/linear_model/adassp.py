@@ -13,19 +13,16 @@ from typing import Any
 import numpy as np
 
 from skdp._docs import document
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import integer
-from skdp.base.plan import Step
+from skdp.base.plan import BudgetSplit, Step
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.closing import Closing
-from skdp.fitting.decision import LinearDecision, sizes_of
+from skdp.fitting.closing import Closing, LinearDecision, TargetUnits, sizes_of
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import QUESTIONS, released_reach, released_row_norm, scale_share
-from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords

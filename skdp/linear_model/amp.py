@@ -12,18 +12,16 @@ from typing import Any, Unpack
 import numpy as np
 
 from skdp._docs import document
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import described, real
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.closing import Closing
-from skdp.fitting.decision import LinearDecision, sizes_of
+from skdp.fitting.closing import Closing, LinearDecision, TargetUnits, sizes_of
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
 from skdp.fitting.quantiles import QUESTIONS, released_row_norm
-from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.losses import HuberLoss, Loss

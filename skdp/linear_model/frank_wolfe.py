@@ -18,24 +18,19 @@ from typing import Any, Literal
 import numpy as np
 
 from skdp._docs import document
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import real
-from skdp.base.plan import Step
+from skdp.base.plan import BudgetSplit, Step
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.closing import Closing
-from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, sizes_of
+from skdp.fitting.closing import Closing, LinearDecision, TargetUnits, sizes_of
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
-from skdp.fitting.progress import linear_progress
 from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.fitting.search import noisy_search
-from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
-from skdp.fitting.task import Task, given
+from skdp.fitting.task import Task, given, linear_progress, parameter_shape
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
 

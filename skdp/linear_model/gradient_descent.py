@@ -5,11 +5,10 @@ from skdp.base.declare import changed, fixed
 from skdp.base.fit import PrivateFit
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import LinearDecision
+from skdp.fitting.loop import step_rule
 from skdp.fitting.parameters import Auto, AutoInt, Sampling
-from skdp.fitting.settings import StepSettings
-from skdp.fitting.start import StepPlan, begin, descent_from, precision, scales_and_steps
-from skdp.fitting.steps import step_rule
+from skdp.fitting.start import StepPlan, StepSettings, begin, descent_from, precision, scales_and_steps
 from skdp.fitting.stochastic import StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import Task

@@ -9,10 +9,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import parameter
 from skdp.base.kinds import choice, described
-from skdp.base.plan import Decision
+from skdp.base.plan import BudgetSplit, Decision
 from skdp.base.problem import Solution
 from skdp.fitting.utility import Released, released_warnings
 from skdp.kernels.protocols import Floats, Integers

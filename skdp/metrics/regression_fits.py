@@ -12,8 +12,7 @@ from skdp.base.plan import Advice, Decision, gaussian_steps
 from skdp.base.problem import Solution
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
-from skdp.fitting.thresholds import is_given
-from skdp.fitting.utility import Facts, utility_warnings
+from skdp.fitting.utility import Facts, is_given, utility_warnings
 from skdp.kernels.protocols import Floats
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores

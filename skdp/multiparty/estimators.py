@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base import Solution
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import integer, real
+from skdp.base.plan import BudgetSplit
 from skdp.fitting import parameters
-from skdp.fitting.coordinates import from_theta
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.targets import Problem
+from skdp.fitting.task import from_theta
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
 from skdp.multiparty.gradient import DescentSettings, averaged_noise, descent_settings, gradient_descent
 from skdp.multiparty.intermediate import report_at

@@ -15,11 +15,11 @@ from skdp.base.kinds import check_choice, choice, described, real
 from skdp.base.plan import Advice, Step, gaussian_steps
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.fitting import parameters
-from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import LinearDecision
 from skdp.fitting.linear import LinearFit, Solution
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, clipped_arguments
+from skdp.fitting.task import parameter_shape
 from skdp.fitting.utility import OwnerFacts, Release, utility_warnings
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, SquaredLoss

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.fitting.loop import descend
-from skdp.fitting.steps import ConstantStep
+from skdp.fitting.loop import ConstantStep, descend
 from skdp.losses import Loss
 from skdp.multiparty.owners import Owners
 from skdp.multiparty.release import Release, laplace_epsilon, make_release

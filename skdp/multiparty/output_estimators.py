@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from skdp._docs import document
 from skdp.base import Solution
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed
+from skdp.base.plan import BudgetSplit
 from skdp.fitting.targets import Problem
 from skdp.losses import Loss
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier

@@ -7,10 +7,9 @@ import numpy as np
 
 from skdp.base.cells import as_cells, label_codes
 from skdp.base.tables import validate_table
-from skdp.fitting.checks import check_clip
 from skdp.fitting.noisy_mean import GradientEstimator, estimator_of
 from skdp.fitting.targets import numeric_targets
-from skdp.fitting.task import given
+from skdp.fitting.task import check_clip, given
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.network import Sequential
 from skdp.privacy import LEAST_CLIP

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.budget import BudgetSplit
-from skdp.base.plan import Decision, Step, steps_of
+from skdp.base.plan import BudgetSplit, Decision, Step, steps_of
 from skdp.fitting.noisy_mean import NoisyMean, estimator_of, method_of
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES

@@ -11,20 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted
 from skdp.base.fit import SessionOptions
-from skdp.base.plan import Advice
+from skdp.base.plan import Advice, BudgetSplit
 from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatch_warnings import ImageFacts
 from skdp.fitting.optimizers import SinglePrecision
-from skdp.fitting.progress import Progress
 from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.scales import grown_share
 from skdp.fitting.sizes import WALK
 from skdp.fitting.targets import Problem, table_records
+from skdp.fitting.task import Progress
 from skdp.fitting.utility import utility_warnings
 from skdp.nn.decision import INPUT_QUESTIONS, NetDetails, decide, draws_batches
 from skdp.nn.export import exported

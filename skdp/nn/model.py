@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import fitted, fixed, parameter
 from skdp.base.kinds import described
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
-from skdp.fitting.bounded import cut_text
 from skdp.fitting.columns import check_bounds
+from skdp.fitting.predictions import cut_text
 from skdp.fitting.quantiles import SMALLEST_SHARE, released_range
 from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.scales import grown_share

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.fitting.noisy_mean import Clipping, Gradients, TouchedRows, each_once
-from skdp.kernels import is_cupy
+from skdp.kernels import is_cupy, on_host
 from skdp.nn.arrays import array_module
 from skdp.nn.inputs import Inputs
 from skdp.nn.layers.embedding import Embedding
@@ -276,7 +276,7 @@ def outputs_of(
         part = X[first : first + step]
         count = part.shape[0]
         outputs = network.forward(flat, inputs.of(_filled(part, step) if filled else part))
-        found[first : first + count] = (outputs.get() if is_cupy(outputs) else outputs)[:count]
+        found[first : first + count] = on_host(outputs)[:count]
     return found
 
 

@@ -9,8 +9,7 @@ from sklearn.base import BaseEstimator
 from skdp._docs import document
 from skdp.base.declare import Declared, check_parameters, fitted, parameter
 from skdp.base.kinds import described
-from skdp.base.tables import validate_table
-from skdp.base.weights import refuse_weights
+from skdp.base.tables import refuse_weights, validate_table
 from skdp.fitting.columns import check_bounds, column_numbers, per_column
 from skdp.preprocessing.affine import AffineTransformer, refuse_centering, refuse_device
 

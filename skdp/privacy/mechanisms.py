@@ -229,7 +229,7 @@ def laplace_grid(
 
     * What rounding adds to the sensitivity, ``1 + roundings * size`` units, is at most 1 % of it.
     * A sum of vectors that are rounded one by one clips each to ``l2 / unit - sqrt(size) / 2 - 1`` units, so that
-      the integers keep the l2 bound (`skdp.kernels.gradient.clipped_sums`). That margin is at most 1 % of the
+      the integers keep the l2 bound (`skdp.kernels.gradient.abstract`). That margin is at most 1 % of the
       clip. The bound on l1 does not tell: it is sqrt(size) times larger.
     * The roundings of n vectors move an entry of their sum by at most n / 2 units together. That is at most a
       tenth of the scale of the noise.

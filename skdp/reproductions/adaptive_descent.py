@@ -13,22 +13,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._docs import document
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import real
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.decision import LinearDecision
-from skdp.fitting.loop import NoisyGradient
+from skdp.fitting.closing import LinearDecision
+from skdp.fitting.loop import NoisyGradient, square
 from skdp.fitting.parameters import Auto, AutoInt, Sampling
-from skdp.fitting.penalties import NO_PENALTY
-from skdp.fitting.settings import StepSettings
-from skdp.fitting.start import Start, StepPlan, begin, scales_and_steps
-from skdp.fitting.steps import square
+from skdp.fitting.start import Start, StepPlan, StepSettings, begin, scales_and_steps
 from skdp.fitting.stochastic import StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
-from skdp.fitting.task import Task
+from skdp.fitting.task import NO_PENALTY, Task
 
 __all__ = ["AdaptiveSettings", "DPAGDClassifier", "StepCosts", "adaptive_descent"]
 

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from skdp._docs import document
 from skdp.base import Solution
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed
 from skdp.base.fit import SessionOptions
 from skdp.base.kinds import choice
-from skdp.base.plan import Step, gaussian_steps
+from skdp.base.plan import BudgetSplit, Step, gaussian_steps
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
 from skdp.fitting.targets import Problem
 from skdp.linear_model.amp import require_two

@@ -22,10 +22,9 @@ from typing import Any, Literal, cast
 
 from skdp._docs import document
 from skdp.base import Solution
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fixed, parameter
 from skdp.base.kinds import choice
-from skdp.base.plan import Step
+from skdp.base.plan import BudgetSplit, Step
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.fitting.targets import Problem
 from skdp.losses import Loss

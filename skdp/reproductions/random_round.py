@@ -9,11 +9,10 @@ from skdp.base.declare import changed
 from skdp.base.fit import PrivateFit
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import LinearDecision
+from skdp.fitting.loop import ConstantStep
 from skdp.fitting.parameters import Auto
-from skdp.fitting.settings import BatchSettings
-from skdp.fitting.start import StepPlan, begin, descent_from, precision, scales_and_steps
-from skdp.fitting.steps import ConstantStep
+from skdp.fitting.start import BatchSettings, StepPlan, begin, descent_from, precision, scales_and_steps
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import Task

@@ -13,7 +13,9 @@ from skdp.base.column_search import (
     Window,
     least_tails,
     noise_of_a_count,
+    noise_of_levels,
     quantile_steps,
+    released_levels,
     released_magnitudes,
     released_points,
     released_quantiles,
@@ -22,7 +24,6 @@ from skdp.base.column_search import (
 )
 from skdp.base.declare import changed, parameter
 from skdp.base.kinds import check_number, described, flag
-from skdp.base.level_search import noise_of_levels, released_levels
 from skdp.base.plan import Decision, Step, gaussian_steps
 from skdp.base.problem import Solution
 from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_numbers, per_column

@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skdp.base.budget import BudgetSplit
-from skdp.base.plan import Advice, Decision, steps_of
+from skdp.base.plan import Advice, BudgetSplit, Decision, steps_of
 from skdp.base.problem import Problem
 from skdp.fitting.minibatch_warnings import StepFacts, WordFacts
 from skdp.fitting.noisy_mean import Clipping, NoisyMean, estimator_of

@@ -20,7 +20,7 @@ from skdp.fitting.loop import descend
 from skdp.fitting.minibatches import of_width
 from skdp.fitting.noisy_mean import estimator_of
 from skdp.fitting.optimizers import FewEntries, SinglePrecision
-from skdp.fitting.progress import Progress
+from skdp.fitting.task import Progress
 from skdp.kernels.protocols import Floats
 from skdp.privacy import Negatives, PrivacySession, PrivateRecords, PublicShape
 from skdp.text.counted_words import touched_words

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp.base import Solution
-from skdp.fitting.bounded import MARGIN, prediction_bounds
+from skdp.fitting.linear import MARGIN, prediction_bounds
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.multiparty.frame import MultipartyRegressor
 from skdp.nn.frame import NetFit

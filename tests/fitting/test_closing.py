@@ -9,10 +9,9 @@ import pytest
 
 import skdp
 from skdp.base import PrivateFit, Solution
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.fitting.closing import closed, decide, opened
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import LinearDecision, closed, decide, opened
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.targets import LabelModel
 from skdp.privacy import PrivacySession

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import is_classifier, is_regressor
 
 import skdp
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.scales import LARGEST_SHARE, PRECISION, grown_share
 from skdp.fitting.stochastic import StochasticFit

@@ -16,7 +16,7 @@ from scipy.special import softmax as scipy_softmax
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.fitting import any_cells
-from skdp.fitting.probabilities import of_two_classes, softmax
+from skdp.fitting.predictions import of_two_classes, softmax
 
 pytestmark = pytest.mark.thorough
 

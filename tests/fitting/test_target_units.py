@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.calibration import Moments, Slope, calibrate, released_shift
 from skdp.fitting.quantiles import released_range, scale_share

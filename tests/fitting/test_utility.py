@@ -13,8 +13,16 @@ import pytest
 import skdp
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts, WordFacts
-from skdp.fitting.thresholds import THRESHOLDS, is_given, threshold
-from skdp.fitting.utility import Facts, OwnerFacts, Released, released_warnings, utility_warnings
+from skdp.fitting.utility import (
+    THRESHOLDS,
+    Facts,
+    OwnerFacts,
+    Released,
+    is_given,
+    released_warnings,
+    threshold,
+    utility_warnings,
+)
 from skdp.privacy import PublicShape
 
 KEYS = {(row.warning, row.method) for row in THRESHOLDS}
@@ -143,8 +151,7 @@ def test_every_row_of_the_table_decides_a_warning(monkeypatch):
         asked.add((warning, method if (warning, method) in KEYS else ""))
         return is_given(warning, value, method, **unit)
 
-    for module in ("utility", "minibatch_warnings"):
-        monkeypatch.setattr(f"skdp.fitting.{module}.is_given", passing)
+    monkeypatch.setattr("skdp.fitting.utility.is_given", passing)
     net = replace(with_net(), task="classes", mass=100.0)
     for facts in (*(row[0] for row in BEFORE), of("DPSRM", 100.0), net):
         utility_warnings(facts)

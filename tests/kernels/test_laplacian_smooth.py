@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from skdp.kernels import laplacian_smooth
 from skdp.kernels.inputs import frozen
 from skdp.kernels.smooth import laplacian as module
-from skdp.kernels.smooth.fourier import smooth_by_fft
+from skdp.kernels.smooth.laplacian import smooth_by_fft
 from skdp.kernels.smooth.passes import line_pass
 from skdp.kernels.smooth.tiles import tiled_line_pass
 

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import DPAdaSSPRegressor
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
+from skdp.fitting.closing import TargetUnits
 from skdp.fitting.quantiles import released_range, scale_share
 from skdp.fitting.search import AVERAGED, noisy_search
-from skdp.fitting.target_units import TargetUnits
 from skdp.linear_model.adassp import adaptive_ridge, normal_equations
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from tests.privacy.audit import shown

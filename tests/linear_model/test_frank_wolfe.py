@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import skdp.privacy.mechanisms
 from skdp import DPFrankWolfeClassifier, DPFrankWolfeRegressor
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.fitting.task import Task

@@ -11,11 +11,11 @@ from sklearn.base import is_classifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.datasets import make_sparse_classification, make_sparse_regression
+from skdp.fitting.loop import LEAST, AcceleratedStep, ConstantStep, DistanceOverGradients, keep_largest, shrinkage
 from skdp.fitting.scales import released_scales
 from skdp.fitting.search import GRID, noisy_search
-from skdp.fitting.steps import LEAST, AcceleratedStep, ConstantStep, DistanceOverGradients, keep_largest, shrinkage
 from skdp.fitting.task import Task
 from skdp.linear_model.ight import solver as ight_module
 from skdp.linear_model.ight.pursuit import (
@@ -27,9 +27,8 @@ from skdp.linear_model.ight.pursuit import (
     SCALE_SHARE,
     SUP_SHARE,
     Ranking,
-    pays,
 )
-from skdp.linear_model.ight.solver import MAX_ITER, Schedule, Settings
+from skdp.linear_model.ight.solver import MAX_ITER, Schedule, Settings, pays
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.accounting import bounded_range_mu, gaussian_mu

@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 from skdp import BudgetAccountant, DPSparseERM, DPSparseERMClassifier, DPSparseERMRegressor
 from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.fitting.steps import SparseDistanceOverGradients
+from skdp.fitting.loop import SparseDistanceOverGradients
 from skdp.linear_model.sparse_erm.solver import automatic_steps, automatic_threshold
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy.accounting import rows_mu

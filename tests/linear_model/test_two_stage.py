@@ -10,9 +10,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import skdp.privacy.mechanisms
 import skdp.privacy.statistics.minimizer
 from skdp import DPTwoStageClassifier, DPTwoStageRegressor
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.datasets import make_sparse_classification, make_sparse_regression
-from skdp.fitting.target_units import TargetUnits
+from skdp.fitting.closing import TargetUnits
 from skdp.linear_model.two_stage.solver import (
     PENALTY,
     Plan,

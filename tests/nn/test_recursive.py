@@ -10,8 +10,8 @@ import pytest
 import skdp
 from skdp import BudgetAccountant, DPMLPClassifier, DPNetworkRegressor
 from skdp.exceptions import UtilityWarning
-from skdp.fitting import corrections
-from skdp.fitting.corrections import corrected
+from skdp.fitting import recursive
+from skdp.fitting.recursive import corrected
 from skdp.nn import SGD, Dense, Flatten, Microbatch, Projections, RecursiveMomentum, Sequential
 from skdp.privacy import Outer, OuterSum, PrivateRecords, SparseRows, Vectors, check_places
 from skdp.privacy.batches import Batch
@@ -210,7 +210,7 @@ def test_a_record_moves_the_sum_by_at_most_its_bound(layer, method):
 
 def test_the_sensitivity_does_not_rest_on_the_inner_clips(monkeypatch):
     """Without them the vector is clipped all the same; with a last clip that is too long it is not."""
-    monkeypatch.setattr(corrections, "factors", lambda parts, clip_norm: np.ones(len(parts[0])))
+    monkeypatch.setattr(recursive, "factors", lambda parts, clip_norm: np.ones(len(parts[0])))
     removed, moved = largest_moves("Dense", "materialized", 4)
     assert 0.99 <= removed <= 1.0
     assert 0.99 * 2 <= moved <= 2.0

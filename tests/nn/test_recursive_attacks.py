@@ -19,7 +19,7 @@ from scipy.stats import beta, binom, chi2
 
 from skdp import DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError
-from skdp.fitting import corrections
+from skdp.fitting import recursive
 from skdp.fitting.recursive import RecursiveMean
 from skdp.nn import SGD, Dense, Flatten, RecursiveMomentum, Sequential
 from skdp.nn.task import NetTask
@@ -153,8 +153,8 @@ def test_half_the_noise_is_caught(shown, name, monkeypatch):
 def without_the_second_clip(monkeypatch):
     """The difference of the gradients as it is, in a sum that takes the length of its vectors on trust."""
     monkeypatch.setattr(
-        corrections, "factors",
-        lambda parts, norm, of=corrections.factors: np.ones(len(parts[0])) if norm == C2 else of(parts, norm),
+        recursive, "factors",
+        lambda parts, norm, of=recursive.factors: np.ones(len(parts[0])) if norm == C2 else of(parts, norm),
     )  # fmt: skip
 
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from skdp.kernels.gpu.source import OPTIONS, cuda_source
-from skdp.kernels.gradient.abstract import GradientKernel
-from skdp.kernels.gradient.clipped_sums import NO_MASK
+from skdp.kernels.gradient.abstract import NO_MASK, GradientKernel
 from skdp.kernels.inputs import members_of
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 

@@ -12,9 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from skdp.kernels.dispatch import is_cupy
-from skdp.kernels.gradient.abstract import GradientKernel
-from skdp.kernels.gradient.clipped_sums import NO_FLOATS, NO_MASK
+from skdp.kernels.gradient.abstract import NO_FLOATS, NO_MASK, GradientKernel
 from skdp.kernels.gradient.passes import (
     Extras,
     GatherPass,
@@ -27,7 +25,7 @@ from skdp.kernels.gradient.passes import (
     run_units,
 )
 from skdp.kernels.inputs import checked_vectors, csr_parts, frozen, group_rows, members_of, usable
-from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows
+from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows, is_cupy
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks

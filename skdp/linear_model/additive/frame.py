@@ -8,13 +8,13 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import linear_regression, logistic_regression, with_columns
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.kinds import described, integer
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
-from skdp.fitting.bounded import cut_export
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import LinearDecision
+from skdp.fitting.linear import cut_export
 from skdp.fitting.targets import Problem, is_classifier
 from skdp.kernels import on_host
 from skdp.linear_model.additive.categories import category_values, check_categories

@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import softmax
 
-from skdp.base.budget import BudgetSplit
-from skdp.base.plan import Step
+from skdp.base.plan import BudgetSplit, Step
 from skdp.base.problem import Solution
 from skdp.fitting.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
 from skdp.kernels import one_blas_thread

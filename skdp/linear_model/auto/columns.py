@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto.octaves import HIGH, LOW, SURELY, highest_octaves
 from skdp.linear_model.auto.windows import NARROW, narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization, accounting

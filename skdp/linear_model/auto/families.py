@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
-from skdp.base.plan import Step
+from skdp.base.plan import BudgetSplit, Step
 from skdp.base.problem import Solution
 from skdp.fitting.targets import Problem
 from skdp.linear_model.auto.choice import only_a_constant, only_frequencies

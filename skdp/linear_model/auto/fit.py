@@ -8,10 +8,9 @@ from typing import Any, Literal, cast
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import choice, described, real
-from skdp.base.plan import Advice, Decision, FitPlan
+from skdp.base.plan import Advice, BudgetSplit, Decision, FitPlan
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.any_cells import (
@@ -22,12 +21,11 @@ from skdp.fitting.any_cells import (
     within_bounds,
     without_missing,
 )
-from skdp.fitting.checks import check_features
-from skdp.fitting.closing import Closing, Recalibrated, decide
-from skdp.fitting.decision import LinearDecision, Method
+from skdp.fitting.closing import Closing, LinearDecision, Method, Recalibrated, decide
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import Problem, is_classifier, relative_weights
+from skdp.fitting.task import check_features
 from skdp.fitting.utility import utility_warnings
 from skdp.kernels import is_cupy
 from skdp.linear_model.auto.choice import Choice, choose

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from scipy.special import expit, softmax
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords, accounting, factor
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
-from skdp.base.plan import Step
+from skdp.base.plan import BudgetSplit, Step
 
 __all__ = ["Moments", "rest_step"]
 

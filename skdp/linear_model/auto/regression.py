@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf
 
-from skdp.base.budget import BudgetSplit
-from skdp.base.plan import Step
+from skdp.base.plan import BudgetSplit, Step
 from skdp.base.problem import Solution
 from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto.columns import Columns, standardize

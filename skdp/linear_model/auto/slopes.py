@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.privacy import PrivateRecords, accounting
 
 __all__ = ["released_slope", "slope_share"]

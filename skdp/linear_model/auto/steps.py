@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto.columns import Columns
 from skdp.linear_model.auto.penalty import Weigh, weighing
 from skdp.linear_model.auto.scatter import Move

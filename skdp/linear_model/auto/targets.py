@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto.octaves import HIGH, LOW, NEAR, SURELY, posterior_of_tops
 from skdp.linear_model.auto.windows import LAST, NARROW, Spread, narrowed, released_spread
 from skdp.privacy import PrivacySession, PrivateRecords, accounting

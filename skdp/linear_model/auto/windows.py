@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.privacy import PrivateRecords
 
 __all__ = ["Spread", "narrowed", "released_spread"]

@@ -9,25 +9,27 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._docs import document
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.exact import ExactFit
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import choice, real
-from skdp.base.plan import Advice
+from skdp.base.plan import Advice, BudgetSplit
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.checks import check_clip, check_features
-from skdp.fitting.closing import Closing
-from skdp.fitting.coordinates import parameter_shape, start_point
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import Closing, LinearDecision, TargetUnits
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
-from skdp.fitting.penalties import L2Penalty
-from skdp.fitting.progress import linear_progress
-from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
-from skdp.fitting.task import Task, given
+from skdp.fitting.task import (
+    L2Penalty,
+    Task,
+    check_clip,
+    check_features,
+    given,
+    linear_progress,
+    parameter_shape,
+    start_point,
+)
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
 from skdp.privacy import PrivacySession
 

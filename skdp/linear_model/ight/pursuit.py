@@ -17,17 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
-from skdp.fitting.loop import NoisyGradient
+from skdp.fitting.loop import NoisyGradient, square
 from skdp.fitting.refit import Refit, refit
 from skdp.fitting.scales import Between, Scales, released_prior
 from skdp.fitting.search import noisy_search
-from skdp.fitting.steps import square
 from skdp.fitting.task import Task
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivateRecords
 
-__all__ = ["are_few", "pays", "pursue", "require_room"]
+__all__ = ["pursue", "require_room"]
 
 
 @dataclass(frozen=True)
@@ -57,20 +56,6 @@ SPREAD = 3.0  # least l2 norm of gradients for Gumbel noise, over sup norm and s
 SUP_CLIP = (0.5, 1.0)  # of regression and classification: sup-norm clip over the median
 SMALLER = 16.0  # largest factor by which the median gradient norm falls in a round
 NEGLIGIBLE = 2.0**-40  # intercept's feature while features are chosen: it clips no row
-
-
-def pays(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
-    """Whether rounds are better than many steps on all features, by public numbers.
-
-    They are better if the fits have little noise, and at most a tenth of all coefficients are kept.
-    """
-    return 10 * n_kept <= records.n_features and are_few(session, records, n_kept)
-
-
-def are_few(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
-    """Whether a fit of so many coefficients has little noise, by public numbers: at most ``2 sqrt(n mu)``."""
-    mu = math.inf if session.exact else accounting.gaussian_mu(session.epsilon, session.delta)
-    return n_kept**2 <= 4 * records.n_units * mu
 
 
 def require_room(budget: BudgetSplit, records: PrivateRecords, s: int, n_outputs: int) -> None:

@@ -13,26 +13,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
-from skdp.base.plan import Step
+from skdp.base.plan import BudgetSplit, Step
 from skdp.base.problem import Solution
-from skdp.fitting.decision import LinearDecision, sizes_of
-from skdp.fitting.loop import GradientAt, NoisyGradient, Project, descend
-from skdp.fitting.scales import (
-    CLIP_SHARE,
-    QUESTIONS,
-    Scales,
-    count_searches,
-    given_scales,
-    grown_share,
-    released_scales,
+from skdp.fitting.closing import LinearDecision, sizes_of
+from skdp.fitting.loop import (
+    AcceleratedStep,
+    GradientAt,
+    NoisyGradient,
+    Project,
+    StepRule,
+    descend,
+    keep_largest,
+    square,
+    step_rule,
 )
-from skdp.fitting.steps import AcceleratedStep, StepRule, keep_largest, square, step_rule
+from skdp.fitting.scales import QUESTIONS, Scales, count_searches, grown_share, released_scales
 from skdp.fitting.task import Task
-from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room
+from skdp.linear_model.ight.pursuit import pursue, require_room
 from skdp.losses import Loss, SquaredLoss
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
-__all__ = ["Schedule", "Settings", "planned_thresholding", "solve", "thresholding"]
+__all__ = ["Schedule", "Settings", "Thresholding", "pays", "planned_thresholding", "solve", "thresholding"]
 
 MAX_ITER = 100  # steps
 REFIT_SHARE = 0.3  # share of the refit in the steps, and in what the scales leave of mu^2
@@ -159,9 +160,7 @@ class Schedule:
     last_share: float
 
     @classmethod
-    def of(
-        cls, loss: Loss, d: int, s: int, settings: Settings, scale_share: float = CLIP_SHARE, few: bool = True
-    ) -> "Schedule":
+    def of(cls, loss: Loss, d: int, s: int, settings: Settings, scale_share: float, few: bool) -> "Schedule":
         """Divide; ``few`` says that a classifier keeps so few coefficients that a refit has little noise."""
         total = MAX_ITER if settings.max_iter is None else int(settings.max_iter)
         refit = settings.refit
@@ -173,7 +172,7 @@ class Schedule:
             raise ValueError(
                 f"refit={refit:g} leaves no step before the refit: max_iter={total} must be at least 2"
             )
-        rest = 1 - (scale_share if settings.adaptive else 0.0)
+        rest = 1 - scale_share
         share = refit if last else 0.0
         return cls(total - last, last, 1 - rest, rest * (1 - share), rest * share)
 
@@ -242,6 +241,20 @@ def solve(task: Task, details: Thresholding) -> Solution:
     return replace(found, theta=task.to_user(found.theta), attributes=attributes)
 
 
+def pays(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
+    """Whether rounds are better than many steps on all features, by public numbers.
+
+    They are better if the fits have little noise, and at most a tenth of all coefficients are kept.
+    """
+    return 10 * n_kept <= records.n_features and are_few(session, records, n_kept)
+
+
+def are_few(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
+    """Whether a fit of so many coefficients has little noise, by public numbers: at most ``2 sqrt(n mu)``."""
+    mu = math.inf if session.exact else accounting.gaussian_mu(session.epsilon, session.delta)
+    return n_kept**2 <= 4 * records.n_units * mu
+
+
 def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> LinearDecision:
     """Divide steps and budget by public numbers; refuse what the budget cannot hold.
 
@@ -253,8 +266,8 @@ def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> 
     budget, records, loss = task.budget, task.records, task.loss
     kept = settings.n_nonzero_coefs
     s = records.n_features if kept is None else kept
-    questions = QUESTIONS * count_searches(records, loss)
-    scale_share = grown_share(budget, records.n_units, questions)
+    questions = QUESTIONS * count_searches(records, loss) if settings.adaptive else 0
+    scale_share = grown_share(budget, records.n_units, questions) if questions else 0.0
     n_outputs = loss.n_outputs
     few = are_few(budget.session, records, s * n_outputs)
     plan = Schedule.of(loss, records.n_features, s, settings, scale_share, few)
@@ -288,7 +301,7 @@ def scales_of(task: Task, settings: Settings, plan: Schedule) -> Scales:
     """The scales: those that the user gave, and released ones."""
     clip_norm, literal = settings.clip_norm, settings.literal
     if clip_norm is not None and literal:
-        return given_scales(float(clip_norm))
+        return Scales(float(clip_norm))
     budget = task.budget.part(plan.clip_share)
     scales = released_scales(budget, task.records, task.loss, task.theta, literal=literal)
     return scales if clip_norm is None else replace(scales, clip_norm=float(clip_norm))

@@ -8,8 +8,7 @@ zero-out and add-remove, and hardly at all under replace-one.
 
 import math
 
-from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.task import Task
+from skdp.fitting.task import Task, parameter_shape
 from skdp.privacy import factor
 
 __all__ = ["MAX_ITER", "is_long", "steps_and_batch"]

@@ -9,11 +9,10 @@ from skdp.base.declare import changed, fixed, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import real
 from skdp.fitting import parameters
-from skdp.fitting.closing import Closing
+from skdp.fitting.closing import Closing, TargetUnits
 from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
 from skdp.fitting.parameters import Auto
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
-from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import given
 from skdp.linear_model.sgd.solver import AVERAGE, Settings, planned_descent, stochastic_descent

@@ -12,12 +12,10 @@ from functools import partial
 import numpy as np
 
 from skdp.base.problem import Solution
-from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import LinearDecision
 from skdp.fitting.optimizers import Optimizer, Rule, sum_of_squares
-from skdp.fitting.settings import BatchSettings
-from skdp.fitting.start import Start, StepPlan, begin, descent_from, precision, scales_and_steps
-from skdp.fitting.task import Task
+from skdp.fitting.start import BatchSettings, Start, StepPlan, begin, descent_from, precision, scales_and_steps
+from skdp.fitting.task import Task, parameter_shape
 from skdp.linear_model.sgd.batches import is_long, steps_and_batch
 from skdp.privacy import BatchGroup
 

@@ -11,21 +11,18 @@ import scipy.sparse as sp
 from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import choice, described, integer, real
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.fitting import parameters
-from skdp.fitting.checks import check_features
-from skdp.fitting.closing import Closing
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import Closing, LinearDecision, TargetUnits
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
-from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
-from skdp.fitting.task import Task, given
+from skdp.fitting.task import Task, check_features, given
 from skdp.linear_model.slkt.solver import (
     Settings,
     Transfer,

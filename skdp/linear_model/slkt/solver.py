@@ -18,22 +18,19 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
 from skdp.fitting import quantiles
-from skdp.fitting.coordinates import parameter_shape
-from skdp.fitting.decision import LinearDecision, sizes_of
-from skdp.fitting.loop import descend
-from skdp.fitting.penalties import L2Penalty
+from skdp.fitting.closing import LinearDecision, sizes_of
+from skdp.fitting.loop import AcceleratedStep, descend, keep_largest, step_rule
 from skdp.fitting.quantiles import QUESTIONS, scale_share
 from skdp.fitting.scales import QUESTIONS as MEDIAN_QUESTIONS
 from skdp.fitting.scales import count_searches, grown_share, released_scales
 from skdp.fitting.search import GRID, noisy_search
-from skdp.fitting.steps import AcceleratedStep, keep_largest, step_rule
-from skdp.fitting.task import Task, intercept_factor, scaled_intercept
-from skdp.linear_model.ight.pursuit import pays, pursue, require_room
+from skdp.fitting.task import L2Penalty, Task, intercept_factor, parameter_shape, scaled_intercept
+from skdp.linear_model.ight.pursuit import pursue, require_room
 from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
-from skdp.linear_model.ight.solver import Thresholding, planned_thresholding, solve, thresholding
+from skdp.linear_model.ight.solver import Thresholding, pays, planned_thresholding, solve, thresholding
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import Bounded, PrivacySession
 

@@ -12,9 +12,8 @@ from skdp.base.fit import PrivateFit
 from skdp.base.kinds import described
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting import parameters
-from skdp.fitting.bounded import cut
-from skdp.fitting.probabilities import softmax
-from skdp.fitting.targets import LabelModel, NumberModel, Problem, like
+from skdp.fitting.predictions import cut, like, softmax
+from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.kernels import on_host
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss, check_loss, is_shipped

@@ -8,23 +8,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from skdp.base import encode_groups
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import choice, integer, real
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
-from skdp.base.weights import names_weights
+from skdp.base.tables import names_weights
 from skdp.exceptions import UnsupportedAccounting
 from skdp.fitting import parameters
-from skdp.fitting.checks import check_clip
-from skdp.fitting.closing import Closing
-from skdp.fitting.coordinates import parameter_shape, start_point
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import Closing, LinearDecision, TargetUnits
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto, AutoInt
-from skdp.fitting.progress import linear_progress
-from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import Problem, is_classifier
-from skdp.fitting.task import Task, given
+from skdp.fitting.task import Task, check_clip, given, linear_progress, parameter_shape, start_point
 from skdp.linear_model.sparse_erm.batches import SCHEDULES, AllRows, FreshSample, PublicParts, require_replace_one
 from skdp.linear_model.sparse_erm.solver import (
     MAX_STEPS,

@@ -14,20 +14,11 @@ import numpy as np
 
 from skdp.base.plan import Step
 from skdp.base.problem import Solution
-from skdp.fitting.decision import LinearDecision, sizes_of
-from skdp.fitting.loop import descend
+from skdp.fitting.closing import LinearDecision, sizes_of
+from skdp.fitting.loop import ConstantStep, SparseDistanceOverGradients, StepRule, descend
 from skdp.fitting.refit import Refit, refit
-from skdp.fitting.scales import (
-    CLIP_SHARE,
-    QUESTIONS,
-    Between,
-    Scales,
-    given_scales,
-    grown_share,
-    released_sup_scales,
-)
+from skdp.fitting.scales import CLIP_SHARE, QUESTIONS, Between, Scales, grown_share, released_sup_scales
 from skdp.fitting.search import EVERYTHING
-from skdp.fitting.steps import ConstantStep, SparseDistanceOverGradients, StepRule
 from skdp.fitting.task import Task
 from skdp.linear_model.sparse_erm.batches import AllRows
 from skdp.privacy import accounting
@@ -257,7 +248,7 @@ def solve(task: Task, batches: AllRows, details: SparseSteps) -> Solution:
     records, loss, settings, hits = task.records, task.loss, details.settings, details.n_hits
     of_scales, sparse, refit_scales, last = task.budget.split(**details.shares)
     rate = settings.learning_rate
-    scales = given_scales(1.0)
+    scales = Scales(1.0)
     if settings.adaptive:
         scales = released_sup_scales(of_scales, records, loss, task.theta, literal=rate is not None)
     clip = scales.clip_norm if settings.clip_norm is None else float(settings.clip_norm)

@@ -12,12 +12,11 @@ from skdp.base.exact import ExactFit
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import choice, described, integer, real
 from skdp.fitting import parameters
-from skdp.fitting.checks import check_clip
 from skdp.fitting.closing import Closing
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
-from skdp.fitting.task import given
+from skdp.fitting.task import check_clip, given
 from skdp.linear_model.srm.solver import Settings, planned_momentum, recursive_momentum
 
 __all__ = ["DPSRMClassifier", "STORMClassifier"]

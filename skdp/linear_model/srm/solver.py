@@ -23,13 +23,11 @@ from itertools import chain, repeat
 import numpy as np
 
 from skdp.base.problem import Solution
-from skdp.fitting.decision import LinearDecision
-from skdp.fitting.loop import descend
+from skdp.fitting.closing import LinearDecision
+from skdp.fitting.loop import descend, square
 from skdp.fitting.recursive import RecursiveEstimate
 from skdp.fitting.scales import CLIP_FACTOR, Scales
-from skdp.fitting.settings import BatchSettings
-from skdp.fitting.start import Start, StepPlan, begin, precision, scales_and_steps
-from skdp.fitting.steps import square
+from skdp.fitting.start import BatchSettings, Start, StepPlan, begin, precision, scales_and_steps
 from skdp.fitting.task import Task
 from skdp.losses import Loss
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords

@@ -4,20 +4,17 @@ from collections.abc import Sequence
 from typing import Any, Literal, Unpack
 
 from skdp._docs import document
-from skdp.base.budget import BudgetSplit
 from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import choice, integer, real
+from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
-from skdp.fitting.checks import check_features
-from skdp.fitting.closing import Closing
-from skdp.fitting.decision import LinearDecision
+from skdp.fitting.closing import Closing, LinearDecision, TargetUnits
 from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto, AutoInt
-from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
-from skdp.fitting.task import given
+from skdp.fitting.task import check_features, given
 from skdp.linear_model.adassp import LARGEST, given_scales_assumption
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, planned_stages, two_stage
 from skdp.privacy import PrivacySession

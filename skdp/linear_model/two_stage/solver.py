@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base.budget import BudgetSplit
-from skdp.fitting.decision import LinearDecision, sizes_of
+from skdp.base.plan import BudgetSplit
+from skdp.fitting.closing import LinearDecision, sizes_of
 from skdp.fitting.quantiles import QUESTIONS, released_row_norm, scale_share
 from skdp.fitting.scales import released_prior
 from skdp.fitting.search import AVERAGED, noisy_search

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array
 
-from skdp.fitting.bounded import prediction_bounds
+from skdp.fitting.linear import prediction_bounds
 from skdp.multiparty.party.plan import Feature, PlanError, make_estimator
 from skdp.multiparty.party.table import public_rows
 

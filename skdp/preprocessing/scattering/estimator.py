@@ -14,8 +14,7 @@ from skdp.base import check_number
 from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter
 from skdp.base.kinds import choice, described, integer
-from skdp.base.tables import validate_table
-from skdp.base.weights import refuse_weights
+from skdp.base.tables import refuse_weights, validate_table
 from skdp.kernels import is_cupy
 
 __all__ = ["ScatteringTransform"]

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.fitting.bounded import NOWHERE
+from skdp.fitting.predictions import NOWHERE
 from skdp.linear_model.additive.curves import Curves
 from skdp.privacy import Expansion
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.auto import columns, doubts, slopes, targets
 from skdp.linear_model.auto.octaves import HIGH, LOW

@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
 
 import skdp
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto import columns
 from skdp.linear_model.auto.octaves import HIGH, LOW, posterior_of_tops
 from skdp.linear_model.auto.steps import towards_identity

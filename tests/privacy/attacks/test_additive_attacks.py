@@ -8,7 +8,7 @@ replaced.
 import numpy as np
 import pytest
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.linear_model.additive.search import CurveSearch, Parts
 from skdp.linear_model.auto import classification, regression
 from skdp.linear_model.auto.columns import Columns

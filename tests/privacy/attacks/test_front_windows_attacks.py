@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp import DPLinearRegression, DPLogisticRegression
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError
 from skdp.linear_model.auto import choice, regression, slopes, targets
 from skdp.linear_model.auto.moments import Moments

@@ -19,7 +19,7 @@ from scipy.stats import beta, binom, chi2
 
 import skdp.privacy.mechanisms
 from skdp import DPSparseERM, DPSparseERMClassifier, DPSparseERMRegressor
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.fitting.task import Task
 from skdp.linear_model.sparse_erm.batches import AllRows, FreshSample, PublicParts, cyclic, published

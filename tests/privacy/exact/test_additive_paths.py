@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.kernels.expanded import ExpandedTable
 from skdp.privacy import Bounded, PrivateRecords, accounting, mechanisms

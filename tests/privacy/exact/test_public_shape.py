@@ -148,7 +148,7 @@ READERS = {
     ("privacy/statistics/minimizer.py", "objective"),
     ("privacy/statistics/votes.py", "block_vote"),
     # gradients of one block of places: how many of its places have a record is in their sum alone
-    ("fitting/corrections.py", "pair_of"),
+    ("fitting/recursive.py", "pair_of"),
     ("privacy/pieces.py", "dense"),
     ("privacy/pieces.py", "n_rows"),
     ("privacy/gradients/parts.py", "__init__"),

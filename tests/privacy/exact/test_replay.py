@@ -20,8 +20,8 @@ from sklearn.base import is_classifier
 
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
-from skdp.fitting import target_units
-from skdp.fitting.target_units import HOPELESS
+from skdp.fitting import closing
+from skdp.fitting.closing import HOPELESS
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.amp import PerturbedFit
 from skdp.linear_model.auto import choice, classification, slopes
@@ -194,7 +194,7 @@ def fits_take_every_step(monkeypatch):
     monkeypatch.setattr(choice, "EACH", 0.0)
     monkeypatch.setattr(choice, "FEW", 0.0)
     monkeypatch.setattr(slopes, "ENOUGH", 0.0)
-    monkeypatch.setattr(target_units, "HOPELESS", -math.inf)
+    monkeypatch.setattr(closing, "HOPELESS", -math.inf)
 
 
 def make(name, epsilon=4.0, **params):
@@ -392,7 +392,7 @@ REGRESSORS = [name for name, cls in skdp.all_estimators() if name in NAMES and "
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_a_constant_for_few_records_takes_the_same_path_within_the_sensitivities(name, monkeypatch):
     """Records, groups of unequal size, and one record less; the mean of the residuals comes last."""
-    monkeypatch.setattr(target_units, "HOPELESS", HOPELESS)
+    monkeypatch.setattr(closing, "HOPELESS", HOPELESS)
     tape = Tape(monkeypatch)
 
     def fit(X, y, groups=None, **params):

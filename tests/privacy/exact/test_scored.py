@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skdp.base.budget import BudgetSplit
+from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.fitting.recalibrate import LAST_SLOPE, Statistic, _State, bound_of
 from skdp.losses import LogisticLoss, MultinomialLoss

@@ -1,13 +1,24 @@
-"""Probabilities of classes from scores, in blocks of rows that stay in the cache."""
+"""What scores become: labels, probabilities of classes, and numbers that are cut to bounds.
 
+Loops run over blocks of rows that stay in the cache.
+"""
+
+import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-__all__ = ["of_two_classes", "softmax"]
+from skdp.kernels import is_cupy
+
+__all__ = ["NOWHERE", "cut", "cut_text", "like", "of_signs", "of_two_classes", "softmax"]
 
 NUMBERS = 2**13  # of scores in a block; a choice, not tuned
+ROWS = 2**14  # of scores that become labels at once; a choice
 FEW = 16  # classes up to which one operation a class is faster than a reduction along a short axis
+
+
+NOWHERE = (-math.inf, math.inf)  # bounds that cut nothing
 
 
 def _blocks(n: int, rows: int) -> Iterator[slice]:
@@ -70,3 +81,39 @@ def _over_classes(combine: np.ufunc, table: np.ndarray) -> np.ndarray:
     for k in range(1, table.shape[1]):
         combine(found, table[:, k], out=found)
     return found[:, None]
+
+
+def of_signs(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The second of two labels where a score is positive.
+
+    Labels of eight bytes are written over the scores, which nobody else holds: a new array of a million numbers
+    costs more than to fill it.
+    """
+    labels = (
+        np.require(scores, np.float64, ["C", "W"]).view(classes.dtype)
+        if classes.dtype in (np.int64, np.float64)
+        else np.empty(len(scores), dtype=classes.dtype)
+    )
+    for part in _blocks(len(scores), ROWS):
+        classes.take((scores[part] > 0).view(np.int8), out=labels[part], mode="clip")
+    return labels
+
+
+def cut(model: Any, found: Any) -> Any:
+    """Predictions of a fitted model, cut in place; also those of an array on a device."""
+    bounds = vars(model).get("prediction_bounds_", NOWHERE)
+    return found if bounds == NOWHERE else found.clip(*bounds, out=found)
+
+
+def cut_text(bounds: tuple[float, float]) -> str:
+    """The line of a report."""
+    return "predictions are cut to [{:.6g}, {:.6g}]".format(*bounds)
+
+
+def like(X: Any, result: np.ndarray) -> Any:
+    """Return a result where X lies: on the device, unless it holds text labels."""
+    if is_cupy(X) and result.dtype.kind in "biuf":
+        import cupy
+
+        return cupy.asarray(result)
+    return result
