@@ -312,5 +312,5 @@ class _OfAssigned(_Assigned):
 @pytest.mark.parametrize("cls", [_OfPart, _Available, _OfMixin, _Assigned, _OfAssigned])
 def test_a_fit_of_any_kind_is_noted_for_threads(cls, accountant, data):
     with accountant, joblib.parallel_backend("threading"):
-        OneVsRestClassifier(cls(classes=(0, 1)), n_jobs=2).fit(*data)
+        OneVsRestClassifier(cls(classes=(0, 1), clip_norm=1.0), n_jobs=2).fit(*data)
     assert len(accountant.ledger()) == 3
