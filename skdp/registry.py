@@ -1,7 +1,7 @@
 """The estimators of skdp and the modules that define them.
 
-A new estimator needs one line here. `skdp`, its package, `all_estimators`, the contract tests and the check of the
-API reference read this table; ``python tools/make_stubs.py`` then tells type checkers.
+A new estimator needs a line here, and one in ``__init__.pyi`` of `skdp` and of its package. `all_estimators`, the
+contract tests and the check of the API reference read this table.
 """
 
 from importlib import import_module
@@ -9,15 +9,7 @@ from typing import Any
 
 from skdp._version import __version__
 
-__all__ = [
-    "ESTIMATORS",
-    "OTHERS",
-    "all_estimators",
-    "estimators_of",
-    "others_of",
-    "show_versions",
-    "trusted_types",
-]
+__all__ = ["ESTIMATORS", "OTHERS", "all_estimators", "show_versions", "trusted_types"]
 
 ESTIMATORS = {
     "DPAGDClassifier": "skdp.reproductions.adaptive_descent",
@@ -100,17 +92,9 @@ PARTS = {
 }
 PARTS_OF = ("skdp.losses", "skdp.nn")
 
-PACKAGES = "scikit-learn numpy scipy numba dp-accounting cryptography pooch tqdm cupy-cuda12x matplotlib"
-
-
-def estimators_of(package: str) -> dict[str, str]:
-    """Return the names that a package such as ``skdp.linear_model`` defines, with their modules."""
-    return {name: module for name, module in ESTIMATORS.items() if module.startswith(f"{package}.")}
-
-
-def others_of(package: str) -> dict[str, str]:
-    """Return the estimators of a package whose data are no tables, with their modules."""
-    return {name: module for name, module in OTHERS.items() if module.startswith(f"{package}.")}
+PACKAGES = (
+    "scikit-learn numpy scipy numba dp-accounting cryptography pooch tqdm lazy-loader cupy-cuda12x matplotlib"
+)
 
 
 def all_estimators() -> list[tuple[str, type[Any]]]:

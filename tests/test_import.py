@@ -52,7 +52,7 @@ def test_nothing_heavy_is_imported(statement):
 
 def test_import_skdp_loads_no_subpackage():
     code = "import sys, skdp; print(sorted(m for m in sys.modules if m.startswith('skdp')))"
-    assert run(code) == "['skdp', 'skdp._lazy', 'skdp._version', 'skdp.registry']"
+    assert run(code) == "['skdp', 'skdp._version']"
 
 
 @pytest.mark.slow
@@ -93,12 +93,21 @@ def test_a_broken_package_does_not_break_import(package):
     assert found.endswith("broken on purpose")
 
 
-def test_names_complete_and_unknown_names_fail():
-    for name in skdp.__all__:
-        assert name in dir(skdp)
-        assert getattr(skdp, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = skdp.nonsense
+def test_unknown_names_fail_and_name_what_is_near():
+    with pytest.raises(AttributeError, match="No skdp attribute DPIGHTClassifer"):
+        _ = skdp.DPIGHTClassifer
+    done = subprocess.run(
+        [sys.executable, "-c", "import skdp; skdp.DPIGHTClassifer"], capture_output=True, cwd=ROOT
+    )
+    assert b"Did you mean: 'DPIGHTClassifier'?" in done.stderr
+
+
+@pytest.mark.thorough
+def test_all_names_can_be_imported_at_once(monkeypatch):
+    """With the variable of lazy-loader, as a server does before its first request."""
+    monkeypatch.setenv("EAGER_IMPORT", "1")
+    modules = {"skdp.nn.mlp", "skdp.metrics.functions", "skdp.linear_model.ight.estimators"}
+    assert run(f"import skdp, sys; print({modules} <= sys.modules.keys())") == "True"
 
 
 def test_all_estimators_is_sorted_and_complete():

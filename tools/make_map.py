@@ -34,7 +34,6 @@ LAYERS = (
     "around",
     "_export",
     "_docs",
-    "_lazy",
     "registry",
     "exceptions",
     "_compat",

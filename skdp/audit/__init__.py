@@ -3,14 +3,6 @@
 A claim of privacy comes from a proof, which `privacy_` of a fit reports. These measurements cannot replace it.
 """
 
-from skdp._lazy import lazy_exports
+import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_exports(
-    __name__,
-    {
-        "SecretSharerDisplay": "skdp.audit.display",
-        "cbow_log_perplexity": "skdp.audit.cbow",
-        "invert_dense_gradient": "skdp.audit.inversion",
-        "secret_sharer": "skdp.audit.sharer",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -160,13 +160,13 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     _free = frozenset({"accountant", "random_state", "verbose", "callback"})
 
     def __new__(cls, *_: object, **__: object) -> Self:
+        # Python runs no other method for each way to make an estimator: a constructor that a class writes itself,
+        # a copy, a pickle. Without the note such an estimator would count as older than blocks that have ended,
+        # and a worker's fit outside of all blocks would be charged to one of these, or refused (`left_behind`).
+        watch_fit(cls)
         made = super().__new__(cls)
         note_birth(made)
         return made
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        watch_fit(cls)
-        super().__init_subclass__(**kwargs)
 
     def __sklearn_tags__(self) -> Tags:
         # Meta-estimators ask for tags before they start workers, as they look at `fit`: see `watch_fit`.

@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Collection, Hashable, Iterable
 from functools import update_wrapper
-from inspect import getattr_static, signature
+from inspect import signature
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, overload
 
@@ -91,9 +91,9 @@ class _Fits(Protocol):
 class WatchedFit:
     """The attribute `fit` of a class of private fits, which notes who looks at it as `_Fit` does.
 
-    It holds what the class defines, whatever that is: a function, a ``partialmethod``, a property. A class that
-    inherits a `fit` which is not watched, from a mixin, has one of these that passes on. It looks for the method
-    of the later bases at each look, so it hides none of them.
+    It holds what the class defines, or was given later, whatever that is: a function, a ``partialmethod``, a
+    property. A class that inherits a `fit` which is not watched, from a mixin, has one of these that passes on. It
+    looks for the method of the later bases at each look, so it hides none of them.
 
     Parameters
     ----------
@@ -121,13 +121,13 @@ class WatchedFit:
 
 
 def watch_fit(cls: type[_Fits]) -> None:
-    """Let a class of private fits note who looks at its `fit`: its own, or one of a base which notes nothing."""
-    watched = (_Fit, WatchedFit)
+    """Let a class of private fits note who looks at its `fit`: its own, or one of a base which notes nothing.
+
+    It is called before an estimator of the class is made, as a `fit` may be assigned to a class at any time.
+    """
     own = vars(cls).get("fit")
-    if own is None:
-        if not isinstance(getattr_static(cls, "fit"), watched):
-            cls.fit = WatchedFit(cls)
-    elif not isinstance(own, watched):
+    found = next(vars(base)["fit"] for base in cls.__mro__ if "fit" in vars(base))
+    if not isinstance(found, (_Fit, WatchedFit)):
         cls.fit = WatchedFit(cls, own)
 
 

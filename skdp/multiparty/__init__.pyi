@@ -1,8 +1,6 @@
-# Written by tools/make_stubs.py.
-
-from skdp.multiparty.estimators import MPCGradientPerturbationClassifier as MPCGradientPerturbationClassifier
-from skdp.multiparty.estimators import MPCGradientPerturbationRegressor as MPCGradientPerturbationRegressor
-from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier as MPCOutputPerturbationClassifier
-from skdp.multiparty.output_estimators import MPCOutputPerturbationRegressor as MPCOutputPerturbationRegressor
-from skdp.multiparty.owners import OwnRecords as OwnRecords
-from skdp.multiparty.owners import Owners as Owners
+from .estimators import MPCGradientPerturbationClassifier as MPCGradientPerturbationClassifier
+from .estimators import MPCGradientPerturbationRegressor as MPCGradientPerturbationRegressor
+from .output_estimators import MPCOutputPerturbationClassifier as MPCOutputPerturbationClassifier
+from .output_estimators import MPCOutputPerturbationRegressor as MPCOutputPerturbationRegressor
+from .owners import Owners as Owners
+from .owners import OwnRecords as OwnRecords

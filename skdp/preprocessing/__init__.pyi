@@ -1,7 +1,5 @@
-# Written by tools/make_stubs.py.
-
-from skdp.preprocessing.public_bins import PublicBinsEncoder as PublicBinsEncoder
-from skdp.preprocessing.public_scaler import PublicScaler as PublicScaler
-from skdp.preprocessing.scalers import DPQuantileScaler as DPQuantileScaler
-from skdp.preprocessing.scalers import DPStandardScaler as DPStandardScaler
-from skdp.preprocessing.scattering.estimator import ScatteringTransform as ScatteringTransform
+from .public_bins import PublicBinsEncoder as PublicBinsEncoder
+from .public_scaler import PublicScaler as PublicScaler
+from .scalers import DPQuantileScaler as DPQuantileScaler
+from .scalers import DPStandardScaler as DPStandardScaler
+from .scattering.estimator import ScatteringTransform as ScatteringTransform

@@ -1,6 +1,5 @@
 """Published methods that are kept for comparison: none is the best choice in any measurement."""
 
-from skdp._lazy import lazy_exports
-from skdp.registry import estimators_of
+import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_exports(__name__, estimators_of(__name__))
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

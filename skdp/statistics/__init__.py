@@ -3,21 +3,6 @@
 They describe private data, and serve to find public numbers for other fits: bounds of targets, clip norms, bins.
 """
 
-from skdp._lazy import lazy_exports
+import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_exports(
-    __name__,
-    {
-        "Description": "skdp.statistics.tables",
-        "Released": "skdp.statistics.released",
-        "ReleasedTable": "skdp.statistics.tables",
-        "count": "skdp.statistics.functions",
-        "crosstab": "skdp.statistics.description",
-        "describe": "skdp.statistics.description",
-        "histogram": "skdp.statistics.functions",
-        "mean": "skdp.statistics.functions",
-        "quantile": "skdp.statistics.functions",
-        "std": "skdp.statistics.spread",
-        "var": "skdp.statistics.spread",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

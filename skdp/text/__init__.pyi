@@ -1,5 +1,3 @@
-# Written by tools/make_stubs.py.
-
-from skdp.fitting.optimizers import Adam as Adam
-from skdp.fitting.optimizers import SGD as SGD
-from skdp.text.word2vec import DPWord2Vec as DPWord2Vec
+from .optimizers import SGD as SGD
+from .optimizers import Adam as Adam
+from .word2vec import DPWord2Vec as DPWord2Vec

@@ -17,9 +17,9 @@ from skdp.nn import SGD, Conv2D, Dense, Flatten, Microbatch, ReLU, Sequential
 from skdp.nn.checks import LEAST_CLIP
 from skdp.privacy import PrivateRecords
 from skdp.privacy.statistics import gradient_sum
-from skdp.registry import estimators_of
+from skdp.registry import ESTIMATORS
 
-NETS = {name: getattr(skdp, name) for name in sorted(estimators_of("skdp.nn"))}
+NETS = {name: getattr(skdp, name) for name, module in sorted(ESTIMATORS.items()) if module.startswith("skdp.nn.")}
 TEXT, VOCABULARY = ({"DPLSTMClassifier"}, 1000)  # sequences of ids from 1 to 1,000, of length 5 in these tests
 each = pytest.mark.parametrize("name", NETS)
 

@@ -16,6 +16,6 @@ What happens in ``skdp party``, in this order:
 6. ``run._write`` writes `model.model_document` and the report; `model.load_model` reads the model back.
 """
 
-from skdp._lazy import lazy_exports
+import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_exports(__name__, {"load_model": "skdp.multiparty.party.model"})
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,3 +1,1 @@
-# Written by tools/make_stubs.py.
-
-from skdp.multiparty.party.model import load_model as load_model
+from .model import load_model as load_model

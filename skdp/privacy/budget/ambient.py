@@ -8,9 +8,9 @@ and without a stamp is refused. So the right ledger is charged or the fit does n
 An estimator gets a stamp in these cases:
 
 * A clone is made inside a block.
-* A worker thread clones an estimator that was cloned, or whose `fit` or tags were looked at, inside one block
-  only, while no other accountant is open. Meta-estimators look at them in the caller's context before they start
-  workers.
+* A worker thread clones an estimator that was cloned or fitted, or whose `fit` or tags were looked at, inside one
+  block only, while no other accountant is open. Meta-estimators look at them in the caller's context before they
+  start workers.
 
 In the process of the block a stamp counts while the block's accountant is open. A stamp that came in a pickle from
 another process always counts.
@@ -322,7 +322,11 @@ def _stamp_of_copy(estimator: object, *, leaves: bool) -> _Stamp | None:
 
 
 def carried_accountant(estimator: object) -> "BudgetAccountant | None":
-    """The accountant of the block around a fit of ``estimator``, here or where the estimator came from."""
+    """The accountant of the block around a fit of ``estimator``, here or where the estimator came from.
+
+    The fit is noted as a use: one that is called on the class, ``DPX.fit(estimator, X, y)``, is no look at `fit`.
+    """
+    note_use(estimator, outside=True)
     return payer(type(estimator).__name__, vars(estimator).get("_ambient_accountant"))
 
 

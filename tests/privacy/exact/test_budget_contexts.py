@@ -488,6 +488,34 @@ def test_an_estimator_used_outside_and_inside_is_refused_where_neither_is_known(
     assert accountant.ledger() == []
 
 
+def test_a_call_of_fit_on_its_class_is_a_use(accountant):
+    model = dummy.DummyClassifier()
+    fit_of_class = dummy.DummyClassifier.fit
+    with accountant:
+        fit_of_class(model, X, Y > 0)
+        in_thread(lambda: clone(model).fit(X, Y > 0))
+        with pytest.raises(PrivacyBudgetExceeded, match=WAYS_OUT):
+            in_thread(fit_of_class, model, X, Y > 0)
+        with pytest.raises(PrivacyBudgetExceeded, match=WAYS_OUT):
+            in_thread(lambda: clone(model).fit(X, Y > 0))  # it is used in no block as well now
+    assert fits(accountant) == [2]
+
+
+def test_a_fit_that_is_assigned_to_a_class_and_put_back_is_noted(accountant, monkeypatch):
+    model = dummy.DummyClassifier()
+    written = dummy.DummyClassifier.fit
+    monkeypatch.setattr(dummy.DummyClassifier, "fit", lambda *given: written(*given))
+    with accountant:
+        dummy.DummyClassifier()  # from here on
+        assert model.fit is not None
+        in_thread(lambda: clone(model).fit(X, Y > 0))
+        dummy.DummyClassifier.fit = written
+        other = dummy.DummyClassifier()
+        assert other.fit is not None
+        in_thread(lambda: clone(other).fit(X, Y > 0))
+    assert fits(accountant) == [2]
+
+
 def test_a_stamp_counts_while_its_accountant_is_open(accountant, other):
     with accountant:
         stamped = clone(dummy.DummyClassifier())

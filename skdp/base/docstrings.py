@@ -1,0 +1,5 @@
+"""The decorator that puts shared texts into the docstring of an estimator."""
+
+from skdp._docs import document
+
+__all__ = ["document"]
