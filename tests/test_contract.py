@@ -35,7 +35,7 @@ from skdp.privacy import mechanisms
 from skdp.registry import ESTIMATORS
 
 ALL = dict(skdp.all_estimators())
-NETS = {name for name, module in ESTIMATORS.items() if module.startswith("skdp.nn.")}
+NETS = [name for name, module in ESTIMATORS.items() if module.startswith("skdp.nn.")]
 TEXT, VOCABULARY = ({"DPLSTMClassifier"}, 1000)  # sequences of ids from 1 to 1,000, of length 5 in these tests
 MODELS = {name: cls for name, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls())}
 PRIVATE = {name: cls for name, cls in MODELS.items() if "epsilon" in inspect.signature(cls).parameters}
