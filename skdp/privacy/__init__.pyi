@@ -4,7 +4,6 @@ from skdp.privacy import accounting as accounting
 from skdp.privacy import noise as noise
 from skdp.privacy.accounting.amplification import PARTITION as PARTITION
 from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT as WITHOUT_REPLACEMENT
-from skdp.privacy.accounting.sparse_vector import NumericSparsePlan as NumericSparsePlan
 from skdp.privacy.adjacency import ADJACENCIES as ADJACENCIES
 from skdp.privacy.adjacency import check_adjacency as check_adjacency
 from skdp.privacy.adjacency import check_unit as check_unit
@@ -34,6 +33,8 @@ from skdp.privacy.expansion import SMOOTH_FUNCTIONS as SMOOTH_FUNCTIONS
 from skdp.privacy.gradients.function import PieceKinds as PieceKinds
 from skdp.privacy.gradients.place_check import check_places as check_places
 from skdp.privacy.log import no_log_lines as no_log_lines
+from skdp.privacy.mechanisms.best_of.trials import TrialCount as TrialCount
+from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan as NumericSparsePlan
 from skdp.privacy.pieces import Outer as Outer
 from skdp.privacy.pieces import OuterSum as OuterSum
 from skdp.privacy.pieces import Piece as Piece

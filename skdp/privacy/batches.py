@@ -28,8 +28,10 @@ from numpy.typing import NDArray
 from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
-from skdp.privacy.accounting.releases import LedgerRow, ProjectedGaussian, SelectedGaussian
+from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.accounting.sampled import POISSON
+from skdp.privacy.mechanisms.projected_gaussian.cost import ProjectedGaussian
+from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedGaussian
 from skdp.privacy.shape import MOST_UNITS
 
 __all__ = [

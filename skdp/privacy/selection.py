@@ -7,8 +7,8 @@ statistic, and S0 the clip of the scores. A score is min(abs(x_j), S0): it chang
 of the grid, rounded up. Gumbel noise of scale 2 D / epsilon on integer scores of sensitivity D is a choice of
 bounded range epsilon, and the k largest at once are k such choices in sequence (`skdp.privacy.mechanisms`). The
 chosen entries of the same integers are clipped and get Gaussian noise: `entries` has the proof. Both are functions
-of one batch, and `skdp.privacy.accounting.selected` has the cost of them together. Coordinates that no record
-touched are candidates like all others, and get noise.
+of one batch, and `skdp.privacy.mechanisms.selected_gaussian.cost` has the cost of them together. Coordinates that
+no record touched are candidates like all others, and get noise.
 
 With a threshold the coordinates are found by the sparse vector technique (`skdp.privacy.mechanisms`): k rounds,
 each of pure epsilon / 2. The log-likelihood ratio of such a round lies in [-epsilon / 2, epsilon / 2], so it is a
@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy import noise
-from skdp.privacy.accounting.releases import LedgerRow, SelectedGaussian
+from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.entries import clipped, values_at
 from skdp.privacy.mechanisms import Noise, gaussian_grid, sensitivity_factor
+from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedGaussian
 
 __all__ = ["Choice", "exact_choice", "selected_gaussian", "selection_grid"]
 

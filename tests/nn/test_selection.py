@@ -22,6 +22,7 @@ from skdp.privacy import Bounded, accounting, noise, selection
 from skdp.privacy.accounting import bounded_range_mu, sampled_epsilon
 from skdp.privacy.bounded import Source
 from skdp.privacy.gradients.blocks import BlockSum
+from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedGaussian
 from skdp.privacy.session import minibatches
 from tests.privacy import audit
 
@@ -155,9 +156,14 @@ def spent(drawn, select=CHOICE, batch_size=60):
         unit = norm * MULTIPLIER["planned"] / 2.0**30
         score = min(select.score_clip, norm) / unit
         z = sigma * unit / norm
-        groups.append((z, batch_size / N, 6, 0, 0, 0, math.inf, k, 2 * score / scale * z))
+        groups.append(
+            SelectedGaussian(
+                noise_multiplier=z, count=6, choices=k, choice_epsilon=2 * score / scale, sampling="Poisson",
+                sampling_rate=batch_size / N,
+            )
+        )  # fmt: skip
     assert len(set(groups)) == 1  # all steps are alike
-    return sampled_epsilon(groups[:1], DELTA, adjacency="zero-out", mu=0.0)
+    return sampled_epsilon([(1.0, groups[0])], DELTA, adjacency="zero-out", mu=0.0)
 
 
 MULTIPLIER = {"planned": 0.0}

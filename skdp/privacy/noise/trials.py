@@ -2,7 +2,7 @@
 
 from decimal import Decimal, localcontext
 
-from skdp.privacy.accounting.trials import TrialCount
+from skdp.privacy.mechanisms.best_of.trials import TrialCount
 from skdp.privacy.noise.keystream import KeyStream
 
 __all__ = ["TRIALS_ERROR", "draw_trial_count", "tie_break"]
@@ -23,7 +23,7 @@ def draw_trial_count(stream: KeyStream, trials: TrialCount) -> int:
 
     Examples
     --------
-    >>> from skdp.privacy.accounting.trials import TrialCount
+    >>> from skdp.privacy.mechanisms.best_of.trials import TrialCount
     >>> from skdp.privacy.noise.keystream import KeyStream
     >>> stream = KeyStream(0)
     >>> drawn = [draw_trial_count(stream, TrialCount(10)) for _ in range(400)]

@@ -9,10 +9,10 @@ import numpy as np
 
 from skdp._compat import no_warnings_of_any_library
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy.accounting.best_of_base import approximate_base, gaussian_base, trial_error
-from skdp.privacy.accounting.releases import BestOf
-from skdp.privacy.accounting.trials import TrialCount
 from skdp.privacy.log import no_log_lines
+from skdp.privacy.mechanisms.best_of.calibration import approximate_base, gaussian_base, trial_error
+from skdp.privacy.mechanisms.best_of.cost import BestOf
+from skdp.privacy.mechanisms.best_of.trials import TrialCount
 from skdp.privacy.noise.trials import TRIALS_ERROR, draw_trial_count, tie_break
 from skdp.privacy.session.base import SessionBase
 
@@ -118,8 +118,8 @@ class BestOfTrials(SessionBase):
 
         Notes
         -----
-        **Privacy.** `skdp.privacy.accounting.best_of` has the proof. Without the number of trials as a secret it
-        does not hold. So log lines and warnings are off while trials run, what they raise is dropped, and the row
+        **Privacy.** `mechanisms.best_of.bound` has the proof. Without the number of trials as a secret it does not
+        hold. So log lines and warnings are off while trials run, what they raise is dropped, and the row
         of the ledger does not say how many there were. The time shows it.
         """
         with self._lock:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms, noise
-from skdp.privacy.accounting.releases import Gaussian, Laplace
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.mechanisms.gaussian.cost import Gaussian
+from skdp.privacy.mechanisms.laplace.cost import Laplace
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number
 

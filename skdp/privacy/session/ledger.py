@@ -11,22 +11,17 @@ from weakref import ReferenceType, ref
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms, noise
-from skdp.privacy.accounting.releases import LedgerRow
-from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
+from skdp.privacy.accounting.releases import LedgerRow, release_type
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.log import LOGGER
+from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan
 from skdp.privacy.session.projections import projected_slack
 
 __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
 
 # Parts of epsilon and delta for the sampler's proven error; the noise gets the rest. A choice, not tuned.
 _EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
-_COST_KEYS = (
-    "name", "purpose", "noise_multiplier", "epsilon", "sampling", "sampling_rate", "n_projections",
-    "norm_ratio", "n_batches", "choices", "choice_epsilon", "threshold", "max_words",
-)  # fmt: skip
-_LARGEST = ("sensitivity", "grid", "noise_std", "threshold_scale", "query_scale")
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
 
 
@@ -325,13 +320,14 @@ class Ledger:
         """Add a release to the rows: one row for all that cost the same for the same purpose."""
         self.open_batch = None
         line = {"name": line.pop("name"), "purpose": purpose, "count": 1, **line}
-        cost = tuple(map(line.get, _COST_KEYS))
+        largest = release_type(line).largest_keys
+        cost = tuple(item for item in line.items() if item[0] not in largest and item[0] != "count")
         known = self._by_cost.get(cost)
         if known is None:  # the row first: an interrupt may then cost a second row, and never one
             self.rows.append(line)
             self._by_cost[cost] = line
             return
         known["count"] = int(known["count"]) + int(line["count"])
-        for key in _LARGEST:
+        for key in largest:
             if key in line and line[key] != known[key]:
                 known[key] = max(known[key], line[key], key=float)

@@ -49,21 +49,18 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
-from skdp.privacy.accounting.releases import (
-    Gaussian,
-    ProjectedGaussian,
-    Release,
-    SelectedGaussian,
-    check_choices,
-    check_projections,
-)
+from skdp.privacy.accounting.releases import Release
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
 from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_slack
+from skdp.privacy.mechanisms.gaussian.cost import Gaussian
+from skdp.privacy.mechanisms.projected_gaussian.cost import ProjectedGaussian, check_projections
+from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedGaussian, check_choices
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import Ledger, check_number, check_share
 from skdp.privacy.session.projections import check_projected
 
 if TYPE_CHECKING:
+    from skdp.privacy.accounting.minibatch import Group
     from skdp.privacy.records import PrivateRecords
 
 __all__ = ["Minibatches"]
@@ -251,13 +248,7 @@ def _sampled_scale(
             "sampled releases are planned once, before anything is released: a later plan could depend on a result"
         )
     ledger.admit(share * ledger.mu2)
-    wanted = [
-        (
-            g.weight, _rate(g.batch_size, n_units), g.releases, n_units, g.batch_size,
-            g.n_projections, g.norm_ratio, g.choices, g.odds,
-        )
-        for g in groups
-    ]  # fmt: skip
+    wanted = [_as_release(group, sampling, n_units) for group in groups]
     return calibrate_batches(
         ledger.epsilon - ledger.epsilon_slack,
         ledger.ideal_delta,
@@ -266,6 +257,23 @@ def _sampled_scale(
         adjacency=ledger.adjacency,
         sampling=sampling,
     )
+
+
+def _as_release(group: BatchGroup, sampling: str, n_units: int) -> "Group":
+    """A group for the calibration: its weight, and a release with noise multiplier 1."""
+    rate = _rate(group.batch_size, n_units)
+    kind = _kind(group)
+    if kind is Gaussian:
+        return group.weight, rate, group.releases, n_units, group.batch_size
+    if kind is SelectedGaussian:
+        return group.weight, SelectedGaussian(
+            noise_multiplier=1.0, count=group.releases, sampling=sampling, sampling_rate=rate,
+            choices=group.choices, choice_epsilon=group.odds,
+        )  # fmt: skip
+    return group.weight, ProjectedGaussian(
+        noise_multiplier=1.0, count=group.releases, sampling=sampling, sampling_rate=rate,
+        n_projections=group.n_projections, norm_ratio=group.norm_ratio,
+    )  # fmt: skip
 
 
 def _checked(group: BatchGroup, n_units: int) -> BatchGroup:

@@ -8,9 +8,13 @@ from numpy.typing import NDArray
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.losses import Loss
 from skdp.privacy import noise
-from skdp.privacy.accounting.objective import ObjectiveTerms, objective_noise, objective_terms
-from skdp.privacy.accounting.releases import ObjectivePerturbation, release_type
 from skdp.privacy.bounded import Bounded, rounded_source
+from skdp.privacy.mechanisms.objective_perturbation.cost import (
+    ObjectivePerturbation,
+    ObjectiveTerms,
+    objective_noise,
+    objective_terms,
+)
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.session.releases import Releases
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
@@ -84,7 +88,7 @@ class PerturbedMinima(Releases):
                 origin = np.zeros(minimizer.n_parameters)
                 return minimizer._domain(0.0).minimizer(minimizer._rows, origin)
             epsilon, delta = ledger.aside()
-            if any(release_type(line["name"]) is ObjectivePerturbation for line in ledger.rows):
+            if any(line["name"] == ObjectivePerturbation.name for line in ledger.rows):
                 raise PrivacyBudgetExceeded("what was set aside is spent; nothing was released")
             terms = objective_terms(minimizer.loss, minimizer.radius, minimizer.penalty, ledger.adjacency)
             needed = objective_noise(epsilon, delta, terms)

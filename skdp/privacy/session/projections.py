@@ -18,8 +18,8 @@ from scipy.special import erfc
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import noise
-from skdp.privacy.accounting.projected import mean_of_growing
 from skdp.privacy.batches import BatchPlan
+from skdp.privacy.mechanisms.projected_gaussian.cost import mean_of_growing
 
 __all__ = ["LEAST_PROJECTIONS", "check_projected", "projected_slack"]
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms, noise
-from skdp.privacy.accounting.sparse_vector import NumericSparsePlan, calibrate, run_epsilon
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan, calibrate, run_epsilon
 from skdp.privacy.session.base import Keys, SessionBase
 from skdp.privacy.session.ledger import Ledger, check_number, check_share
 

@@ -33,8 +33,7 @@ from dataclasses import dataclass
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
-from skdp.privacy.accounting.releases import Gaussian
-from skdp.privacy.accounting.vocabulary import shares_of_words, word_threshold
+from skdp.privacy.mechanisms.vocabulary.cost import Vocabulary, shares_of_words, word_threshold
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
 from skdp.privacy.session.releases import Releases
 from skdp.privacy.words import PrivateWords
@@ -178,12 +177,12 @@ class Vocabularies(Releases):
             drawn = noise.rounded_gaussian(sigma, len(counts), stream).tolist()
             noisy = [(word, count + more) for (word, count), more in zip(counts, drawn)]
             unit = 1.0 / plan.grid
-            row = Gaussian(
+            row = Vocabulary(
                 noise_multiplier=plan.gaussian.noise_multiplier, sensitivity=MOVED[ledger.adjacency],
                 noise_std=sigma * unit, grid=unit,
+                threshold=plan.threshold * unit, max_words=plan.max_words, delta=plan.delta,
             )  # fmt: skip
-            more_facts = {"threshold": plan.threshold * unit, "max_words": plan.max_words, "delta": plan.delta}
-            ledger.write({**row.describe(), **more_facts}, plan.gaussian.purpose)
+            ledger.write(row.describe(), plan.gaussian.purpose)
             return _shown([(word, count) for word, count in noisy if count >= plan.threshold], plan.grid)
 
 

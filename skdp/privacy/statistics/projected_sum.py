@@ -43,7 +43,7 @@ def projected_sum(
     ``clip_norm``. Let r be the plan's ``n_projections`` and v_1, ..., v_r fresh standard normal vectors, which the
     release may show. The record adds s_i g_i with s_i <= min(1, C / M_i), M_i**2 >= mean_j <g_i, v_j>**2. So ||s_i
     g_i|| <= C Z_i, where Z_i = ||g_i|| / M_i <= (chi2_r / r)**(-1/2) in law: g_i was fixed before the v_j were
-    drawn. If M_i = 0 the factor is 1, and the bound is the same. `skdp.privacy.accounting.projected` accounts for
+    drawn. If M_i = 0 the factor is 1, and the bound is the same. `projected_gaussian.cost` accounts for
     a shift of W C, W = max(Z_i, 1/2), capped by the plan's ``norm_ratio``. It remains to show that the computed
     integers of neighbouring data sets, of which one lacks a record, differ by at most W C. From here on C is in
     units of the grid, and u = 2**-53.

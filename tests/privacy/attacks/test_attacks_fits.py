@@ -19,7 +19,7 @@ import skdp.privacy.session.objective as session_objective
 from skdp import DPAMPClassifier, DPRRPSGDClassifier, DPSRMClassifier
 from skdp.fitting.linear import LinearFit
 from skdp.privacy import PrivateRecords, accounting, mechanisms, noise
-from skdp.privacy.accounting.objective import ObjectiveTerms, objective_delta
+from skdp.privacy.mechanisms.objective_perturbation.cost import ObjectiveTerms, objective_delta
 from skdp.privacy.session import base as session_base
 from tests.privacy.audit import mu_lower, rates
 

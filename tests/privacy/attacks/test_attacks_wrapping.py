@@ -14,8 +14,8 @@ import skdp
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords, VertexScores, mechanisms
-from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan
 from skdp.privacy.noise import KeyStream
 from tests import texts
 

@@ -13,16 +13,20 @@ from skdp.privacy import BatchGroup, PrivacySession
 from skdp.privacy.accounting import calibrate_batches, recheck_epsilon, sampled_epsilon
 from skdp.privacy.accounting.minibatch import planned_epsilon
 from skdp.privacy.accounting.pld import composed_epsilon
-from skdp.privacy.accounting.recheck.selected import renyi_epsilon
-from skdp.privacy.accounting.releases import Gaussian, SelectedGaussian, release_of
+from skdp.privacy.accounting.recheck import sampled as recheck
+from skdp.privacy.accounting.releases import release_of
 from skdp.privacy.accounting.sampled import amplified_epsilon, poisson_step_epsilon
-from skdp.privacy.accounting.selected import SelectedPair
+from skdp.privacy.mechanisms.gaussian.cost import Gaussian
+from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedGaussian, SelectedPair
+from skdp.privacy.mechanisms.selected_gaussian.recheck import Chosen
 
 K, E, Z, RATE = 2, 0.8, 1.5, 0.2
 
 
 def group(z, rate, count, k, e):
-    return (z, rate, count, 0, 0, 0, math.inf, k, e * z)
+    return 1.0, SelectedGaussian(
+        noise_multiplier=z, count=count, choices=k, choice_epsilon=e, sampling="Poisson", sampling_rate=rate
+    )
 
 
 def epsilon(*args, delta=1e-5, **more):
@@ -157,7 +161,7 @@ def test_what_is_calibrated_is_what_other_code_finds(share, k, eps, rate, steps)
 def test_both_roads_of_renyi_dp_agree(z, rate, steps, k, e):
     rho = k * e**2 / 8 + 0.5 / z**2
     ours = amplified_epsilon([(rho, rate, steps)], 0.3, 1e-5)
-    theirs = renyi_epsilon([(z, k, e, rate, steps)], 0.3, 1e-5)
+    theirs = recheck._renyi_epsilon((Chosen(z, steps, rate, k, e),), 0.3, 1e-5)
     assert theirs == pytest.approx(ours, rel=5e-3)
     assert epsilon(z, rate, steps, k, e, mu=0.3) <= ours
     step = [{"name": "gumbel_top_k", "epsilon": e, "count": k}, {"name": "gaussian", "noise_multiplier": z}]
@@ -191,7 +195,7 @@ def test_a_row_is_its_release():
 
 
 def test_what_has_no_proof_is_refused():
-    wanted = [(1.0, 0.1, 5, 0, 0, 0, math.inf, 3, 0.5)]
+    wanted = [group(1.0, 0.1, 5, 3, 0.5)]
     with pytest.raises(UnsupportedAccounting, match="replace-one"):
         calibrate_batches(1.0, 1e-5, wanted, adjacency="replace-one")
     row = {"name": "selected_gaussian", "noise_multiplier": 2.0, "choices": 3, "choice_epsilon": 0.1,

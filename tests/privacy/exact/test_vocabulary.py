@@ -14,7 +14,7 @@ from scipy.stats import beta, chi2
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import PrivacySession, PrivateWords, accounting, noise
-from skdp.privacy.accounting.vocabulary import shares_of_words, word_threshold
+from skdp.privacy.mechanisms.vocabulary.cost import shares_of_words, word_threshold
 from skdp.privacy.session import vocabulary
 from tests.privacy import audit
 
@@ -59,9 +59,9 @@ def test_the_threshold_keeps_delta_and_no_more_than_it_needs(delta, max_words, z
     """Against the recheck, which is other code; a threshold of 1 % of the noise less is caught."""
     grid = int(SIGMA / z)
     found = word_threshold(grid, SIGMA, max_words, delta)
-    assert 0.999 * delta <= accounting.recheck_vocabulary(row(found, max_words, grid)) <= delta
+    assert 0.999 * delta <= accounting.recheck_tail([row(found, max_words, grid)]) <= delta
     lower = row(found - 0.01 * SIGMA, max_words, grid)
-    assert accounting.recheck_vocabulary(lower) > delta
+    assert accounting.recheck_tail([lower]) > delta
 
 
 def test_the_worst_number_of_words_is_not_always_one_of_the_ends():
@@ -307,7 +307,7 @@ def test_each_of_several_vocabularies_is_in_the_report_and_the_recheck():
         session.release_vocabulary(PrivateWords(UNITS), plan)
     rows = session.report().mechanisms
     assert [(line["max_words"], line["count"]) for line in rows] == [(3, 1), (40, 2)]
-    one, two = map(accounting.recheck_vocabulary, rows)
+    one, two = (accounting.recheck_tail([row]) for row in rows)
     assert one == pytest.approx(rows[0]["delta"], rel=1e-3)
     assert two == pytest.approx(2 * rows[1]["delta"], rel=1e-3)
 

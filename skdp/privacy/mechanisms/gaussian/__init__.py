@@ -1,0 +1,1 @@
+"""Gaussian noise on all records, and on fresh samples of them."""

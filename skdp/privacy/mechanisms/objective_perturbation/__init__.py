@@ -1,0 +1,1 @@
+"""The minimiser of an objective with a random linear term."""

@@ -1,0 +1,1 @@
+"""Private choices of coordinates, and Gaussian noise on these."""

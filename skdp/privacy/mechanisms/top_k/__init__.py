@@ -1,0 +1,1 @@
+"""The largest of noisy scores, by Gumbel noise."""

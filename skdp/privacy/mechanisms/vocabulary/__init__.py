@@ -1,0 +1,1 @@
+"""The words that enough units have, by Gaussian counts and a threshold."""
