@@ -159,7 +159,6 @@ def sampled_epsilon(
 def _epsilon(
     groups: tuple[Scaled, ...], delta: float, mu: float, adjacency: str, sampling: str, rtol: float = _GRID
 ) -> float:
-    by_rho = [(0.5 / each.joint**2, each.release.rate, each.release.count) for each in groups if each.counts]
     mu = compose_mu([mu, *(each.release.scaled(each.size).full_mu() for each in groups if not each.counts)])
     scaled = [each.release.scaled(each.size) for each in groups if each.counts]
     if not scaled:
@@ -171,6 +170,7 @@ def _epsilon(
     if sampling == WITHOUT_REPLACEMENT:
         return min(bound, _fixed_size_epsilon(scaled, delta, mu))
     if not all(group.is_gaussian_dp for group in scaled) and all("rdp" in group.accountants for group in scaled):
+        by_rho = [(0.5 / each.joint**2, each.release.rate, each.release.count) for each in groups if each.counts]
         bound = min(bound, amplified_epsilon(by_rho, mu, delta))
     aside = (pairs.NormalPair(pairs.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
     leaving, coming = (

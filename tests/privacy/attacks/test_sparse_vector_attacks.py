@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from skdp.privacy import Bounded, mechanisms, noise
-from skdp.privacy.accounting import sparse_vector as plans
+from skdp.privacy.mechanisms.sparse_vector import cost as plans
 from tests.privacy.audit import epsilon_lower
 
 EPSILON = 2.0

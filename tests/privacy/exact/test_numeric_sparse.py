@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import Bounded, PrivacySession, accounting, mechanisms, noise
-from skdp.privacy.accounting import sparse_vector as plans
+from skdp.privacy.mechanisms.sparse_vector import cost as plans
 
 ALARM = 1e-7
 REACH = 60

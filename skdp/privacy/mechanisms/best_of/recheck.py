@@ -22,6 +22,7 @@ __all__ = ["recheck_best_of", "terms"]
 Array = NDArray[np.float64]
 
 _CELLS, _LEVELS = 4000, 1000  # of z and of s
+_BASE = ("log_error", "base_mu", "base_epsilon", "base_delta")
 _MOST = 500.0  # beyond this cost of a trial nothing is proven
 
 
@@ -35,7 +36,7 @@ class _Trials:
     def mean_and_rate(self) -> tuple[float, float]:
         """The mean, and the parameter of the law: for shape 0 by Newton's method."""
         mean = self.mean
-        if self.shape not in (0.0, 1.0) or not 1.0 < mean <= 1000.0:
+        if self.shape not in (0.0, 1.0) or not 1.0 < mean <= 1e6:
             raise ValueError(f"The recheck knows no law with shape {self.shape!r} and mean {mean!r}.")
         if self.shape:
             return mean, 1.0 / mean
@@ -78,25 +79,11 @@ def recheck_best_of(row: Row) -> float:
     -------
     float
     """
-    check_row(
-        row,
-        "epsilon",
-        "delta",
-        "mean_trials",
-        "shape",
-        "base_epsilon",
-        "base_delta",
-        "base_mu",
-        "log_error",
-        "tail",
-    )
+    check_row(row, "epsilon", "delta", "mean_trials", "shape", *_BASE, "tail")
     log_error = number(row, "log_error")
     trials = _Trials(number(row, "mean_trials"), number(row, "shape"))
     epsilon = number(row, "epsilon") - 2.0 * log_error
-    if (
-        max(number(row, key) for key in ("log_error", "base_mu", "base_epsilon", "base_delta") if key in row)
-        > _MOST
-    ):
+    if max(number(row, key) for key in _BASE if key in row) > _MOST:
         return 1.0
     if "base_mu" in row:
         exact = _gaussian(trials, number(row, "base_mu"), epsilon, log_error, number(row, "tail"))
