@@ -40,8 +40,8 @@ def opened(seed=0, epsilon=2.0, delta=1e-3, adjacency="zero-out", **options):
 def row(threshold, max_words, grid=GRID, sigma=SIGMA):
     unit = 1.0 / grid
     return {
-        "name": "gaussian", "noise_multiplier": sigma * unit, "threshold": threshold * unit, "max_words": max_words,
-        "noise_std": sigma * unit, "grid": unit, "delta": 0.0,
+        "name": "gaussian", "noise_multiplier": sigma * unit, "threshold": threshold * unit,
+        "max_words": max_words, "noise_std": sigma * unit, "grid": unit, "delta": 0.0,
     }  # fmt: skip
 
 
