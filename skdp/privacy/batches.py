@@ -20,7 +20,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,17 @@ from numpy.typing import NDArray
 from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
-from skdp.privacy.accounting.releases import LedgerRow, ProjectedGaussian, SelectedGaussian
+from skdp.privacy.accounting.releases import Gaussian, LedgerRow
 from skdp.privacy.accounting.sampled import POISSON
 from skdp.privacy.shape import MOST_UNITS
 
+if TYPE_CHECKING:
+    from skdp.privacy.bounded import Bounded, SourceExtra
+    from skdp.privacy.mechanisms.grid import Noise
+
 __all__ = [
     "Batch",
+    "BatchExtra",
     "BatchGroup",
     "BatchPart",
     "BatchPlan",
@@ -48,6 +53,55 @@ _WORDS = 5  # words of 64 bits that draw a size
 _PRECISION = 256  # bits of a probability
 _CUT = 1 << (_PRECISION - 128)  # smaller weights, relative to the mode's, are cut off
 _LARGEST = 2**32 - 1  # largest number of units of the compiled sampler
+
+
+class BatchExtra(Protocol):
+    """What a mechanism for batches adds to their plan, where it is more than Gaussian noise on a bounded sum."""
+
+    @property
+    def name(self) -> str:
+        """Of the mechanism in a ledger row."""
+
+    @property
+    def method(self) -> str:
+        """The method of a session that releases its statistics."""
+
+    @property
+    def accountant(self) -> str:
+        """What the report calls the accounting."""
+
+    @property
+    def has_key(self) -> bool:
+        """Whether each batch has a key of its own, for random numbers of its statistic."""
+
+    @property
+    def remedy(self) -> str:
+        """What else makes the error of the samplers smaller, with a comma and a space behind it."""
+
+    @property
+    def calibrated(self) -> tuple[int, float, int, float]:
+        """Its numbers at the end of a group of `skdp.privacy.accounting.calibrate_batches`."""
+
+    def checked(self, adjacency: str, n_statistics: int, *, exact: bool) -> "BatchExtra":
+        """The same with checked values; raises where no proof covers it, or so many statistics of a batch."""
+
+    def planned(self, noise_multiplier: float) -> "BatchExtra":
+        """The same in a plan with this noise multiplier; 0 is a session without privacy."""
+
+    def describe(self) -> LedgerRow:
+        """What a ledger row says of it, without the name."""
+
+    def check_source(self, extra: "SourceExtra | None") -> None:
+        """Refuse a statistic that was not made for it."""
+
+    def check_size(self, size: int) -> None:
+        """Refuse statistics of ``size`` values."""
+
+    def grid(self, bounded: "Bounded", multiplier: float, adjacency: str) -> "Noise":
+        """The grid and the noise of a release of all values."""
+
+    def slack(self, plan: "BatchPlan", size: int, delta: float, *, scans: bool) -> tuple[float, float]:
+        """What the samplers' errors add to (epsilon, delta) of one release, without the draw of the batch."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +122,8 @@ class BatchGroup:
     parts : tuple of float
         Several statistics of each batch, under one plan: their shares of the cost of a batch, which add up to 1.
         The one with share s has the noise multiplier of the plan over the root of s.
-    n_projections : int
-        Random projections that estimate the norms of gradients (`PrivateRecords.gradient_sum`); 0 for statistics
-        of bounded sensitivity. It needs zero-out or add-remove, and at least 20 where ``norm_ratio`` is inf.
-    norm_ratio : float
-        Largest norm of what a record adds, over the clip norm, where projections are used. A finite one is
-        enforced by a second clip, by an upper bound of the norm.
-    choices : int
-        Coordinates that are chosen privately on each batch before noise is added to them
-        (`PrivacySession.selected_gaussian`); 0 for releases of all coordinates. It needs zero-out or add-remove.
-    choice_share : float
-        Part of a batch's cost, in zero-concentrated DP, that the choices take; in (0, 1).
+    extra : BatchExtra, default=None
+        `ProjectedNorms` for gradients whose norms are estimated, `Choices` for releases of a few coordinates.
     """
 
     releases: int
@@ -86,17 +131,7 @@ class BatchGroup:
     weight: float = 1.0
     purpose: str = "steps"
     parts: tuple[float, ...] = (1.0,)
-    n_projections: int = 0
-    norm_ratio: float = math.inf
-    choices: int = 0
-    choice_share: float = 0.25
-
-    @property
-    def odds(self) -> float:
-        """Bounded range of one choice times the noise multiplier; 0 without choices."""
-        if not self.choices:
-            return 0.0
-        return 2.0 * math.sqrt(self.choice_share / (1.0 - self.choice_share) / self.choices)
+    extra: BatchExtra | None = None
 
 
 @dataclass(frozen=True)
@@ -121,14 +156,8 @@ class BatchPlan:
     purpose : str
     shares : tuple of float
         Of the statistics of one batch.
-    n_projections : int
-        Projections that estimate norms; 0 for statistics of bounded sensitivity.
-    norm_ratio : float
-        Largest norm of what a record adds, over the clip norm, where projections are used.
-    choices : int
-        Coordinates that each release chooses; 0 for releases of all coordinates.
-    choice_epsilon : float
-        Bounded range of one choice; inf without privacy, 0 without choices.
+    extra : BatchExtra or None
+        Of the group that was planned, with the numbers that follow from the noise.
     """
 
     releases: int
@@ -140,10 +169,7 @@ class BatchPlan:
     share: float
     purpose: str = "steps"
     shares: tuple[float, ...] = (1.0,)
-    n_projections: int = 0
-    norm_ratio: float = math.inf
-    choices: int = 0
-    choice_epsilon: float = 0.0
+    extra: BatchExtra | None = None
 
     @property
     def parts(self) -> "tuple[BatchPart, ...]":
@@ -156,16 +182,12 @@ class BatchPlan:
         return math.ceil(Fraction(self.n_units, self.batch_size))
 
     def describe(self) -> LedgerRow:
-        """What a ledger row says about the sampling, and about projections and choices."""
+        """What a ledger row says about the sampling, and about the mechanism's own numbers."""
         if self.sampling == PARTITION:  # a pass costs as much as a release on all units
             return {"sampling": FULL_BATCH, "n_batches": self.n_batches}
         line: LedgerRow = {"sampling": self.sampling}
-        if self.n_projections:
-            line |= {"name": ProjectedGaussian.name, "n_projections": self.n_projections}
-            if self.norm_ratio < math.inf:
-                line["norm_ratio"] = self.norm_ratio
-        if self.choices:
-            line |= {"name": SelectedGaussian.name, "choices": self.choices, "choice_epsilon": self.choice_epsilon}
+        if self.extra is not None:
+            line |= {"name": self.extra.name, **self.extra.describe()}
         if self.sampling == FULL_BATCH:
             return line
         line["sampling_rate"] = self.rate
@@ -175,7 +197,7 @@ class BatchPlan:
     def planned_row(self) -> LedgerRow:
         """The ledger row of all its releases, made or not."""
         return {
-            "name": "gaussian",
+            "name": Gaussian.name,
             "noise_multiplier": self.noise_multiplier,
             "count": self.releases,
             **self.describe(),
@@ -224,7 +246,7 @@ class Batch:
         The expected size. The number of drawn units stays secret.
     """
 
-    __slots__ = ("_counted", "_family", "_places", "_plan", "_projections", "_spent", "_units")
+    __slots__ = ("_counted", "_family", "_key", "_places", "_plan", "_spent", "_units")
 
     _family: object
     _plan: BatchPlan
@@ -233,7 +255,7 @@ class Batch:
     _counted: list[bool]
     _units: NDArray[np.int64] | None
     _places: NDArray[np.int64] | None  # of the units; see `number_of_places`
-    _projections: int | None  # a key for the random projections of its plan
+    _key: int | None  # for random numbers of its statistic, where the plan's extra needs some
 
     def __init__(self) -> None:
         raise TypeError("a batch is made by a session only: session.draw(plan, records)")
@@ -245,13 +267,13 @@ class Batch:
         units: NDArray[np.int64] | None,
         family: object,
         places: NDArray[np.int64] | None = None,
-        projections: int | None = None,
+        key: int | None = None,
         counted: list[bool] | None = None,
     ) -> "Batch":
         made = cls.__new__(cls)
         made._plan, made._units, made._family, made._spent = plan, units, family, set()
         made._counted = [False] if counted is None else counted
-        made._places, made._projections = places, projections
+        made._places, made._key = places, key
         return made
 
     @property

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import accounting, mechanisms, noise
+from skdp.privacy import accounting, noise
 from skdp.privacy.accounting.releases import Gaussian, Laplace
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.mechanisms.laplace.release import laplace_grid
 from skdp.privacy.session.base import SessionBase
-from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number
+from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_epsilon, check_number
 
 __all__ = ["Engine", "EngineReleases", "LaplaceEngine", "Opening", "sum_of_owners"]
 
@@ -237,8 +238,7 @@ class EngineReleases(SessionBase):
         """
         with self._lock:
             ledger, statistics = self._ledger, tuple(statistics)
-            if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
-                raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
+            check_epsilon(epsilon)
             total, name = _sum_for(statistics), str(engine.name)
             self._check_statistics(statistics)
             if ledger.exact:
@@ -249,7 +249,7 @@ class EngineReleases(SessionBase):
                     "give the session a delta"
                 )
             scales = engine.laplace_scales
-            unit, scale, units = mechanisms.laplace_grid(total, statistics, epsilon, ledger.adjacency, scales)
+            unit, scale, units = laplace_grid(total, statistics, epsilon, ledger.adjacency, scales)
             theirs = _checked(engine.laplace_slack(total.size, scale, epsilon))
             own = noise.laplace_slack(total.size, epsilon)
             slack, cost = (own[0] + theirs[0], own[1] + theirs[1]), accounting.pure_mu(epsilon) ** 2

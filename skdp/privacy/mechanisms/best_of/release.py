@@ -13,7 +13,7 @@ from skdp.privacy.accounting.best_of_base import approximate_base, gaussian_base
 from skdp.privacy.accounting.releases import BestOf
 from skdp.privacy.accounting.trials import TrialCount
 from skdp.privacy.log import no_log_lines
-from skdp.privacy.noise.trials import TRIALS_ERROR, draw_trial_count, tie_break
+from skdp.privacy.mechanisms.best_of.noise import TRIALS_ERROR, draw_trial_count, tie_break
 from skdp.privacy.session.base import SessionBase
 
 __all__ = ["BestOfPlan", "BestOfTrials"]
