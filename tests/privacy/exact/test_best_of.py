@@ -29,8 +29,8 @@ from skdp.privacy.accounting.rdp import ORDERS
 from skdp.privacy.accounting.recheck.best_of import recheck_best_of
 from skdp.privacy.accounting.trials import TrialCount
 from skdp.privacy.log import LOGGER
+from skdp.privacy.mechanisms.best_of.noise import draw_trial_count
 from skdp.privacy.noise.keystream import KeyStream
-from skdp.privacy.noise.trials import draw_trial_count
 from skdp.privacy.session.ledger import Ledger
 from tests.privacy.audit import epsilon_lower
 

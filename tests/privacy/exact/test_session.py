@@ -19,9 +19,13 @@ from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, Unsup
 from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting, mechanisms, noise
 from skdp.privacy import session as session_package
 from skdp.privacy.adjacency import factor
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.top_k import release as top_k_release
+from skdp.privacy.mechanisms.top_k.release import TopKMechanism
 from skdp.privacy.noise import KeyStream
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import Ledger
+from tests.privacy.releases import drawn
 
 
 def session(**params):
@@ -83,14 +87,14 @@ def test_selection_log_ratio_on_a_moved_vote(twin, monkeypatch):
     """(6, 5) -> (5, 6): the log-odds move by at most epsilon; with half the scale by twice that."""
     epsilon, runs = 1.0, 30000
     if twin:
-        draw = mechanisms.noise.gumbel_top_k
-        monkeypatch.setattr(mechanisms.noise, "gumbel_top_k", lambda x, k, scale, st: draw(x, k, scale / 2, st))
+        draw = top_k_release.gumbel_top_k
+        monkeypatch.setattr(top_k_release, "gumbel_top_k", lambda x, k, scale, st: draw(x, k, scale / 2, st))
 
     def wins(votes):
         bounded = Bounded.with_sensitivity(votes, adjacency="replace-one", linf=1.0)
-        stream = mechanisms.noise.KeyStream(7)
+        stream = noise.KeyStream(7)
         return np.mean(
-            [mechanisms.gumbel_top_k(bounded, 1, epsilon, "replace-one", stream)[0][0] == 0
+            [drawn(TopKMechanism(1, epsilon), bounded, "replace-one", stream)[0][0] == 0
              for _ in range(runs)]
         )  # fmt: skip
 
@@ -182,8 +186,8 @@ def test_recheck_finds_a_wrong_calibration(monkeypatch, excess):
 
 
 def test_recheck_finds_a_row_with_less_noise_than_planned(monkeypatch):
-    honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda b, z, adjacency: honest(b, z * 0.99, adjacency))
+    honest = grid.gaussian_grid
+    monkeypatch.setattr(grid, "gaussian_grid", lambda b, z, adjacency: honest(b, z * 0.99, adjacency))
     s = session()
     s.gaussian(counts(), s.plan_gaussian(1))
     with pytest.raises(PrivacyAccountingError):
@@ -225,7 +229,7 @@ def test_factor_is_two_only_under_replace_one():
 
 def test_proven_sensitivity_takes_no_factor_and_one_adjacency():
     b = Bounded.with_sensitivity(np.zeros(2), adjacency="replace-one", l2=3.0)
-    assert mechanisms.sensitivity_factor(b, "replace-one") == 1.0
+    assert grid.sensitivity_factor(b, "replace-one") == 1.0
     other = session(adjacency="zero-out")
     plan = other.plan_gaussian(1)
     with pytest.raises(UnsupportedAccounting, match="replace-one"):
@@ -234,14 +238,14 @@ def test_proven_sensitivity_takes_no_factor_and_one_adjacency():
 
 
 def test_grid_is_public_and_the_canonical_table_serves():
-    unit, sigma, total = mechanisms.gaussian_grid(Bounded(np.zeros(9), l2=1.0), 10.0, "replace-one")
+    unit, sigma, total = grid.gaussian_grid(Bounded(np.zeros(9), l2=1.0), 10.0, "replace-one")
     assert sigma == 2.0**30
     assert total == pytest.approx(2 + 65 * 3 * unit)
     assert sigma * unit >= 10.0 * total
     assert sigma * unit <= 10.0 * total * (1 + 1e-9)
     wide = Bounded(np.zeros(10**6), l2=1.0)
     with pytest.raises(PrivacyBudgetExceeded, match="grid"):
-        mechanisms.gaussian_grid(wide, 1e5, "replace-one")
+        grid.gaussian_grid(wide, 1e5, "replace-one")
 
 
 # ------------------------------------------------------------------ keys
@@ -468,7 +472,10 @@ def test_what_was_set_aside_is_in_every_figure_also_when_it_was_not_released():
 
 def test_an_interrupt_leaves_the_lock_free():
     """The lock stands in the `with` itself: Python code around it could be interrupted with the lock taken."""
-    for module in sorted(Path(session_package.__file__).parent.glob("*.py")):
+    folders = Path(session_package.__file__).parent, Path(mechanisms.__file__).parent
+    modules = [module for folder in folders for module in sorted(folder.rglob("*.py"))]
+    assert len(modules) > 20
+    for module in modules:
         for node in ast.walk(ast.parse(module.read_text())):
             if isinstance(node, ast.With) and "lock" in ast.unparse(node.items[0]):
                 assert ast.unparse(node.items[0]) == "self._lock", module.name
