@@ -16,14 +16,15 @@ import pytest
 from scipy.stats import norm
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting, mechanisms, noise
+from skdp.privacy import Bounded, BudgetAccountant, Prepared, PrivacySession, accounting, mechanisms, noise
 from skdp.privacy import session as session_package
+from skdp.privacy.accounting.releases import Laplace
 from skdp.privacy.adjacency import factor
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.top_k import release as top_k_release
 from skdp.privacy.mechanisms.top_k.release import TopKMechanism
 from skdp.privacy.noise import KeyStream
-from skdp.privacy.session.base import SessionBase
+from skdp.privacy.session.base import Keys, SessionBase
 from skdp.privacy.session.ledger import Ledger
 from tests.privacy.releases import drawn
 
@@ -468,6 +469,104 @@ def test_what_was_set_aside_is_in_every_figure_also_when_it_was_not_released():
     assert report.epsilon == report.epsilon_at(1e-5) == 4.0
     assert report.epsilon_at(1e-9) == report.mu == math.inf
     assert report.delta_at(3.9) == 1.0
+
+
+# ------------------------------------------------------------------ the order of a release
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnLaplace:
+    """A mechanism of a package of one's own."""
+
+    epsilon: float
+    kind: type[Laplace] = Laplace
+
+    def exact(self, source):
+        return source.plain()
+
+    def prepare(self, bounded, adjacency):
+        s = grid.sensitivity(bounded, "l1", adjacency, "this release")
+        unit, moved = grid.integer_grid(bounded, s, s / (self.epsilon * grid.PURE_SCALE), additive=True)
+
+        def draw(source, stream):
+            ORDER.append("draw")
+            return (
+                source.on_grid(unit) + noise.discrete_laplace(moved / self.epsilon, bounded.size, stream)
+            ) * unit
+
+        made = self.kind(epsilon=self.epsilon, sensitivity=moved * unit, grid=unit)
+        return Prepared(release=made, numerical_error=noise.laplace_slack(bounded.size, self.epsilon), draw=draw)
+
+
+ORDER = []
+
+
+def test_a_mechanism_of_your_own_is_released_in_the_order_of_all(monkeypatch):
+    s = PrivacySession(epsilon=1.0, delta=0.0, random_state=0)
+    honest = session(epsilon=1.0, delta=0.0)
+    for owner, name in ((Ledger, "charge_slack"), (Ledger, "admit_pure"), (Keys, "commit"), (Ledger, "write")):
+        monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
+    ORDER.clear()
+    found = s.release(Bounded([3.0, 4.0], l1=1.0), OwnLaplace(0.5), purpose="mine")
+    assert ORDER == ["charge_slack", "admit_pure", "commit", "draw", "write"]
+    assert np.array_equal(found, honest.laplace(Bounded([3.0, 4.0], l1=1.0), 0.5))
+    ((row,), report) = s.report().mechanisms, s.report()
+    assert (row["name"], row["purpose"], row["epsilon"]) == ("laplace", "mine", 0.5)
+    assert 0.5 <= report.epsilon < 0.5 + 1e-5
+    assert PrivacySession.without_privacy().release(Bounded([3.0], l1=1.0), OwnLaplace(0.5)).tolist() == [3.0]
+
+
+def noted(name, honest):
+    def call(*args, **options):
+        ORDER.append(name)
+        return honest(*args, **options)
+
+    return call
+
+
+def test_a_mechanism_that_is_refused_draws_and_spends_nothing():
+    class Unregistered(Laplace):
+        name = "unregistered"
+
+    class Impure(Laplace):
+        def pure_epsilon(self):
+            return None
+
+    for mechanism, bounded, error in (
+        (OwnLaplace(0.5, Unregistered), Bounded([1.0], l1=1.0), ValueError),
+        (OwnLaplace(0.5, Impure), Bounded([1.0], l1=1.0), ValueError),
+        (OwnLaplace(1.5), Bounded([1.0], l1=1.0), PrivacyBudgetExceeded),
+        (OwnLaplace(0.5), Bounded([1.0], l1=math.inf), ValueError),
+        (OwnLaplace(0.5), [1.0], TypeError),
+    ):
+        s = PrivacySession(epsilon=1.0, delta=0.0)
+        ORDER.clear()
+        with pytest.raises(error):
+            s.release(bounded, mechanism)
+        assert ORDER == []
+        assert s._keys.stream is None
+        assert not s.released
+
+
+def test_public_faults_of_pure_mechanisms_are_found_before_anything_is_spent():
+    s = session()
+    for release in (
+        lambda: s.laplace(Bounded([1.0], l1=math.inf), 0.1),
+        lambda: s.gumbel_top_k(Bounded([1.0], linf=math.inf), 1, 0.1),
+    ):
+        with pytest.raises(ValueError, match="finite"):
+            release()
+    assert s._keys.stream is None
+    assert s._ledger.pure == []
+    assert s._ledger.slack == [0.0, 0.0]
+
+
+def test_mechanisms_leave_the_order_to_the_session():
+    """The row of a search comes before its trials; the sparse vector has an order without privacy, too."""
+    folder = Path(mechanisms.__file__).parent
+    found = {p.parent.name for p in folder.rglob("release.py") if ".commit()" in p.read_text()}
+    written = {p.parent.name for p in folder.rglob("release.py") if "ledger.write(" in p.read_text()}
+    assert (found, written) == ({"best_of", "sparse_vector"}, {"best_of"})
 
 
 def test_an_interrupt_leaves_the_lock_free():

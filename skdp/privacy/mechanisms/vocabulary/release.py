@@ -37,6 +37,7 @@ from skdp.privacy import noise
 from skdp.privacy.accounting.releases import Gaussian, LedgerRow
 from skdp.privacy.accounting.vocabulary import shares_of_words, word_threshold
 from skdp.privacy.mechanisms.gaussian.release import GaussianReleases
+from skdp.privacy.noise import KeyStream
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
 from skdp.privacy.words import PrivateWords
 
@@ -179,7 +180,7 @@ class Vocabularies(GaussianReleases):
             )  # fmt: skip
             more_facts = {"threshold": plan.threshold * unit, "max_words": plan.max_words, "delta": plan.delta}
 
-            def draw(stream: noise.KeyStream) -> tuple[Vocabulary, LedgerRow]:
+            def draw(stream: KeyStream) -> tuple[Vocabulary, LedgerRow]:
                 counts = sorted(words._counts(shares).items())
                 drawn = noise.rounded_gaussian(sigma, len(counts), stream).tolist()
                 noisy = [(word, count + more) for (word, count), more in zip(counts, drawn)]
