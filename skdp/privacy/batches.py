@@ -20,7 +20,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import ClassVar, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,9 @@ from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
 from skdp.privacy.accounting.releases import Gaussian, LedgerRow
 from skdp.privacy.accounting.sampled import POISSON
+from skdp.privacy.bounded import Bounded, SourceExtra
+from skdp.privacy.mechanisms import grid
 from skdp.privacy.shape import MOST_UNITS
-
-if TYPE_CHECKING:
-    from skdp.privacy.bounded import Bounded, SourceExtra
-    from skdp.privacy.mechanisms.grid import Noise
 
 __all__ = [
     "Batch",
@@ -47,6 +45,7 @@ __all__ = [
     "draw_units",
     "empty_bits",
     "number_of_places",
+    "uniform_subset",
 ]
 
 _WORDS = 5  # words of 64 bits that draw a size
@@ -56,27 +55,27 @@ _LARGEST = 2**32 - 1  # largest number of units of the compiled sampler
 
 
 class BatchExtra(Protocol):
-    """What a mechanism for batches adds to their plan, where it is more than Gaussian noise on a bounded sum."""
+    """What a mechanism for batches adds to their plan, where it is more than Gaussian noise on a bounded sum.
 
-    @property
-    def name(self) -> str:
-        """Of the mechanism in a ledger row."""
+    Attributes
+    ----------
+    name : str
+        Of the mechanism in a ledger row.
+    accountant : str
+        What the report calls the accounting.
+    method : str
+        The method of a session that releases its statistics.
+    has_key : bool
+        Whether each batch has a key of its own, for random numbers of its statistic.
+    remedy : str
+        What else makes the error of the samplers smaller, with a comma and a space behind it.
+    """
 
-    @property
-    def method(self) -> str:
-        """The method of a session that releases its statistics."""
-
-    @property
-    def accountant(self) -> str:
-        """What the report calls the accounting."""
-
-    @property
-    def has_key(self) -> bool:
-        """Whether each batch has a key of its own, for random numbers of its statistic."""
-
-    @property
-    def remedy(self) -> str:
-        """What else makes the error of the samplers smaller, with a comma and a space behind it."""
+    name: ClassVar[str]
+    accountant: ClassVar[str]
+    method: ClassVar[str] = "gaussian"
+    has_key: ClassVar[bool] = False
+    remedy: ClassVar[str] = ""
 
     @property
     def calibrated(self) -> tuple[int, float, int, float]:
@@ -85,23 +84,27 @@ class BatchExtra(Protocol):
     def checked(self, adjacency: str, n_statistics: int, *, exact: bool) -> "BatchExtra":
         """The same with checked values; raises where no proof covers it, or so many statistics of a batch."""
 
-    def planned(self, noise_multiplier: float) -> "BatchExtra":
-        """The same in a plan with this noise multiplier; 0 is a session without privacy."""
-
     def describe(self) -> LedgerRow:
         """What a ledger row says of it, without the name."""
 
-    def check_source(self, extra: "SourceExtra | None") -> None:
+    def slack(self, plan: "BatchPlan", size: int, delta: float, *, scans: bool) -> tuple[float, float]:
+        """What the samplers' errors add to (epsilon, delta) of one release, without the draw of the batch."""
+
+    def planned(self, noise_multiplier: float) -> "BatchExtra":
+        """The same in a plan with this noise multiplier; 0 is a session without privacy."""
+        return self
+
+    def grid(self, bounded: Bounded, multiplier: float, adjacency: str) -> grid.Noise:
+        """The grid and the noise of a release of all values."""
+        return grid.gaussian_grid(bounded, multiplier, adjacency)
+
+    def check_source(self, extra: SourceExtra | None) -> None:
         """Refuse a statistic that was not made for it."""
+        return
 
     def check_size(self, size: int) -> None:
         """Refuse statistics of ``size`` values."""
-
-    def grid(self, bounded: "Bounded", multiplier: float, adjacency: str) -> "Noise":
-        """The grid and the noise of a release of all values."""
-
-    def slack(self, plan: "BatchPlan", size: int, delta: float, *, scans: bool) -> tuple[float, float]:
-        """What the samplers' errors add to (epsilon, delta) of one release, without the draw of the batch."""
+        return
 
 
 @dataclass(frozen=True)
@@ -235,7 +238,20 @@ class BatchPart:
         return self.plan.purpose
 
 
-class Batch:
+class _Secret:
+    """What a session draws and nobody reads: it cannot be indexed, copied or pickled."""
+
+    __slots__ = ()
+    _why: ClassVar[str]
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError(f"{self._why}; it cannot be read or copied")
+
+    __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
+
+
+class Batch(_Secret):
     """A secret choice of units for one release; made by `PrivacySession.draw` only.
 
     Attributes
@@ -246,6 +262,7 @@ class Batch:
         The expected size. The number of drawn units stays secret.
     """
 
+    _why = "a batch is secret and for one release"
     __slots__ = ("_counted", "_family", "_key", "_places", "_plan", "_spent", "_units")
 
     _family: object
@@ -294,16 +311,11 @@ class Batch:
     def __repr__(self) -> str:
         return f"Batch(sampling={self.sampling!r}, rate={self.rate:.6g})"
 
-    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError("a batch is secret and for one release; it cannot be read or copied")
 
-    __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
-    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
-
-
-class Partition:
+class Partition(_Secret):
     """A secret block for every unit; made by `PrivacySession.partition` only."""
 
+    _why = "a partition has an entry for every unit"
     __slots__ = ("_blocks", "_family")
 
     _blocks: NDArray[np.int64]
@@ -320,12 +332,6 @@ class Partition:
 
     def __repr__(self) -> str:
         return "Partition()"
-
-    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError("a partition has an entry for every unit; it cannot be read or copied")
-
-    __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
-    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
 
 
 def batch_slack(plan: BatchPlan) -> tuple[float, float]:
@@ -408,7 +414,7 @@ def _subset(
 ) -> NDArray[np.int64]:
     """A uniformly random subset of 0 .. n-1; of the smaller of it and its complement, numbers are drawn."""
     if n > _LARGEST:
-        return _large_subset(n, size, stream)
+        return uniform_subset(n, size, stream)
     from skdp.privacy.noise.subset import mark, marked, unmarked
 
     chosen = min(size, n - size)
@@ -418,8 +424,8 @@ def _subset(
     return marked(bits, n, size) if chosen == size else unmarked(bits, n, size)
 
 
-def _large_subset(n: int, size: int, stream: noise.KeyStream) -> NDArray[np.int64]:
-    """The same for numbers of more than 32 bits, slowly: the real number of units may be private."""
+def uniform_subset(n: int, size: int, stream: noise.KeyStream) -> NDArray[np.int64]:
+    """A uniformly random subset of 0 .. n-1, ascending, also for numbers of more than 32 bits; slower."""
     chosen = min(size, n - size)
     numbers = np.empty(0, dtype=np.int64)
     while numbers.size < chosen:  # one at a time would do; the last of too many new ones are dropped

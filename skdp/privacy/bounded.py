@@ -7,7 +7,7 @@ writes a ledger row. So forgetting the noise is a TypeError.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,11 +28,12 @@ _CLAMP = 2.0**58  # integers on the grid stay below this, so that adding noise c
 _ROUNDINGS = 1 + 2 * 2**5
 
 
-class SourceExtra(Protocol):
-    """What one mechanism alone needs to know of a statistic."""
+class SourceExtra:
+    """What one mechanism alone needs to know of a statistic; a base class."""
 
     def scaled(self, size: float) -> "SourceExtra | None":
         """The same of the statistic times a number of this absolute value; None where nothing is known of it."""
+        return None
 
     def check_whole(self, operation: str) -> None:
         """Raise ValueError if a statistic cannot be added to others, or taken apart ("added", "taken apart")."""

@@ -98,7 +98,7 @@ def fit(X, y, groups=None, n_classes=2, **params):
 
 
 def gaussians(tape):
-    return [line for name, _, _, line in tape.events if name == "gaussian"]
+    return [rows[0] for name, _, _, rows in tape.events if name == "gaussian"]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

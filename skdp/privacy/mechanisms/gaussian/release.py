@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
 from numbers import Real
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,25 +31,8 @@ __all__ = ["GaussianReleases", "gaussian", "gaussian_above"]
 
 T = TypeVar("T")
 Plan = GaussianPlan | BatchPlan | BatchPart
-
-
-class _Release(NamedTuple):
-    """A release of a plan, which nothing refuses so far.
-
-    Attributes
-    ----------
-    own : GaussianPlan or BatchPlan
-    plan : GaussianPlan, BatchPlan or BatchPart
-        ``own``, or a part of it.
-    part : int
-        Its number.
-    batch : Batch or None
-    """
-
-    own: GaussianPlan | BatchPlan
-    plan: Plan
-    part: int
-    batch: Batch | None
+# The plan of a release, the number of the part of its batch, and the batch.
+One = tuple[GaussianPlan | BatchPlan, int, Batch | None]
 
 
 class GaussianReleases(SessionBase):
@@ -177,7 +160,7 @@ class GaussianReleases(SessionBase):
         return self._released(
             bounded,
             plan,
-            partial(gaussian_above, bounded, limit=limit),
+            lambda drawn_with, stream: gaussian_above(bounded, drawn_with, stream, limit),
             lambda: np.flatnonzero(bounded._value.plain().ravel() >= limit),
         )
 
@@ -190,18 +173,18 @@ class GaussianReleases(SessionBase):
     ) -> T:
         """A Gaussian release of all values, or some function of it."""
         with self._lock:
-            made, ledger = self._checked(bounded, plan, "gaussian"), self._ledger
+            one, ledger = self._checked(bounded, plan, "gaussian"), self._ledger
             if ledger.exact:
-                self._use_release(made)
+                self._use(*one)
                 return exact()
-            own, drawn_with = made.own, ledger.noise(bounded, plan)
+            own, drawn_with = one[0], ledger.noise(bounded, plan)
             if isinstance(own, BatchPlan) and own.extra is not None:
                 error = own.extra.slack(own, bounded.size, ledger.delta, scans=False)
             else:
                 error = noise.gaussian_slack(bounded.size, plan.noise_multiplier)
-            return self._draw_planned(made, partial(draw, drawn_with), error)
+            return self._draw_planned(plan, one, partial(draw, drawn_with), error)
 
-    def _checked(self, bounded: Bounded, plan: Plan, method: str) -> _Release:
+    def _checked(self, bounded: Bounded, plan: Plan, method: str) -> One:
         """Refuse a plan that is used up, and a batch that is not of this plan or was used before for this part."""
         self._check_open()
         ledger = self._ledger
@@ -223,7 +206,7 @@ class GaussianReleases(SessionBase):
         if not isinstance(own, BatchPlan):
             if batch is not None:
                 raise UnsupportedAccounting("a statistic of a batch is released with the plan of its batch only")
-            return _Release(own, plan, index, None)
+            return own, index, None
         if batch is None:
             raise UnsupportedAccounting(
                 "this plan releases statistics of its own batches only: draw one with "
@@ -244,21 +227,24 @@ class GaussianReleases(SessionBase):
             raise UnsupportedAccounting(
                 "this plan releases several statistics of each batch: release each with its own of plan.parts"
             )
-        return _Release(own, plan, index, batch)
+        return own, index, batch
 
-    def _use_release(self, made: _Release) -> None:
+    def _use(self, own: GaussianPlan | BatchPlan, part: int, batch: Batch | None) -> None:
         """Use up a release of the plan; the first part of a batch pays for all."""
-        if made.batch is None or not made.batch._spent:
-            self._ledger.use(made.own)
-        if made.batch is not None:
-            made.batch._spent.add(made.part)
+        if batch is None or not batch._spent:
+            self._ledger.use(own)
+        if batch is not None:
+            batch._spent.add(part)
 
     def _draw_planned(
-        self, made: _Release, draw: Callable[[noise.KeyStream], tuple[T, LedgerRow]], error: tuple[float, float]
+        self,
+        plan: Plan,
+        one: One,
+        draw: Callable[[noise.KeyStream], tuple[T, LedgerRow]],
+        error: tuple[float, float],
     ) -> T:
         """Draw a release that was refused nothing; ``error`` is that of its noise alone."""
-        ledger, own, batch = self._ledger, made.own, made.batch
-        admit = partial(self._use_release, made)
+        ledger, (own, _, batch), admit = self._ledger, one, partial(self._use, *one)
         if not isinstance(own, BatchPlan) or batch is None:
             return self._release(draw, numerical_error=error, admit=admit, purpose=own.purpose)
         counted, broken = batch._counted[0], False
@@ -269,7 +255,7 @@ class GaussianReleases(SessionBase):
             released, line = draw(stream)
             broken = ledger.open_batch is not batch
             # The planned multiplier: the real one is larger by a rounding, which differs between grids.
-            short = min(1.0, float(line["noise_multiplier"]) / made.plan.noise_multiplier)
+            short = min(1.0, float(line["noise_multiplier"]) / plan.noise_multiplier)
             line.update(own.describe(), noise_multiplier=own.noise_multiplier * short)
             # The first row is that of the whole batch, or partition. A statistic with too little noise gets a
             # row of its own.
@@ -281,7 +267,7 @@ class GaussianReleases(SessionBase):
             error = error[0] + of_batch[0], error[1] + of_batch[1]
         released = self._release(drawn, numerical_error=error, admit=admit, purpose=own.purpose)
         batch._counted[0] = True
-        if isinstance(made.plan, BatchPart) and broken:  # by a function that `clipped_sum` calls
+        if isinstance(plan, BatchPart) and broken:  # by a function that `clipped_sum` calls
             raise UnsupportedAccounting(
                 "something else was released while this part of a batch was computed: the part is charged, "
                 "and not released"

@@ -122,20 +122,13 @@ class PerturbedMinima(GaussianReleases):
         first = noise.gaussian_slack(p, std / terms.sensitivity)
         second = noise.gaussian_slack(p, plan.noise_multiplier)
         ledger.check_slack((first[0] + second[0], first[1] + second[1]))
-        line = ObjectivePerturbation(
-            epsilon=cost[0],
-            delta=cost[1],
-            noise_std=std,
-            sensitivity=terms.sensitivity,
-            grid=grid,
-            penalty=minimizer.penalty,
-            curvature=terms.curvature,
-            trade=terms.trade,
-            one_signed=terms.one_signed,
-            replaced=terms.replaced,
-        ).describe()
+        made = ObjectivePerturbation(
+            epsilon=cost[0], delta=cost[1], noise_std=std, sensitivity=terms.sensitivity, grid=grid,
+            penalty=minimizer.penalty, curvature=terms.curvature, trade=terms.trade,
+            one_signed=terms.one_signed, replaced=terms.replaced,
+        )  # fmt: skip
         drawn = self._release(
-            lambda stream: (noise.rounded_gaussian(float(noise.CANONICAL_SIGMA), p, stream), line),
+            lambda stream: (noise.rounded_gaussian(float(noise.CANONICAL_SIGMA), p, stream), made.describe()),
             numerical_error=first,
             admit=self._check_aside,
             purpose=purpose,

@@ -35,7 +35,7 @@ _LEAST, _MOST = 2.0**-600, 2.0**600  # clip norms that float64 holds exactly, as
 
 
 @dataclass(frozen=True)
-class ProjectedClip:
+class ProjectedClip(SourceExtra):
     """A clip norm that random projections enforce only in law: the statistic has infinite bounds.
 
     No mechanism takes it but `PrivacySession.gaussian` with a plan of `ProjectedNorms`.
@@ -71,7 +71,7 @@ class ProjectedClip:
 
 
 @dataclass(frozen=True)
-class ProjectedNorms:
+class ProjectedNorms(BatchExtra):
     """A batch's gradients are clipped by norms that random projections estimate (`PrivateRecords.gradient_sum`).
 
     Parameters
@@ -90,7 +90,6 @@ class ProjectedNorms:
     """
 
     name: ClassVar[str] = ProjectedGaussian.name
-    method: ClassVar[str] = "gaussian"
     accountant: ClassVar[str] = "privacy loss distributions of gradients clipped by random projections"
     has_key: ClassVar[bool] = True
     remedy: ClassVar[str] = "more projections, "
@@ -111,9 +110,6 @@ class ProjectedNorms:
             )
         return found
 
-    def planned(self, noise_multiplier: float) -> "ProjectedNorms":
-        return self
-
     def describe(self) -> LedgerRow:
         capped: LedgerRow = {"norm_ratio": self.norm_ratio} if self.norm_ratio < math.inf else {}
         return {"n_projections": self.n_projections, **capped}
@@ -121,9 +117,6 @@ class ProjectedNorms:
     def check_source(self, extra: SourceExtra | None) -> None:
         if not isinstance(extra, ProjectedClip):
             raise UnsupportedAccounting(_THESE_ALONE)
-
-    def check_size(self, size: int) -> None:
-        pass
 
     def grid(self, bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
         extra = bounded._value.extra

@@ -3,6 +3,7 @@
 import numpy as np
 
 from skdp.kernels.protocols import Integers
+from skdp.privacy.batches import uniform_subset
 from skdp.privacy.entries import places_between
 from skdp.privacy.noise.integers import BLOCK
 from skdp.privacy.noise.keystream import KeyStream, Seed, check_integer, check_number, stream_of
@@ -72,17 +73,6 @@ def sparse_top_k(
     while done < count:
         words = source.words(min(depth * (count - done), BLOCK) + reserve)
         done, others, one = select_sparse(words, reserve, values, scale, gone, others, one, tree, done, count)
-    ranks = _uniform_subset(size - at.size, size - at.size - others, source)
+    ranks = uniform_subset(size - at.size, size - at.size - others, source)
     unscored = places_between(at, ranks)
     return np.sort(np.concatenate([at[gone], unscored]))
-
-
-def _uniform_subset(n: int, size: int, stream: KeyStream) -> Integers:
-    """A uniformly random subset of 0 .. n-1; of the smaller of it and its complement, numbers are drawn."""
-    few = min(size, n - size)
-    drawn = np.empty(0, dtype=np.int64)
-    while drawn.size < few:
-        more = np.append(drawn, stream.integers(n, few - drawn.size))
-        drawn = more[np.sort(np.unique(more, return_index=True)[1])]
-    drawn = np.sort(drawn)
-    return drawn if few == size else np.delete(np.arange(n), drawn)

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.releases import LedgerRow, SelectedGaussian, check_choices
-from skdp.privacy.batches import BatchPlan
-from skdp.privacy.bounded import Bounded, Source, SourceExtra
+from skdp.privacy.batches import BatchExtra, BatchPlan
+from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.entries import clipped, values_at
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian.release import GaussianReleases
@@ -44,7 +44,7 @@ Entries = tuple[Integers, Floats]  # positions and values
 
 
 @dataclass(frozen=True)
-class Choices:
+class Choices(BatchExtra):
     """Each release chooses a few coordinates of a batch's statistic and adds noise to these alone.
 
     `PrivacySession.selected_gaussian` releases them. It needs zero-out or add-remove.
@@ -72,8 +72,6 @@ class Choices:
     accountant: ClassVar[str] = (
         "privacy loss distributions of choices and noise on one batch, or Renyi DP if that is smaller"
     )
-    has_key: ClassVar[bool] = False
-    remedy: ClassVar[str] = ""
 
     choices: int
     share: float = 0.25
@@ -111,15 +109,9 @@ class Choices:
     def describe(self) -> LedgerRow:
         return {"choices": self.choices, "choice_epsilon": self.epsilon}
 
-    def check_source(self, extra: SourceExtra | None) -> None:
-        pass
-
     def check_size(self, size: int) -> None:
         if self.choices > size:
             raise ValueError(f"{self.choices} of {size} values cannot be chosen: choose fewer")
-
-    def grid(self, bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
-        return grid.gaussian_grid(bounded, multiplier, adjacency)
 
     def slack(self, plan: BatchPlan, size: int, delta: float, *, scans: bool) -> tuple[float, float]:
         found = noise.numeric_sparse_slack(size, self.choices, 1, self.epsilon) if scans else (0.0, 0.0)
@@ -190,16 +182,16 @@ class SelectedReleases(GaussianReleases):
         (5, 5)
         """
         with self._lock:
-            made, ledger, extra = self._checked(bounded, plan, Choices.method), self._ledger, plan.extra
+            one, ledger, extra = self._checked(bounded, plan, Choices.method), self._ledger, plan.extra
             assert isinstance(extra, Choices)
             extra.check_size(bounded.size)
             choice = Selection(extra.choices, extra.epsilon, score_clip, value_clip, threshold)
             if ledger.exact:
-                self._use_release(made)
+                self._use(*one)
                 return exact_choice(bounded._value, choice)
             noisy = selection_grid(bounded, choice, plan.noise_multiplier, ledger.adjacency)
             error = extra.slack(plan, bounded.size, ledger.delta, scans=threshold is not None)
-            return self._draw_planned(made, partial(selected_gaussian, bounded, choice, *noisy), error)
+            return self._draw_planned(plan, one, partial(selected_gaussian, bounded, choice, *noisy), error)
 
 
 class Selection(NamedTuple):

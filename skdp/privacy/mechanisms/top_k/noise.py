@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.kernels.protocols import Integers
+from skdp.privacy.bounded import SourceExtra
 from skdp.privacy.noise.integers import BLOCK
 from skdp.privacy.noise.keystream import KeyStream, Seed, check_integer, check_number, stream_of
 
@@ -13,7 +14,7 @@ __all__ = ["KeptScores", "gumbel_top_k"]
 
 
 @dataclass(frozen=True)
-class KeptScores:
+class KeptScores(SourceExtra):
     """Scores that are cheaper to keep than to list, as `Source.extra`.
 
     Attributes
@@ -23,15 +24,6 @@ class KeptScores:
     """
 
     draw: Callable[[float, float, KeyStream], int]
-
-    def scaled(self, size: float) -> None:
-        """Scores that were changed are listed."""
-
-    def check_whole(self, operation: str) -> None:
-        """They can be added and taken apart, as listed scores."""
-
-    def check_plan(self, extra: object) -> None:
-        """They can be released by any mechanism."""
 
 
 def gumbel_top_k(scores: Integers, k: int, scale: float, stream: Seed | KeyStream = None) -> Integers:
