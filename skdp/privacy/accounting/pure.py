@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skdp.kernels.protocols import Floats
-from skdp.privacy.accounting.amplification import FRESH_UNIFORM
 from skdp.privacy.accounting.gaussian import pure_mu
 from skdp.privacy.accounting.pairs import RandomisedResponse
 from skdp.privacy.accounting.releases import Pairs, Release
@@ -29,8 +28,6 @@ class PureRelease(Release):
     epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015): this gives the pair, the Renyi-DP curve
     log(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1), and the mu, see `skdp.privacy.accounting.pure_mu`.
     Pure epsilon-DP is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016).
-
-    A fresh uniform sample amplifies each release, see `skdp.privacy.accounting.amplified_epsilon`.
     """
 
     accountants = ("pld", "rdp")
@@ -59,17 +56,6 @@ class PureRelease(Release):
     def rdp(self, orders: Floats, adjacency: str) -> Floats:
         self._refuse_without_epsilon()
         return self.count * _randomised_response_rdp(self.epsilon, np.asarray(orders))
-
-    def sampled(
-        self, rate: float, adjacency: str, *, sampling: str = FRESH_UNIFORM,
-        n_records: int | None = None, batch_size: int | None = None,
-    ) -> Release:  # fmt: skip
-        from skdp.privacy.mechanisms.sampled_pure.cost import SampledPure  # a kind of pure release itself
-
-        if sampling != FRESH_UNIFORM or adjacency != "replace-one":
-            raise self._unsupported(f"amplification by {sampling} sampling under {adjacency}")
-        self._refuse_sampling()
-        return SampledPure.of(self, rate)
 
     def event(self, accountant: str, adjacency: str) -> "DpEvent":
         if accountant == "pld" or adjacency != "replace-one":

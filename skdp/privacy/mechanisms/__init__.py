@@ -1,22 +1,15 @@
-"""The mechanisms, a folder each: what it costs, and the same by other code."""
+"""The mechanisms, a folder each: the cost of a release, its recheck, its noise, and the release by a session.
 
-# All below goes when branch mech_release is merged, with the functions of `grid` that it moves to the folders.
-import sys
-from importlib import import_module
-from types import ModuleType
+Everything happens on an integer grid whose width is fixed by public numbers before the statistic is computed
+(`skdp.privacy.mechanisms.grid`). The proofs are in the folders:
 
-
-class _Functions(ModuleType):
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(import_module("skdp.privacy.mechanisms.grid"), name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not isinstance(value, ModuleType):
-            setattr(import_module("skdp.privacy.mechanisms.grid"), name, value)
-        elif name not in ("gaussian", "laplace"):  # functions of these names
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Functions
+* ``gaussian``: rounded Gaussian noise, on all records or on batches.
+* ``laplace``: discrete Laplace noise.
+* ``top_k``: the k largest scores, with Gumbel noise.
+* ``sparse_vector``: large entries of a long vector, by the sparse vector technique.
+* ``objective_perturbation``: the minimiser of a randomly tilted objective.
+* ``best_of``: the best of a random number of trials.
+* ``projected_gaussian``: sums of gradients that are clipped by norms from random projections.
+* ``selected_gaussian``: a few coordinates of a batch's sum, chosen privately, with Gaussian noise.
+* ``vocabulary``: the words that enough groups have.
+"""

@@ -154,10 +154,9 @@ def _accountant_name(ledger: Ledger) -> str:
         kinds = {plan.sampling for plan in ledger.plans if isinstance(plan, BatchPlan)}
         if WITHOUT_REPLACEMENT in kinds:
             return "Renyi DP of fixed-size batches (Wang, Balle & Kasiviswanathan 2019)"
-        if any(plan.n_projections for plan in ledger.plans if isinstance(plan, BatchPlan)):
-            return "privacy loss distributions of gradients clipped by random projections"
-        if any(plan.choices for plan in ledger.plans if isinstance(plan, BatchPlan)):
-            return "privacy loss distributions of choices and noise on one batch, or Renyi DP if that is smaller"
+        extras = [plan.extra for plan in ledger.plans if isinstance(plan, BatchPlan) and plan.extra is not None]
+        if extras:
+            return extras[0].accountant
         return "privacy loss distributions of Poisson batches (Zhu, Dong & Wang 2022)"
     gaussian = all(isinstance(plan, GaussianPlan | BatchPlan) for plan in ledger.plans)
     exact = gaussian and not ledger.pure

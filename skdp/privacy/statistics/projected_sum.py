@@ -19,6 +19,7 @@ from skdp.privacy.gradients.projections import (
     estimated_norms,
     largest_ratio,
 )
+from skdp.privacy.mechanisms.projected_gaussian.release import ProjectedClip, ProjectedNorms
 from skdp.privacy.pieces import Vectors
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.clipped_sum import LARGEST_CLIP, UnitVectors
@@ -77,13 +78,13 @@ def projected_sum(
     multiplied out; a projection is the inner product with the sum of its rows' vectors. The vector is rounded by
     itself to integers, and room for sqrt(D) units is left in C'.
     """
-    if batch is None or batch._projections is None:
+    extra = None if batch is None else batch._plan.extra
+    if batch is None or batch._key is None or not isinstance(extra, ProjectedNorms):
         raise ValueError(
-            "clipping='projections' needs a batch of a plan with projections: give n_projections to the "
+            "clipping='projections' needs a batch of a plan with projections: give extra=ProjectedNorms() to the "
             "BatchGroup of session.plan_batches, then session.draw(plan, records, places=True)"
         )
-    projections = Projections(batch._projections, batch._plan.n_projections)
-    ratio = batch._plan.norm_ratio
+    projections, ratio = Projections(batch._key, extra.n_projections), extra.norm_ratio
     blocks: ProjectedSum | ProjectedUnits
     if rows.shape.n_records is None:
         blocks = ProjectedUnits(rows, function.dense, size, rows.units_of(batch), AT_ONCE, projections, ratio)
@@ -99,7 +100,7 @@ def projected_sum(
 
     source = rows.source(lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch)
     largest = source.magnitude * min(ratio, LARGEST_RATIO)
-    source = replace(source, magnitude=largest, projected=clip_norm)
+    source = replace(source, magnitude=largest, extra=ProjectedClip(clip_norm))
     return Bounded.from_source(source, (size,), l2=math.inf)
 
 

@@ -26,11 +26,11 @@ from skdp.privacy.mechanisms.best_of.calibration import (
     gaussian_base,
     trial_error,
 )
+from skdp.privacy.mechanisms.best_of.noise import draw_trial_count
 from skdp.privacy.mechanisms.best_of.pairs import best_of_approximate, best_of_pair
 from skdp.privacy.mechanisms.best_of.recheck import recheck_best_of
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 from skdp.privacy.noise.keystream import KeyStream
-from skdp.privacy.noise.trials import draw_trial_count
 from skdp.privacy.session.ledger import Ledger
 from tests.privacy.audit import epsilon_lower
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 from scipy.stats import norm
 
-import skdp.privacy.session.objective as session_objective
+import skdp.privacy.mechanisms.objective_perturbation.release as session_objective
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting

@@ -44,7 +44,7 @@ from skdp.privacy.mechanisms.sampled_pure.cost import SampledPure
 from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedGaussian
 from skdp.privacy.mechanisms.sparse_vector.cost import AboveThreshold
 from skdp.privacy.mechanisms.top_k.cost import TopK
-from skdp.privacy.mechanisms.vocabulary.cost import Vocabulary
+from skdp.privacy.mechanisms.vocabulary.cost import VocabularyRelease
 from tests.privacy import theirs
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
@@ -59,7 +59,7 @@ KINDS = (
     TopK,
     ObjectivePerturbation,
     BestOf,
-    Vocabulary,
+    VocabularyRelease,
 )
 ROWS = [
     {"name": "gaussian", "purpose": "steps", "count": 5, "noise_multiplier": 3.0, "noise_std": 6.0,

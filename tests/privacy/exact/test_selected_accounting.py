@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import BatchGroup, PrivacySession
+from skdp.privacy import BatchGroup, Choices, PrivacySession
 from skdp.privacy.accounting import calibrate_batches, recheck_epsilon, sampled_epsilon
 from skdp.privacy.accounting.minibatch import planned_epsilon
 from skdp.privacy.accounting.pld import composed_epsilon
@@ -140,17 +140,17 @@ def test_no_real_choice_leaks_more_than_the_envelope():
 def test_what_is_calibrated_is_what_other_code_finds(share, k, eps, rate, steps):
     n = 100_000
     session = PrivacySession(epsilon=eps, delta=1e-5, adjacency="zero-out", minibatches=True)
-    wanted = BatchGroup(steps, int(rate * n), choices=k, choice_share=share)
+    wanted = BatchGroup(steps, int(rate * n), extra=Choices(k, share))
     (plan,) = session.plan_batches([wanted], n_units=n)
     row = plan.planned_row()
     found = recheck_epsilon([row], 1e-5, "zero-out")
-    ours = epsilon(plan.noise_multiplier, plan.rate, steps, k, plan.choice_epsilon)
+    ours = epsilon(plan.noise_multiplier, plan.rate, steps, k, plan.extra.epsilon)
     assert 0.994 * eps < ours <= eps
     assert found == pytest.approx(ours, rel=2e-3)
-    rho = k * plan.choice_epsilon**2 / 8 + 0.5 / plan.noise_multiplier**2
-    assert k * plan.choice_epsilon**2 / 8 == pytest.approx(share * rho)
+    rho = k * plan.extra.epsilon**2 / 8 + 0.5 / plan.noise_multiplier**2
+    assert k * plan.extra.epsilon**2 / 8 == pytest.approx(share * rho)
     # Twins: a row of what was really released, if more was released than planned.
-    for more in ({"choices": k + max(1, k)}, {"choice_epsilon": 2 * plan.choice_epsilon}):
+    for more in ({"choices": k + max(1, k)}, {"choice_epsilon": 2 * plan.extra.epsilon}):
         assert recheck_epsilon([row | more], 1e-5, "zero-out") > eps
     assert recheck_epsilon([row | {"noise_multiplier": plan.noise_multiplier / 2}], 1e-5, "zero-out") > eps
 
@@ -206,13 +206,13 @@ def test_what_has_no_proof_is_refused():
         release_of(row).pld("replace-one")
     session = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)  # replace-one
     with pytest.raises(UnsupportedAccounting, match="zero-out"):
-        session.plan_batches([BatchGroup(5, 10, choices=3)], n_units=100)
+        session.plan_batches([BatchGroup(5, 10, extra=Choices(3))], n_units=100)
     session = PrivacySession(epsilon=1.0, delta=1e-5, adjacency="zero-out", minibatches=True)
     with pytest.raises(UnsupportedAccounting, match="other statistics"):
-        session.plan_batches([BatchGroup(5, 10, choices=3, parts=(0.5, 0.5))], n_units=100)
+        session.plan_batches([BatchGroup(5, 10, parts=(0.5, 0.5), extra=Choices(3))], n_units=100)
     with pytest.raises(UnsupportedAccounting):
-        session.plan_batches([BatchGroup(5, 10, choices=3)], n_units=100, sampling="without replacement")
+        session.plan_batches([BatchGroup(5, 10, extra=Choices(3))], n_units=100, sampling="without replacement")
     with pytest.raises(ValueError, match="choices"):
-        session.plan_batches([BatchGroup(5, 10, choices=-1)], n_units=100)
-    with pytest.raises(ValueError, match="choice_share"):
-        session.plan_batches([BatchGroup(5, 10, choices=3, choice_share=1.0)], n_units=100)
+        session.plan_batches([BatchGroup(5, 10, extra=Choices(-1))], n_units=100)
+    with pytest.raises(ValueError, match="share of Choices"):
+        session.plan_batches([BatchGroup(5, 10, extra=Choices(3, 1.0))], n_units=100)

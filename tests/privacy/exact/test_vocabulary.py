@@ -14,8 +14,8 @@ from scipy.stats import beta, chi2
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import PrivacySession, PrivateWords, accounting, noise
+from skdp.privacy.mechanisms.vocabulary import release as vocabulary
 from skdp.privacy.mechanisms.vocabulary.cost import shares_of_words, word_threshold
-from skdp.privacy.session import vocabulary
 from tests.privacy import audit
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("one_calibration")]

@@ -1,1 +1,1 @@
-"""Gaussian noise on all records, and on fresh samples of them."""
+"""The Gaussian mechanism, rounded to a grid."""

@@ -1,1 +1,1 @@
-"""Discrete Laplace noise."""
+"""Discrete Laplace noise: pure epsilon-DP."""

@@ -1,1 +1,1 @@
-"""The minimiser of an objective with a random linear term."""
+"""Objective perturbation: (epsilon, delta)-DP, outside of Gaussian DP."""

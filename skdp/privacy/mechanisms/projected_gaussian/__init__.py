@@ -1,1 +1,1 @@
-"""Gaussian noise on sums whose records are clipped by norms from random projections."""
+"""Gaussian noise on gradients that are clipped by norms from random projections."""

@@ -5,7 +5,6 @@ from typing import Self
 
 from skdp.privacy.accounting.amplification import FRESH_UNIFORM, FULL_BATCH, amplified_epsilon, check_rate
 from skdp.privacy.accounting.pure import PureRelease
-from skdp.privacy.accounting.releases import Release
 
 __all__ = ["RELEASE", "SampledPure"]
 
@@ -27,8 +26,11 @@ class SampledPure(PureRelease):
     sampling_rate: float | None = None
 
     @classmethod
-    def of(cls, release: PureRelease, rate: float) -> Self:
+    def of(cls, release: PureRelease, rate: float, adjacency: str, sampling: str) -> Self:
         """The same releases, each on a fresh sample of its own."""
+        if sampling != FRESH_UNIFORM or adjacency != "replace-one":
+            raise release._unsupported(f"amplification by {sampling} sampling under {adjacency}")
+        release._refuse_sampling()
         return cls(
             count=release.count, purpose=release.purpose, sampling_rate=check_rate(rate),
             epsilon=amplified_epsilon(release.epsilon, rate), epsilon_unsampled=release.epsilon,
@@ -37,12 +39,6 @@ class SampledPure(PureRelease):
     @property
     def on_sample(self) -> bool:
         return self.sampling not in (FULL_BATCH, FRESH_UNIFORM)
-
-    def sampled(
-        self, rate: float, adjacency: str, *, sampling: str = FRESH_UNIFORM,
-        n_records: int | None = None, batch_size: int | None = None,
-    ) -> Release:  # fmt: skip
-        raise self._unsupported("cost of a sample of a sample")
 
 
 RELEASE = SampledPure

@@ -1,1 +1,1 @@
-"""Private choices of coordinates, and Gaussian noise on these."""
+"""A few coordinates, chosen privately, with Gaussian noise on these."""

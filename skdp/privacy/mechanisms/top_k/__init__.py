@@ -1,1 +1,1 @@
-"""The largest of noisy scores, by Gumbel noise."""
+"""The k largest scores, by Gumbel noise."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skdp.kernels.protocols import Floats
-from skdp.privacy.accounting.amplification import FRESH_UNIFORM, POISSON
+from skdp.privacy.accounting.amplification import POISSON
 from skdp.privacy.accounting.gaussian import bounded_range_mu
 from skdp.privacy.accounting.pairs import BoundedRangePair
 from skdp.privacy.accounting.pure import PureRelease
@@ -62,12 +62,6 @@ class TopK(PureRelease):
 
     def event(self, accountant: str, adjacency: str) -> "DpEvent":
         return self._zcdp_event(accountant, adjacency)
-
-    def sampled(
-        self, rate: float, adjacency: str, *, sampling: str = FRESH_UNIFORM,
-        n_records: int | None = None, batch_size: int | None = None,
-    ) -> Release:  # fmt: skip
-        raise self._unsupported(f"amplification by {sampling} sampling under {adjacency}")
 
 
 RELEASE = TopK

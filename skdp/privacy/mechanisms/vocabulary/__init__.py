@@ -1,1 +1,1 @@
-"""The words that enough units have, by Gaussian counts and a threshold."""
+"""A private vocabulary: the words that enough groups have."""

@@ -11,7 +11,7 @@ from skdp.privacy.accounting.releases import Line, Release, Row
 from skdp.privacy.accounting.text import number_text
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 
-__all__ = ["RELEASE", "Vocabulary", "shares_of_words", "word_threshold"]
+__all__ = ["RELEASE", "VocabularyRelease", "shares_of_words", "word_threshold"]
 
 
 def shares_of_words(grid: int, max_words: int) -> Integers:
@@ -57,13 +57,13 @@ def word_threshold(grid: int, sigma: float, max_words: int, delta: float) -> int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vocabulary(Gaussian):
+class VocabularyRelease(Gaussian):
     """Words with a noisy count of ``threshold`` or more, at most ``max_words`` of a unit.
 
     Privacy
     -------
     A Gaussian release, as its row says, but for a word that one unit alone has. That one is released with
-    probability ``delta`` at most, which is charged to the slack: `skdp.privacy.session.vocabulary` has the proof.
+    probability ``delta`` at most, which is charged to the slack: `vocabulary.release` has the proof.
     """
 
     last_keys = ("threshold", "max_words", "delta")
@@ -85,4 +85,4 @@ class Vocabulary(Gaussian):
         return [("words" if self.purpose is None else self.purpose, text)]
 
 
-RELEASE = Vocabulary
+RELEASE = VocabularyRelease

@@ -9,6 +9,7 @@ from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.losses import Loss
 from skdp.privacy import noise
 from skdp.privacy.bounded import Bounded, rounded_source
+from skdp.privacy.mechanisms.gaussian.release import GaussianReleases
 from skdp.privacy.mechanisms.objective_perturbation.cost import (
     ObjectivePerturbation,
     ObjectiveTerms,
@@ -16,13 +17,12 @@ from skdp.privacy.mechanisms.objective_perturbation.cost import (
     objective_terms,
 )
 from skdp.privacy.session.ledger import GaussianPlan
-from skdp.privacy.session.releases import Releases
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
 
 __all__ = ["PerturbedMinima"]
 
 
-class PerturbedMinima(Releases):
+class PerturbedMinima(GaussianReleases):
     """Minimisers of perturbed objectives."""
 
     def objective_noise_std(self, loss: Loss, *, radius: float, penalty: float) -> float:
@@ -88,8 +88,7 @@ class PerturbedMinima(Releases):
                 origin = np.zeros(minimizer.n_parameters)
                 return minimizer._domain(0.0).minimizer(minimizer._rows, origin)
             epsilon, delta = ledger.aside()
-            if any(line["name"] == ObjectivePerturbation.name for line in ledger.rows):
-                raise PrivacyBudgetExceeded("what was set aside is spent; nothing was released")
+            self._check_aside()
             terms = objective_terms(minimizer.loss, minimizer.radius, minimizer.penalty, ledger.adjacency)
             needed = objective_noise(epsilon, delta, terms)
             if needed == math.inf:
@@ -97,9 +96,14 @@ class PerturbedMinima(Releases):
                     f"penalty={minimizer.penalty:.3g} is too small: no noise makes the minimiser "
                     f"({epsilon:.3g}, {delta:.3g})-DP; use a larger one"
                 )
-            return self._release(minimizer, plan, (epsilon, delta), needed, terms, purpose)
+            return self._perturbed(minimizer, plan, (epsilon, delta), needed, terms, purpose)
 
-    def _release(
+    def _check_aside(self) -> None:
+        """Refuse a second release: the first one takes all that was set aside."""
+        if any(line["name"] == ObjectivePerturbation.name for line in self._ledger.rows):
+            raise PrivacyBudgetExceeded("what was set aside is spent; nothing was released")
+
+    def _perturbed(
         self, minimizer: PerturbedMinimizer, plan: GaussianPlan,
         cost: tuple[float, float], needed: float, terms: ObjectiveTerms, purpose: str,
     ) -> NDArray[np.float64]:  # fmt: skip
@@ -122,20 +126,16 @@ class PerturbedMinima(Releases):
         first = noise.gaussian_slack(p, std / terms.sensitivity)
         second = noise.gaussian_slack(p, plan.noise_multiplier)
         ledger.check_slack((first[0] + second[0], first[1] + second[1]))
-        ledger.charge_slack(first)
-        drawn = noise.rounded_gaussian(float(noise.CANONICAL_SIGMA), p, self._keys.commit())
-        line = ObjectivePerturbation(
-            epsilon=cost[0],
-            delta=cost[1],
-            noise_std=std,
-            sensitivity=terms.sensitivity,
-            grid=grid,
-            penalty=minimizer.penalty,
-            curvature=terms.curvature,
-            trade=terms.trade,
-            one_signed=terms.one_signed,
-            replaced=terms.replaced,
+        made = ObjectivePerturbation(
+            epsilon=cost[0], delta=cost[1], noise_std=std, sensitivity=terms.sensitivity, grid=grid,
+            penalty=minimizer.penalty, curvature=terms.curvature, trade=terms.trade,
+            one_signed=terms.one_signed, replaced=terms.replaced,
+        )  # fmt: skip
+        drawn = self._release(
+            lambda stream: (noise.rounded_gaussian(float(noise.CANONICAL_SIGMA), p, stream), made.describe()),
+            numerical_error=first,
+            admit=self._check_aside,
+            purpose=purpose,
         )
-        ledger.write(line.describe(), purpose)
         solved.append(domain.minimizer(rows, drawn * np.float64(grid)))
         return self.gaussian(computed, plan)

@@ -30,12 +30,15 @@ get noise of one law on both data sets. So the samplers err on at most 2 m words
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
-from skdp.privacy.mechanisms.vocabulary.cost import Vocabulary, shares_of_words, word_threshold
+from skdp.privacy.accounting.releases import LedgerRow
+from skdp.privacy.mechanisms.gaussian.release import GaussianReleases
+from skdp.privacy.mechanisms.vocabulary.cost import VocabularyRelease, shares_of_words, word_threshold
+from skdp.privacy.noise import KeyStream
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
-from skdp.privacy.session.releases import Releases
 from skdp.privacy.words import PrivateWords
 
 __all__ = ["Vocabularies", "VocabularyPlan"]
@@ -45,6 +48,7 @@ LEAST_GRID = 2**20  # units of the grid that a unit adds: roundings stay small
 # What a unit can change, over the largest norm of what it adds; rounded up.
 MOVED = {"zero-out": 1.0, "add-remove": 1.0, "replace-one": math.sqrt(2.0) * (1 + 2.0**-50)}
 PART = 0.25  # of the delta that is kept for samplers
+Vocabulary = tuple[tuple[str, ...], tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class VocabularyPlan:
         return float(noise.CANONICAL_SIGMA) / self.grid if self.gaussian.noise_multiplier else 0.0
 
 
-class Vocabularies(Releases):
+class Vocabularies(GaussianReleases):
     """Vocabularies of groups."""
 
     def plan_vocabulary(self, share: float, max_words: int, *, purpose: str = "vocabulary") -> VocabularyPlan:
@@ -135,9 +139,7 @@ class Vocabularies(Releases):
             threshold = word_threshold(grid, sigma, words, delta)
             return _kept(ledger, VocabularyPlan(plan, words, delta, grid, threshold))
 
-    def release_vocabulary(
-        self, words: PrivateWords, plan: VocabularyPlan
-    ) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    def release_vocabulary(self, words: PrivateWords, plan: VocabularyPlan) -> Vocabulary:
         """Release the words that enough units have, in alphabetical order, and noisy counts of them.
 
         Parameters
@@ -167,23 +169,31 @@ class Vocabularies(Releases):
             if not any(plan is own for own in ledger.vocabularies):
                 raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
             ledger.check_plan(plan.gaussian, 1)
-            ledger.use(plan.gaussian)
             shares = shares_of_words(plan.grid, plan.max_words).tolist()
             if ledger.exact:
-                found = sorted(words._counts(shares).items())
-                return _shown(found, plan.grid)
-            sigma, stream = float(noise.CANONICAL_SIGMA), self._keys.commit()
-            counts = sorted(words._counts(shares).items())
-            drawn = noise.rounded_gaussian(sigma, len(counts), stream).tolist()
-            noisy = [(word, count + more) for (word, count), more in zip(counts, drawn)]
-            unit = 1.0 / plan.grid
-            row = Vocabulary(
+                ledger.use(plan.gaussian)
+                return _shown(sorted(words._counts(shares).items()), plan.grid)
+            sigma, unit = float(noise.CANONICAL_SIGMA), 1.0 / plan.grid
+            row = VocabularyRelease(
                 noise_multiplier=plan.gaussian.noise_multiplier, sensitivity=MOVED[ledger.adjacency],
-                noise_std=sigma * unit, grid=unit,
-                threshold=plan.threshold * unit, max_words=plan.max_words, delta=plan.delta,
+                noise_std=sigma * unit, grid=unit, threshold=plan.threshold * unit, max_words=plan.max_words,
+                delta=plan.delta,
             )  # fmt: skip
-            ledger.write(row.describe(), plan.gaussian.purpose)
-            return _shown([(word, count) for word, count in noisy if count >= plan.threshold], plan.grid)
+
+            def draw(stream: KeyStream) -> tuple[Vocabulary, LedgerRow]:
+                counts = sorted(words._counts(shares).items())
+                drawn = noise.rounded_gaussian(sigma, len(counts), stream).tolist()
+                noisy = [(word, count + more) for (word, count), more in zip(counts, drawn)]
+                kept = [(word, count) for word, count in noisy if count >= plan.threshold]
+                return _shown(kept, plan.grid), row.describe()
+
+            # Of the sampler's error the plan paid.
+            return self._release(
+                draw,
+                numerical_error=(0.0, 0.0),
+                admit=partial(ledger.use, plan.gaussian),
+                purpose=plan.gaussian.purpose,
+            )
 
 
 def _kept(ledger: Ledger, plan: VocabularyPlan) -> VocabularyPlan:
@@ -192,5 +202,5 @@ def _kept(ledger: Ledger, plan: VocabularyPlan) -> VocabularyPlan:
     return plan
 
 
-def _shown(found: list[tuple[str, int]], grid: int) -> tuple[tuple[str, ...], tuple[float, ...]]:
+def _shown(found: list[tuple[str, int]], grid: int) -> Vocabulary:
     return tuple(word for word, _ in found), tuple(count / grid for _, count in found)

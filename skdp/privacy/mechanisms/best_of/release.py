@@ -12,8 +12,8 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy.log import no_log_lines
 from skdp.privacy.mechanisms.best_of.calibration import approximate_base, gaussian_base, trial_error
 from skdp.privacy.mechanisms.best_of.cost import BestOf
+from skdp.privacy.mechanisms.best_of.noise import TRIALS_ERROR, draw_trial_count, tie_break
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
-from skdp.privacy.noise.trials import TRIALS_ERROR, draw_trial_count, tie_break
 from skdp.privacy.session.base import SessionBase
 
 __all__ = ["BestOfPlan", "BestOfTrials"]
@@ -118,8 +118,8 @@ class BestOfTrials(SessionBase):
 
         Notes
         -----
-        **Privacy.** `mechanisms.best_of.bound` has the proof. Without the number of trials as a secret it does not
-        hold. So log lines and warnings are off while trials run, what they raise is dropped, and the row
+        **Privacy.** `best_of.bound` has the proof. Without the number of trials as a secret it
+        does not hold. So log lines and warnings are off while trials run, what they raise is dropped, and the row
         of the ledger does not say how many there were. The time shows it.
         """
         with self._lock:

@@ -1,4 +1,13 @@
-"""The numeric sparse vector technique as plans and releases of a session."""
+"""The numeric sparse vector technique as plans and releases of a session.
+
+Privacy
+-------
+Let integers of sup-norm sensitivity D be compared with a noisy threshold of scale s, each with noise of scale q.
+If threshold and the entry that is found are shifted by the change of the data, at most D and 2 D, every answer
+"below" before it stays. So a round costs D / s + 2 D / q, however many entries were below. The value of what was
+found has fresh noise of scale v and costs D / v. A run is charged for all its rounds, also if it ends without a
+hit.
+"""
 
 import math
 
@@ -6,13 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import accounting, mechanisms, noise
+from skdp.privacy import accounting, noise
+from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan, calibrate, run_epsilon
+from skdp.privacy.mechanisms.grid import HEADROOM, integer_grid, sensitivity
+from skdp.privacy.mechanisms.laplace.cost import Laplace
+from skdp.privacy.mechanisms.sampled_pure.cost import SampledPure
+from skdp.privacy.mechanisms.sparse_vector import noise as samplers
+from skdp.privacy.mechanisms.sparse_vector.cost import AboveThreshold, NumericSparsePlan, calibrate, run_epsilon
 from skdp.privacy.session.base import Keys, SessionBase
 from skdp.privacy.session.ledger import Ledger, check_number, check_share
 
-__all__ = ["SparseVector"]
+__all__ = ["SparseVector", "numeric_sparse", "numeric_sparse_grid"]
+
+_GRID = 2.0**28  # integer sensitivity over epsilon of a query; a choice, not tuned
+Found = tuple[NDArray[np.int64], NDArray[np.float64]]
+Grid = tuple[float, tuple[float, float, float], int]
 
 
 class SparseVector(SessionBase):
@@ -137,7 +155,7 @@ class SparseVector(SessionBase):
         """
         with self._lock:
             self._check_open()
-            ledger, keys = self._ledger, self._keys
+            ledger = self._ledger
             ledger.check_statistic(bounded)
             ledger.check_plan(plan, plan.runs * plan.parts)
             taken = ledger.taken(plan)
@@ -145,20 +163,24 @@ class SparseVector(SessionBase):
             if isinstance(threshold, bool) or not float(threshold) == threshold:
                 raise ValueError("threshold must be a number and not NaN")
             if not ledger.exact:
-                mechanisms.numeric_sparse_grid(bounded, plan, ledger.adjacency)
-                ledger.charge_slack(_slack(bounded.size, plan, 1))
+                made = numeric_sparse_grid(bounded, plan, ledger.adjacency)
             # A record is in one part: the ledger counts the runs of the part that took most.
             most = taken[part] == max(taken)
-            ledger.use(plan)
-            taken[part] += 1
+
+            def use() -> None:
+                ledger.use(plan)
+                taken[part] += 1
+
+            def draw(stream: noise.KeyStream) -> tuple[Found, *tuple[LedgerRow, ...]]:
+                found, *rows = numeric_sparse(bounded, plan, float(threshold), made, stream)
+                return found, *(row if most else {**row, "count": 0} for row in rows)
+
             if ledger.exact:
-                return _exact(keys, bounded, plan.n_hits, float(threshold))
-            indices, values, lines = mechanisms.numeric_sparse(
-                bounded, plan, float(threshold), ledger.adjacency, keys.commit()
+                use()
+                return _exact(self._keys, bounded, plan.n_hits, float(threshold))
+            return self._release(
+                draw, numerical_error=_slack(bounded.size, plan, 1), admit=use, purpose=plan.purpose
             )
-            for line in lines:
-                ledger.write(line if most else {**line, "count": 0}, plan.purpose)
-            return indices, values
 
     def numeric_sparse_scales(self, bounded: Bounded, plan: NumericSparsePlan) -> tuple[float, float, float]:
         """Scales of the Laplace noise that `numeric_sparse` uses; public, 0 without privacy.
@@ -180,8 +202,79 @@ class SparseVector(SessionBase):
         ledger = self._ledger
         if ledger.exact:
             return 0.0, 0.0, 0.0
-        unit, (threshold, query, value), _ = mechanisms.numeric_sparse_grid(bounded, plan, ledger.adjacency)
+        unit, (threshold, query, value), _ = numeric_sparse_grid(bounded, plan, ledger.adjacency)
         return unit * threshold, unit * query, unit * value
+
+
+def numeric_sparse_grid(bounded: Bounded, plan: NumericSparsePlan, adjacency: str) -> Grid:
+    """Return (unit, scales in units, integer sup-norm sensitivity) of a run, from public numbers only.
+
+    The sensitivity is ``D = floor(s / unit) + 1 + roundings`` with the declared bound s. The unit makes D
+    about ``eps0 2^28``, so that the scales do not depend on s: one table of noise serves all runs.
+
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If the statistic and the noise do not fit on one grid of 64-bit integers.
+    """
+    s = sensitivity(bounded, "linf", adjacency, "a sparse vector release")
+    total = math.floor(plan.epsilon_query * _GRID)
+    free = total - 1 - bounded._value.roundings
+    if free <= total / 2:
+        raise PrivacyBudgetExceeded(
+            f"a round of epsilon={plan.epsilon_query:.3g} does not fit on the grid; ask for fewer runs or "
+            "hits, or a larger epsilon"
+        )
+    unit = s / free * (1 + 2.0**-50)
+    coarse, moved = integer_grid(bounded, s, unit)
+    if coarse > unit:
+        unit, total = coarse, moved
+    part = plan.threshold_part
+    scales = (
+        total / (plan.epsilon_query * part) * (1 + 2.0**-50),
+        2.0 * total / (plan.epsilon_query * (1.0 - part)) * (1 + 2.0**-50),
+        total / plan.epsilon_value * (1 + 2.0**-50),
+    )
+    low, high = noise.SCALE_RANGE
+    if not low <= min(scales) <= max(scales) <= high:
+        raise PrivacyBudgetExceeded(
+            f"noise scales of {scales[0]:.3g}, {scales[1]:.3g} and {scales[2]:.3g} units cannot be drawn on "
+            "one grid; ask for another epsilon"
+        )
+    return unit, scales, total
+
+
+def numeric_sparse(
+    bounded: Bounded, plan: NumericSparsePlan, threshold: float, made: Grid, stream: noise.KeyStream
+) -> tuple[Found, *tuple[LedgerRow, ...]]:
+    """Release up to ``plan.n_hits`` entries of large absolute value, with noise.
+
+    Returns
+    -------
+    indices, values : ndarray of shape (n_found,)
+        Indices into the flattened statistic, ascending, as int64; the entries as float64.
+    *ledger_rows : dict
+        The cost of a whole run, however many entries were found.
+    """
+    unit, scales, total = made
+    integers = bounded._value.on_grid(unit).ravel()
+    limit = round(min(max(threshold / unit, -HEADROOM), HEADROOM))
+    indices, released = samplers.numeric_sparse(integers, limit, plan.n_hits, scales, stream)
+    moved, hits = total * unit, plan.n_hits
+    values: NDArray[np.float64] = released * np.float64(unit)
+    if plan.rate is not None:
+        inner = run_epsilon(hits, plan.epsilon_query, plan.epsilon_value, None)
+        run = SampledPure(
+            epsilon=plan.epsilon_run, epsilon_unsampled=inner, sampling_rate=plan.rate,
+            sensitivity=moved, grid=unit,
+        )  # fmt: skip
+        return (indices, values), run.describe()
+    found = AboveThreshold(
+        epsilon=plan.epsilon_query, count=hits, sensitivity=moved, grid=unit,
+        threshold_scale=scales[0] * unit, query_scale=scales[1] * unit,
+    )  # fmt: skip
+    shown = Laplace(epsilon=plan.epsilon_value, count=hits, sensitivity=moved, grid=unit)
+    return (indices, values), found.describe(), shown.describe()
 
 
 def _check_rate(ledger: Ledger, rate: float | None) -> None:

@@ -65,7 +65,7 @@ def numeric_sparse(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.privacy.noise import numeric_sparse
+    >>> from skdp.privacy.mechanisms.sparse_vector.noise import numeric_sparse
     >>> values = np.array([0, 90_000, 0, -80_000])
     >>> indices, released = numeric_sparse(values, 40_000, 2, (10.0, 20.0, 5.0))
     >>> indices.tolist(), (np.abs(released - [90_000, -80_000]) < 500).tolist()

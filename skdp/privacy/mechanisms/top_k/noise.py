@@ -1,13 +1,29 @@
 """Private selection: the k largest of integer scores plus Gumbel noise."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from skdp.kernels.protocols import Integers
-from skdp.privacy.entries import places_between
+from skdp.privacy.bounded import SourceExtra
 from skdp.privacy.noise.integers import BLOCK
 from skdp.privacy.noise.keystream import KeyStream, Seed, check_integer, check_number, stream_of
 
-__all__ = ["gumbel_top_k", "sparse_top_k"]
+__all__ = ["KeptScores", "gumbel_top_k"]
+
+
+@dataclass(frozen=True)
+class KeptScores(SourceExtra):
+    """Scores that are cheaper to keep than to list, as `Source.extra`.
+
+    Attributes
+    ----------
+    draw : callable (unit, scale, stream) -> int
+        Draws one index with the weights exp(score / scale) of the scores on that grid.
+    """
+
+    draw: Callable[[float, float, KeyStream], int]
 
 
 def gumbel_top_k(scores: Integers, k: int, scale: float, stream: Seed | KeyStream = None) -> Integers:
@@ -43,7 +59,7 @@ def gumbel_top_k(scores: Integers, k: int, scale: float, stream: Seed | KeyStrea
 
     See Also
     --------
-    selection_slack : what the error adds to epsilon and delta.
+    skdp.privacy.noise.selection_slack : what the error adds to epsilon and delta.
 
     Notes
     -----
@@ -62,7 +78,7 @@ def gumbel_top_k(scores: Integers, k: int, scale: float, stream: Seed | KeyStrea
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.privacy.noise import gumbel_top_k
+    >>> from skdp.privacy.mechanisms.top_k.noise import gumbel_top_k
     >>> gumbel_top_k(np.array([0, 9000, 5000]), 2, 1.0)
     array([1, 2])
     """
@@ -94,81 +110,3 @@ def _select(scores: Integers, k: int, scale: float, stream: KeyStream) -> Intege
         words = stream.words(min(depth * (k - done), BLOCK) + reserve)
         done = select_top(words, reserve, scores, scale, gone, tree, done, out)
     return out
-
-
-def sparse_top_k(
-    positions: Integers, scores: Integers, size: int, k: int, scale: float, stream: Seed | KeyStream = None
-) -> Integers:
-    """Select k of ``size`` candidates as `gumbel_top_k` does, where most scores are 0.
-
-    Candidates without a score are never visited. Their chances and their places have the exact law, so the time
-    grows with the number of scores and with k alone.
-
-    Parameters
-    ----------
-    positions : ndarray of shape (n_scores,), dtype int64
-        Ascending candidates in [0, size) that have a score. All others have score 0.
-    scores : ndarray of shape (n_scores,), dtype int64
-    size : int
-        Number of candidates.
-    k : int in [1, size]
-    scale : float > 0
-        As in `gumbel_top_k`.
-    stream : None, int, RandomState, Generator or KeyStream, default=None
-
-    Returns
-    -------
-    indices : ndarray of shape (k,), dtype int64
-        The selected candidates, ascending: a set.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    `selection_slack` holds for it; `skdp.privacy.noise.sparse_selection` has the proof.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.privacy.noise import sparse_top_k
-    >>> chosen = sparse_top_k(np.array([7, 90]), np.array([9000, 5000]), 10**7, 3, 1.0)
-    >>> chosen.size, 7 in chosen, 90 in chosen
-    (3, True, True)
-    """
-    size, count = check_integer(size, "size"), check_integer(k, "k")
-    at, values = np.asarray(positions, dtype=np.int64), np.asarray(scores, dtype=np.int64)
-    if at.shape != values.shape or at.ndim != 1:
-        raise ValueError("positions and scores must be vectors of one length")
-    if at.size and (at[0] < 0 or at[-1] >= size or (np.diff(at) <= 0).any()):
-        raise ValueError("positions must ascend and lie in [0, size)")
-    if not 1 <= count <= size:
-        raise ValueError(f"k must be between 1 and the {size} candidates, got {count}.")
-    scale = check_number(scale, "scale", (0.0, float("inf")))
-    source = stream_of(stream, b"sparse_top_k " + scale.hex().encode())
-    from skdp.privacy.noise.sparse_selection import select_sparse
-
-    gone = np.zeros(at.size, dtype=np.bool_)
-    tree = np.zeros(2 * (at.size + 1))  # empty: the first selection builds it
-    depth = (at.size + 1).bit_length()
-    reserve = 18 * depth  # as in `_select`
-    done, others, one = 0, size - at.size, 0.0
-    while done < count:
-        words = source.words(min(depth * (count - done), BLOCK) + reserve)
-        done, others, one = select_sparse(words, reserve, values, scale, gone, others, one, tree, done, count)
-    ranks = _uniform_subset(size - at.size, size - at.size - others, source)
-    unscored = places_between(at, ranks)
-    return np.sort(np.concatenate([at[gone], unscored]))
-
-
-def _uniform_subset(n: int, size: int, stream: KeyStream) -> Integers:
-    """A uniformly random subset of 0 .. n-1; of the smaller of it and its complement, numbers are drawn."""
-    few = min(size, n - size)
-    drawn = np.empty(0, dtype=np.int64)
-    while drawn.size < few:
-        more = np.append(drawn, stream.integers(n, few - drawn.size))
-        drawn = more[np.sort(np.unique(more, return_index=True)[1])]
-    drawn = np.sort(drawn)
-    return drawn if few == size else np.delete(np.arange(n), drawn)
