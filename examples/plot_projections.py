@@ -34,7 +34,7 @@ from skdp.nn import Projections
 from skdp.privacy.accounting import sampled_epsilon
 from skdp.privacy.accounting.pairs import OUT
 from skdp.privacy.accounting.pld import composed_epsilon
-from skdp.privacy.accounting.projected import ProjectedPair
+from skdp.privacy.mechanisms.projected_gaussian.cost import ProjectedPair
 
 DELTA = 1e-5
 PROJECTIONS = (1, 4, 10, 20, 30, 100)

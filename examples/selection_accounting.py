@@ -21,7 +21,7 @@ import numpy as np
 from skdp.privacy.accounting import gaussian_epsilon
 from skdp.privacy.accounting.pld import composed_epsilon
 from skdp.privacy.accounting.sampled import amplified_epsilon
-from skdp.privacy.accounting.selected import SelectedPair
+from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedPair
 
 N, BATCH, EPOCHS, CHOICES, DELTA = 200_000, 20, 20, 100, 1e-5
 RATE, STEPS = BATCH / N, EPOCHS * N // BATCH

@@ -31,7 +31,7 @@ from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.linear_model.frank_wolfe import FrankWolfeFit
 from skdp.linear_model.ight.estimators import ThresholdingFit
-from skdp.privacy import mechanisms
+from skdp.privacy.mechanisms import grid
 from skdp.registry import ESTIMATORS
 
 ALL = dict(skdp.all_estimators())
@@ -768,9 +768,9 @@ def test_no_partial_fit_warm_start_n_jobs_or_balanced_weights(name):
 def test_half_the_noise_is_caught_by_the_recheck(name, monkeypatch):
     """The shipped fit with one thing replaced: the mechanism adds half of the planned noise."""
     X, y = data(name, n=200)
-    honest = mechanisms.gaussian_grid
+    honest = grid.gaussian_grid
     make(name, max_iter=20).fit(X, y)
-    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
+    monkeypatch.setattr(grid, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
     with pytest.raises(PrivacyAccountingError, match="bug in skdp"):
         make(name, max_iter=20).fit(X, y)
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from benchmarks.common import best_of
-from skdp.privacy.noise import KeyStream, discrete_laplace, gumbel_top_k, rounded_gaussian
+from skdp.privacy.mechanisms.top_k.noise import gumbel_top_k
+from skdp.privacy.noise import KeyStream, discrete_laplace, rounded_gaussian
 
 SIZE = 1_000_000
 

@@ -6,7 +6,8 @@ import random
 import numpy as np
 
 from benchmarks.common import best_of
-from skdp.privacy.noise import KeyStream, discrete_laplace, numeric_sparse
+from skdp.privacy.mechanisms.sparse_vector.noise import numeric_sparse
+from skdp.privacy.noise import KeyStream, discrete_laplace
 
 SCALE = 3 * 2.0**28
 SCALES = (SCALE, SCALE, 2.0 * SCALE)

@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from skdp.fitting.loop import GradientAt
 from skdp.fitting.minibatch_warnings import StepFacts
 from skdp.fitting.optimizers import FewEntries
-from skdp.privacy import Batch, BatchGroup, BatchPlan, Bounded, PrivacySession, PrivateRecords, SparseRows, factor
+from skdp.privacy import (
+    Batch,
+    BatchGroup,
+    BatchPlan,
+    Bounded,
+    PrivacySession,
+    PrivateRecords,
+    ProjectedNorms,
+    SparseRows,
+    factor,
+)
 
 __all__ = [
     "Clipping",
@@ -163,7 +173,8 @@ class NoisyMean:
 
     def releases(self, n_iter: int, batch_size: int, size: int) -> tuple[BatchGroup, ...]:
         """What `PrivacySession.plan_batches` plans for all steps; ``size`` is the length of a gradient."""
-        return (BatchGroup(n_iter, batch_size, n_projections=self.clipping.n_projections),)
+        count = self.clipping.n_projections
+        return (BatchGroup(n_iter, batch_size, extra=ProjectedNorms(count) if count else None),)
 
     def noise(self, plans: Sequence[BatchPlan], adjacency: str) -> StepNoise:
         """The noise that planned releases give the steps."""

@@ -26,7 +26,7 @@ from skdp.fitting.noisy_mean import (
     method_of,
 )
 from skdp.fitting.optimizers import FewEntries
-from skdp.privacy import Batch, BatchGroup, BatchPlan, Bounded, PrivacySession, PrivateRecords, factor
+from skdp.privacy import Batch, BatchGroup, BatchPlan, Bounded, Choices, PrivacySession, PrivateRecords, factor
 
 __all__ = ["AdaFEST", "SelectedMean", "SparseSelection"]
 
@@ -202,8 +202,7 @@ class SelectedMean(NoisyMean):
     def releases(self, n_iter: int, batch_size: int, size: int) -> tuple[BatchGroup, ...]:
         if self.select.method == "uniform":
             return (BatchGroup(n_iter, batch_size),)
-        choices = self.select.count(size)
-        return (BatchGroup(n_iter, batch_size, choices=choices, choice_share=self.select.share),)
+        return (BatchGroup(n_iter, batch_size, extra=Choices(self.select.count(size), self.select.share)),)
 
     def noise(self, plans: Sequence[BatchPlan], adjacency: str) -> StepNoise:
         return super().noise(plans, adjacency)._replace(changed=float(self.select.fraction))
@@ -214,9 +213,9 @@ class SelectedMean(NoisyMean):
             return steps
         clip = math.inf if select.score_clip is None else select.score_clip
         looks, noise = select.method != "uniform", 0.0
-        if looks:
+        if isinstance(plan.extra, Choices):
             moved = self.clipping.together * factor(adjacency) * self.clipping.norm
-            noise = 2.0 * min(moved / plan.batch_size, clip) / plan.choice_epsilon
+            noise = 2.0 * min(moved / plan.batch_size, clip) / plan.extra.epsilon
         largest = min(self.clipping.norm / math.sqrt(count), clip)
         return replace(steps, chosen=count, looks=looks, largest=largest, noise=noise)
 

@@ -44,7 +44,7 @@ def numeric_sparse(
     Entry i is a hit if ``|values[i]|`` plus its query noise is at least the current threshold. A hit
     is released with its own value noise, and the next threshold takes over; the scan stops at the
     last one. This is the arithmetic only: the noise, and with it the privacy, is the caller's
-    (`skdp.privacy.noise.numeric_sparse`).
+    (`skdp.privacy.mechanisms.sparse_vector.noise.numeric_sparse`).
 
     Parameters
     ----------

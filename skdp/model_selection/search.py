@@ -1,6 +1,6 @@
 """A search among private models that pays for itself: the best of a random number of trials, and nothing else.
 
-The number of trials is drawn and stays secret; only the best model leaves. `skdp.privacy.accounting.best_of`
+The number of trials is drawn and stays secret; only the best model leaves. `skdp.privacy.mechanisms.best_of.bound`
 proves what that costs, of Papernot and Steinke (2022) and Koskela, Redberg and Wang (2024).
 """
 
@@ -25,8 +25,14 @@ from skdp.model_selection.candidates import Candidate, Candidates
 from skdp.model_selection.rows import PartSizes, divided, part_sizes
 from skdp.model_selection.scores import CLASSIFIER_SCORES, REGRESSOR_SCORES, Terms, default_score, released_score
 from skdp.model_selection.trial import Parts, SearchProblem, Winner, check_claim, check_frame, quiet
-from skdp.privacy import BudgetAccountant, PrivacyReport, PrivacySession, PublicShape, fit_to_first_release
-from skdp.privacy.accounting import TrialCount
+from skdp.privacy import (
+    BudgetAccountant,
+    PrivacyReport,
+    PrivacySession,
+    PublicShape,
+    TrialCount,
+    fit_to_first_release,
+)
 
 __all__ = ["DPRandomizedSearch"]
 
@@ -91,9 +97,9 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     is in one part: if it is in the part to fit on, the fit differs and the score of the released model does not
     read it; if it is in the other, only the score does. So one trial costs what a fit *or* a score costs,
     ``base_epsilon_``, and not both. Trials are independent and have one law. The best of K of them, K random and
-    never shown, costs (epsilon, delta) in all: `skdp.privacy.accounting.best_of` has the proof. Ties are broken
-    at random, and a trial that fails has the worst score. There is no ``cv_results_``, no number of trials, and
-    no line, warning or output of single trials, since any of them would show more than the proof allows. **The
+    never shown, costs (epsilon, delta) in all: `skdp.privacy.mechanisms.best_of.bound` has the proof. Ties are
+    broken at random, and a trial that fails has the worst score. There is no ``cv_results_``, no number of trials,
+    and no line, warning or output of single trials, since any of them would show more than the proof allows. **The
     running time shows about how many trials there were**, and is not protected; nor are files of compiled kernels,
     where candidates need different ones.
 

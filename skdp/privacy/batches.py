@@ -20,7 +20,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,19 @@ from numpy.typing import NDArray
 from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
-from skdp.privacy.accounting.releases import LedgerRow, ProjectedGaussian, SelectedGaussian
+from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.accounting.sampled import POISSON
+from skdp.privacy.bounded import Bounded, SourceExtra
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 from skdp.privacy.shape import MOST_UNITS
+
+if TYPE_CHECKING:
+    from skdp.privacy.mechanisms.gaussian.cost import GaussianNoise
 
 __all__ = [
     "Batch",
+    "BatchExtra",
     "BatchGroup",
     "BatchPart",
     "BatchPlan",
@@ -42,12 +49,65 @@ __all__ = [
     "draw_units",
     "empty_bits",
     "number_of_places",
+    "uniform_subset",
 ]
 
 _WORDS = 5  # words of 64 bits that draw a size
 _PRECISION = 256  # bits of a probability
 _CUT = 1 << (_PRECISION - 128)  # smaller weights, relative to the mode's, are cut off
 _LARGEST = 2**32 - 1  # largest number of units of the compiled sampler
+
+
+class BatchExtra(Protocol):
+    """What a mechanism for batches adds to their plan, where it is more than Gaussian noise on a bounded sum.
+
+    Attributes
+    ----------
+    name : str
+        Of the mechanism in a ledger row.
+    accountant : str
+        What the report calls the accounting.
+    method : str
+        The method of a session that releases its statistics.
+    has_key : bool
+        Whether each batch has a key of its own, for random numbers of its statistic.
+    remedy : str
+        What else makes the error of the samplers smaller, with a comma and a space behind it.
+    """
+
+    name: ClassVar[str]
+    accountant: ClassVar[str]
+    method: ClassVar[str] = "gaussian"
+    has_key: ClassVar[bool] = False
+    remedy: ClassVar[str] = ""
+
+    def unit_release(self, releases: int, sampling: str, rate: float) -> "GaussianNoise":
+        """So many releases with noise multiplier 1, for `skdp.privacy.accounting.calibrate_batches`."""
+
+    def checked(self, adjacency: str, n_statistics: int, *, exact: bool) -> "BatchExtra":
+        """The same with checked values; raises where no proof covers it, or so many statistics of a batch."""
+
+    def describe(self) -> LedgerRow:
+        """What a ledger row says of it, without the name."""
+
+    def slack(self, plan: "BatchPlan", size: int, delta: float, *, scans: bool) -> tuple[float, float]:
+        """What the samplers' errors add to (epsilon, delta) of one release, without the draw of the batch."""
+
+    def planned(self, noise_multiplier: float) -> "BatchExtra":
+        """The same in a plan with this noise multiplier; 0 is a session without privacy."""
+        return self
+
+    def grid(self, bounded: Bounded, multiplier: float, adjacency: str) -> grid.Noise:
+        """The grid and the noise of a release of all values."""
+        return grid.gaussian_grid(bounded, multiplier, adjacency)
+
+    def check_source(self, extra: SourceExtra | None) -> None:
+        """Refuse a statistic that was not made for it."""
+        return
+
+    def check_size(self, size: int) -> None:
+        """Refuse statistics of ``size`` values."""
+        return
 
 
 @dataclass(frozen=True)
@@ -68,17 +128,8 @@ class BatchGroup:
     parts : tuple of float
         Several statistics of each batch, under one plan: their shares of the cost of a batch, which add up to 1.
         The one with share s has the noise multiplier of the plan over the root of s.
-    n_projections : int
-        Random projections that estimate the norms of gradients (`PrivateRecords.gradient_sum`); 0 for statistics
-        of bounded sensitivity. It needs zero-out or add-remove, and at least 20 where ``norm_ratio`` is inf.
-    norm_ratio : float
-        Largest norm of what a record adds, over the clip norm, where projections are used. A finite one is
-        enforced by a second clip, by an upper bound of the norm.
-    choices : int
-        Coordinates that are chosen privately on each batch before noise is added to them
-        (`PrivacySession.selected_gaussian`); 0 for releases of all coordinates. It needs zero-out or add-remove.
-    choice_share : float
-        Part of a batch's cost, in zero-concentrated DP, that the choices take; in (0, 1).
+    extra : BatchExtra, default=None
+        `ProjectedNorms` for gradients whose norms are estimated, `Choices` for releases of a few coordinates.
     """
 
     releases: int
@@ -86,17 +137,7 @@ class BatchGroup:
     weight: float = 1.0
     purpose: str = "steps"
     parts: tuple[float, ...] = (1.0,)
-    n_projections: int = 0
-    norm_ratio: float = math.inf
-    choices: int = 0
-    choice_share: float = 0.25
-
-    @property
-    def odds(self) -> float:
-        """Bounded range of one choice times the noise multiplier; 0 without choices."""
-        if not self.choices:
-            return 0.0
-        return 2.0 * math.sqrt(self.choice_share / (1.0 - self.choice_share) / self.choices)
+    extra: BatchExtra | None = None
 
 
 @dataclass(frozen=True)
@@ -121,14 +162,8 @@ class BatchPlan:
     purpose : str
     shares : tuple of float
         Of the statistics of one batch.
-    n_projections : int
-        Projections that estimate norms; 0 for statistics of bounded sensitivity.
-    norm_ratio : float
-        Largest norm of what a record adds, over the clip norm, where projections are used.
-    choices : int
-        Coordinates that each release chooses; 0 for releases of all coordinates.
-    choice_epsilon : float
-        Bounded range of one choice; inf without privacy, 0 without choices.
+    extra : BatchExtra or None
+        Of the group that was planned, with the numbers that follow from the noise.
     """
 
     releases: int
@@ -140,10 +175,7 @@ class BatchPlan:
     share: float
     purpose: str = "steps"
     shares: tuple[float, ...] = (1.0,)
-    n_projections: int = 0
-    norm_ratio: float = math.inf
-    choices: int = 0
-    choice_epsilon: float = 0.0
+    extra: BatchExtra | None = None
 
     @property
     def parts(self) -> "tuple[BatchPart, ...]":
@@ -156,16 +188,12 @@ class BatchPlan:
         return math.ceil(Fraction(self.n_units, self.batch_size))
 
     def describe(self) -> LedgerRow:
-        """What a ledger row says about the sampling, and about projections and choices."""
+        """What a ledger row says about the sampling, and about the mechanism's own numbers."""
         if self.sampling == PARTITION:  # a pass costs as much as a release on all units
             return {"sampling": FULL_BATCH, "n_batches": self.n_batches}
         line: LedgerRow = {"sampling": self.sampling}
-        if self.n_projections:
-            line |= {"name": ProjectedGaussian.name, "n_projections": self.n_projections}
-            if self.norm_ratio < math.inf:
-                line["norm_ratio"] = self.norm_ratio
-        if self.choices:
-            line |= {"name": SelectedGaussian.name, "choices": self.choices, "choice_epsilon": self.choice_epsilon}
+        if self.extra is not None:
+            line |= {"name": self.extra.name, **self.extra.describe()}
         if self.sampling == FULL_BATCH:
             return line
         line["sampling_rate"] = self.rate
@@ -175,7 +203,7 @@ class BatchPlan:
     def planned_row(self) -> LedgerRow:
         """The ledger row of all its releases, made or not."""
         return {
-            "name": "gaussian",
+            "name": Gaussian.name,
             "noise_multiplier": self.noise_multiplier,
             "count": self.releases,
             **self.describe(),
@@ -213,7 +241,20 @@ class BatchPart:
         return self.plan.purpose
 
 
-class Batch:
+class _Secret:
+    """What a session draws and nobody reads: it cannot be indexed, copied or pickled."""
+
+    __slots__ = ()
+    _why: ClassVar[str]
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError(f"{self._why}; it cannot be read or copied")
+
+    __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
+
+
+class Batch(_Secret):
     """A secret choice of units for one release; made by `PrivacySession.draw` only.
 
     Attributes
@@ -224,7 +265,8 @@ class Batch:
         The expected size. The number of drawn units stays secret.
     """
 
-    __slots__ = ("_counted", "_family", "_places", "_plan", "_projections", "_spent", "_units")
+    _why = "a batch is secret and for one release"
+    __slots__ = ("_counted", "_family", "_key", "_places", "_plan", "_spent", "_units")
 
     _family: object
     _plan: BatchPlan
@@ -233,7 +275,7 @@ class Batch:
     _counted: list[bool]
     _units: NDArray[np.int64] | None
     _places: NDArray[np.int64] | None  # of the units; see `number_of_places`
-    _projections: int | None  # a key for the random projections of its plan
+    _key: int | None  # for random numbers of its statistic, where the plan's extra needs some
 
     def __init__(self) -> None:
         raise TypeError("a batch is made by a session only: session.draw(plan, records)")
@@ -245,13 +287,13 @@ class Batch:
         units: NDArray[np.int64] | None,
         family: object,
         places: NDArray[np.int64] | None = None,
-        projections: int | None = None,
+        key: int | None = None,
         counted: list[bool] | None = None,
     ) -> "Batch":
         made = cls.__new__(cls)
         made._plan, made._units, made._family, made._spent = plan, units, family, set()
         made._counted = [False] if counted is None else counted
-        made._places, made._projections = places, projections
+        made._places, made._key = places, key
         return made
 
     @property
@@ -272,16 +314,11 @@ class Batch:
     def __repr__(self) -> str:
         return f"Batch(sampling={self.sampling!r}, rate={self.rate:.6g})"
 
-    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError("a batch is secret and for one release; it cannot be read or copied")
 
-    __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
-    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
-
-
-class Partition:
+class Partition(_Secret):
     """A secret block for every unit; made by `PrivacySession.partition` only."""
 
+    _why = "a partition has an entry for every unit"
     __slots__ = ("_blocks", "_family")
 
     _blocks: NDArray[np.int64]
@@ -298,12 +335,6 @@ class Partition:
 
     def __repr__(self) -> str:
         return "Partition()"
-
-    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError("a partition has an entry for every unit; it cannot be read or copied")
-
-    __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
-    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
 
 
 def batch_slack(plan: BatchPlan) -> tuple[float, float]:
@@ -386,7 +417,7 @@ def _subset(
 ) -> NDArray[np.int64]:
     """A uniformly random subset of 0 .. n-1; of the smaller of it and its complement, numbers are drawn."""
     if n > _LARGEST:
-        return _large_subset(n, size, stream)
+        return uniform_subset(n, size, stream)
     from skdp.privacy.noise.subset import mark, marked, unmarked
 
     chosen = min(size, n - size)
@@ -396,8 +427,8 @@ def _subset(
     return marked(bits, n, size) if chosen == size else unmarked(bits, n, size)
 
 
-def _large_subset(n: int, size: int, stream: noise.KeyStream) -> NDArray[np.int64]:
-    """The same for numbers of more than 32 bits, slowly: the real number of units may be private."""
+def uniform_subset(n: int, size: int, stream: noise.KeyStream) -> NDArray[np.int64]:
+    """A uniformly random subset of 0 .. n-1, ascending, also for numbers of more than 32 bits; slower."""
     chosen = min(size, n - size)
     numbers = np.empty(0, dtype=np.int64)
     while numbers.size < chosen:  # one at a time would do; the last of too many new ones are dropped

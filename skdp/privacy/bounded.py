@@ -16,10 +16,9 @@ from skdp.privacy.adjacency import check_adjacency
 from skdp.privacy.entries import checked_positions, clipped, clipped_bound, clipped_floats, values_at
 
 if TYPE_CHECKING:
-    from skdp.privacy.batches import Batch
-    from skdp.privacy.noise import KeyStream
+    from skdp.privacy.batches import Batch, BatchExtra
 
-__all__ = ["Bounded", "Source", "rounded_source"]
+__all__ = ["Bounded", "Source", "SourceExtra", "rounded_source"]
 
 _LEAST = 2.0**-600  # bounds and grids stay between this and its inverse
 _CLAMP = 2.0**58  # integers on the grid stay below this, so that adding noise cannot overflow
@@ -27,6 +26,20 @@ _CLAMP = 2.0**58  # integers on the grid stay below this, so that adding noise c
 # Largest change by rounding between neighbours, in units: 1 by the nearest integer, and up to 2^-53 of 2^58 on
 # each side by the division before it.
 _ROUNDINGS = 1 + 2 * 2**5
+
+
+class SourceExtra:
+    """What one mechanism alone needs to know of a statistic; a base class."""
+
+    def scaled(self, size: float) -> "SourceExtra | None":
+        """The same of the statistic times a number of this absolute value; None where nothing is known of it."""
+        return None
+
+    def check_whole(self, operation: str) -> None:
+        """Raise ValueError if a statistic cannot be added to others, or taken apart ("added", "taken apart")."""
+
+    def check_plan(self, extra: "BatchExtra | None") -> None:
+        """Raise UnsupportedAccounting if a plan with this extra cannot release the statistic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +54,8 @@ class Source:
     clamped). ``usual``, where it is given, is a smaller bound that a data set may pass. The integers then wrap
     around modulo 2^64, and so does their sum with integer noise: the release is a function of the exact noisy
     sum. Mechanisms that add noise use ``usual``. Choices, thresholds and linear maps need ``magnitude``.
-    ``choose(unit, scale, stream)``, if given, draws one index with the weights exp(score / scale) of the scores on
-    that grid. It is for scores that are cheaper to keep than to list.
     ``batch`` is the minibatch that the statistic is about; None is all records.
-    ``projected``, if given, is a clip norm that random projections enforce only in law. The statistic has infinite
-    bounds then, so no mechanism takes it but `gaussian` with a plan of such projections.
+    ``extra`` is what one mechanism alone needs to know.
     ``sparse(unit)``, if given, lists the same integers as ``on_grid(unit)``: ascending positions in the flattened
     statistic, and their values. All others are 0. It is for tables of which a batch touches few rows.
     """
@@ -57,10 +67,9 @@ class Source:
     owner: object | None = None
     unit: str | None = None
     needs_public_n: bool = False
-    choose: "Callable[[float, float, KeyStream], int] | None" = None
     batch: "Batch | None" = None
     usual: float | None = None
-    projected: float | None = None
+    extra: SourceExtra | None = None
     sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None
 
     def support(self, unit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -202,8 +211,7 @@ class Bounded:
         scale = float(other)
         size = abs(scale)
         if scale and not all(
-            _LEAST <= bound * size <= 1 / _LEAST or not 0 < bound < math.inf
-            for bound in (self.linf, self.l2, self._value.projected or 0.0)
+            _LEAST <= bound * size <= 1 / _LEAST or not 0 < bound < math.inf for bound in (self.linf, self.l2)
         ):
             raise ValueError(
                 "the bounds of the scaled statistic would leave what float64 holds exactly: keep them between "
@@ -225,11 +233,9 @@ class Bounded:
         if not isinstance(other, Bounded):
             raise TypeError("only statistics of the same records can be added to a Bounded")
         a, b = self._value, other._value
-        if a.projected is not None or b.projected is not None:
-            raise ValueError(
-                "gradients that are clipped by projections cannot be added: their norms are estimated from the "
-                "same projections"
-            )
+        for source in (a, b):
+            if source.extra is not None:
+                source.extra.check_whole("added")
         same = a.owner is b.owner and a.batch is b.batch
         if not same or self.shape != other.shape or self.adjacency != other.adjacency:
             raise ValueError(
@@ -282,8 +288,8 @@ class Bounded:
             Of shape (n_positions,).
         """
         at = checked_positions(positions, self.size)
-        if self._value.projected is not None:
-            raise ValueError("gradients that are clipped by projections cannot be taken apart")
+        if self._value.extra is not None:
+            self._value.extra.check_whole("taken apart")
         made = _entries(self._value, at, clip)
         if clip is None:
             return Bounded.from_source(
@@ -306,7 +312,7 @@ class Bounded:
         return self._with(
             replace(
                 self._value, on_grid=lambda unit: np.zeros(shape, np.int64),
-                plain=lambda: np.zeros(shape), choose=None, sparse=None,
+                plain=lambda: np.zeros(shape), extra=_scaled_extra(self._value, 1.0), sparse=None,
             ),
             1.0,
         )  # fmt: skip
@@ -376,6 +382,10 @@ def _source_of(value: ArrayLike) -> Source:
     return rounded_source(lambda: array)
 
 
+def _scaled_extra(source: Source, size: float) -> SourceExtra | None:
+    return None if source.extra is None else source.extra.scaled(size)
+
+
 def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
     size = abs(scale)
     if scale == 0:
@@ -385,7 +395,7 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
             plain=lambda: np.zeros(shape),
             roundings=0,
             magnitude=0.0,
-            choose=None,
+            extra=_scaled_extra(source, 1.0),
             usual=None,
             sparse=None,
         )
@@ -403,9 +413,8 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
         on_grid=on_grid,
         plain=lambda: scale * source.plain(),
         magnitude=source.magnitude * size,
-        choose=None,
+        extra=_scaled_extra(source, size),
         usual=None if source.usual is None else source.usual * size,
-        projected=None if source.projected is None else source.projected * size,
         sparse=None if source.sparse is None else sparse,
     )
 
@@ -429,7 +438,7 @@ def _entries(source: Source, at: NDArray[np.int64], clip: float | None) -> Sourc
         on_grid=on_grid,
         plain=plain,
         roundings=source.roundings + (clip is not None),
-        choose=None,
+        extra=None,
         # A clip is no function of a sum that wrapped around: the grid must then hold all sums.
         usual=source.usual if clip is None else None,
         sparse=None,
@@ -453,7 +462,7 @@ def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
         on_grid=on_grid,
         plain=lambda: source.plain() + constant,
         magnitude=source.magnitude + added,
-        choose=None,
+        extra=_scaled_extra(source, 1.0),
         sparse=None,
         usual=None if source.usual is None else source.usual + added,
     )
@@ -481,7 +490,7 @@ def _added(a: Source, b: Source) -> Source:
         roundings=a.roundings + b.roundings,
         magnitude=a.magnitude + b.magnitude,
         needs_public_n=a.needs_public_n or b.needs_public_n,
-        choose=None,
+        extra=None,
         sparse=None,
         usual=_usual(a) + _usual(b) if both_exact else None,
     )

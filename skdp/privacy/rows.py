@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.kernels.standardized import LazyTable, StandardizedTable
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.batches import Batch
-from skdp.privacy.bounded import Source
+from skdp.privacy.bounded import Source, SourceExtra
 from skdp.privacy.expansion import Expansion
 from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel, is_cupy, issparse
 from skdp.privacy.shape import PublicShape
@@ -23,7 +23,6 @@ from skdp.privacy.standardization import Standardization
 
 if TYPE_CHECKING:
     from skdp.kernels.inputs import GroupRows
-    from skdp.privacy.noise import KeyStream
 
 __all__ = ["HoldsRows", "Rows", "beside"]
 
@@ -383,7 +382,7 @@ class Rows:
         magnitude: float | None = None,
         roundings: int = 0,
         needs_public_n: bool = True,
-        choose: "Callable[[float, float, KeyStream], int] | None" = None,
+        extra: SourceExtra | None = None,
         batch: Batch | None = None,
         sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None,
     ) -> Source:
@@ -400,7 +399,7 @@ class Rows:
         roundings : int, default=0
         needs_public_n : bool, default=True
             Whether a session under add-remove refuses the statistic of records without ``n_public``.
-        choose, batch, sparse
+        extra, batch, sparse
             As in `Source`.
         """
         shape, usual = self.shape, None
@@ -410,8 +409,7 @@ class Rows:
         needs_public_n = needs_public_n and shape.n_public is None
         return Source(
             quiet(on_grid), quiet(plain), roundings, magnitude, self, shape.unit, needs_public_n,
-            None if choose is None else quiet(choose), batch, usual,
-            sparse=None if sparse is None else quiet(sparse),
+            batch, usual, extra, None if sparse is None else quiet(sparse),
         )  # fmt: skip
 
     # ---------------------------------------------------------------- refusals

@@ -1,7 +1,7 @@
 """Local objective perturbation: every owner minimises a noisy objective, and the minimisers are averaged.
 
 The baseline "Local Obj P" of Wang (2021), Table 6.1: objective perturbation of Chaudhuri, Monteleoni & Sarwate
-(2011) by each owner, with the constants of `skdp.privacy.accounting.objective`.
+(2011) by each owner, with the constants of `skdp.privacy.mechanisms.objective_perturbation.cost`.
 
 Each owner has a session of its own with the whole budget. Nothing that one owner releases depends on the records
 of another, and every record is with one owner: so the claim covers whoever sees all models (parallel

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from skdp import metrics, model_selection, nn, statistics
 from skdp.losses import LogisticLoss, SquaredLoss
-from skdp.privacy import BatchGroup, Bounded, BudgetAccountant, PrivacySession, PrivateRecords
+from skdp.privacy import BatchGroup, Bounded, BudgetAccountant, Choices, PrivacySession, PrivateRecords
 from tests.golden.seen import Seen, attributes, build, of_model
 
 SEED = {"random_state": 7}
@@ -434,7 +434,7 @@ def batches(case: str) -> Seen:
 def chosen(clips: dict[str, float]) -> Seen:
     records = table()
     session = opened(records, adjacency="zero-out", minibatches=True)
-    (plan,) = session.plan_batches([BatchGroup(2, 50, choices=2)], n_units=records.n_units)
+    (plan,) = session.plan_batches([BatchGroup(2, 50, extra=Choices(2))], n_units=records.n_units)
     found = []
     for _ in range(2):
         batch = session.draw(plan, records)

@@ -14,7 +14,7 @@ from skdp.fitting.closing import TargetUnits
 from skdp.fitting.quantiles import released_range, scale_share
 from skdp.fitting.search import AVERAGED, noisy_search
 from skdp.linear_model.adassp import adaptive_ridge, normal_equations
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords, accounting, noise
 from tests.privacy.audit import shown
 
 pytestmark = pytest.mark.blas
@@ -230,14 +230,9 @@ def test_rounds_sharpen_the_fit_and_are_all_in_the_report():
 
 @pytest.mark.slow
 def test_a_whole_fit_with_half_the_noise_is_caught(monkeypatch):
-    import skdp.privacy.mechanisms
 
-    honest = skdp.privacy.mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise,
-        "rounded_gaussian",
-        lambda sigma, size, stream: honest(sigma, size, stream) // 2,
-    )
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2)
     assert attack() > accounting.gaussian_mu(EPSILON, DELTA)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import skdp.privacy.mechanisms
 from skdp import DPFrankWolfeClassifier, DPFrankWolfeRegressor
 from skdp.base.plan import BudgetSplit
 from skdp.datasets import make_sparse_regression
@@ -16,6 +15,7 @@ from skdp.fitting.task import Task
 from skdp.linear_model.frank_wolfe import frank_wolfe, steps_for
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
+from skdp.privacy.mechanisms import grid
 from tests.privacy.audit import mu_lower
 
 
@@ -342,7 +342,7 @@ def test_twin_with_gumbel_scale_delta_over_epsilon_is_caught(monkeypatch):
 
 
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
-    monkeypatch.setattr(skdp.privacy.mechanisms, "factor", lambda adjacency: 1.0)
+    monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     assert attack() > CLAIM
 
 

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-import skdp.privacy.mechanisms
 import skdp.privacy.statistics.minimizer
 from skdp import DPTwoStageClassifier, DPTwoStageRegressor
 from skdp.base.plan import BudgetSplit
@@ -22,7 +21,8 @@ from skdp.linear_model.two_stage.solver import (
     select_support,
 )
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords, accounting, noise
+from skdp.privacy.mechanisms.top_k import release as top_k_release
 from tests.privacy.audit import epsilon_lower, shown
 
 
@@ -224,12 +224,8 @@ def test_a_whole_fit_stays_below_its_claim_and_the_pair_hurts():
 
 
 def halve(monkeypatch):
-    honest = skdp.privacy.mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise,
-        "rounded_gaussian",
-        lambda sigma, size, stream: honest(sigma, size, stream) // 2,
-    )
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2)
 
 
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
@@ -267,11 +263,9 @@ def test_the_choice_stays_below_its_epsilon_and_a_twin_with_little_noise_is_caug
     # The pair's log ratio is half of the range; the release alone is tested on the worst pair in test_votes.
     claim = PrivacySession(epsilon=EPSILON, delta=DELTA).selection_epsilon(1, 0.9)
     assert 0.6 * claim / 2 < attack_selection(1200) <= claim / 2
-    honest = skdp.privacy.mechanisms.noise.gumbel_top_k
+    honest = top_k_release.gumbel_top_k
     monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise,
-        "gumbel_top_k",
-        lambda scores, k, scale, stream: honest(scores, k, scale / 4, stream),
+        top_k_release, "gumbel_top_k", lambda scores, k, scale, stream: honest(scores, k, scale / 4, stream)
     )
     assert attack_selection() > claim / 2
 

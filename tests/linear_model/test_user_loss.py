@@ -10,7 +10,7 @@ from skdp import DPSparseERM
 from skdp.kernels import gradient_kernel, sup_gradient_kernel, vertex_kernel
 from skdp.losses import HuberLoss, LogisticLoss, Loss, SquaredLoss, check_loss, is_shipped
 from skdp.privacy import PrivacySession, PrivateRecords
-from skdp.privacy.accounting.objective import objective_terms
+from skdp.privacy.mechanisms.objective_perturbation.cost import objective_terms
 
 
 class Declared(Loss):

@@ -31,9 +31,9 @@ from skdp.model_selection.rows import divided, part_sizes
 from skdp.model_selection.scores import CLASSIFIER_SCORES, REGRESSOR_SCORES, Terms, released_score
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.accounting import gaussian_mu
-from skdp.privacy.accounting.best_of_base import approximate_base, gaussian_base
-from skdp.privacy.accounting.trials import TrialCount
 from skdp.privacy.log import LOGGER
+from skdp.privacy.mechanisms.best_of.calibration import approximate_base, gaussian_base
+from skdp.privacy.mechanisms.best_of.trials import TrialCount
 from tests.privacy.audit import epsilon_lower
 
 RNG = np.random.default_rng(0)

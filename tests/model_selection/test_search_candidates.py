@@ -18,7 +18,7 @@ from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
 from skdp.model_selection.candidates import Candidates
 from tests.model_selection.test_search import Toy, X, Y, search
 
-best_of = importlib.import_module("skdp.privacy.session.best_of")
+best_of = importlib.import_module("skdp.privacy.mechanisms.best_of.release")
 _attempt = best_of._attempt
 
 

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-import skdp.privacy.mechanisms
 from skdp import MPCGradientPerturbationClassifier
 from skdp.losses import HuberLoss, LogisticLoss
 from skdp.multiparty import Owners
 from skdp.multiparty.gradient import KEPT, DescentSettings, descent_settings, gradient_descent
 from skdp.multiparty.rounds import MOST_ROUNDS, automatic_rounds, excess_bound
-from skdp.privacy import PrivacySession, accounting
+from skdp.privacy import PrivacySession, accounting, noise
 from tests.privacy.audit import shown
 
 SIZES = (3, 5, 9)
@@ -227,9 +226,9 @@ def test_a_record_of_the_smallest_owner_is_the_worst_and_keeps_its_claim():
 
 
 def test_the_twin_with_half_the_noise_is_caught(monkeypatch):
-    honest = skdp.privacy.mechanisms.noise.rounded_gaussian
+    honest = noise.rounded_gaussian
     monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise, "rounded_gaussian",
+        noise, "rounded_gaussian",
         lambda sigma, size, stream: honest(sigma, size, stream) // 2,
     )  # fmt: skip
     assert attack() > CLAIM

@@ -8,13 +8,12 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-import skdp.privacy.mechanisms
 from skdp import MPCOutputPerturbationClassifier, MPCOutputPerturbationRegressor
 from skdp.exceptions import UtilityWarning
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.multiparty import Owners
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
-from skdp.privacy import Bounded, PrivacySession, accounting
+from skdp.privacy import Bounded, PrivacySession, accounting, noise
 from tests.privacy.audit import shown
 
 SIZES = (5, 8, 20)
@@ -190,9 +189,9 @@ def test_a_record_of_the_smallest_owner_keeps_its_claim_and_comes_near_it():
 
 
 def test_the_twin_with_half_the_noise_is_caught(monkeypatch):
-    honest = skdp.privacy.mechanisms.noise.rounded_gaussian
+    honest = noise.rounded_gaussian
     monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise, "rounded_gaussian",
+        noise, "rounded_gaussian",
         lambda sigma, size, stream: honest(sigma, size, stream) // 2,
     )  # fmt: skip
     assert attack() > CLAIM

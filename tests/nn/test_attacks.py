@@ -17,8 +17,9 @@ from scipy.stats import chi2
 from skdp import DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError
 from skdp.nn import SGD, Conv2D, Dense, Flatten, Microbatch, ReLU, Sequential
-from skdp.privacy import Bounded, PrivacySession, accounting, mechanisms
+from skdp.privacy import Bounded, PrivacySession, accounting
 from skdp.privacy.gradients import parts
+from skdp.privacy.mechanisms import grid
 from skdp.privacy.statistics import gradient_sum
 from tests.privacy import audit
 
@@ -97,8 +98,8 @@ def test_replace_one_comes_near_the_claim_and_stays_below(shown):
 
 @pytest.fixture
 def half_the_noise(monkeypatch):
-    honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
+    honest = grid.gaussian_grid
+    monkeypatch.setattr(grid, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
 
 
 @pytest.mark.usefixtures("half_the_noise")

@@ -5,7 +5,7 @@ import pytest
 
 from skdp import DPNetworkClassifier
 from skdp.nn import Conv2D, Dense, Flatten, MaxPool2D, RecursiveMomentum, ReLU, Sequential, Tanh
-from skdp.privacy import mechanisms
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -33,13 +33,13 @@ def fit(frozen, data, **more):
 @pytest.mark.parametrize("recursive", ["mean", RecursiveMomentum()], ids=["DP-SGD", "DP-SRM"])
 def test_only_the_dense_layers_are_trained_and_get_noise(recursive, monkeypatch):
     public = fit([], images(0), epsilon=np.inf)  # of public data, so without privacy
-    sizes, honest = [], mechanisms.gaussian
+    sizes, honest = [], gaussian_release.gaussian
 
     def gaussian(bounded, *rest):
         sizes.append(bounded.size)
         return honest(bounded, *rest)
 
-    monkeypatch.setattr(mechanisms, "gaussian", gaussian)
+    monkeypatch.setattr(gaussian_release, "gaussian", gaussian)
     model = fit(FROZEN, images(1), parameters_init=public.parameters_, gradient_estimator=recursive)
     trained = model.network_.trainable
     assert trained.sum() == 128 * 24 + 24 + 24 * 12 + 12 + 12 * 3 + 3  # of images of one pixel

@@ -17,6 +17,7 @@ from skdp.privacy import (
     OuterSum,
     PrivacySession,
     PrivateRecords,
+    ProjectedNorms,
     SparseRows,
     Vectors,
     accounting,
@@ -29,7 +30,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 CLIP, GRID, R = 0.7, 2.0**-24, 20
 KEYS = range(1000, 2000)
-PLAN = BatchPlan(1, "Poisson", 0.3, 20, 66, 1.0, 1.0, n_projections=R)
+WAY = ProjectedNorms(R)
+PLAN = BatchPlan(1, "Poisson", 0.3, 20, 66, 1.0, 1.0, extra=WAY)
 
 
 def pieces(X, y):
@@ -67,7 +69,7 @@ def integers(X, key, units=None, places=None, plan=PLAN, grid=GRID, **more):
 
 
 def full_plan(n, r=R, ratio=math.inf):
-    return BatchPlan(1, "full batch", 1.0, n, n, 1.0, 1.0, n_projections=r, norm_ratio=ratio)
+    return BatchPlan(1, "full batch", 1.0, n, n, 1.0, 1.0, extra=ProjectedNorms(r, ratio))
 
 
 def lone_gradient(scale):
@@ -191,12 +193,12 @@ def test_places_and_neighbours_change_no_bit_of_the_others():
 # ---------------------------------------------------------------------- sessions
 
 
-def session(seed=0, n_projections=R, epsilon=12.0, steps=5, n=8, **more):
+def session(seed=0, extra=WAY, epsilon=12.0, steps=5, n=8, **more):
     made = PrivacySession(
         epsilon=epsilon, delta=1e-5, minibatches=True, random_state=seed,
         adjacency=more.pop("adjacency", "zero-out"),
     )  # fmt: skip
-    group = BatchGroup(steps, n, n_projections=n_projections, **more)
+    group = BatchGroup(steps, n, extra=extra, **more)
     return made, made.plan_batches([group], n_units=n)[0]
 
 
@@ -223,11 +225,11 @@ def test_only_a_plan_of_projections_releases_them():
         with pytest.raises((UnsupportedAccounting, ValueError)):
             release()
     assert made.gaussian(total * 0.125, plan).shape == (SIZE,)
-    other, usual = session(n_projections=0)
+    other, usual = session(extra=None)
     batch = other.draw(usual, records, places=True)
-    with pytest.raises(ValueError, match="n_projections"):
+    with pytest.raises(ValueError, match="ProjectedNorms"):
         total_of(records, batch)
-    with pytest.raises(ValueError, match="n_projections"):
+    with pytest.raises(ValueError, match="ProjectedNorms"):
         total_of(records, None)
     with pytest.raises((UnsupportedAccounting, ValueError)):
         other.gaussian(total, usual)
@@ -242,21 +244,21 @@ def test_plans_refuse_what_has_no_proof():
     with pytest.raises(UnsupportedAccounting, match="zero-out and add-remove"):
         session(adjacency="replace-one")
     with pytest.raises(UnsupportedAccounting, match="n_projections of at least 20"):
-        session(n_projections=19)
+        session(extra=ProjectedNorms(19))
     with pytest.raises(UnsupportedAccounting, match="several statistics"):
         session(parts=(0.5, 0.5))
     with pytest.raises(ValueError, match="norm_ratio"):
-        session(norm_ratio=0.5)
-    with pytest.raises(ValueError, match="norm_ratio goes with"):
-        session(n_projections=0, norm_ratio=2.0)
+        session(extra=ProjectedNorms(R, 0.5))
+    with pytest.raises(ValueError, match="n_projections"):
+        session(extra=ProjectedNorms(0, 2.0))
     made, plan = session(epsilon=60.0)
     with pytest.raises(UnsupportedAccounting, match=r"smaller epsilon .*, more projections, a larg"):
         made.require_feasible_batches(400, (plan,))
-    _, plan = session(n_projections=1, norm_ratio=2.0)
+    _, plan = session(extra=ProjectedNorms(1, 2.0))
     assert plan.describe()["norm_ratio"] == 2.0
     with pytest.raises(UnsupportedAccounting):
         made = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)
-        made.plan_batches([BatchGroup(5, 2, n_projections=R)], n_units=8, sampling="without replacement")
+        made.plan_batches([BatchGroup(5, 2, extra=ProjectedNorms(R))], n_units=8, sampling="without replacement")
 
 
 def test_groups_add_the_projections_of_their_rows():

@@ -23,7 +23,9 @@ from skdp.fitting import recursive
 from skdp.fitting.recursive import RecursiveMean
 from skdp.nn import SGD, Dense, Flatten, RecursiveMomentum, Sequential
 from skdp.nn.task import NetTask
-from skdp.privacy import Bounded, PrivateRecords, accounting, mechanisms
+from skdp.privacy import Bounded, PrivateRecords, accounting
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.session import base as session_base
 from skdp.privacy.session.base import MinibatchSampler
 from tests.privacy import audit
@@ -33,7 +35,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("one
 STEPS, RUNS, N, EPSILON, DELTA = 5, 20, 8, 12.0, 1e-5
 C1, C2, G = 0.1, 0.05, 0.5
 RADIUS = (1 - G) * C2 + G * C1
-HONEST = mechanisms.gaussian
+HONEST = gaussian_release.gaussian
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ class Tape:
     Attributes
     ----------
     events : list
-        What `mechanisms.gaussian` returned.
+        What `gaussian_release.gaussian` returned.
     exact : list of ndarray
         What the last fit would have released without noise.
     """
@@ -67,7 +69,7 @@ class Tape:
                 self.events.append(HONEST(bounded, drawn_with, stream))
             return copy.deepcopy(self.events[len(self.exact) - 1])  # a session takes its rows apart
 
-        monkeypatch.setattr(mechanisms, "gaussian", gaussian)
+        monkeypatch.setattr(gaussian_release, "gaussian", gaussian)
 
     def fit(self, model, data, *, playing):
         self.exact, self.playing = [], playing
@@ -145,8 +147,8 @@ def test_a_record_comes_near_the_claim_and_stays_below(shown, name):
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_half_the_noise_is_caught(shown, name, monkeypatch):
-    honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
+    honest = grid.gaussian_grid
+    monkeypatch.setattr(grid, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
     assert attack(shown, name)[0] > EPSILON
 
 
@@ -321,8 +323,8 @@ def test_poisson_batches_come_near_the_claim_and_stay_below(shown_by_batches):
 
 @pytest.mark.thorough
 def test_half_the_noise_on_poisson_batches_is_caught(shown_by_batches, monkeypatch):
-    honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
+    honest = grid.gaussian_grid
+    monkeypatch.setattr(grid, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
     assert shown_by_batches()[0] > LOW_EPSILON
 
 

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,10 +19,13 @@ from skdp import DPLSTMClassifier, DPMLPClassifier, DPNetworkClassifier, DPNetwo
 from skdp.exceptions import PrivacyAccountingError, UnsupportedAccounting, UtilityWarning
 from skdp.fitting.optimizers import Rule
 from skdp.nn import SGD, AdaFEST, Dense, Embedding, MaskedMeanPool, Projections, ReLU, Sequential, SparseSelection
-from skdp.privacy import Bounded, accounting, noise, selection
+from skdp.privacy import Bounded, Choices, accounting, noise
 from skdp.privacy.accounting import bounded_range_mu, sampled_epsilon
 from skdp.privacy.bounded import Source
 from skdp.privacy.gradients.blocks import BlockSum
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.selected_gaussian import release as selection
+from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedGaussian
 from skdp.privacy.session import minibatches
 from tests.privacy import audit
 
@@ -53,13 +57,13 @@ def leaked():
 
     Without the unit the sum is (0, HALF), with it (HALF, 0). So by symmetry all releases tell of one law.
     """
-    choice = selection.Choice(1, E, 0.999 * HALF, None)
+    choice = selection.Selection(1, E, 0.999 * HALF, None)
     stream, right, noises = noise.KeyStream(0), 0, []
     for x in ((0.0, HALF), (HALF, 0.0)):
         bounded = statistic(x)
         drawn_with, sensitivity = selection.selection_grid(bounded, choice, Z, "zero-out")
         for _ in range(RUNS):
-            (at,), (value,), _ = selection.selected_gaussian(bounded, choice, drawn_with, sensitivity, stream)
+            ((at,), (value,)), _ = selection.selected_gaussian(bounded, choice, drawn_with, sensitivity, stream)
             if value in x:  # a number without noise tells it all
                 return math.inf
             right += x[at] > 0
@@ -83,22 +87,22 @@ def test_an_adversary_comes_near_the_claim_and_stays_below():
 @pytest.fixture(params=["half the noise", "touched only", "a choice that is not paid"])
 def twin(request, monkeypatch):
     if request.param == "half the noise":
-        honest = selection.gaussian_grid
-        monkeypatch.setattr(selection, "gaussian_grid", lambda kept, z, adjacency: honest(kept, z / 2, adjacency))
+        honest = grid.gaussian_grid
+        monkeypatch.setattr(grid, "gaussian_grid", lambda kept, z, adjacency: honest(kept, z / 2, adjacency))
     elif request.param == "touched only":
-        honest = selection.noise.add_noise
+        honest = noise.add_noise
 
         def only_touched(drawn, values, unit):
             return honest(np.where(values == 0, 0, drawn), values, unit)
 
-        monkeypatch.setattr(selection.noise, "add_noise", only_touched)
+        monkeypatch.setattr(noise, "add_noise", only_touched)
     else:
-        honest = selection.noise.sparse_top_k
+        honest = selection.sparse_top_k
 
         def cheap(at, scores, size, k, scale, stream):
             return honest(at, scores, size, k, scale / 4, stream)
 
-        monkeypatch.setattr(selection.noise, "sparse_top_k", cheap)
+        monkeypatch.setattr(selection, "sparse_top_k", cheap)
 
 
 @pytest.mark.usefixtures("twin")
@@ -117,7 +121,7 @@ CHOICE = SparseSelection(0.1, score_clip=0.05, value_clip=0.5, share=0.4)
 def drawn(monkeypatch):
     """Of each release of chosen coordinates: noise multiplier, number of choices, bounded range of one."""
     found, scales = [], []
-    honest_choice, honest_noise = noise.sparse_top_k, noise.rounded_gaussian
+    honest_choice, honest_noise = selection.sparse_top_k, noise.rounded_gaussian
 
     def choose(at, scores, size, k, scale, stream):
         chosen = honest_choice(at, scores, size, k, scale, stream)
@@ -131,7 +135,7 @@ def drawn(monkeypatch):
             found.append((sigma, k, scale, largest))
         return honest_noise(sigma, size, stream)
 
-    monkeypatch.setattr(noise, "sparse_top_k", choose)
+    monkeypatch.setattr(selection, "sparse_top_k", choose)
     monkeypatch.setattr(noise, "rounded_gaussian", draw)
     return found
 
@@ -155,9 +159,14 @@ def spent(drawn, select=CHOICE, batch_size=60):
         unit = norm * MULTIPLIER["planned"] / 2.0**30
         score = min(select.score_clip, norm) / unit
         z = sigma * unit / norm
-        groups.append((z, batch_size / N, 6, 0, 0, 0, math.inf, k, 2 * score / scale * z))
+        groups.append(
+            SelectedGaussian(
+                noise_multiplier=z, count=6, choices=k, choice_epsilon=2 * score / scale, sampling="Poisson",
+                sampling_rate=batch_size / N,
+            )
+        )  # fmt: skip
     assert len(set(groups)) == 1  # all steps are alike
-    return sampled_epsilon(groups[:1], DELTA, adjacency="zero-out", mu=0.0)
+    return sampled_epsilon([(1.0, groups[0])], DELTA, adjacency="zero-out", mu=0.0)
 
 
 MULTIPLIER = {"planned": 0.0}
@@ -184,21 +193,26 @@ def test_all_that_is_drawn_costs_no_more_than_the_claim(drawn):
 def test_what_is_drawn_shows_a_twin(drawn, monkeypatch, wrong):
     few = SparseSelection(1.5 / 44, score_clip=0.05, value_clip=0.5, share=0.9)  # one coordinate of 44
     if wrong == "one choice too many":  # as published
-        honest = selection.Choice
-        monkeypatch.setattr(selection, "Choice", lambda k, *rest: honest(k + 1, *rest))
+        honest = selection.Selection
+        monkeypatch.setattr(selection, "Selection", lambda k, *rest: honest(k + 1, *rest))
         found = spent(drawn, few)
     elif wrong == "not paid":
-        honest = minibatches._choice_epsilon
-        monkeypatch.setattr(minibatches, "_choice_epsilon", lambda *args: 5 * honest(*args))
+        honest = Choices.planned
+
+        def dear(self, multiplier):
+            made = honest(self, multiplier)
+            return replace(made, epsilon=5 * made.epsilon)
+
+        monkeypatch.setattr(Choices, "planned", dear)
         found = spent(drawn)
     else:
-        honest = selection.gaussian_grid
+        honest = grid.gaussian_grid
 
         def half(kept, z, adjacency):
             made = honest(kept, z, adjacency)
             return made._replace(sigma=float(math.ceil(made.sigma / 2)))
 
-        monkeypatch.setattr(selection, "gaussian_grid", half)
+        monkeypatch.setattr(grid, "gaussian_grid", half)
         found = spent(drawn)
     assert found > EPSILON
 

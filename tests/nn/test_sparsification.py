@@ -16,6 +16,7 @@ from skdp.fitting.sparsification import Masks, chosen_sparsity
 from skdp.nn import SGD, Dense, Projections, RandomSparsification, Sequential, frame
 from skdp.privacy import BudgetAccountant, PrivacySession, PrivateRecords, accounting
 from skdp.privacy.gradients import parts
+from skdp.privacy.mechanisms import grid
 from tests.nn.test_projections import SIZE, pieces
 from tests.nn.test_replaced_records import LAYERS, largest_moves
 from tests.privacy import audit
@@ -322,10 +323,9 @@ def test_replace_one_comes_near_the_claim_and_stays_below(rig):
 
 @quietly
 def test_half_the_noise_is_caught(rig, monkeypatch):
-    from skdp.privacy import mechanisms
 
-    honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
+    honest = grid.gaussian_grid
+    monkeypatch.setattr(grid, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("skdp.privacy.session.claim.recheck", lambda *args: None)
         assert rig.bound(table(0), table(1), **HIGH) > EPSILON

@@ -18,7 +18,9 @@ from skdp.nn import (
     Sequential,
     SparseSelection,
 )
-from skdp.privacy import accounting, factor, mechanisms, noise
+from skdp.privacy import accounting, factor, noise
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -44,8 +46,8 @@ def drawn(monkeypatch):
         return released
 
     for name in ("gaussian", "gaussian_above"):
-        usual = getattr(mechanisms, name)
-        monkeypatch.setattr(mechanisms, name, functools.partial(watched, usual=usual))
+        usual = getattr(gaussian_release, name)
+        monkeypatch.setattr(gaussian_release, name, functools.partial(watched, usual=usual))
     return found
 
 
@@ -95,9 +97,9 @@ def test_other_ways_cost_no_more_than_the_claim_and_half_their_noise_does(way, d
     claim = accounting.gaussian_mu(EPSILON, DELTA) ** 2
     assert 0.9 * claim <= cost(DPMLPClassifier, "replace-one", drawn, **way) <= claim
     drawn.clear()
-    honest = mechanisms.gaussian_grid
+    honest = grid.gaussian_grid
     monkeypatch.setattr(
-        mechanisms, "gaussian_grid",
+        grid, "gaussian_grid",
         lambda bounded, z, *rest: honest(bounded, z / 2 if bounded.size >= 50 else z, *rest),
     )  # fmt: skip
     assert cost(DPMLPClassifier, "replace-one", drawn, **way) > claim
@@ -106,9 +108,9 @@ def test_other_ways_cost_no_more_than_the_claim_and_half_their_noise_does(way, d
 @pytest.mark.parametrize("halved", [(), (5,), (30,)], ids=["honest", "counts", "gradients"])
 def test_adafest_costs_no_more_than_the_claim_and_half_its_noise_does(halved, drawn, monkeypatch):
     """Counts of 5 tokens, and 20 numbers of a table with 10 of a dense layer; all tokens pass."""
-    honest = mechanisms.gaussian_grid
+    honest = grid.gaussian_grid
     monkeypatch.setattr(
-        mechanisms, "gaussian_grid",
+        grid, "gaussian_grid",
         lambda bounded, z, *rest: honest(bounded, z / 2 if bounded.size in halved else z, *rest),
     )  # fmt: skip
     ADJACENCY["factor"] = factor("replace-one")
@@ -129,9 +131,9 @@ def test_adafest_costs_no_more_than_the_claim_and_half_its_noise_does(halved, dr
 
 @pytest.mark.parametrize("part", ["few entries", "all parameters"])
 def test_half_the_noise_of_one_kind_of_release_is_caught(part, drawn, monkeypatch):
-    honest, few = mechanisms.gaussian_grid, part == "few entries"
+    honest, few = grid.gaussian_grid, part == "few entries"
     monkeypatch.setattr(
-        mechanisms, "gaussian_grid",
+        grid, "gaussian_grid",
         lambda bounded, z, *rest: honest(bounded, z / 2 if (bounded.size < 50) == few else z, *rest),
     )  # fmt: skip
     assert cost(DPMLPClassifier, "zero-out", drawn) > accounting.gaussian_mu(EPSILON, DELTA) ** 2

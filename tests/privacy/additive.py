@@ -18,8 +18,8 @@ import pytest
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.linear_model.additive import search
 from skdp.linear_model.auto import choice, slopes
-from skdp.privacy import PrivacySession, accounting, mechanisms
-from skdp.privacy.session.releases import Releases
+from skdp.privacy import PrivacySession, accounting
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 
 EPSILON, DELTA = 6.0, 1e-2
 CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
@@ -196,13 +196,13 @@ class Replay:
     def __init__(self, monkeypatch):
         self.tape, self.playing = [], False
         self.moved, self.costs = defaultdict(float), []
-        self._honest, self._purpose = mechanisms.gaussian, ""
-        monkeypatch.setattr(mechanisms, "gaussian", self.release)
+        self._honest, self._purpose = gaussian_release.gaussian, ""
+        monkeypatch.setattr(gaussian_release, "gaussian", self.release)
         monkeypatch.setattr(PrivacySession, "gaussian", lambda *args: self.named(*args))
 
     def named(self, session, bounded, plan):
         self._purpose = plan.purpose
-        return Releases.gaussian(session, bounded, plan)
+        return gaussian_release.GaussianReleases.gaussian(session, bounded, plan)
 
     def release(self, bounded, drawn_with, stream):
         purpose = self._purpose

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from skdp import DPAGDClassifier
-from skdp.privacy import Bounded, PrivacySession, accounting, mechanisms
+from skdp.privacy import Bounded, PrivacySession, accounting
+from skdp.privacy.mechanisms.top_k import release as top_k_release
 from skdp.reproductions import adaptive_descent as _agd
 
 
@@ -115,13 +116,13 @@ def test_the_budget_is_used_up_and_never_passed():
 
 def test_choices_have_the_noise_of_the_loss_bound_under_every_adjacency(monkeypatch):
     X, y = data(n=100)
-    scales, honest = [], mechanisms.noise.gumbel_top_k
+    scales, honest = [], top_k_release.gumbel_top_k
 
     def gumbel(scores, k, scale, stream):
         scales.append(scale)
         return honest(scores, k, scale, stream)
 
-    monkeypatch.setattr(mechanisms.noise, "gumbel_top_k", gumbel)
+    monkeypatch.setattr(top_k_release, "gumbel_top_k", gumbel)
     for adjacency, delta in (("replace-one", 2.0 / 100), ("zero-out", 1.0 / 100)):
         model = DPAGDClassifier(
             loss_bound=2.0, clip_norm=1.0, learning_rate=1.0, adjacency=adjacency, classes=(0, 1)

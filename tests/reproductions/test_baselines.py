@@ -19,6 +19,7 @@ from skdp import (
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.multiparty import Owners
 from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting
+from skdp.privacy.mechanisms import grid
 from skdp.reproductions import local_objective, own_noise
 from skdp.reproductions.published import Setting, published_std, valid_std
 from skdp.reproductions.rajkumar_agarwal import total_epsilon
@@ -91,13 +92,12 @@ def test_without_privacy_no_owner_adds_noise():
 
 def test_noise_of_the_other_owners_is_not_what_the_claim_rests_on(monkeypatch):
     """The ledger holds the session's own noise: halving it is found, whatever is added afterwards."""
-    from skdp.privacy import mechanisms
 
     X, y, owners = table([20, 30])
-    honest = mechanisms.gaussian_grid
+    honest = grid.gaussian_grid
     model = DPLocalOutputPerturbationClassifier(random_state=0, row_norm=1.0, **LABELS)
     model.fit(X, y, owners=owners)
-    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda b, z, *rest: honest(b, z / 2, *rest))
+    monkeypatch.setattr(grid, "gaussian_grid", lambda b, z, *rest: honest(b, z / 2, *rest))
     with pytest.raises(PrivacyAccountingError, match="bug in skdp"):
         model.fit(X, y, owners=owners)
 

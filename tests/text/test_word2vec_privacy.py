@@ -16,7 +16,9 @@ from scipy.stats import chi2
 from skdp import DPWord2Vec
 from skdp.exceptions import PrivacyAccountingError
 from skdp.nn import SGD, AdaFEST, SparseSelection
-from skdp.privacy import PrivacySession, accounting, mechanisms
+from skdp.privacy import PrivacySession, accounting
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.text import sentences as read
 from tests.privacy import audit
 from tests.privacy.exact.test_replay import Tape
@@ -168,7 +170,7 @@ def test_chosen_numbers_replay_with_an_absent_group(select, monkeypatch):
 
 def test_a_twin_with_half_the_sensitivity_is_caught(monkeypatch):
     """The noise of zero-out under replace-one; the pair of groups is one whose gradients point apart."""
-    monkeypatch.setattr(mechanisms, "factor", lambda adjacency: 1.0)
+    monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     tape, rest = WordTape(monkeypatch), texts(8, 1)
 
     def fit(sentences, groups):
@@ -237,8 +239,8 @@ def test_replace_one_comes_near_the_claim_and_stays_below(releases):
 
 
 def test_half_the_noise_is_caught(releases, monkeypatch):
-    honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
+    honest = grid.gaussian_grid
+    monkeypatch.setattr(grid, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))
     assert shown(releases) > EPSILON
 
 
@@ -284,13 +286,13 @@ def test_counts_and_gradients_come_near_the_claim_and_stay_below(monkeypatch):
 
 @pytest.mark.parametrize("halved", ["all noise", "that of the counts"])
 def test_half_the_noise_of_counts_is_caught(halved, monkeypatch):
-    honest = mechanisms.gaussian_grid
+    honest = grid.gaussian_grid
 
-    def grid(bounded, z, *rest):
+    def halved_grid(bounded, z, *rest):
         twin = halved == "all noise" or bounded.shape == (len(WORDS),)
         return honest(bounded, z / 2 if twin else z, *rest)
 
-    monkeypatch.setattr(mechanisms, "gaussian_grid", grid)
+    monkeypatch.setattr(grid, "gaussian_grid", halved_grid)
     assert shown_with_counts(monkeypatch) > EPSILON
 
 
@@ -304,14 +306,14 @@ def test_all_words_get_noise_and_noise_on_touched_rows_only_is_caught(releases, 
     """An adversary who counts the words without noise sees whether somebody used the word."""
     for sentences in (PRESENT, ABSENT):
         assert not silent_rows(releases, sentences).any()
-    honest = mechanisms.gaussian
+    honest = gaussian_release.gaussian
 
     def twin(bounded, drawn_with, stream):
         table, line = honest(bounded, drawn_with, stream)
         table[(bounded._value.on_grid(drawn_with.unit) == 0).all(axis=1)] = 0.0
         return table, line
 
-    monkeypatch.setattr(mechanisms, "gaussian", twin)
+    monkeypatch.setattr(gaussian_release, "gaussian", twin)
     used, unused = (silent_rows(releases, sentences) for sentences in (PRESENT, ABSENT))
     assert (unused == len(WORDS)).all()
     assert (used < len(WORDS)).all()

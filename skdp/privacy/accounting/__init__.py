@@ -5,7 +5,6 @@ because a full-batch fit never needs it.
 """
 
 from skdp.privacy.accounting.amplification import amplified_epsilon, unamplified_epsilon
-from skdp.privacy.accounting.best_of_base import best_of_epsilon
 from skdp.privacy.accounting.gaussian import (
     bounded_range_epsilon,
     bounded_range_mu,
@@ -20,13 +19,10 @@ from skdp.privacy.accounting.gaussian import (
 )
 from skdp.privacy.accounting.ledger import rows_delta, rows_epsilon, rows_mu
 from skdp.privacy.accounting.minibatch import calibrate_batches, sampled_epsilon
-from skdp.privacy.accounting.recheck import recheck_epsilon, recheck_vocabulary
-from skdp.privacy.accounting.trials import TrialCount
+from skdp.privacy.accounting.recheck import recheck_epsilon, recheck_tail
 
 __all__ = [
-    "TrialCount",
     "amplified_epsilon",
-    "best_of_epsilon",
     "bounded_range_epsilon",
     "bounded_range_mu",
     "calibrate_batches",
@@ -38,7 +34,7 @@ __all__ = [
     "pure_epsilon",
     "pure_mu",
     "recheck_epsilon",
-    "recheck_vocabulary",
+    "recheck_tail",
     "rows_delta",
     "rows_epsilon",
     "rows_mu",

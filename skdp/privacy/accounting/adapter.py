@@ -5,22 +5,12 @@ Under replace-one the PLD accountant doubles the sensitivity by itself, so it ta
 without a proof raise `UnsupportedAccounting`.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON
-from skdp.privacy.accounting.releases import (
-    Gaussian,
-    PureRelease,
-    Release,
-    Row,
-    SampledGaussian,
-    TopK,
-    releases_of,
-)
+from skdp.privacy.accounting.amplification import FULL_BATCH
+from skdp.privacy.accounting.releases import Release, Row, releases_of
 from skdp.privacy.accounting.sampled import require_supported
 
 if TYPE_CHECKING:
@@ -77,32 +67,4 @@ def _event(release: Release, accountant: str, adjacency: str) -> "DpEvent":
         )
     sampling = release.sampling if release.on_sample else FULL_BATCH
     require_supported(sampling, adjacency, [release.name], accountant)
-    if isinstance(release, Gaussian):
-        event = _gaussian_event(release, accountant, adjacency)
-    elif accountant == "pld" or not isinstance(release, PureRelease):
-        # The randomised response of dp-accounting 0.6.0 loses the number of compositions.
-        raise UnsupportedAccounting(
-            f"dp-accounting has no safe {accountant.upper()} event for {release.name!r}; its own pld() and rdp() "
-            "compose with those of the others."
-        )
-    elif adjacency == "replace-one" and not isinstance(release, TopK):
-        # Pure DP is randomised response with two answers, whatever the number of coordinates.
-        event = dp_accounting.RandomizedResponseDpEvent(2.0 / (1.0 + math.exp(release.parameter)), 2)
-    else:
-        event = dp_accounting.ZCDpEvent(replace(release, count=1).rho())
-    return dp_accounting.SelfComposedDpEvent(event, release.count)
-
-
-def _gaussian_event(release: Gaussian, accountant: str, adjacency: str) -> "DpEvent":
-    import dp_accounting
-
-    doubled = accountant == "pld" and adjacency == "replace-one"
-    event = dp_accounting.GaussianDpEvent(release.noise_multiplier * (2.0 if doubled else 1.0))
-    if not isinstance(release, SampledGaussian):
-        return event
-    if release.sampling == POISSON:
-        return dp_accounting.PoissonSampledDpEvent(release.rate, event)
-    n, b = release.n_records, release.batch_size
-    if n is None or b is None:
-        raise ValueError("a row of batches without replacement needs n_records and batch_size")
-    return dp_accounting.SampledWithoutReplacementDpEvent(int(n), int(b), event)
+    return dp_accounting.SelfComposedDpEvent(release.event(accountant, adjacency), release.count)

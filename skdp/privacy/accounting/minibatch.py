@@ -9,22 +9,15 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting import pairs, pld, rdp
 from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, WITHOUT_REPLACEMENT, check_delta, check_rate
-from skdp.privacy.accounting.gaussian import bounded_range_mu, compose_mu, gaussian_epsilon, gaussian_mu
-from skdp.privacy.accounting.releases import (
-    Gaussian,
-    ProjectedGaussian,
-    Release,
-    SampledGaussian,
-    SelectedGaussian,
-    check_choices,
-    check_projections,
-)
+from skdp.privacy.accounting.gaussian import compose_mu, gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.releases import Release
 from skdp.privacy.accounting.sampled import amplified_epsilon, require_supported
+from skdp.privacy.mechanisms.gaussian.cost import Gaussian, GaussianNoise, GaussianOnBatches, SampledGaussian
 
 __all__ = ["calibrate_batches", "planned_epsilon", "sampled_epsilon"]
 
@@ -44,62 +37,39 @@ _LEAST_CALIBRATED = 0.17
 _MOST_NOISE = 1e6
 
 
-class Group(NamedTuple):
-    """Releases with one noise on samples of one rate; n = b = 0 under Poisson sampling.
+Group: TypeAlias = Sequence[float] | tuple[float, GaussianNoise]
 
-    With ``projections`` clipped by the norms that so many projections estimate, and by ``norm_ratio`` clip norms.
-    With ``choices`` each release chooses so many coordinates first, each choice of bounded range ``odds`` over the
-    noise multiplier.
-    """
 
-    size: float  # noise multiplier, or weight in a calibration
-    rate: float
-    releases: int
-    n: int = 0
-    b: int = 0
-    projections: int = 0
-    norm_ratio: float = math.inf
-    choices: int = 0
-    odds: float = 0.0
+class Scaled(NamedTuple):
+    """Releases with ``size`` times the noise of ``release``."""
+
+    size: float
+    release: GaussianNoise
 
     @property
-    def has_mu(self) -> bool:
-        """Whether it is exactly Gaussian DP where all records are in the batch."""
-        return not self.projections and not self.choices
-
-    @property
-    def kind(self) -> type[Release]:
-        """What it releases."""
-        if self.choices:
-            return SelectedGaussian
-        return ProjectedGaussian if self.projections else Gaussian
+    def noise_multiplier(self) -> float:
+        """Of the releases."""
+        return self.size * self.release.noise_multiplier
 
     @property
     def joint(self) -> float:
-        """Multiplier of the Gaussian release that has the zCDP of one release on all records."""
-        return self.size / math.sqrt(1.0 + 0.25 * self.choices * self.odds**2)
+        """Noise multiplier of the Gaussian release that has the zCDP of one of them on all records."""
+        return self.release.joint_multiplier(self.size)
 
-    def release(self, adjacency: str) -> Release:
-        """As a release that has dominating pairs."""
-        z, rate = min(self.size, 1e8), max(self.rate, 1e-12)
-        if self.has_mu:
-            return Gaussian(noise_multiplier=z, count=self.releases).sampled(rate, adjacency)
-        sampling = POISSON if rate < 1.0 else FULL_BATCH
-        if self.choices:
-            return SelectedGaussian(
-                noise_multiplier=z, count=self.releases, choices=self.choices, choice_epsilon=self.odds / z,
-                sampling=sampling, sampling_rate=rate,
-            )  # fmt: skip
-        return ProjectedGaussian(
-            noise_multiplier=z, count=self.releases, n_projections=self.projections, norm_ratio=self.norm_ratio,
-            sampling=sampling, sampling_rate=rate,
-        )  # fmt: skip
+    @property
+    def counts(self) -> bool:
+        """Whether the sampling, or the mechanism, makes them another thing than one release of their mu."""
+        return self.release.rate < 1.0 or not self.release.is_gaussian_dp
 
 
-def _group(group: Sequence[float], sampling: str) -> Group:
-    """A group that a caller gave, checked."""
+def _group(group: Group, sampling: str) -> Scaled:
+    """A group that a caller gave, checked, without what does not decide about its cost."""
+    if isinstance(group[1], GaussianNoise):
+        release = group[1].changed(purpose=None, sensitivity=None, grid=None, noise_std=None)
+        return Scaled(float(group[0]), release)
+    group = cast("Sequence[float]", group)
     fixed = sampling == WITHOUT_REPLACEMENT
-    if len(group) not in ((5, 7, 9) if fixed else (3, 5, 7, 9)):
+    if len(group) not in ((5,) if fixed else (3, 5)):
         raise ValueError(
             "a group is (noise_multiplier, rate, count)"
             + (" and (n, b) for batches without replacement" if fixed else "")
@@ -110,43 +80,41 @@ def _group(group: Sequence[float], sampling: str) -> Group:
         raise ValueError(f"noise_multiplier of a group must be finite and >= 0, got {size!r}.")
     if int(count) != count or count < 0:
         raise ValueError(f"count of a group must be an integer >= 0, got {count!r}.")
-    n, b = (int(group[3]), int(group[4])) if fixed else (0, 0)
-    if fixed and not 1 <= b <= n:
+    n, b = (int(group[3]), int(group[4])) if fixed else (None, None)
+    if n is not None and b is not None and not 1 <= b <= n:
         raise ValueError(f"batch size must be between 1 and n, got b={b} and n={n}.")
-    if len(group) == 9 and group[7]:
-        choices, odds = check_choices(group[7], group[8])
-        return Group(size, rate, int(count), n, b, 0, math.inf, choices, odds)
-    if len(group) >= 7 and group[5]:
-        projections, ratio = check_projections(group[5], group[6])
-        return Group(size, rate, int(count), n, b, projections, ratio)
-    return Group(size, rate, int(count), n, b)
+    release = SampledGaussian(
+        noise_multiplier=1.0, count=int(count), sampling=sampling, sampling_rate=rate, n_records=n, batch_size=b
+    )
+    return Scaled(size, release)
 
 
-def _checked(groups: Sequence[Sequence[float]], mu: float, adjacency: str, sampling: str) -> tuple[Group, ...]:
+def _checked(groups: Sequence[Group], mu: float, adjacency: str, sampling: str) -> tuple[Scaled, ...]:
     if not 0.0 <= mu < math.inf:
         raise ValueError(f"mu must be finite and >= 0, got {mu!r}.")
     found = [_group(group, sampling) for group in groups]
-    kinds = {group.kind for group in found} or {Gaussian}
-    require_supported(sampling, adjacency, [kind.name for kind in kinds])
-    return tuple(sorted(group for group in found if group.releases))
+    require_supported(sampling, adjacency, [group.release.name for group in found] or [Gaussian.name])
+    return tuple(sorted((group for group in found if group.release.count), key=_order))
+
+
+def _order(group: Scaled) -> tuple[float, float, int, str]:
+    return group.noise_multiplier, group.release.rate, group.release.count, repr(group)
 
 
 def sampled_epsilon(
-    groups: Sequence[Sequence[float]], delta: float, *, mu: float = 0.0, adjacency: str, sampling: str = POISSON
+    groups: Sequence[Group], delta: float, *, mu: float = 0.0, adjacency: str, sampling: str = POISSON
 ) -> float:
     """Epsilon of Gaussian releases on sampled batches, together with full-batch releases of `mu`.
 
     Parameters
     ----------
-    groups : sequence of (noise_multiplier, rate, count) or (noise_multiplier, rate, count, n, b)
+    groups : sequence of (noise_multiplier, rate, count), (noise_multiplier, rate, count, n, b) or (size, release)
         `count` releases, each on a fresh sample of that rate. The noise multiplier is std / sensitivity under
         the adjacency: std / (2C) under replace-one, std / C otherwise, where every record's contribution lies
         in the C-ball and the divisor is a constant. Batches without replacement need n and b too. Everything
         must have been fixed before the data were touched: this is no filter.
-        (noise_multiplier, rate, count, n, b, n_projections, norm_ratio) is of gradients clipped by projections,
-        see `skdp.privacy.accounting.projected`: std / C, and the largest norm of a contribution over C or inf.
-        (noise_multiplier, rate, count, n, b, 0, inf, k, odds) chooses k coordinates first, each choice of bounded
-        range odds / noise_multiplier, see `skdp.privacy.accounting.selected`.
+        Other mechanisms on batches are given as a release, such as a `ProjectedGaussian`, with ``size`` times its
+        noise.
     delta : float in (0, 1)
     mu : float >= 0, default=0.0
         Gaussian-DP parameter of everything else that is released, on all records.
@@ -182,38 +150,32 @@ def sampled_epsilon(
     """
     mu, delta = float(mu), check_delta(delta)
     checked = _checked(groups, mu, adjacency, sampling)
-    if any(group.size == 0.0 for group in checked):
+    if any(group.noise_multiplier == 0.0 for group in checked):
         return math.inf
     return _epsilon(checked, delta, mu, adjacency, sampling)
 
 
 @functools.lru_cache(maxsize=256)
 def _epsilon(
-    groups: tuple[Group, ...], delta: float, mu: float, adjacency: str, sampling: str, rtol: float = _GRID
+    groups: tuple[Scaled, ...], delta: float, mu: float, adjacency: str, sampling: str, rtol: float = _GRID
 ) -> float:
-    full = [group for group in groups if group.rate == 1.0 and group.has_mu]
-    mu = compose_mu([mu, *(math.sqrt(group.releases) / group.size for group in full)])
-    groups = tuple(group for group in groups if group.rate < 1.0 or not group.has_mu)
-    if not groups:
+    mu = compose_mu([mu, *(each.release.scaled(each.size).full_mu() for each in groups if not each.counts)])
+    scaled = [each.release.scaled(each.size) for each in groups if each.counts]
+    if not scaled:
         return gaussian_epsilon(mu, delta)
-    bound = math.inf
-    if not any(group.projections for group in groups):
-        # Sampling never costs more than releasing on all records: mixtures are jointly convex.
-        everything = compose_mu([mu, *map(_full_mu, groups)])
-        bound = gaussian_epsilon(everything, delta)
-    if any(group.size < _LEAST_NOISE for group in groups):
+    # Sampling never costs more than releasing on all records: mixtures are jointly convex.
+    bound = gaussian_epsilon(compose_mu([mu, *(group.full_mu() for group in scaled)]), delta)
+    if any(group.noise_multiplier < _LEAST_NOISE for group in scaled):
         return bound
     if sampling == WITHOUT_REPLACEMENT:
-        return min(bound, _fixed_size_epsilon(groups, delta, mu))
-    if any(group.choices for group in groups) and not any(group.projections for group in groups):
-        by_rho = [(0.5 / group.joint**2, group.rate, group.releases) for group in groups]
+        return min(bound, _fixed_size_epsilon(scaled, delta, mu))
+    if not all(group.is_gaussian_dp for group in scaled) and all("rdp" in group.accountants for group in scaled):
+        by_rho = [(0.5 / each.joint**2, each.release.rate, each.release.count) for each in groups if each.counts]
         bound = min(bound, amplified_epsilon(by_rho, mu, delta))
-    # Less noise and a higher rate cost more.
-    samples = [group.release(adjacency) for group in groups]
     aside = (pairs.NormalPair(pairs.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
     leaving, coming = (
         (*itertools.chain.from_iterable(direction), *aside)
-        for direction in zip(*(sample.pld(adjacency) for sample in samples))
+        for direction in zip(*(_tame(group).pld(adjacency) for group in scaled))
     )
     found = pld.composed_epsilon(leaving, delta, rtol)
     # The other direction mostly costs less, which a coarse upper bound shows as well.
@@ -222,59 +184,45 @@ def _epsilon(
     return min(bound, found)
 
 
-def _full_mu(group: Group) -> float:
-    """Gaussian-DP parameter if all records were in every batch."""
-    mu = math.sqrt(group.releases) / group.size
-    if group.choices:
-        one = bounded_range_mu(group.odds / group.size)
-        mu = compose_mu([mu, math.sqrt(group.releases * group.choices) * one])
-    return mu
+def _tame(group: GaussianNoise) -> GaussianNoise:
+    """The group with less noise, or a higher rate, where these are extreme: that costs more."""
+    z, rate = min(group.noise_multiplier, 1e8), max(group.rate, 1e-12)
+    if z == group.noise_multiplier and rate == group.rate:
+        return group
+    return group.changed(noise_multiplier=z, sampling_rate=rate)
 
 
 def planned_epsilon(plan: Sequence[Release], delta: float, *, mu: float, adjacency: str) -> float:
     """`sampled_epsilon` of planned Gaussian releases of one kind of sampling, or on all records."""
     require_supported(FULL_BATCH, adjacency, [release.name for release in plan])
-    kinds = {release.sampling for release in plan if release.on_sample} - {FULL_BATCH}
-    if not kinds and any(isinstance(r, ProjectedGaussian | SelectedGaussian) for r in plan):
+    sampled = [release for release in plan if release.on_sample]
+    kinds = {release.sampling for release in sampled} - {FULL_BATCH}
+    if sampled and not kinds:
         kinds = {POISSON}
     if len(kinds) != 1:
         raise UnsupportedAccounting(
             f"A sampled plan has Gaussian releases of one kind of sampling, got {sorted(kinds)}."
         )
-    groups = [_planned_group(release) for release in plan]
+    groups = []
+    for release in plan:
+        if not isinstance(release, GaussianNoise):
+            raise UnsupportedAccounting(f"A sampled plan has Gaussian releases only, got {release.name!r}.")
+        groups.append((1.0, release))
     return sampled_epsilon(groups, delta, mu=mu, adjacency=adjacency, sampling=kinds.pop())
 
 
-def _planned_group(release: Release) -> Group:
-    if isinstance(release, ProjectedGaussian):
-        return Group(
-            release.noise_multiplier, release.rate, release.count, 0, 0,
-            release.n_projections, release.norm_ratio,
-        )  # fmt: skip
-    if isinstance(release, SelectedGaussian):
-        z = release.noise_multiplier
-        return Group(
-            z, release.rate, release.count, 0, 0, 0, math.inf, release.choices, release.choice_epsilon * z
-        )  # fmt: skip
-    if not isinstance(release, Gaussian):
-        raise UnsupportedAccounting(f"A sampled plan has Gaussian releases only, got {release.name!r}.")
-    z, count = release.noise_multiplier, release.count
-    if not isinstance(release, SampledGaussian):
-        return Group(z, 1.0, count, 1, 1)
-    return Group(z, release.rate, count, release.n_records or 1, release.batch_size or 1)
-
-
-def _fixed_size_epsilon(groups: tuple[Group, ...], delta: float, mu: float) -> float:
+def _fixed_size_epsilon(groups: Sequence[GaussianNoise], delta: float, mu: float) -> float:
     total = 0.5 * mu * mu * rdp.ORDERS
     for group in groups:
-        total = total + group.releases * rdp.curve(group.size, group.b / group.n)
+        n, b = getattr(group, "n_records", None), getattr(group, "batch_size", None)
+        total = total + group.count * rdp.curve(group.noise_multiplier, b / n if n and b else 1.0)
     return rdp.epsilon_of(total, delta)
 
 
 def calibrate_batches(
     epsilon: float,
     delta: float,
-    groups: Sequence[Sequence[float]],
+    groups: Sequence[Group],
     *,
     mu: float = 0.0,
     adjacency: str,
@@ -286,7 +234,7 @@ def calibrate_batches(
     ----------
     epsilon : float > 0
     delta : float in (0, 1)
-    groups : sequence of (weight, rate, count) or (weight, rate, count, n, b)
+    groups : sequence of (weight, rate, count), (weight, rate, count, n, b) or (weight, release)
         As in `sampled_epsilon`, with a positive weight in the place of the noise multiplier.
     mu : float >= 0, default=0.0
         Gaussian-DP parameter of everything else that is released, on all records.
@@ -317,7 +265,7 @@ def calibrate_batches(
     checked = _checked(groups, mu, adjacency, sampling)
     if not checked:
         raise ValueError("there is nothing to calibrate: give at least one group with a count >= 1.")
-    if any(group.size <= 0.0 for group in checked):
+    if any(group.noise_multiplier <= 0.0 for group in checked):
         raise ValueError("the weight of a group must be > 0.")
     if epsilon == math.inf:
         return 0.0
@@ -331,7 +279,7 @@ def calibrate_batches(
 
 @functools.lru_cache(maxsize=256)
 def _calibrate(
-    epsilon: float, delta: float, groups: tuple[Group, ...], mu: float, adjacency: str, sampling: str
+    epsilon: float, delta: float, groups: tuple[Scaled, ...], mu: float, adjacency: str, sampling: str
 ) -> float:
     total = gaussian_mu(epsilon, delta)
     if not total * (1.0 - 1e-6) > mu:
@@ -341,23 +289,21 @@ def _calibrate(
         )
     square = total * total * (1.0 - 1e-12) - mu * mu
     # As on all records: safe, and exact where nothing is sampled.
-    safe = math.sqrt(math.fsum(group.releases / group.joint**2 for group in groups) / square)
+    safe = math.sqrt(math.fsum(group.release.count / group.joint**2 for group in groups) / square)
     safe *= 1.0 + 1e-9
-    if all(group.rate == 1.0 and group.has_mu for group in groups):
+    if not any(group.counts for group in groups):
         return safe
 
     def cost(scale: float, rtol: float = _GRID) -> float:
         scaled = tuple(group._replace(size=scale * group.size) for group in groups)
         return _epsilon(scaled, delta, mu, adjacency, sampling, rtol)
 
-    while not all(group.has_mu for group in groups) and cost(safe, _COARSE) > epsilon:
+    others = [group.release for group in groups if isinstance(group.release, GaussianOnBatches)]
+    while others and cost(safe, _COARSE) > epsilon:
         safe *= 2.0
         if safe > _MOST_NOISE:
-            why = "so few projections: their norms are underestimated too often; use more, or another clipping"
-            if not any(group.projections for group in groups):
-                why = "so many choices: use fewer"
-            raise UnsupportedAccounting(f"no noise keeps {epsilon:g} at delta={delta:g} with {why}")
-    least = _LEAST_CALIBRATED / min(group.size for group in groups)
+            raise UnsupportedAccounting(f"no noise keeps {epsilon:g} at delta={delta:g} with {others[0].remedy}")
+    least = _LEAST_CALIBRATED / min(group.noise_multiplier for group in groups)
     if safe <= least:
         return safe
     start = max(least, _central_limit(square, groups))
@@ -367,12 +313,15 @@ def _calibrate(
     return _smallest(cost, start, (least, safe), (1.0 - _ROOM) * epsilon, _ALLOWED, slope)[0]
 
 
-def _central_limit(square: float, groups: tuple[Group, ...]) -> float:
+def _central_limit(square: float, groups: tuple[Scaled, ...]) -> float:
     """Lambda if the sampled releases were one Gaussian release of the same variance of the loss."""
 
     def excess(scale: float) -> bool:
         terms = (
-            4.0 * each.releases * each.rate**2 * math.sinh(min(300.0, 0.25 / (scale * each.joint) ** 2))
+            4.0
+            * each.release.count
+            * each.release.rate**2
+            * math.sinh(min(300.0, 0.25 / (scale * each.joint) ** 2))
             for each in groups
         )
         return math.fsum(terms) > square

@@ -15,16 +15,7 @@ from scipy.special import gammaln, logsumexp
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, WITHOUT_REPLACEMENT, check_delta, check_rate
-from skdp.privacy.accounting.releases import (
-    Gaussian,
-    ProjectedGaussian,
-    Release,
-    Row,
-    SelectedGaussian,
-    TopK,
-    release_type,
-    releases_of,
-)
+from skdp.privacy.accounting.releases import Release, Row, release_type, releases_of
 from skdp.privacy.adjacency import ADJACENCIES
 
 __all__ = ["POISSON", "WITHOUT_REPLACEMENT", "amplified_epsilon", "poisson_step_epsilon", "require_supported"]
@@ -69,7 +60,7 @@ def require_supported(
     if accountant is not None and accountant not in _ACCOUNTANTS:
         raise UnsupportedAccounting(f"accountant must be one of {list(_ACCOUNTANTS)}, got {accountant!r}.")
     found = _supported(sampling, adjacency, kinds)
-    if sampling == WITHOUT_REPLACEMENT and adjacency != "replace-one" and kinds == {Gaussian}:
+    if sampling == WITHOUT_REPLACEMENT and not found and _supported(sampling, "replace-one", kinds):
         raise UnsupportedAccounting(
             f"No proof supports batches without replacement under adjacency {adjacency!r}, only under "
             "'replace-one': use that, or Poisson batches (sampling='poisson')."
@@ -86,7 +77,7 @@ def require_supported(
 def _curved_type(name: str) -> type[Release]:
     """The kind of release of that name, if some accountant has a curve of it."""
     try:
-        kind = release_type(name)
+        kind = release_type({"name": name})
     except ValueError as error:
         raise UnsupportedAccounting(f"No accountant knows {name!r}.") from error
     if not kind.accountants:
@@ -95,22 +86,10 @@ def _curved_type(name: str) -> type[Release]:
 
 
 def _supported(sampling: str, adjacency: str, kinds: set[type[Release]]) -> tuple[str, ...]:
-    replaced = adjacency == "replace-one"
-    if SelectedGaussian in kinds:
-        proven = sampling in (FULL_BATCH, POISSON) and kinds <= {Gaussian, SelectedGaussian}
-        return _ACCOUNTANTS if proven and not replaced else ()
-    if ProjectedGaussian in kinds:
-        proven = sampling in (FULL_BATCH, POISSON) and kinds <= {Gaussian, ProjectedGaussian}
-        return ("pld",) if proven and not replaced else ()
-    if sampling == FULL_BATCH:
-        return tuple(a for a in _ACCOUNTANTS if all(a in kind.accountants for kind in kinds))
-    if sampling == POISSON and kinds == {Gaussian}:
-        return ("pld",) if replaced else _ACCOUNTANTS
-    if sampling == POISSON and kinds == {Gaussian, TopK}:
-        return () if replaced else ("rdp",)
-    if sampling == WITHOUT_REPLACEMENT and kinds == {Gaussian}:
-        return ("rdp",) if replaced else ()
-    return ()
+    if not kinds and sampling != FULL_BATCH:
+        return ()
+    proofs = [kind.proven(sampling, adjacency, kinds) for kind in kinds]
+    return tuple(accountant for accountant in _ACCOUNTANTS if all(accountant in proof for proof in proofs))
 
 
 def poisson_step_epsilon(

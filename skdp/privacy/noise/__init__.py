@@ -9,8 +9,8 @@ that mechanism holds, and no released bit depends on unrounded values. `skdp.pri
 functions give what this error adds to epsilon and delta.
 
 The samplers are not constant-time. Their running time depends on the noise; that of a choice among listed scores
-(`sparse_top_k`) depends on their number, and that of a search for large values (`rounded_gaussian_above`) on how
-many are found.
+(`skdp.privacy.mechanisms.selected_gaussian`) depends on their number, and that of a search for large values
+(`rounded_gaussian_above`) on how many are found.
 
 References
 ----------
@@ -28,7 +28,6 @@ from skdp.privacy.noise.integers import (
     rounded_gaussian_above,
 )
 from skdp.privacy.noise.keystream import KeyStream
-from skdp.privacy.noise.selection import gumbel_top_k, sparse_top_k
 from skdp.privacy.noise.slack import (
     NOISE_CUTOFF,
     NOISE_LOG_ERROR,
@@ -39,7 +38,6 @@ from skdp.privacy.noise.slack import (
     numeric_sparse_slack,
     selection_slack,
 )
-from skdp.privacy.noise.sparse_vector import numeric_sparse
 from skdp.privacy.noise.tables import CANONICAL_SIGMA
 
 __all__ = [
@@ -54,12 +52,9 @@ __all__ = [
     "add_noise",
     "discrete_laplace",
     "gaussian_slack",
-    "gumbel_top_k",
     "laplace_slack",
-    "numeric_sparse",
     "numeric_sparse_slack",
     "rounded_gaussian",
     "rounded_gaussian_above",
     "selection_slack",
-    "sparse_top_k",
 ]

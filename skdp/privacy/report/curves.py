@@ -14,7 +14,8 @@ from skdp.privacy.accounting import (
     rows_mu,
 )
 from skdp.privacy.accounting.minibatch import planned_epsilon
-from skdp.privacy.accounting.releases import BestOf, Gaussian, LedgerRow, release_of, releases_of
+from skdp.privacy.accounting.releases import LedgerRow, Release, release_of, releases_of
+from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -114,17 +115,16 @@ class Curves:
         releases of a total mu are one release of that mu, but the curves of other kinds differ at the same mu.
         Sessions without delta plan by epsilon; after a release they claim the mu of one release of all of it.
         """
-        gaussian = all(isinstance(release, Gaussian) for release in releases_of(self._rows))
+        gaussian = all(release.is_gaussian_dp for release in releases_of(self._rows))
         if not gaussian and self.ideal_delta(self._state["delta"]) > 0.0:
             return False
         return rows_mu(self._rows) >= self.mu * (1.0 - 1e-8)
 
     @property
-    def _search(self) -> BestOf | None:
-        """The release, if the best of a random number of trials is the only one."""
+    def _alone(self) -> Release | None:
+        """The release, if it is the only one: it may have a curve of its own."""
         releases = releases_of(self._rows)
-        alone = releases[0] if len(releases) == 1 and releases[0].count == 1 else None
-        return alone if isinstance(alone, BestOf) else None
+        return releases[0] if len(releases) == 1 and releases[0].count == 1 else None
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon proven at ``delta``; see `PrivacyReport.epsilon_at`."""
@@ -149,11 +149,11 @@ class Curves:
             proven.append(gaussian_epsilon(self.mu, ideal) + slack)
             if self._rows_are_the_plan():
                 proven.append(rows_epsilon(self._rows, ideal) + slack)
-            search = self._search
-            if search is not None:
+            alone = self._alone
+            if alone is not None:
                 # No figure at the delta of the claim, or a smaller one, is below the claim.
                 least = state["epsilon"] if delta <= state["delta"] else 0.0
-                proven.append(max(least, search.epsilon_at(ideal) + slack))
+                proven.append(max(least, alone.epsilon_at(ideal) + slack))
         return min(proven, default=math.inf)
 
     def delta_at(self, epsilon: float) -> float:
@@ -171,8 +171,8 @@ class Curves:
         ideal = epsilon - self._slack[0]
         if ideal >= 0.0:
             found = [gaussian_delta(self.mu, ideal)]
-            if self._search is not None:
-                found.append(self._search.delta_at(ideal))
+            if self._alone is not None:
+                found.append(self._alone.delta_at(ideal))
             if self._rows_are_the_plan():
                 found.append(rows_delta(self._rows, ideal))
             grown = (1.0 + 1e-11) * math.exp(self._slack[0])

@@ -4,19 +4,13 @@ import html
 import math
 from collections.abc import Sequence
 
-from skdp.privacy.accounting.amplification import FULL_BATCH, WITHOUT_REPLACEMENT
+from skdp.privacy.accounting.amplification import FULL_BATCH
 from skdp.privacy.accounting.gaussian import compose_mu
-from skdp.privacy.accounting.releases import (
-    BestOf,
-    ProjectedGaussian,
-    Release,
-    SampledGaussian,
-    SelectedGaussian,
-    releases_of,
-)
+from skdp.privacy.accounting.releases import Line, Release, releases_of
+from skdp.privacy.accounting.text import cost_text, number_text
 from skdp.privacy.report.curves import Curves, ReportState
 
-__all__ = ["ADJACENCY_TEXTS", "GUARANTEE_TEXTS", "cost_text", "report_html", "report_text"]
+__all__ = ["ADJACENCY_TEXTS", "GUARANTEE_TEXTS", "report_html", "report_text"]
 
 GUARANTEE_TEXTS = {
     "proven": "holds for the plan of this fit",
@@ -28,59 +22,13 @@ ADJACENCY_TEXTS = {
     "zero-out": "one {unit} is replaced by an empty one; the number of {unit}s is public",
     "add-remove": "one {unit} comes or goes; the number of {unit}s is private",
 }
-Line = tuple[str, str]
-
-
-def number_text(value: object) -> str:
-    """Six digits of a float, anything else as it is."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def cost_text(value: float) -> str:
-    """Six digits, rounded up, so that the text shows no less than the claim."""
-    text = f"{value:.6g}"
-    if float(text) < value * (1.0 - 1e-9):
-        text = f"{value + 10.0 ** (math.floor(math.log10(value)) - 5):.6g}"
-    return text
 
 
 # ---------------------------------------------------------------------- the plan of a sampled fit
 
 
-def _sampling_text(release: Release) -> str:
-    """The sampling of a release, with its rate, and what estimates norms."""
-    if isinstance(release, ProjectedGaussian):
-        rate = "" if release.sampling_rate is None else f", rate {release.sampling_rate:.6g}"
-        cap = "" if math.isinf(release.norm_ratio) else f" and a cap of {release.norm_ratio:.6g}"
-        return f"{release.sampling}{rate}, norms by {release.n_projections} projections{cap}"
-    if isinstance(release, SelectedGaussian):
-        rate = "" if release.sampling_rate is None else f", rate {release.sampling_rate:.6g}"
-        one = f"each of bounded range {release.choice_epsilon:.6g}"
-        return f"{release.sampling}{rate}, on {release.choices} chosen coordinates, {one}"
-    if not isinstance(release, SampledGaussian):
-        n_batches = getattr(release, "n_batches", None)
-        return release.sampling if n_batches is None else f"partition into {n_batches} batches"
-    if release.sampling == WITHOUT_REPLACEMENT and release.n_records is not None:
-        return f"{release.batch_size} of {release.n_records} {release.sampling}"
-    if release.sampling_rate is None:
-        return release.sampling
-    return f"{release.sampling}, rate {release.sampling_rate:.6g}"
-
-
-def _seen_text(release: Release, unit: str) -> str:
-    """Which records (or groups) a release sees."""
-    if isinstance(release, ProjectedGaussian | SelectedGaussian) and release.rate < 1.0:
-        return f"every {unit} with probability {release.rate:.6g}"
-    if not isinstance(release, SampledGaussian):
-        return f"all {unit}s"
-    if release.sampling == WITHOUT_REPLACEMENT and release.n_records is not None:
-        return f"{release.batch_size} of {release.n_records} {unit}s"
-    rate = 1.0 if release.sampling_rate is None else release.sampling_rate
-    return f"every {unit} with probability {rate:.6g}"
-
-
 def _key(release: Release) -> tuple[float, str]:
-    return release.parameter, _sampling_text(release)
+    return release.parameter, release.sampling_text()
 
 
 def _made_text(plan: Sequence[Release], released: Sequence[Release], planned: Release) -> str:
@@ -102,8 +50,8 @@ def _plan_lines(state: ReportState) -> list[Line]:
         purpose = "" if each.purpose is None else f"{each.purpose}: "
         made = _made_text(plan, released, each)
         size = f"{each.count} x multiplier {each.parameter:.6g}"
-        lines.append(("plan", f"{purpose}{size}, {_sampling_text(each)}{made}"))
-        seen = _seen_text(each, unit)
+        lines.append(("plan", f"{purpose}{size}, {each.sampling_text()}{made}"))
+        seen = each.seen_text(unit)
         counts[seen] = counts.get(seen, 0) + each.count
     if mu > 0.0:
         lines.append(("plan", f"all other releases, on all {unit}s: mu {mu:.6g} together"))
@@ -114,44 +62,7 @@ def _plan_lines(state: ReportState) -> list[Line]:
     secret = "drawn afresh and kept secret, which is why so little noise is enough"
     is_sampled = any(each.sampling != FULL_BATCH for each in plan)
     lines.append(("sampling", "; ".join([*parts, secret] if is_sampled else parts)))
-    if any(isinstance(each, ProjectedGaussian) for each in plan):
-        lines.append(("projections", "noise std over clip norm, which estimated norms may pass"))
-    if not all(isinstance(each, ProjectedGaussian) for each in plan):
-        lines.append(("multiplier", f"noise std over sensitivity: the most that one {unit} moves it"))
-    return lines
-
-
-def _threshold_lines(state: ReportState) -> list[Line]:
-    """The lines that explain the thresholds of released vocabularies."""
-    return [
-        (
-            str(row.get("purpose", "words")),
-            f"words with a noisy count of {number_text(row['threshold'])} or more, at most "
-            f"{number_text(row['max_words'])} of each {state['unit']}; one that one {state['unit']} alone has is "
-            f"released with probability {number_text(row['delta'])} at most, which the slack pays",
-        )
-        for row in state["mechanisms"]
-        if "threshold" in row
-    ]
-
-
-def _trial_lines(state: ReportState) -> list[Line]:
-    """The lines that explain a search: how many trials are expected, and what each may cost."""
-    lines = []
-    for each in releases_of(state["mechanisms"]):
-        if not isinstance(each, BestOf):
-            continue
-        law = "geometric" if each.shape else "logarithmic"
-        known = "" if each.base_mu is None else f", mu {each.base_mu:.6g}"
-        lines += [
-            ("search", f"best of a random number of trials ({law}, mean {each.mean_trials:.6g})"),
-            (
-                "trial",
-                f"a fit and a score cost ({cost_text(each.base_epsilon)}, {cost_text(each.base_delta)}) each"
-                f"{known}, on disjoint parts of the {state['unit']}s; the search has no "
-                "mu",
-            ),
-        ]
+    lines += sorted({each.noise_line(unit) for each in plan}, reverse=True)
     return lines
 
 
@@ -175,8 +86,7 @@ def _lines(state: ReportState) -> list[Line]:
         ("accountant", state["accountant"]),
         ("noise", state["noise"]),
         *_plan_lines(state),
-        *_threshold_lines(state),
-        *_trial_lines(state),
+        *(line for each in releases_of(state["mechanisms"]) for line in each.lines(unit)),
         ("public", ", ".join(f"{k}={number_text(v)}" for k, v in state["public"].items())),
         ("slack", f"epsilon {slack[0]:.2g}, delta {slack[1]:.2g}" if any(slack) else ""),
         ("erratum", state["erratum"] or ""),
@@ -201,7 +111,7 @@ def _table(state: ReportState) -> list[list[str]]:
     shares = 0.0 < total < math.inf
     same: dict[tuple[str, str, str], list[Release]] = {}
     for each in releases:
-        key = (each.purpose or "", each.name, _sampling_text(each))
+        key = (each.purpose or "", each.name, each.sampling_text())
         same.setdefault(key, []).append(each)
     table = [["purpose", "mechanism", "noise", "count", "sampling", "sensitivity"]]
     for (purpose, name, sampling), alike in same.items():

@@ -1,8 +1,10 @@
-"""What every method of a session works on: its account, its key stream, its sampler and its lock."""
+"""What every method of a session works on: its account, its key stream, its lock, and the order of a release."""
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +12,18 @@ from numpy.typing import NDArray
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION, WITHOUT_REPLACEMENT
+from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.batches import Batch, BatchPlan, Partition, draw_units, empty_bits, number_of_places
+from skdp.privacy.bounded import Bounded
 from skdp.privacy.budget import Reservation
+from skdp.privacy.mechanisms.mechanism import Mechanism
 from skdp.privacy.noise.keystream import Seed
 from skdp.privacy.session.ledger import Ledger, check_number
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
+
+T = TypeVar("T")
 
 __all__ = ["Keys", "MinibatchSampler", "Seed", "SessionBase"]
 
@@ -131,8 +138,8 @@ class MinibatchSampler:
         return np.sort(state.order[(state.drawn - 1) % n :: n])
 
     def _key(self, plan: BatchPlan) -> int | None:
-        """A fresh key for the projections of one batch: 256 bits of the session's stream."""
-        if not plan.n_projections:
+        """A fresh key for random numbers of one batch: 256 bits of the session's stream."""
+        if plan.extra is None or not plan.extra.has_key:
             return None
         return int.from_bytes(self._keys.commit().words(4).tobytes(), "little")
 
@@ -181,3 +188,62 @@ class SessionBase:
             raise RuntimeError("this session is closed; open another one to release more")
         if self._pid != os.getpid():
             raise RuntimeError("a session belongs to the process that opened it; open another one")
+
+    def release(self, bounded: Bounded, mechanism: Mechanism[T], *, purpose: str = "statistic") -> T:
+        """Release a statistic of all records by a mechanism, such as one of your own.
+
+        Parameters
+        ----------
+        bounded : Bounded
+        mechanism : Mechanism
+            An object with two methods. The kind of its release must be registered, so that the cost is rechecked.
+        purpose : str, default="statistic"
+            Written to the report.
+
+        Returns
+        -------
+        object
+            What the mechanism draws.
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the session does not hold the cost. Nothing was drawn or released.
+        UnsupportedAccounting
+            If it does not hold the error of the sampler.
+        """
+        with self._lock:
+            self._check_open()
+            ledger = self._ledger
+            ledger.check_statistic(bounded)
+            if ledger.exact:
+                return mechanism.exact(bounded._value)
+            made = mechanism.prepare(bounded, ledger.adjacency)
+            return self._release(
+                lambda stream: (made.draw(bounded._value, stream), made.release.describe()),
+                numerical_error=made.numerical_error,
+                admit=partial(ledger.admit_unplanned, made.release),
+                purpose=purpose,
+            )
+
+    def _release(
+        self,
+        draw: Callable[[noise.KeyStream], tuple[T, *tuple[LedgerRow, ...]]],
+        *,
+        numerical_error: tuple[float, float],
+        admit: Callable[[], None],
+        purpose: str,
+    ) -> T:
+        """The order of every private release, after everything that can be refused was refused.
+
+        The sampler's error is charged, the cost is admitted or a release of a plan used up, and the accountant's
+        reservation is spent (`Keys.commit`). Only then the statistic is computed and noise is drawn; the ledger
+        rows follow. So a refusal draws nothing and charges nothing, and an interrupted release stays charged.
+        """
+        ledger = self._ledger
+        ledger.charge_slack(numerical_error)
+        admit()
+        released, *lines = draw(self._keys.commit())
+        for line in lines:
+            ledger.write(line, purpose)
+        return released

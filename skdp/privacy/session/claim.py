@@ -111,7 +111,7 @@ def recheck(ledger: Ledger, claim: float) -> None:
     if ledger.inner_claims:
         _recheck_sums(ledger, claim)
         return
-    words = math.fsum(accounting.recheck_vocabulary(row) for row in ledger.rows if "threshold" in row)
+    words = accounting.recheck_tail(ledger.rows)
     if words > ledger.slack[1]:
         raise PrivacyAccountingError(
             f"a word of one unit alone is released with probability {words:.3g}, and {ledger.slack[1]:.3g} was "
@@ -154,10 +154,9 @@ def _accountant_name(ledger: Ledger) -> str:
         kinds = {plan.sampling for plan in ledger.plans if isinstance(plan, BatchPlan)}
         if WITHOUT_REPLACEMENT in kinds:
             return "Renyi DP of fixed-size batches (Wang, Balle & Kasiviswanathan 2019)"
-        if any(plan.n_projections for plan in ledger.plans if isinstance(plan, BatchPlan)):
-            return "privacy loss distributions of gradients clipped by random projections"
-        if any(plan.choices for plan in ledger.plans if isinstance(plan, BatchPlan)):
-            return "privacy loss distributions of choices and noise on one batch, or Renyi DP if that is smaller"
+        extras = [plan.extra for plan in ledger.plans if isinstance(plan, BatchPlan) and plan.extra is not None]
+        if extras:
+            return extras[0].accountant
         return "privacy loss distributions of Poisson batches (Zhu, Dong & Wang 2022)"
     gaussian = all(isinstance(plan, GaussianPlan | BatchPlan) for plan in ledger.plans)
     exact = gaussian and not ledger.pure
@@ -167,5 +166,8 @@ def _accountant_name(ledger: Ledger) -> str:
 def _noise_name(ledger: Ledger, seeded: bool) -> str:
     seen = {line["name"]: line.get("grid") for line in ledger.rows}
     source = "OpenSSL ChaCha20" + (", seeded: for testing only" if seeded else "")
-    drawn = (release_type(name).noise + ("" if grid is None else f" {grid:.2g}") for name, grid in seen.items())
+    drawn = (
+        release_type({"name": name}).noise + ("" if grid is None else f" {grid:.2g}")
+        for name, grid in seen.items()
+    )
     return "; ".join([*drawn, source])

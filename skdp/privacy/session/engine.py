@@ -1,19 +1,23 @@
 """Releases whose noise an engine draws: several owners' integers in, opened noisy integers out."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import accounting, mechanisms, noise
-from skdp.privacy.accounting.releases import Gaussian, Laplace
+from skdp.privacy import noise
+from skdp.privacy.accounting.releases import Release
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.mechanisms.gaussian.cost import Gaussian
+from skdp.privacy.mechanisms.laplace.cost import Laplace
+from skdp.privacy.mechanisms.laplace.release import laplace_grid
 from skdp.privacy.session.base import SessionBase
-from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number
+from skdp.privacy.session.ledger import GaussianPlan, check_epsilon, check_number
 
 __all__ = ["Engine", "EngineReleases", "LaplaceEngine", "Opening", "sum_of_owners"]
 
@@ -164,29 +168,16 @@ class EngineReleases(SessionBase):
             unit, sigma, sensitivity = drawn_with
             theirs, surplus = (_checked(engine.slack(total.size, plan.noise_multiplier)), _surplus(engine))
             own = noise.gaussian_slack(total.size, plan.noise_multiplier)
-            slack = own[0] + theirs[0], own[1] + theirs[1]
-            _check_slacks(ledger, slack, releases)
-            check()
-            integers = [bounded._value.on_grid(unit) for bounded in statistics]
-            engine.ready(
-                Opening(
-                    n_owners=len(statistics), n_values=total.size, noise="gaussian", scale=sigma, grid=unit,
-                    sensitivity=sensitivity, releases=releases,
-                )
-            )  # fmt: skip
-            # The engine's code has run; from here to the charge only the package's own does.
-            check()
-            ledger.charge_slack(slack)
-            ledger.use(plan)
-            self._keys.commit()
             made = Gaussian(
-                noise_multiplier=sigma * unit / sensitivity,
-                sensitivity=sensitivity,
-                noise_std=surplus * sigma * unit,
-                grid=unit,
-            )
-            # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
-            ledger.write(made.describe(), plan.purpose)
+                noise_multiplier=sigma * unit / sensitivity, sensitivity=sensitivity,
+                noise_std=surplus * sigma * unit, grid=unit,
+            )  # fmt: skip
+            opening = Opening(
+                n_owners=len(statistics), n_values=total.size, noise="gaussian", scale=sigma, grid=unit,
+                sensitivity=sensitivity, releases=releases,
+            )  # fmt: skip
+            slack, admit = (own[0] + theirs[0], own[1] + theirs[1]), partial(ledger.use, plan)
+            integers = self._ready(engine, statistics, opening, made, plan.purpose, slack, check, admit)
             ledger.assume(f"noise was drawn by {name}")
             return _to_floats(engine.open(integers, sigma), total, unit)
 
@@ -237,8 +228,7 @@ class EngineReleases(SessionBase):
         """
         with self._lock:
             ledger, statistics = self._ledger, tuple(statistics)
-            if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
-                raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
+            check_epsilon(epsilon)
             total, name = _sum_for(statistics), str(engine.name)
             self._check_statistics(statistics)
             if ledger.exact:
@@ -249,31 +239,44 @@ class EngineReleases(SessionBase):
                     "give the session a delta"
                 )
             scales = engine.laplace_scales
-            unit, scale, units = mechanisms.laplace_grid(total, statistics, epsilon, ledger.adjacency, scales)
+            unit, scale, units = laplace_grid(total, statistics, epsilon, ledger.adjacency, scales)
             theirs = _checked(engine.laplace_slack(total.size, scale, epsilon))
             own = noise.laplace_slack(total.size, epsilon)
-            slack, cost = (own[0] + theirs[0], own[1] + theirs[1]), accounting.pure_mu(epsilon) ** 2
-            _check_slacks(ledger, slack, releases)
-            self._check_statistics(statistics)
-            ledger.admit(cost)
-            integers = [bounded._value.on_grid(unit) for bounded in statistics]
-            engine.ready(
-                Opening(
-                    n_owners=len(statistics), n_values=total.size, noise="laplace", scale=scale, grid=unit,
-                    sensitivity=units * unit, releases=releases,
-                )
-            )  # fmt: skip
-            # The engine's code has run; from here to the charge only the package's own does.
-            self._check_statistics(statistics)
-            ledger.charge_slack(slack)
-            ledger.admit_pure(epsilon, 1, cost)
-            self._keys.commit()
-            # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
             made = Laplace(epsilon=epsilon, sensitivity=units * unit, grid=unit)
-            ledger.write(made.describe(), purpose)
+
+            def check() -> None:
+                self._check_statistics(statistics)
+                ledger.admit(made.mu() ** 2)
+
+            opening = Opening(
+                n_owners=len(statistics), n_values=total.size, noise="laplace", scale=scale, grid=unit,
+                sensitivity=units * unit, releases=releases,
+            )  # fmt: skip
+            slack, admit = (own[0] + theirs[0], own[1] + theirs[1]), partial(ledger.admit_unplanned, made)
+            integers = self._ready(engine, statistics, opening, made, purpose, slack, check, admit)
             ledger.assume(f"noise was drawn by {name}")
             ledger.assume(_NOT_PURE)
             return _to_floats(engine.open_laplace(integers, scale), total, unit)
+
+    def _ready(
+        self, engine: Engine | LaplaceEngine, statistics: Sequence[Bounded], opening: Opening, made: Release,
+        purpose: str, slack: tuple[float, float], check: Callable[[], None], admit: Callable[[], None],
+    ) -> list[NDArray[np.int64]]:  # fmt: skip
+        """The integers of the owners: all is charged, and the engine is ready to open their sum."""
+        ledger, count = self._ledger, check_number(opening.releases, "releases")
+        # The budget holds the samplers' errors of all releases that are to follow.
+        ledger.check_slack((count * slack[0], count * slack[1]))
+        check()
+        integers = [bounded._value.on_grid(opening.grid) for bounded in statistics]
+        engine.ready(opening)
+        # The engine's code has run; from here to the charge only the package's own does.
+        check()
+        ledger.charge_slack(slack)
+        admit()
+        self._keys.commit()
+        # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
+        ledger.write(made.describe(), purpose)
+        return integers
 
     def _check_statistics(self, statistics: Sequence[Bounded]) -> None:
         """Refuse a closed session, and statistics that are not for it."""
@@ -286,12 +289,6 @@ _NOT_PURE = (
     "Laplace noise was made of finitely many random bits: it is not pure, and its proven error is part of epsilon "
     "and delta"
 )
-
-
-def _check_slacks(ledger: Ledger, slack: tuple[float, float], releases: int) -> None:
-    """Refuse a release if the budget does not hold the samplers' errors of all that are to follow, too."""
-    count = check_number(releases, "releases")
-    ledger.check_slack((count * slack[0], count * slack[1]))
 
 
 def _checked(slack: tuple[float, float]) -> tuple[float, float]:

@@ -5,28 +5,24 @@ call.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from logging import DEBUG, INFO
 from weakref import ReferenceType, ref
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import accounting, mechanisms, noise
-from skdp.privacy.accounting.releases import LedgerRow
-from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
+from skdp.privacy import accounting
+from skdp.privacy.accounting.releases import LedgerRow, Release, release_type
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.log import LOGGER
-from skdp.privacy.session.projections import projected_slack
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.registry import module_of
+from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan
 
-__all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
+__all__ = ["GaussianPlan", "Ledger", "Plan", "check_epsilon", "check_number", "check_share"]
 
 # Parts of epsilon and delta for the sampler's proven error; the noise gets the rest. A choice, not tuned.
 _EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
-_COST_KEYS = (
-    "name", "purpose", "noise_multiplier", "epsilon", "sampling", "sampling_rate", "n_projections",
-    "norm_ratio", "n_batches", "choices", "choice_epsilon", "threshold", "max_words",
-)  # fmt: skip
-_LARGEST = ("sensitivity", "grid", "noise_std", "threshold_scale", "query_scale")
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
 
 
@@ -58,6 +54,13 @@ def check_number(value: int, name: str) -> int:
     if type(value) is bool or int(value) != value or value < 1:
         raise ValueError(f"{name} must be an int >= 1, got {value!r}")
     return int(value)
+
+
+def check_epsilon(epsilon: float) -> float:
+    """`epsilon` of one release as a finite float > 0."""
+    if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
+        raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
+    return float(epsilon)
 
 
 def check_share(share: float) -> float:
@@ -138,7 +141,7 @@ class Ledger:
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
         # The last one. A reference to the statistic would keep its records in memory.
-        self._noise: tuple[ReferenceType[Bounded], object, mechanisms.Noise] | None = None
+        self._noise: tuple[ReferenceType[Bounded], object, grid.Noise] | None = None
         self.mu2 = self.calibrate()
 
     def calibrate(self) -> float:
@@ -232,6 +235,17 @@ class Ledger:
         else:
             self.pure.append((float(epsilon), count, mu2))
 
+    def admit_unplanned(self, release: Release) -> None:
+        """Refuse a release that the budget does not hold, or that no recheck knows; else write down its cost."""
+        module_of(release.describe(), "recheck")
+        one = replace(release, count=1)
+        epsilon = one.pure_epsilon()
+        if epsilon is None:
+            self.require_gaussian()
+        self.admit_pure(
+            math.inf if epsilon is None else float(epsilon), release.count, release.count * one.mu() ** 2
+        )
+
     def check_plan(self, plan: Plan, releases: float) -> None:
         """Refuse a plan that is not one of this session's own, or is used up."""
         for own in self.plans:
@@ -271,24 +285,16 @@ class Ledger:
                 "make the PrivateRecords with n_public"
             )
 
-    def noise(self, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart) -> mechanisms.Noise:
+    def noise(self, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart) -> grid.Noise:
         """The noise of a Gaussian release: computed once for one statistic and one plan."""
         last = self._noise
         if last is None or last[0]() is not bounded or last[1] is not plan:
             own = plan.plan if isinstance(plan, BatchPart) else plan
-            projected = isinstance(own, BatchPlan) and own.n_projections > 0
-            grid = mechanisms.projected_grid if projected else mechanisms.gaussian_grid
-            made = grid(bounded, plan.noise_multiplier, self.adjacency)
+            extra = own.extra if isinstance(own, BatchPlan) else None
+            grid_of = grid.gaussian_grid if extra is None else extra.grid
+            made = grid_of(bounded, plan.noise_multiplier, self.adjacency)
             last = self._noise = (ref(bounded), plan, made)
         return last[2]
-
-    def release_slack(
-        self, plan: GaussianPlan | BatchPlan, size: int, noise_multiplier: float
-    ) -> tuple[float, float]:
-        """What the sampler of the noise adds to (epsilon, delta) of one release of ``size`` values."""
-        if isinstance(plan, BatchPlan) and plan.n_projections:
-            return projected_slack(plan, size, self.delta)
-        return noise.gaussian_slack(size, noise_multiplier)
 
     def check_slack(self, slack: tuple[float, float], remedy: str = "") -> list[float]:
         """Refuse samplers' errors that the budget cannot hold; return the new sums.
@@ -325,13 +331,14 @@ class Ledger:
         """Add a release to the rows: one row for all that cost the same for the same purpose."""
         self.open_batch = None
         line = {"name": line.pop("name"), "purpose": purpose, "count": 1, **line}
-        cost = tuple(map(line.get, _COST_KEYS))
+        largest = release_type(line).largest_keys
+        cost = tuple(item for item in line.items() if item[0] not in largest and item[0] != "count")
         known = self._by_cost.get(cost)
         if known is None:  # the row first: an interrupt may then cost a second row, and never one
             self.rows.append(line)
             self._by_cost[cost] = line
             return
         known["count"] = int(known["count"]) + int(line["count"])
-        for key in _LARGEST:
+        for key in largest:
             if key in line and line[key] != known[key]:
                 known[key] = max(known[key], line[key], key=float)

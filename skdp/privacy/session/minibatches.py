@@ -49,19 +49,11 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
-from skdp.privacy.accounting.releases import (
-    Gaussian,
-    ProjectedGaussian,
-    Release,
-    SelectedGaussian,
-    check_choices,
-    check_projections,
-)
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
 from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_slack
+from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import Ledger, check_number, check_share
-from skdp.privacy.session.projections import check_projected
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
@@ -118,7 +110,7 @@ class Minibatches(SessionBase):
             self._check_open()
             ledger = self._ledger
             share, n_units = check_share(share), check_number(n_units, "n_units")
-            groups = [_checked(group, n_units) for group in groups]
+            groups = [_checked(group, n_units, ledger) for group in groups]
             if not groups:
                 raise ValueError("groups must hold at least one BatchGroup")
             if sampling not in _KINDS:
@@ -127,14 +119,12 @@ class Minibatches(SessionBase):
                 raise UnsupportedAccounting(
                     "several statistics of one batch are proven for Poisson batches and full batches only"
                 )
-            _check_projected(ledger, groups)
-            _check_chosen(ledger, groups)
             if sampling == PARTITION:
                 groups = [_parted(group, ledger.adjacency, n_units) for group in groups]
             ledger.require_gaussian()
-            # Projections and choices are accounted for by their pairs, on a full batch too.
+            # A mechanism of its own is accounted for by its pairs, on a full batch too.
             sampled = sampling != PARTITION and any(
-                group.batch_size < n_units or group.n_projections or group.choices for group in groups
+                group.batch_size < n_units or group.extra is not None for group in groups
             )
             scale = 0.0
             if sampled and not ledger.exact:
@@ -167,29 +157,23 @@ class Minibatches(SessionBase):
             If a plan is to choose more values than there are.
         """
         for plan in plans:
-            if plan.choices > size:
-                raise ValueError(f"{plan.choices} of {size} values cannot be chosen: choose fewer")
+            if plan.extra is not None:
+                plan.extra.check_size(size)
         ledger = self._ledger
         if ledger.exact:
             return
         epsilon = delta = 0.0
         for plan in plans:
             drawn = batch_slack(plan)
-            noisy = min(size, plan.choices) if plan.choices else size
-            slack = ledger.release_slack(plan, noisy, plan.noise_multiplier)
+            if plan.extra is None:
+                slack = noise.gaussian_slack(size, plan.noise_multiplier)
+            else:
+                slack = plan.extra.slack(plan, size, ledger.delta, scans=scans)
             releases = plan.releases * len(plan.shares)
             epsilon += releases * slack[0] + plan.releases * drawn[0]
             delta += releases * slack[1] + plan.releases * drawn[1]
-            if plan.choices:
-                chosen = noise.selection_slack(plan.choices, size, plan.choice_epsilon)
-                epsilon += plan.releases * chosen[0]
-                delta += plan.releases * chosen[1]
-            if plan.choices and scans:
-                found = noise.numeric_sparse_slack(size, plan.choices, 1, plan.choice_epsilon)
-                epsilon += plan.releases * found[0]
-                delta += plan.releases * found[1]
-        projected = any(plan.n_projections for plan in plans)
-        ledger.check_slack((epsilon, delta), "more projections, " if projected else "")
+        remedies = [plan.extra.remedy for plan in plans if plan.extra is not None]
+        ledger.check_slack((epsilon, delta), max(remedies, default=""))
 
     def draw(self, plan: BatchPlan, records: "PrivateRecords", *, places: bool = False) -> Batch:
         """Draw a fresh batch, for one release with the noise of ``plan``.
@@ -238,9 +222,10 @@ def _sampled_scale(
     ledger: Ledger, groups: Sequence[BatchGroup], sampling: str, n_units: int, share: float
 ) -> float:
     """The factor of the groups' weights, calibrated with what the other releases may take."""
-    from skdp.privacy.accounting.minibatch import calibrate_batches
+    from skdp.privacy.accounting.minibatch import Group, calibrate_batches
 
-    require_supported(sampling, ledger.adjacency, [_kind(group).name for group in groups])
+    names = [Gaussian.name if group.extra is None else group.extra.name for group in groups]
+    require_supported(sampling, ledger.adjacency, names)
     if not ledger.minibatches:
         raise UnsupportedAccounting(
             "a session that samples must be opened with minibatches=True: an accountant then holds "
@@ -251,13 +236,13 @@ def _sampled_scale(
             "sampled releases are planned once, before anything is released: a later plan could depend on a result"
         )
     ledger.admit(share * ledger.mu2)
-    wanted = [
-        (
-            g.weight, _rate(g.batch_size, n_units), g.releases, n_units, g.batch_size,
-            g.n_projections, g.norm_ratio, g.choices, g.odds,
-        )
-        for g in groups
-    ]  # fmt: skip
+    wanted: list[Group] = []
+    for g in groups:
+        rate = _rate(g.batch_size, n_units)
+        if g.extra is None:
+            wanted.append((g.weight, rate, g.releases, n_units, g.batch_size))
+        else:
+            wanted.append((g.weight, g.extra.unit_release(g.releases, sampling, rate)))
     return calibrate_batches(
         ledger.epsilon - ledger.epsilon_slack,
         ledger.ideal_delta,
@@ -268,7 +253,7 @@ def _sampled_scale(
     )
 
 
-def _checked(group: BatchGroup, n_units: int) -> BatchGroup:
+def _checked(group: BatchGroup, n_units: int, ledger: Ledger) -> BatchGroup:
     releases = check_number(group.releases, "releases")
     size = min(check_number(group.batch_size, "batch_size"), n_units)
     if not 0 < group.weight < math.inf:
@@ -277,47 +262,10 @@ def _checked(group: BatchGroup, n_units: int) -> BatchGroup:
     if not all(share > 0 for share in parts) or not abs(math.fsum(parts) - 1.0) <= 1e-9:
         raise ValueError(f"parts must be shares > 0 that add up to 1, got {group.parts!r}")
     parts = tuple(share / max(1.0, math.fsum(parts)) for share in parts)
-    n_projections, ratio = group.n_projections, group.norm_ratio
-    if n_projections or type(n_projections) is not int:
-        n_projections, ratio = check_projections(n_projections, ratio)
-    elif ratio != math.inf:
-        raise ValueError("norm_ratio goes with n_projections")
-    return BatchGroup(
-        releases, size, float(group.weight), group.purpose, parts, n_projections, ratio,
-        *_checked_choices(group),
-    )  # fmt: skip
-
-
-def _checked_choices(group: BatchGroup) -> tuple[int, float]:
-    """Number of choices of a group and what they take."""
-    if not 0.0 < group.choice_share < 1.0:
-        raise ValueError(f"choice_share must be in (0, 1), got {group.choice_share!r}")
-    if group.choices or type(group.choices) is not int:
-        return check_choices(group.choices, 1.0)[0], float(group.choice_share)
-    return 0, float(group.choice_share)
-
-
-def _kind(group: BatchGroup) -> type[Release]:
-    """What a group releases."""
-    if group.choices:
-        return SelectedGaussian
-    return ProjectedGaussian if group.n_projections else Gaussian
-
-
-def _check_chosen(ledger: Ledger, groups: Sequence[BatchGroup]) -> None:
-    """Refuse groups with choices that no proof covers."""
-    for group in groups:
-        if not group.choices:
-            continue
-        if ledger.adjacency == "replace-one" and not ledger.exact:
-            raise UnsupportedAccounting(
-                "choices and noise on one sampled batch have a proof under zero-out and add-remove only: use "
-                "adjacency='zero-out', or SparseSelection(method='uniform')"
-            )
-        if len(group.parts) > 1 or group.n_projections:
-            raise UnsupportedAccounting(
-                "a choice of coordinates has no proof beside other statistics of its batch, or with projections"
-            )
+    extra = group.extra
+    if extra is not None:
+        extra = extra.checked(ledger.adjacency, len(parts), exact=ledger.exact)
+    return BatchGroup(releases, size, float(group.weight), group.purpose, parts, extra)
 
 
 def _parted(group: BatchGroup, adjacency: str, n_units: int) -> BatchGroup:
@@ -327,7 +275,7 @@ def _parted(group: BatchGroup, adjacency: str, n_units: int) -> BatchGroup:
             "batches of a partition need a public number of units: under add-remove a unit that comes would move "
             "others to other batches"
         )
-    if group.n_projections or group.choices:
+    if group.extra is not None:
         raise UnsupportedAccounting(
             "batches of a partition have no proof for projections and choices of coordinates"
         )
@@ -340,28 +288,10 @@ def _passes(group: BatchGroup, n_units: int) -> int:
     return math.ceil(Fraction(group.releases, math.ceil(Fraction(n_units, group.batch_size))))
 
 
-def _check_projected(ledger: Ledger, groups: Sequence[BatchGroup]) -> None:
-    """Refuse groups with projections that no proof covers."""
-    for group in groups:
-        if group.n_projections:
-            check_projected(ledger.adjacency, group.n_projections, group.norm_ratio)
-            if len(group.parts) > 1:
-                raise UnsupportedAccounting(
-                    "several statistics of one batch have no proof where projections estimate norms"
-                )
-
-
 def _rate(batch_size: int, n_units: int) -> float:
     """Expected size over number, rounded up: units are drawn with a probability that is rounded down."""
     rate = batch_size / n_units
     return rate if Fraction(rate) >= Fraction(batch_size, n_units) else math.nextafter(rate, 2.0)
-
-
-def _choice_epsilon(group: BatchGroup, scale: float) -> float:
-    """Bounded range of one choice, rounded down."""
-    if not group.choices:
-        return 0.0
-    return group.odds / (scale * group.weight) * (1.0 - 2.0**-40) if scale else math.inf
 
 
 def _plans(
@@ -383,10 +313,7 @@ def _plans(
             share=share * cost / whole,
             purpose=group.purpose,
             shares=group.parts,
-            n_projections=group.n_projections,
-            norm_ratio=group.norm_ratio,
-            choices=group.choices,
-            choice_epsilon=_choice_epsilon(group, scale),
+            extra=None if group.extra is None else group.extra.planned(scale * group.weight),
         )
         for group, cost in zip(groups, costs)
     )

@@ -23,20 +23,22 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.budget import BudgetAccountant, Reservation, check_accountant, part_assumption, payer
 from skdp.privacy.log import LOGGER
+from skdp.privacy.mechanisms.best_of.release import BestOfTrials
+from skdp.privacy.mechanisms.laplace.release import LaplaceReleases
+from skdp.privacy.mechanisms.objective_perturbation.release import PerturbedMinima
+from skdp.privacy.mechanisms.selected_gaussian.release import SelectedReleases
+from skdp.privacy.mechanisms.sparse_vector.release import SparseVector
+from skdp.privacy.mechanisms.top_k.release import TopKReleases
+from skdp.privacy.mechanisms.vocabulary.release import Vocabularies
 from skdp.privacy.noise.keystream import check_seed
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.report import PrivacyReport
 from skdp.privacy.session import claim
 from skdp.privacy.session.base import Keys, Seed
-from skdp.privacy.session.best_of import BestOfTrials
 from skdp.privacy.session.engine import EngineReleases
 from skdp.privacy.session.group_rows import GroupRows
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.session.minibatches import Minibatches
-from skdp.privacy.session.objective import PerturbedMinima
-from skdp.privacy.session.selected import SelectedReleases
-from skdp.privacy.session.sparse_vector import SparseVector
-from skdp.privacy.session.vocabulary import Vocabularies
 
 __all__ = ["PrivacySession", "check_budget"]
 
@@ -46,6 +48,8 @@ class PrivacySession(
     PerturbedMinima,
     Minibatches,
     SelectedReleases,
+    LaplaceReleases,
+    TopKReleases,
     SparseVector,
     BestOfTrials,
     EngineReleases,

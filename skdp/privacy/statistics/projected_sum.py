@@ -19,6 +19,7 @@ from skdp.privacy.gradients.projections import (
     estimated_norms,
     largest_ratio,
 )
+from skdp.privacy.mechanisms.projected_gaussian.release import ProjectedClip, ProjectedNorms
 from skdp.privacy.pieces import Vectors
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.clipped_sum import LARGEST_CLIP, UnitVectors
@@ -43,7 +44,7 @@ def projected_sum(
     ``clip_norm``. Let r be the plan's ``n_projections`` and v_1, ..., v_r fresh standard normal vectors, which the
     release may show. The record adds s_i g_i with s_i <= min(1, C / M_i), M_i**2 >= mean_j <g_i, v_j>**2. So ||s_i
     g_i|| <= C Z_i, where Z_i = ||g_i|| / M_i <= (chi2_r / r)**(-1/2) in law: g_i was fixed before the v_j were
-    drawn. If M_i = 0 the factor is 1, and the bound is the same. `skdp.privacy.accounting.projected` accounts for
+    drawn. If M_i = 0 the factor is 1, and the bound is the same. `projected_gaussian.cost` accounts for
     a shift of W C, W = max(Z_i, 1/2), capped by the plan's ``norm_ratio``. It remains to show that the computed
     integers of neighbouring data sets, of which one lacks a record, differ by at most W C. From here on C is in
     units of the grid, and u = 2**-53.
@@ -77,13 +78,13 @@ def projected_sum(
     multiplied out; a projection is the inner product with the sum of its rows' vectors. The vector is rounded by
     itself to integers, and room for sqrt(D) units is left in C'.
     """
-    if batch is None or batch._projections is None:
+    extra = None if batch is None else batch._plan.extra
+    if batch is None or batch._key is None or not isinstance(extra, ProjectedNorms):
         raise ValueError(
-            "clipping='projections' needs a batch of a plan with projections: give n_projections to the "
+            "clipping='projections' needs a batch of a plan with projections: give extra=ProjectedNorms() to the "
             "BatchGroup of session.plan_batches, then session.draw(plan, records, places=True)"
         )
-    projections = Projections(batch._projections, batch._plan.n_projections)
-    ratio = batch._plan.norm_ratio
+    projections, ratio = Projections(batch._key, extra.n_projections), extra.norm_ratio
     blocks: ProjectedSum | ProjectedUnits
     if rows.shape.n_records is None:
         blocks = ProjectedUnits(rows, function.dense, size, rows.units_of(batch), AT_ONCE, projections, ratio)
@@ -99,7 +100,7 @@ def projected_sum(
 
     source = rows.source(lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch)
     largest = source.magnitude * min(ratio, LARGEST_RATIO)
-    source = replace(source, magnitude=largest, projected=clip_norm)
+    source = replace(source, magnitude=largest, extra=ProjectedClip(clip_norm))
     return Bounded.from_source(source, (size,), l2=math.inf)
 
 

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from skdp.kernels.protocols import Integers
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.mechanisms.top_k.noise import KeptScores
 from skdp.privacy.noise import KeyStream
+from skdp.privacy.rows import quiet
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
@@ -98,7 +100,7 @@ class VertexScores:
             self._on_grid,
             lambda: self._on_grid(self._fine()) * np.float64(self._fine()),
             magnitude=self._clip * self._shape.most_units / self._divisor,
-            choose=self._choose,
+            extra=KeptScores(quiet(self._choose)),
         )
         self._scores = Bounded.from_source(source, (2 * self._kernel.sums.size,), linf=self._clip / self._divisor)
 

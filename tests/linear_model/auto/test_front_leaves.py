@@ -12,7 +12,7 @@ from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.auto import regression
-from skdp.privacy import mechanisms
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 
 N, D = 400, 3
 RNG = np.random.default_rng(0)
@@ -31,7 +31,7 @@ CLASSES = (0, 1)
 @pytest.fixture
 def replayed(monkeypatch):
     """A fit, and a fit to other data that is given the outputs of the first one, release by release."""
-    honest, tape = mechanisms.gaussian, {"events": [], "place": None}
+    honest, tape = gaussian_release.gaussian, {"events": [], "place": None}
 
     def release(bounded, drawn_with, stream):
         if tape["place"] is None:
@@ -42,7 +42,7 @@ def replayed(monkeypatch):
         tape["place"] += 1
         return released.copy(), dict(line)
 
-    monkeypatch.setattr(mechanisms, "gaussian", release)
+    monkeypatch.setattr(gaussian_release, "gaussian", release)
 
     def fit(model, own, others):
         tape.update(events=[], place=None)

@@ -13,7 +13,7 @@ from skdp.exceptions import UtilityWarning
 from skdp.linear_model.auto import regression
 from skdp.linear_model.auto.penalty import evidence, evidence_and_risk, matching_C, stein_risk, weighing
 from skdp.linear_model.auto.steps import posterior_step
-from skdp.privacy import mechanisms
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is a seed")
 
@@ -146,7 +146,7 @@ def test_specialists_take_a_number():
 
 def releases(model, X, y, monkeypatch, groups=None):
     """What each release was, what it gave, and the ledger; the noise of every C is the same here."""
-    honest, seen = mechanisms.gaussian, []
+    honest, seen = gaussian_release.gaussian, []
 
     def release(bounded, drawn_with, stream):
         released, line = honest(bounded, drawn_with, stream)
@@ -154,7 +154,7 @@ def releases(model, X, y, monkeypatch, groups=None):
         return released, line
 
     with monkeypatch.context() as patch:
-        patch.setattr(mechanisms, "gaussian", release)
+        patch.setattr(gaussian_release, "gaussian", release)
         patch.setattr(type(model), "_noise_parameters", lambda self: {})
         report = model.fit(X, y, groups=groups).privacy_
     # Noise in units of the sensitivity: that of a gradient is in units of released residuals.

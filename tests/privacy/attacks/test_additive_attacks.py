@@ -14,7 +14,7 @@ from skdp.linear_model.auto import classification, regression
 from skdp.linear_model.auto.columns import Columns
 from skdp.linear_model.auto.steps import Gram
 from skdp.losses import LogisticLoss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, noise
 from tests.privacy.additive import (
     ALL,
     CLAIM,
@@ -153,8 +153,8 @@ def test_the_wide_gradient_stays_below_its_claim(task, monkeypatch):
 @pytest.mark.parametrize("task", ["numbers", pytest.param("classes", marks=pytest.mark.thorough)])
 def test_a_wide_gradient_with_half_the_noise_is_caught(task, monkeypatch):
     """Its lines say twice the noise: the attacker's ratio is wrong by a factor, and its sign is right."""
-    honest = mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(mechanisms.noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
     assert look_attacked(task, monkeypatch, TWIN_RUNS) > CLAIM
 
 
@@ -211,8 +211,8 @@ def test_the_fit_stays_below_its_claim(task, monkeypatch):
 @EACH_TASK
 def test_a_fit_with_half_the_noise_is_caught(task, monkeypatch):
     set_thresholds(monkeypatch, ALL)
-    honest = mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(mechanisms.noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
     replay = Replay(monkeypatch)
     found = mu_lower(*sampled(replay.follow, whole(task), worst_pair(task), 500), 0.0)
     assert found > CLAIM

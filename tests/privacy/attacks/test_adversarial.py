@@ -13,9 +13,9 @@ import math
 import numpy as np
 import pytest
 
-import skdp.privacy.mechanisms
 from skdp import DPIGHTClassifier, DPIGHTRegressor
-from skdp.privacy import PrivateRecords, accounting
+from skdp.privacy import PrivateRecords, accounting, noise
+from skdp.privacy.mechanisms import grid
 from tests.privacy.audit import epsilon_lower, shown
 
 RUNS = 1500
@@ -89,18 +89,16 @@ def test_means_are_exactly_mu_apart(honest):
 
 @pytest.mark.slow
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
-    honest_draw = skdp.privacy.mechanisms.noise.rounded_gaussian
+    honest_draw = noise.rounded_gaussian
     monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise,
-        "rounded_gaussian",
-        lambda sigma, size, stream: honest_draw(sigma, size, stream) // 2,
+        noise, "rounded_gaussian", lambda sigma, size, stream: honest_draw(sigma, size, stream) // 2
     )
     assert shown(*attack()) > CLAIM
 
 
 @pytest.mark.slow
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
-    monkeypatch.setattr(skdp.privacy.mechanisms, "factor", lambda adjacency: 1.0)
+    monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     assert shown(*attack()) > CLAIM
 
 

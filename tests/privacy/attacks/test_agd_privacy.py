@@ -14,7 +14,8 @@ from scipy.stats import norm
 
 from skdp import DPAGDClassifier
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, noise
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
 from skdp.reproductions.adaptive_descent import CHOICE, StepCosts
@@ -97,7 +98,7 @@ def fit(X, y, groups=None, n_classes=2, **params):
 
 
 def gaussians(tape):
-    return [line for name, _, _, line in tape.events if name == "gaussian"]
+    return [rows[0] for name, _, _, rows in tape.events if name == "gaussian"]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -161,14 +162,14 @@ class Witness:
     """Adds up what an attacker makes of every released gradient: each by its own noise."""
 
     def __init__(self, monkeypatch):
-        self.statistic, honest = 0.0, mechanisms.gaussian
+        self.statistic, honest = 0.0, gaussian_release.gaussian
 
         def gaussian(bounded, *rest):
             released, line = honest(bounded, *rest)
             self.statistic += released[0] / line["noise_std"] ** 2
             return released, line
 
-        monkeypatch.setattr(mechanisms, "gaussian", gaussian)
+        monkeypatch.setattr(gaussian_release, "gaussian", gaussian)
 
     def attack(self, runs=RUNS, **params):
         found = []
@@ -199,10 +200,8 @@ def test_an_adversary_stays_below_the_claim_and_comes_near(monkeypatch):
 
 @pytest.mark.slow
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
-    honest = mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(
-        mechanisms.noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2
-    )
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2)
     # At a smaller epsilon, where a few hundred runs tell the twin's mu.
     found = shown(*Witness(monkeypatch).attack(epsilon=8.0))
     assert found > accounting.gaussian_mu(8.0, DELTA)

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from scipy.special import log_expit
 
-import skdp.privacy.session.objective as session_objective
 from skdp import DPAMPClassifier, DPRRPSGDClassifier, DPSRMClassifier
 from skdp.fitting.linear import LinearFit
-from skdp.privacy import PrivateRecords, accounting, mechanisms, noise
-from skdp.privacy.accounting.objective import ObjectiveTerms, objective_delta
+from skdp.privacy import PrivateRecords, accounting, noise
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.objective_perturbation.cost import ObjectiveTerms, objective_delta
 from skdp.privacy.session import base as session_base
 from tests.privacy.audit import mu_lower, rates
 
@@ -80,8 +80,7 @@ def measured(attack, runs, **options):
 
 def half_the_noise(monkeypatch):
     honest = noise.rounded_gaussian
-    for module in (mechanisms, session_objective):
-        monkeypatch.setattr(module.noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
 
 
 def normal_mixture(x, parts, std):
@@ -222,7 +221,7 @@ def test_half_the_noise_is_caught(name, monkeypatch):
 @quick("fixed", among=["Poisson", "fixed", "recursive"])
 def test_the_factor_of_another_adjacency_is_caught(name, monkeypatch):
     """The noise for a record that is absent, where one is replaced."""
-    monkeypatch.setattr(mechanisms, "factor", lambda adjacency: 1.0)
+    monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     low, high, claim = measured(ATTACKS[name][0], TWIN_RUNS, epsilon=4.0)
     assert claim.broken_by(low, high, 0.0)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from skdp.losses import HuberLoss, LogisticLoss
-from skdp.privacy.accounting.objective import objective_noise, objective_terms
+from skdp.privacy.mechanisms.objective_perturbation.cost import objective_noise, objective_terms
 
 LOGISTIC = LogisticLoss()
 

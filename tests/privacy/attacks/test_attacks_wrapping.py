@@ -13,11 +13,17 @@ import pytest
 import skdp
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import MultinomialLoss, SquaredLoss
-from skdp.privacy import PrivateRecords, VertexScores, mechanisms
-from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
+from skdp.privacy import PrivateRecords, VertexScores
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
+from skdp.privacy.mechanisms.laplace.release import LaplaceMechanism
+from skdp.privacy.mechanisms.sparse_vector import release as sparse_release
+from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan
+from skdp.privacy.mechanisms.top_k.release import TopKMechanism
 from skdp.privacy.noise import KeyStream
 from tests import texts
+from tests.privacy.releases import drawn, wrap_release
 
 PRIVATE = {
     name: texts.as_classifier(cls)
@@ -49,23 +55,21 @@ def wrapped(value):
 
 @pytest.mark.parametrize("name", ["gaussian", "laplace"])
 def test_additive_noise_is_a_function_of_the_exact_noisy_sum(name):
-    release = getattr(mechanisms, name)
-
     def released(sums):
         held = np.array([wrapped(value) for value in sums], dtype=np.int64)
         source = Source(lambda unit: held.copy(), lambda: held * 1.0, 0, math.inf, usual=1.0)
         bounded = Bounded.from_source(source, (len(sums),), l2=1.0, l1=4.0)
         if name == "gaussian":
-            grid = mechanisms.gaussian_grid(bounded, 2.0, "replace-one")
-            return release(bounded, grid, KeyStream(7))
-        return release(bounded, 2.0, "replace-one", KeyStream(7))
+            drawn_with = grid.gaussian_grid(bounded, 2.0, "replace-one")
+            return gaussian_release.gaussian(bounded, drawn_with, KeyStream(7))
+        return drawn(LaplaceMechanism(2.0), bounded, "replace-one", KeyStream(7))
 
     noise, row = released([0] * len(EDGES))
-    drawn = [round(value / row["grid"]) for value in noise]
+    added = [round(value / row["grid"]) for value in noise]
     found, _ = released(EDGES)
-    for value, exact, added in zip(found, EDGES, drawn):
+    for value, exact, more in zip(found, EDGES, added):
         # float64 rounds the int64 once: it is what is released of the exact noisy sum modulo 2^64.
-        assert value == float(wrapped(exact + added)) * row["grid"]
+        assert value == float(wrapped(exact + more)) * row["grid"]
 
 
 # ------------------------------------------------------------------ choices and thresholds
@@ -80,13 +84,12 @@ class Watch:
         self.seen = {"gumbel_top_k": 0, "numeric_sparse": 0, "gaussian": 0, "laplace": 0, "gaussian_above": 0}
         self.largest = 0.0
         for name in self.seen:
-            monkeypatch.setattr(mechanisms, name, self.around(name, getattr(mechanisms, name)))
+            wrap_release(monkeypatch, name, self.around)
 
     def around(self, name, honest):
         def call(bounded, *arguments):
             found = honest(bounded, *arguments)
-            rows = found[-1] if isinstance(found[-1], list) else [found[-1]]
-            self.check(name, bounded._value, rows[0]["grid"])
+            self.check(name, bounded._value, found[1]["grid"])
             self.seen[name] += 1
             return found
 
@@ -181,10 +184,10 @@ def test_no_choosing_statistic_passes_the_headroom(n_public, clip):
         for epsilon in (1e-6, 1e-3, 1.0, 1e3):
             grids = []
             try:
-                _, row = mechanisms.gumbel_top_k(bounded, 1, epsilon, "add-remove", KeyStream(0))
+                _, row = drawn(TopKMechanism(1, epsilon), bounded, "add-remove", KeyStream(0))
                 grids.append(row["grid"])
                 plan = NumericSparsePlan(1, 1, epsilon, epsilon, 1 / 3, 2 * epsilon, 1.0)
-                grids.append(mechanisms.numeric_sparse_grid(bounded, plan, "add-remove")[0])
+                grids.append(sparse_release.numeric_sparse_grid(bounded, plan, "add-remove")[0])
             except (PrivacyBudgetExceeded, ValueError):
                 pass  # refused from public numbers
             for unit in grids:
@@ -197,11 +200,11 @@ def test_no_choosing_statistic_passes_the_headroom(n_public, clip):
 
 def test_a_twin_whose_choices_use_the_usual_bound_is_caught(monkeypatch):
     monkeypatch.setattr(
-        mechanisms, "_size", lambda bounded, *, additive: bounded._value.usual or bounded._value.magnitude
+        grid, "_size", lambda bounded, *, additive: bounded._value.usual or bounded._value.magnitude
     )
     records = PrivateRecords(np.eye(3), np.zeros(3), n_public=2**30)
     bounded = records.mean_sup_gradient(SquaredLoss(), np.zeros(3), 1.0)
-    _, row = mechanisms.gumbel_top_k(bounded, 1, 1e3, "add-remove", KeyStream(0))
+    _, row = drawn(TopKMechanism(1, 1e3), bounded, "add-remove", KeyStream(0))
     assert bounded._value.magnitude / row["grid"] > LIMIT
 
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import skdp.privacy.mechanisms
 from skdp import DPQuantileScaler, DPStandardScaler
 from skdp.exceptions import PrivacyAccountingError
-from skdp.privacy import PrivateRecords, accounting, mechanisms
+from skdp.privacy import PrivateRecords, accounting, noise
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
 from skdp.statistics import count, describe, histogram, mean, quantile, std
@@ -92,14 +92,14 @@ class Ear:
         self.question, self.heard = {}, []
         for name in ASKED:
             monkeypatch.setattr(PrivateRecords, name, self.asking(name))
-        honest = mechanisms.gaussian
+        honest = gaussian_release.gaussian
 
         def gaussian(bounded, drawn_with, stream):
             released, row = honest(bounded, drawn_with, stream)
             self.heard.append((self.question[id(bounded)][1], released, row["noise_std"]))
             return released, row
 
-        monkeypatch.setattr(mechanisms, "gaussian", gaussian)
+        monkeypatch.setattr(gaussian_release, "gaussian", gaussian)
 
     def asking(self, name):
         honest = getattr(PrivateRecords, name)
@@ -116,10 +116,10 @@ class Ear:
         self.question, self.heard = {}, []
         release(**data, **privacy)
         ratio = cost = 0.0
-        for ask, released, noise in self.heard:
+        for ask, released, sigma in self.heard:
             v0, v1 = (ask(records)._value.plain() for records in pair)
-            ratio += float(np.sum((released - (v0 + v1) / 2) * (v1 - v0))) / noise**2
-            cost += float(np.sum((v1 - v0) ** 2)) / noise**2
+            ratio += float(np.sum((released - (v0 + v1) / 2) * (v1 - v0))) / sigma**2
+            cost += float(np.sum((v1 - v0) ** 2)) / sigma**2
         return ratio, cost
 
 
@@ -202,12 +202,8 @@ def attack(name, monkeypatch, runs):
 
 
 def halved(monkeypatch):
-    honest = skdp.privacy.mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise,
-        "rounded_gaussian",
-        lambda sigma, size, stream: honest(sigma, size, stream) // 2,
-    )
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2)
 
 
 SAMPLED = [name if name in ("mean", "count") else pytest.param(name, marks=pytest.mark.slow) for name in CASES]

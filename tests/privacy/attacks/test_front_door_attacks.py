@@ -16,7 +16,8 @@ import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import PrivacyAccountingError
 from skdp.linear_model.auto import choice, classification, slopes
-from skdp.privacy import accounting, mechanisms
+from skdp.privacy import accounting, noise
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
 from tests.privacy.audit import mu_lower
@@ -39,9 +40,9 @@ class Path:
     """
 
     def __init__(self, monkeypatch):
-        self.honest = mechanisms.gaussian
+        self.honest = gaussian_release.gaussian
         self.events, self.place, self.ratio, self.cost = [], None, 0.0, 0.0
-        monkeypatch.setattr(mechanisms, "gaussian", self.release)
+        monkeypatch.setattr(gaussian_release, "gaussian", self.release)
 
     def release(self, bounded, drawn_with, stream):
         if self.place is None:
@@ -133,8 +134,8 @@ def test_the_fit_stays_below_its_claim(task, monkeypatch):
 @TASKS
 def test_the_twin_with_half_the_noise_is_caught(task, monkeypatch):
     """Its lines say twice the noise: the attacker's ratio is a quarter of the true one, its sign is right."""
-    honest = mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(mechanisms.noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
     assert mu_lower(*attack(monkeypatch, task, pair(task), TWIN_RUNS), 0.0) > CLAIM
 
 

@@ -16,7 +16,7 @@ from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError
 from skdp.linear_model.auto import choice, regression, slopes, targets
 from skdp.linear_model.auto.moments import Moments
-from skdp.privacy import PrivacySession, PrivateRecords, accounting, mechanisms
+from skdp.privacy import PrivacySession, PrivateRecords, accounting, noise
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
 from tests.privacy.attacks.test_front_door_attacks import Path
@@ -224,8 +224,8 @@ def test_a_constant_with_public_bounds_stays_below_its_claim(monkeypatch):
 
 
 def test_half_the_noise_is_caught(monkeypatch):
-    honest = mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(mechanisms.noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
     assert mu_lower(*attacked(monkeypatch, TWIN_RUNS), 0.0) > CLAIM
 
 

@@ -13,7 +13,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp.privacy import BatchGroup, Outer, OuterSum, PrivacySession, PrivateRecords, mechanisms
+from skdp.privacy import BatchGroup, Outer, OuterSum, PrivacySession, PrivateRecords, noise
 from tests.privacy.audit import epsilon_lower
 
 N, STEPS, RUNS, CLIP = 48, 5, 250, 0.1
@@ -92,8 +92,8 @@ def test_an_adversary_sees_most_of_the_claim_and_no_more(adjacency, clipping):
 
 
 def test_a_twin_with_half_the_noise_is_caught(monkeypatch):
-    honest = mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(mechanisms.noise, "rounded_gaussian", lambda *args: np.rint(honest(*args) / 2).astype(int))
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda *args: np.rint(honest(*args) / 2).astype(int))
     seen, claimed = shown("zero-out", threshold=0.5)
     assert seen > claimed
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-import skdp.privacy.mechanisms
 from skdp import DPLSSGDRegressor, DPSGDRegressor
 from skdp.linear_model import SGD
-from skdp.privacy import PrivateRecords
+from skdp.privacy import PrivateRecords, noise
+from skdp.privacy.mechanisms import grid
 from skdp.privacy.session.base import MinibatchSampler
 from tests.privacy.audit import epsilon_lower
 
@@ -112,18 +112,16 @@ def test_zero_out_stays_below_its_claim():
 
 
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
-    honest_draw = skdp.privacy.mechanisms.noise.rounded_gaussian
+    honest_draw = noise.rounded_gaussian
     monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise,
-        "rounded_gaussian",
-        lambda sigma, size, stream: honest_draw(sigma, size, stream) // 2,
+        noise, "rounded_gaussian", lambda sigma, size, stream: honest_draw(sigma, size, stream) // 2
     )
     assert shown(*attack(TWIN_FITS, belief=0.5)) > EPSILON
 
 
 @pytest.mark.slow
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
-    monkeypatch.setattr(skdp.privacy.mechanisms, "factor", lambda adjacency: 1.0)
+    monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     assert shown(*attack(TWIN_FITS)) > EPSILON
 
 

@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 import skdp.linear_model.slkt.solver as slkt
-import skdp.privacy.mechanisms
 import skdp.privacy.statistics.minimizer as minimizer
 from skdp import DPSLKTRegressor
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.fitting.scales import Scales
-from skdp.privacy import PrivacySession, accounting
+from skdp.privacy import PrivacySession, accounting, noise
 from tests.privacy.audit import epsilon_lower, shown
 
 RUNS = 300
@@ -120,12 +119,8 @@ def test_other_adjacencies_stay_below_their_claim(adjacency, monkeypatch):
 
 
 def half_the_noise(monkeypatch):
-    draw = skdp.privacy.mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise,
-        "rounded_gaussian",
-        lambda sigma, size, stream: draw(sigma, size, stream) // 2,
-    )
+    draw = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, stream: draw(sigma, size, stream) // 2)
 
 
 def without_the_factor(monkeypatch):

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom, chi2
 
-import skdp.privacy.mechanisms
 from skdp import DPSparseERM, DPSparseERMClassifier, DPSparseERMRegressor
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
@@ -27,6 +26,9 @@ from skdp.linear_model.sparse_erm.solver import Thresholds, sparse_erm
 from skdp.losses import SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 from skdp.privacy.accounting import amplified_epsilon, gaussian_mu
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.sparse_vector import noise as sparse_noise
+from skdp.privacy.mechanisms.sparse_vector import release as sparse_release
 from skdp.privacy.session import claim
 from tests.privacy.audit import mu_lower
 
@@ -75,7 +77,7 @@ def handed_to_the_sampler(X, y, monkeypatch, **params):
 
     settings = dict(epsilon=EPSILON, delta=0.0, clip_norm=1.0, learning_rate=1.0, max_iter=1, fit_intercept=False)
     with monkeypatch.context() as patch:
-        patch.setattr(skdp.privacy.mechanisms.noise, "numeric_sparse", take)
+        patch.setattr(sparse_noise, "numeric_sparse", take)
         DPSparseERMRegressor(**{**settings, **params}).fit(X, y)
     return taken[0]
 
@@ -124,31 +126,31 @@ def test_the_law_is_what_the_sampler_draws(monkeypatch):
 
 
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
-    honest = skdp.privacy.mechanisms.numeric_sparse_grid
+    honest = sparse_release.numeric_sparse_grid
 
     def halved(bounded, plan, adjacency):
         unit, scales, total = honest(bounded, plan, adjacency)
         return unit, tuple(scale / 2 for scale in scales), total
 
-    monkeypatch.setattr(skdp.privacy.mechanisms, "numeric_sparse_grid", halved)
+    monkeypatch.setattr(sparse_release, "numeric_sparse_grid", halved)
     monkeypatch.setattr(claim, "recheck", lambda ledger, claimed: None)
     assert shown(monkeypatch) > EPSILON
 
 
 def test_the_recheck_finds_half_the_noise_too(monkeypatch):
-    honest = skdp.privacy.mechanisms.numeric_sparse_grid
+    honest = sparse_release.numeric_sparse_grid
 
     def halved(bounded, plan, adjacency):
         unit, scales, total = honest(bounded, plan, adjacency)
         return unit, tuple(scale / 2 for scale in scales), total
 
-    monkeypatch.setattr(skdp.privacy.mechanisms, "numeric_sparse_grid", halved)
+    monkeypatch.setattr(sparse_release, "numeric_sparse_grid", halved)
     with pytest.raises(PrivacyAccountingError):
         DPSparseERMRegressor(epsilon=EPSILON, random_state=0).fit(*pair(1.0))
 
 
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
-    monkeypatch.setattr(skdp.privacy.mechanisms, "factor", lambda adjacency: 1.0)
+    monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     assert shown(monkeypatch) > EPSILON
 
 

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skdp.privacy import Bounded, mechanisms, noise
-from skdp.privacy.accounting import sparse_vector as plans
+from skdp.privacy import Bounded, noise
+from skdp.privacy.mechanisms.sparse_vector import cost as plans
+from skdp.privacy.mechanisms.sparse_vector import noise as sparse_noise
+from skdp.privacy.mechanisms.sparse_vector import release as sparse_release
 from tests.privacy.audit import epsilon_lower
 
 EPSILON = 2.0
@@ -139,7 +141,8 @@ def shipped(queries, c, runs, rng, plan=None):
     hit = np.zeros((runs, len(queries)), dtype=bool)
     values = np.full(hit.shape, np.nan)
     for run in range(runs):
-        indices, released, _ = mechanisms.numeric_sparse(statistic, plan, float(BASE), "replace-one", stream)
+        made = sparse_release.numeric_sparse_grid(statistic, plan, "replace-one")
+        (indices, released), *_ = sparse_release.numeric_sparse(statistic, plan, float(BASE), made, stream)
         hit[run, indices] = True
         values[run, indices] = released - BASE
     return hit, values
@@ -185,8 +188,9 @@ def chain(first, last, plan, seed):
     everything = plans.NumericSparsePlan(
         1, values.size, plan.epsilon_query, plan.epsilon_value, plan.threshold_part, 1.0, 1.0
     )
-    indices, released, _ = mechanisms.numeric_sparse(
-        statistic, everything, BASE + 0.5, "replace-one", noise.KeyStream(seed)
+    made = sparse_release.numeric_sparse_grid(statistic, everything, "replace-one")
+    (indices, released), *_ = sparse_release.numeric_sparse(
+        statistic, everything, BASE + 0.5, made, noise.KeyStream(seed)
     )
     hit = np.zeros(values.size, dtype=bool)
     noisy = np.full(values.size, np.nan)
@@ -227,7 +231,7 @@ def test_twin_with_half_the_threshold_noise_is_caught(known_order, monkeypatch):
         first.append(scale)  # the threshold's noise is drawn first, the published scales differ
         return draw(scale / 2 if scale == first[0] else scale, size, stream)
 
-    monkeypatch.setattr(noise.sparse_vector, "discrete_laplace", half)
+    monkeypatch.setattr(sparse_noise, "discrete_laplace", half)
     assert all_below_but_one("published") > CHAIN_EPSILON
 
 
@@ -250,10 +254,10 @@ def test_twin_that_releases_the_noise_of_the_comparison_is_caught(known_order, m
 @pytest.mark.parametrize("twin", [False, True])
 def test_twin_that_releases_one_value_more_is_caught(twin, monkeypatch):
     """ERRATUM v1 (count > c1). Both entries are always above; each value shows its own move."""
-    scan, epsilon = noise.sparse_vector._scan, 3.0
+    scan, epsilon = sparse_noise._scan, 3.0
     if twin:
         monkeypatch.setattr(
-            noise.sparse_vector, "_scan", lambda values, limit, hits, *rest: scan(values, limit, hits + 1, *rest)
+            sparse_noise, "_scan", lambda values, limit, hits, *rest: scan(values, limit, hits + 1, *rest)
         )
     plan = plans.NumericSparsePlan(1, 1, 0.25 * epsilon, 0.75 * epsilon, 0.5, epsilon, 1.0)
     rng = np.random.default_rng(0)

@@ -21,7 +21,8 @@ from skdp import DPSRMClassifier
 from skdp.exceptions import UnsupportedAccounting
 from skdp.linear_model.srm.solver import Clips, Course, estimates
 from skdp.losses import LogisticLoss
-from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, accounting, mechanisms
+from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, accounting, noise
+from skdp.privacy.mechanisms import grid
 from tests.privacy.audit import epsilon_lower, mu_lower
 
 N, STEPS = 8, 4
@@ -88,9 +89,7 @@ def test_full_batches_reach_the_claim_and_stay_below():
 @pytest.mark.parametrize(("momentum", "small"), [(0.05, 0.5), (0.8, 0.05), (0.0, 1.0)])
 def test_every_part_of_the_sensitivity_is_reached(momentum, small, monkeypatch):
     """Noise taken away: the fresh parts are the bounds themselves, at any momentum."""
-    monkeypatch.setattr(
-        mechanisms.noise, "rounded_gaussian", lambda sigma, size, _: np.zeros(size, dtype=np.int64)
-    )
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, _: np.zeros(size, dtype=np.int64))
     fresh, _ = parts(1, 0, momentum=momentum, C2=small)
     np.testing.assert_allclose(fresh, 1.0, rtol=1e-5)
 
@@ -133,17 +132,15 @@ def without_clip(monkeypatch, name):
 
 
 def half_the_noise(monkeypatch):
-    honest = mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(
-        mechanisms.noise, "rounded_gaussian", lambda sigma, size, key: honest(sigma, size, key) // 2
-    )
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, key: honest(sigma, size, key) // 2)
 
 
 SWAPPED = "the printed sensitivity, C1 and C2 swapped"
 TWINS = {
     SWAPPED: lambda patch: with_bound(patch, lambda g, large, small: (1 - g) * large + g * small),
     "half the noise": half_the_noise,
-    "noise of add-remove": lambda patch: patch.setattr(mechanisms, "factor", lambda adjacency: 1.0),
+    "noise of add-remove": lambda patch: patch.setattr(grid, "factor", lambda adjacency: 1.0),
     "no clip of the gradient": lambda patch: without_clip(patch, "clip_norm"),
     "no clip of the difference": lambda patch: without_clip(patch, "clip_diff_norm"),
     "the difference is not paid for": lambda patch: with_bound(patch, lambda g, large, small: g * large),

@@ -15,7 +15,8 @@ import pytest
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.kernels.expanded import ExpandedTable
-from skdp.privacy import Bounded, PrivateRecords, accounting, mechanisms
+from skdp.privacy import Bounded, PrivateRecords, accounting
+from skdp.privacy.mechanisms import grid
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.statistics.moments import RowMoments
@@ -187,7 +188,7 @@ def test_the_twin_with_half_the_noise_is_caught(task, monkeypatch):
 @EACH_TASK
 def test_the_twin_with_add_remove_noise_under_replace_one_is_caught(task, monkeypatch):
     set_thresholds(monkeypatch, ALL)
-    monkeypatch.setattr(mechanisms, "factor", lambda adjacency: 1.0)
+    monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     moved = worst(task, "all", monkeypatch)[0]
     assert min(moved["wide gradient"], moved["products"]) > 1.2
 

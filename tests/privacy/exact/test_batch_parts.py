@@ -7,8 +7,9 @@ import pytest
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import LogisticLoss
-from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, mechanisms
+from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords
 from skdp.privacy.batches import BatchPart
+from skdp.privacy.mechanisms import grid
 
 PARTS = (0.1, 0.9)
 
@@ -174,14 +175,14 @@ def test_noise_of_a_part_is_its_own():
 
 @pytest.mark.parametrize("part", [0, 1])
 def test_a_twin_with_half_the_noise_of_one_part_is_caught(part, monkeypatch):
-    honest, wrong = mechanisms.gaussian_grid, part
+    honest, wrong = grid.gaussian_grid, part
     session, plan, records = opened()
 
-    def grid(bounded, multiplier, adjacency):
+    def halved(bounded, multiplier, adjacency):
         half = multiplier == plan.parts[wrong].noise_multiplier
         return honest(bounded, multiplier / 2 if half else multiplier, adjacency)
 
-    monkeypatch.setattr(mechanisms, "gaussian_grid", grid)
+    monkeypatch.setattr(grid, "gaussian_grid", halved)
     for _ in range(6):
         step(session, plan, records)
     with pytest.raises(PrivacyAccountingError, match="bug"):
@@ -194,7 +195,7 @@ def test_what_the_parts_release_on_two_neighbours_is_no_easier_to_tell_apart_tha
     moved = []
     for part in plan.parts:
         bounded = session_sums(plan)
-        unit, sigma, _ = mechanisms.gaussian_grid(bounded, part.noise_multiplier, "replace-one")
+        unit, sigma, _ = grid.gaussian_grid(bounded, part.noise_multiplier, "replace-one")
         moved.append(2 * bounded.l2 / (unit * sigma))
     assert math.hypot(*moved) <= 1 / plan.noise_multiplier
     assert math.hypot(*moved) == pytest.approx(1 / plan.noise_multiplier, rel=1e-6)

@@ -15,7 +15,7 @@ from scipy import stats
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import LogisticLoss, MultinomialLoss
-from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, noise
+from skdp.privacy import BatchGroup, Choices, PrivacySession, PrivateRecords, noise
 from skdp.privacy import batches as _batches
 from skdp.privacy.accounting.minibatch import sampled_epsilon
 from skdp.privacy.batches import Batch, BatchPlan, _binomial, draw_units
@@ -273,7 +273,7 @@ def test_a_plan_that_the_samplers_cannot_hold_is_refused_before_it_starts():
 
 def test_the_numbers_that_the_sparse_vector_technique_draws_are_counted_before_it_starts():
     session = PrivacySession(epsilon=0.01, delta=1e-5, minibatches=True, adjacency="zero-out")
-    (plan,) = session.plan_batches([BatchGroup(2_000, 10, choices=5)], n_units=10_000)
+    (plan,) = session.plan_batches([BatchGroup(2_000, 10, extra=Choices(5))], n_units=10_000)
     session.require_feasible_batches(10**8, (plan,))
     session.require_feasible_batches(10**4, (plan,), scans=True)
     with pytest.raises(UnsupportedAccounting, match="too small for so many noisy values"):

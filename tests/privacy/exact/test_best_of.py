@@ -15,22 +15,22 @@ from scipy.stats import chi2, norm
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import Bounded, BudgetAccountant, PrivacyReport, PrivacySession
 from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu, recheck_epsilon
-from skdp.privacy.accounting.best_of import best_of_gaussian, gaussian_hinges
-from skdp.privacy.accounting.best_of_base import (
+from skdp.privacy.accounting.pairs import GAUSSIAN, NormalPair, discretised
+from skdp.privacy.accounting.rdp import ORDERS
+from skdp.privacy.log import LOGGER
+from skdp.privacy.mechanisms.best_of.bound import best_of_gaussian, gaussian_hinges
+from skdp.privacy.mechanisms.best_of.calibration import (
     approximate_base,
     best_of_epsilon,
     best_of_rdp,
     gaussian_base,
     trial_error,
 )
-from skdp.privacy.accounting.best_of_pairs import best_of_approximate, best_of_pair
-from skdp.privacy.accounting.pairs import GAUSSIAN, NormalPair, discretised
-from skdp.privacy.accounting.rdp import ORDERS
-from skdp.privacy.accounting.recheck.best_of import recheck_best_of
-from skdp.privacy.accounting.trials import TrialCount
-from skdp.privacy.log import LOGGER
+from skdp.privacy.mechanisms.best_of.noise import draw_trial_count
+from skdp.privacy.mechanisms.best_of.pairs import best_of_approximate, best_of_pair
+from skdp.privacy.mechanisms.best_of.recheck import recheck_best_of
+from skdp.privacy.mechanisms.best_of.trials import TrialCount
 from skdp.privacy.noise.keystream import KeyStream
-from skdp.privacy.noise.trials import draw_trial_count
 from skdp.privacy.session.ledger import Ledger
 from tests.privacy.audit import epsilon_lower
 

@@ -8,8 +8,10 @@ import pytest
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.losses import LogisticLoss
-from skdp.privacy import BatchGroup, Bounded, PrivacySession, mechanisms, noise
+from skdp.privacy import BatchGroup, Bounded, PrivacySession, noise
 from skdp.privacy.budget import BudgetAccountant
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.records import PrivateRecords
 
 VALUES = np.array([3.0, 5.0])
@@ -137,8 +139,8 @@ def test_close_waits_for_a_release_of_another_thread(name, accountant, monkeypat
 def test_close_waits_for_a_mechanism_of_another_thread(accountant, monkeypatch):
     session = PrivacySession(epsilon=1.0, delta=1e-6, accountant=accountant)
     release = gaussian(session)
-    gate = Gate(mechanisms.gaussian_grid)
-    monkeypatch.setattr(mechanisms, "gaussian_grid", gate)
+    gate = Gate(grid.gaussian_grid)
+    monkeypatch.setattr(grid, "gaussian_grid", gate)
     releasing = Job(release)
     assert gate.reached.wait(300)
     closing = Job(session.close)
@@ -186,8 +188,8 @@ def test_a_report_waits_for_a_release_of_another_thread(accountant, monkeypatch)
     """Its claim and its rows are of one moment."""
     session = PrivacySession(epsilon=1.0, delta=1e-6, accountant=accountant)
     release = gaussian(session)
-    gate = Gate(mechanisms.gaussian)
-    monkeypatch.setattr(mechanisms, "gaussian", gate)
+    gate = Gate(gaussian_release.gaussian)
+    monkeypatch.setattr(gaussian_release, "gaussian", gate)
     releasing = Job(release)
     assert gate.reached.wait(300)
     reporting = Job(session.report)

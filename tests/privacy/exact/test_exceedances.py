@@ -6,8 +6,10 @@ import pytest
 from scipy.stats import binom, chi2, norm
 
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.privacy import BatchGroup, Bounded, PrivacySession, PrivateRecords, SparseRows, mechanisms
+from skdp.privacy import BatchGroup, Bounded, PrivacySession, PrivateRecords, SparseRows
 from skdp.privacy.bounded import Source
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.noise import KeyStream, exceedances, integers, rounded_gaussian_above, samplers
 from skdp.privacy.noise.samplers import WORDS_PER_DRAW
 from skdp.privacy.noise.tables import gaussian_table
@@ -156,10 +158,10 @@ def test_entries_of_one_release_have_noise_of_their_own(listed):
         lambda unit: integers_, lambda: integers_ * 1.0, 0, 1.0, sparse=lambda unit: (at, integers_[at])
     )  # fmt: skip
     bounded, stream = Bounded.from_source(source, (8,), l2=1.0), KeyStream(0)
-    drawn_with, runs = mechanisms.Noise(2.0**-20, 2.0**30, 1.0), 1500
+    drawn_with, runs = grid.Noise(2.0**-20, 2.0**30, 1.0), 1500
     hit = np.zeros((runs, 8), dtype=bool)
     for run in range(runs):
-        hit[run, mechanisms.gaussian_above(bounded, drawn_with, stream, 0.0)[0]] = True
+        hit[run, gaussian_release.gaussian_above(bounded, drawn_with, stream, 0.0)[0]] = True
     for j in range(8):
         for k in range(j):
             same = int((hit[:, j] == hit[:, k]).sum())
@@ -196,7 +198,7 @@ def test_listed_and_other_entries_reach_a_limit_by_the_same_rule(limit):
         lambda unit: integers_, lambda: integers_ * 1.0, 0, 1.0, sparse=lambda unit: (at, integers_[at])
     )
     bounded = Bounded.from_source(source, (n,), l2=1.0)
-    found = mechanisms.gaussian_above(bounded, mechanisms.Noise(1.0, 0.5, 1.0), KeyStream(0), limit)[0]
+    found = gaussian_release.gaussian_above(bounded, grid.Noise(1.0, 0.5, 1.0), KeyStream(0), limit)[0]
     hit = np.zeros(n, dtype=bool)
     hit[found] = True
     for value in (0, 1, 2, -1):
@@ -266,8 +268,8 @@ def fresh(releases=1, epsilon=3.0, seed=0, n=40):
 
 def passes(monkeypatch, twin=1.0, releases=400):
     """How often rows pass a limit of one stated standard deviation, of ``releases`` each."""
-    honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z * twin, *rest))
+    honest = grid.gaussian_grid
+    monkeypatch.setattr(grid, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z * twin, *rest))
     records, session, plan = fresh(releases)
     passed = np.zeros(ROWS, dtype=int)
     std = None

@@ -8,10 +8,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import skdp.privacy.mechanisms
 import skdp.privacy.statistics.moments
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords, accounting, noise
 from skdp.privacy.statistics.moments import RowMoments
 from tests.privacy.audit import mu_lower
 
@@ -201,12 +200,8 @@ def test_twin_without_the_root_of_two_is_caught(monkeypatch):
 
 
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
-    honest = skdp.privacy.mechanisms.noise.rounded_gaussian
-    monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise,
-        "rounded_gaussian",
-        lambda sigma, size, stream: honest(sigma, size, stream) // 2,
-    )
+    honest = noise.rounded_gaussian
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2)
     assert attack() > CLAIM
 
 

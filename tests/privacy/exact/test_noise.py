@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdp.privacy.mechanisms.top_k.noise import gumbel_top_k
 from skdp.privacy.noise import (
     KeyStream,
     discrete_laplace,
     gaussian_slack,
-    gumbel_top_k,
     integers,
     laplace_slack,
     rounded_gaussian,

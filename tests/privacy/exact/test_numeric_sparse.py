@@ -10,8 +10,10 @@ import pytest
 from scipy.stats import chi2
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import Bounded, PrivacySession, accounting, mechanisms, noise
-from skdp.privacy.accounting import sparse_vector as plans
+from skdp.privacy import Bounded, PrivacySession, accounting, noise
+from skdp.privacy.mechanisms.sparse_vector import cost as plans
+from skdp.privacy.mechanisms.sparse_vector import noise as sparse_noise
+from skdp.privacy.mechanisms.sparse_vector import release as sparse_release
 
 ALARM = 1e-7
 REACH = 60
@@ -138,13 +140,13 @@ def test_frequencies_are_the_exact_probabilities(n_hits, broken, monkeypatch):
         halved = SCALES[("threshold", "query", "value").index(broken)]
         draw = noise.discrete_laplace
         monkeypatch.setattr(
-            noise.sparse_vector,
+            sparse_noise,
             "discrete_laplace",
             lambda scale, *rest: draw(scale / 2 if scale == halved else scale, *rest),
         )
     law, stream, seen = outcomes(values, threshold, n_hits, SCALES), noise.KeyStream(n_hits), {}
     for _ in range(runs):
-        found = noise.numeric_sparse(np.array(values), threshold, n_hits, SCALES, stream)
+        found = sparse_noise.numeric_sparse(np.array(values), threshold, n_hits, SCALES, stream)
         key = frozenset(zip(*(part.tolist() for part in found)))
         seen[key] = seen.get(key, 0) + 1
     common = [key for key, chance in law.items() if chance * runs >= 20]
@@ -185,7 +187,9 @@ def test_fewer_are_found_where_fewer_are_large_and_the_cost_is_the_same():
 def test_who_is_released_before_the_halt_is_uniform():
     """A scan from left to right would always release the first."""
     stream, runs, d = noise.KeyStream(3), 8000, 8
-    found = [noise.numeric_sparse(np.full(d, 10**6), 10, 1, (2.0, 2.0, 2.0), stream)[0][0] for _ in range(runs)]
+    found = [
+        sparse_noise.numeric_sparse(np.full(d, 10**6), 10, 1, (2.0, 2.0, 2.0), stream)[0][0] for _ in range(runs)
+    ]
     counts = np.bincount(found, minlength=d)
     assert chi2.sf(((counts - runs / d) ** 2 / (runs / d)).sum(), d - 1) > ALARM
 
@@ -194,7 +198,7 @@ def test_long_vectors_cross_blocks():
     values = np.zeros(100_000, dtype=np.int64)
     places = np.arange(5, 100_000, 9999)
     values[places] = 10**7
-    indices, released = noise.numeric_sparse(values, 10**6, 50, (100.0, 100.0, 10.0), 0)
+    indices, released = sparse_noise.numeric_sparse(values, 10**6, 50, (100.0, 100.0, 10.0), 0)
     assert np.array_equal(indices, places)
     assert np.abs(released - 10**7).max() < 10 * 84
     assert indices.size < 50
@@ -266,8 +270,8 @@ def test_noise_of_threshold_query_and_value_have_their_scales(monkeypatch):
     s = session()
     plan = s.plan_numeric_sparse(1, 5)
     bounded = large(1000, 3)
-    unit, scales, total = mechanisms.numeric_sparse_grid(bounded, plan, "replace-one")
-    monkeypatch.setattr(noise.sparse_vector, "discrete_laplace", record)
+    unit, scales, total = sparse_release.numeric_sparse_grid(bounded, plan, "replace-one")
+    monkeypatch.setattr(sparse_noise, "discrete_laplace", record)
     s.numeric_sparse(bounded, plan, 1e5)
     assert drawn == [(scales[0], 5), (scales[2], 5), (scales[1], 1000)]
     assert total * unit >= 2.0
@@ -455,7 +459,7 @@ def test_recheck_finds_a_plan_that_spends_too_much(rate, monkeypatch):
         query, value, part = honest(*args, **options)
         return query * 1.02, value, part
 
-    from skdp.privacy.session import sparse_vector as module
+    from skdp.privacy.mechanisms.sparse_vector import release as module
 
     monkeypatch.setattr(module, "calibrate", wrong)
     for delta in (1e-6, 0.0):
@@ -537,7 +541,7 @@ def test_bad_arguments(call, error, words):
 def test_bad_arguments_of_the_noise(change, error, words):
     given = {"values": np.zeros(3, np.int64), "threshold": 1, "n_hits": 1, "scales": (1.0, 1.0, 1.0)}
     with pytest.raises(error, match=words):
-        noise.numeric_sparse(**{**given, **change})
+        sparse_noise.numeric_sparse(**{**given, **change})
 
 
 def test_infinite_thresholds_find_all_or_nothing():

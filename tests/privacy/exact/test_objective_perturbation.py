@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 from scipy.stats import norm
 
-import skdp.privacy.session.objective as session_objective
+import skdp.privacy.mechanisms.objective_perturbation.release as session_objective
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting
-from skdp.privacy.accounting.objective import objective_delta, objective_noise, objective_terms
-from skdp.privacy.accounting.recheck.objective import recheck_objective
+from skdp.privacy.mechanisms.objective_perturbation.cost import objective_delta, objective_noise, objective_terms
+from skdp.privacy.mechanisms.objective_perturbation.recheck import recheck_objective
 from tests.privacy.audit import mu_lower
 
 pytestmark = pytest.mark.blas
@@ -490,5 +490,5 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
 
 @pytest.mark.slow
 def test_twin_that_forgets_the_factor_of_replace_one_is_caught(monkeypatch):
-    monkeypatch.setattr("skdp.privacy.accounting.objective.factor", lambda adjacency: 1.0)
+    monkeypatch.setattr("skdp.privacy.mechanisms.objective_perturbation.cost.factor", lambda adjacency: 1.0)
     assert shown(*statistics(replaced_pair, "replace-one", 250)) > CLAIM

@@ -8,7 +8,15 @@ import pytest
 from skdp import DPMLPClassifier
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.nn import Projections, RandomSparsification
-from skdp.privacy import PARTITION, BatchGroup, BudgetAccountant, PrivacySession, PrivateRecords, accounting
+from skdp.privacy import (
+    PARTITION,
+    BatchGroup,
+    BudgetAccountant,
+    PrivacySession,
+    PrivateRecords,
+    ProjectedNorms,
+    accounting,
+)
 from skdp.privacy.session import minibatches
 from tests.nn.test_sparsification import START, Rig, table
 
@@ -138,7 +146,7 @@ def test_what_has_no_proof_is_refused():
     with pytest.raises(UnsupportedAccounting, match="several statistics"):
         session(parts=(0.5, 0.5))
     with pytest.raises(UnsupportedAccounting, match="projections"):
-        session(n_projections=20)
+        session(extra=ProjectedNorms(20))
     made, plan = session()
     with pytest.raises(ValueError, match="real number of units"):
         made.draw(plan, records(n_public=N))

@@ -10,15 +10,26 @@ from scipy.stats import chi2, norm
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting import calibrate_batches, recheck_epsilon, sampled_epsilon
 from skdp.privacy.accounting.pld import composed_epsilon
-from skdp.privacy.accounting.projected import ProjectedPair, mean_of_growing, weighted_factors
-from skdp.privacy.accounting.recheck import projected as rechecked
-from skdp.privacy.accounting.releases import ProjectedGaussian, release_of
+from skdp.privacy.accounting.releases import release_of
+from skdp.privacy.mechanisms.projected_gaussian import recheck as rechecked
+from skdp.privacy.mechanisms.projected_gaussian.cost import (
+    ProjectedGaussian,
+    ProjectedPair,
+    mean_of_growing,
+    weighted_factors,
+)
 
 MNIST = (1.3, 256 / 60000, 3515)  # noise multiplier, rate, steps
 
 
+def projected(z, rate, steps, r, ratio=math.inf):
+    return 1.0, ProjectedGaussian(
+        noise_multiplier=z, count=steps, n_projections=r, norm_ratio=ratio, sampling="Poisson", sampling_rate=rate
+    )
+
+
 def epsilon(z, rate, steps, r, delta=1e-5, ratio=math.inf, **more):
-    group = (z, rate, steps, 0, 0, r, ratio)
+    group = projected(z, rate, steps, r, ratio)
     return sampled_epsilon([group], delta, adjacency="zero-out", **more)
 
 
@@ -155,16 +166,15 @@ def test_recheck_by_other_code(z, rate, steps, r, ratio):
 
 
 def test_calibrated_noise_costs_the_budget():
-    group = (1.0, 0.02, 200, 0, 0, 20, math.inf)
-    z = calibrate_batches(2.0, 1e-5, [group], mu=0.1, adjacency="zero-out")
+    z = calibrate_batches(2.0, 1e-5, [projected(1.0, 0.02, 200, 20)], mu=0.1, adjacency="zero-out")
     assert 0.993 * 2.0 <= epsilon(z, 0.02, 200, 20, mu=0.1) <= 2.0
-    exact = calibrate_batches(2.0, 1e-5, [group[:3]], mu=0.1, adjacency="zero-out")
+    exact = calibrate_batches(2.0, 1e-5, [(1.0, 0.02, 200)], mu=0.1, adjacency="zero-out")
     assert exact < z
 
 
 def test_replace_one_has_no_proof():
     with pytest.raises(UnsupportedAccounting):
-        sampled_epsilon([(1.0, 0.1, 10, 0, 0, 20, math.inf)], 1e-5, adjacency="replace-one")
+        sampled_epsilon([projected(1.0, 0.1, 10, 20)], 1e-5, adjacency="replace-one")
     made = ProjectedGaussian(noise_multiplier=1.0, n_projections=20)
     with pytest.raises(UnsupportedAccounting):
         made.pld("replace-one")

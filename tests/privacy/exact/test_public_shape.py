@@ -18,7 +18,9 @@ import skdp
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting, UtilityWarning
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.losses import LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import BudgetAccountant, PrivacySession, PrivateRecords, PublicShape, mechanisms
+from skdp.privacy import BudgetAccountant, PrivacySession, PrivateRecords, PublicShape
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.shape import MOST_PER_PUBLIC, MOST_UNITS
 from tests import texts
 
@@ -229,9 +231,7 @@ def test_second_moments_are_rounded_alike_whatever_the_number_of_rows(threshold,
         change = (first._value.on_grid(unit) - second._value.on_grid(unit)).astype(float)
         # The same rows more often, each weighing less: all that is left is rounding of one group.
         assert np.linalg.norm(change) <= first.l2 / unit * 2.0**-10
-        assert mechanisms.gaussian_grid(first, 5.0, "replace-one") == mechanisms.gaussian_grid(
-            second, 5.0, "replace-one"
-        )
+        assert grid.gaussian_grid(first, 5.0, "replace-one") == grid.gaussian_grid(second, 5.0, "replace-one")
 
 
 @pytest.mark.parametrize("rows", [2, 2**14 + 1, pytest.param(2**23, marks=pytest.mark.slow)])
@@ -326,7 +326,7 @@ def test_grids_do_not_follow_from_a_private_number(n):
         r = PrivateRecords(X, y, n_public=n_public)
         theta, loss = np.zeros(3), LogisticLoss()
         found = [
-            mechanisms.gaussian_grid(bounded, 64.0, "add-remove")
+            grid.gaussian_grid(bounded, 64.0, "add-remove")
             for bounded in (
                 r.mean_gradient(loss, theta, 1.0),
                 r.recursive_gradient(loss, theta, theta, momentum=0.5, clip_norm=1.0, clip_diff_norm=1.0),
@@ -335,7 +335,7 @@ def test_grids_do_not_follow_from_a_private_number(n):
             )
         ]
         found += [
-            mechanisms._grid(bounded, 2.0**-60 / n_public, additive=additive)
+            grid.grid_of(bounded, 2.0**-60 / n_public, additive=additive)
             for bounded in (r.mean_losses(loss, theta[None], 1.0), r.mean_sup_gradient(loss, theta, 1.0))
             for additive in (True, False)
         ]
@@ -400,10 +400,10 @@ def test_a_sum_that_wraps_is_released_modulo_two_to_the_64():
     wrapped = np.array([exact - 2**64], dtype=np.int64)
     source = Source(lambda unit: wrapped, lambda: wrapped.astype(float), 0, np.inf, usual=1.0)
     bounded = Bounded.from_source(source, (1,), l2=1.0)
-    grid = mechanisms.gaussian_grid(bounded, 8.0, "zero-out")
-    released, row = mechanisms.gaussian(bounded, grid, KeyStream(1))
+    drawn_with = grid.gaussian_grid(bounded, 8.0, "zero-out")
+    released, row = gaussian_release.gaussian(bounded, drawn_with, KeyStream(1))
     zero = Source(lambda unit: 0 * wrapped, lambda: wrapped.astype(float), 0, np.inf, usual=1.0)
-    noise, _ = mechanisms.gaussian(Bounded.from_source(zero, (1,), l2=1.0), grid, KeyStream(1))
+    noise, _ = gaussian_release.gaussian(Bounded.from_source(zero, (1,), l2=1.0), drawn_with, KeyStream(1))
     noisy = (exact + round(noise[0] / row["grid"])) % 2**64
     assert round(released[0] / row["grid"]) % 2**64 == pytest.approx(noisy, abs=2**11)
 
@@ -416,7 +416,7 @@ def test_choices_never_see_a_wrapped_sum():
         r.mean_sup_gradient(SquaredLoss(), np.zeros(3), 1.0),
         r.mean_losses(SquaredLoss(), np.zeros((1, 3)), 1.0),
     ):
-        unit = mechanisms._grid(bounded, 1e-30)
+        unit = grid.grid_of(bounded, 1e-30)
         assert bounded._value.magnitude >= bounded.linf * MOST_UNITS
         assert bounded._value.magnitude / unit <= 2.0**61
         assert bounded._value.on_grid(unit).dtype == np.int64

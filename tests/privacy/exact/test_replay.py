@@ -45,23 +45,24 @@ from skdp.nn import (
 )
 from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
-from skdp.privacy import PrivacySession, accounting, mechanisms, selection
+from skdp.privacy import PrivacySession, accounting
+from skdp.privacy.mechanisms import grid
 from skdp.privacy.session import claim
 from skdp.privacy.session.base import MinibatchSampler
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.statistics import minimizer as _minimizer
 from tests import texts
+from tests.privacy.releases import wrap_release
 
 N, D = 60, 40
-RELEASES = ("gaussian", "gaussian_above", "laplace", "gumbel_top_k", "numeric_sparse")
-CHOSEN = "selected_gaussian"  # in a module of its own
+RELEASES = ("gaussian", "gaussian_above", "laplace", "gumbel_top_k", "numeric_sparse", "selected_gaussian")
 NORMS = {
     "gaussian": lambda change: np.linalg.norm(change.ravel()),
     "gaussian_above": lambda change: np.linalg.norm(change.ravel()),
     "laplace": lambda change: np.abs(change).sum(),
     "gumbel_top_k": lambda change: np.abs(change).max(),
     "numeric_sparse": lambda change: np.abs(change).max(),
-    CHOSEN: lambda change: np.linalg.norm(change.ravel()),
+    "selected_gaussian": lambda change: np.linalg.norm(change.ravel()),
 }
 # Objective perturbation is one release inside a solver: tests/privacy/exact/test_objective_perturbation.py.
 NAMES = sorted(
@@ -86,11 +87,6 @@ def known_to(name):
     return inspect.signature(dict(skdp.all_estimators())[name]).parameters
 
 
-def rows_of(line):
-    """The ledger rows of a release, without the statistic."""
-    return line if isinstance(line, list) else [line]
-
-
 def cost_of(name, moved, rows, k):
     """The mu^2 that a release really spent on this pair, its statistic having moved by ``moved`` sensitivities."""
     if name in ("gaussian", "gaussian_above"):
@@ -107,8 +103,7 @@ class Tape:
         self.events, self.position, self.playing = [], 0, False
         self.largest, self.of_vectors, self.cost = 0.0, 0.0, 0.0
         for name in RELEASES:
-            monkeypatch.setattr(mechanisms, name, self.wrapped(name, getattr(mechanisms, name)))
-        monkeypatch.setattr(selection, CHOSEN, self.wrapped(CHOSEN, getattr(selection, CHOSEN)))
+            wrap_release(monkeypatch, name, self.wrapped)
         secret = ("units", MinibatchSampler), ("blocks", MinibatchSampler)
         for name, owner in (("permutation", PrivacySession), ("integers", PrivacySession), *secret):
             monkeypatch.setattr(owner, name, self.chance(name, getattr(owner, name)))
@@ -116,23 +111,23 @@ class Tape:
     def wrapped(self, name, honest):
         def release(bounded, *rest):
             if not self.playing:
-                *out, line = honest(bounded, *rest)
-                unit = rows_of(line)[0]["grid"]
-                self.events.append((name, bounded._value.on_grid(unit), *copy.deepcopy((out, line))))
-                return (*out, line)
-            kind, integers, out, line = self.next(name)
+                out, *rows = honest(bounded, *rest)
+                unit = rows[0]["grid"]
+                self.events.append((name, bounded._value.on_grid(unit), *copy.deepcopy((out, rows))))
+                return (out, *rows)
+            kind, integers, out, rows = self.next(name)
             assert kind == name
-            chosen = rest[0] if name == "gumbel_top_k" else 1
-            unit = rows_of(line)[0]["grid"]
+            chosen = rest[0].k if name == "gumbel_top_k" else 1
+            unit = rows[0]["grid"]
             change = (bounded._value.on_grid(unit) - integers).astype(np.float64) * unit
-            allowed = max(row["sensitivity"] for row in rows_of(line))
+            allowed = max(row["sensitivity"] for row in rows)
             self.largest = max(self.largest, NORMS[name](change) / allowed)
-            self.cost += cost_of(name, NORMS[name](change) / allowed, rows_of(line), chosen)
+            self.cost += cost_of(name, NORMS[name](change) / allowed, rows, chosen)
             if change.size > 1:
                 self.of_vectors = max(self.of_vectors, NORMS[name](change) / allowed)
             # What the neighbour would have drawn with: the same noise on the same grid.
-            assert rows_of(honest(bounded, *rest)[-1]) == rows_of(line)
-            return (*out, copy.deepcopy(line))  # the session takes its rows apart
+            assert [*honest(bounded, *rest)[1:]] == rows
+            return (out, *copy.deepcopy(rows))  # the session takes its rows apart
 
         return release
 
@@ -495,7 +490,7 @@ def test_add_remove_replays_with_one_record_less(name, monkeypatch):
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in MILD])
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(name, monkeypatch):
-    for module in (mechanisms, _minimizer):
+    for module in (grid, _minimizer):
         monkeypatch.setattr(module, "factor", lambda adjacency: 1.0)
     tape = Tape(monkeypatch)
     assert any(  # the first pair that shows it is enough

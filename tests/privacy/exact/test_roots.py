@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.privacy.accounting import gaussian, gaussian_epsilon, gaussian_mu, pure_epsilon, pure_mu
-from skdp.privacy.accounting.recheck import ledger
+from skdp.privacy.accounting.recheck import gaussian as recheck
 from skdp.privacy.accounting.roots import last_safe
 
 EPSILONS = np.geomspace(1e-6, 1e3, 19).tolist()
@@ -38,7 +38,7 @@ def bisected_epsilon(mu, delta, near):
 
 def bisected_recheck(mu, delta, near):
     target = math.log(delta)
-    return bisected(lambda e: ledger._log_delta(mu, e)[0] - target, near * 1.01 + mu, 0.0)
+    return bisected(lambda e: recheck._log_delta(mu, e)[0] - target, near * 1.01 + mu, 0.0)
 
 
 class Shaken:
@@ -221,7 +221,7 @@ def test_hardly_any_noise_costs_what_it_costs(mu):
     # The calibration said a thousandth at 1e154, and the recheck said 0 from 1e18 on.
     assert gaussian_epsilon(mu, 1e-5) >= 0.5 * mu * mu
     assert gaussian_epsilon(mu, 1e-5) == pytest.approx(0.5 * mu * mu, rel=1e-5)
-    assert ledger._gaussian(mu, 1e-5) == pytest.approx(0.5 * mu * mu, rel=1e-5)
+    assert recheck.mu_epsilon(mu, 1e-5) == pytest.approx(0.5 * mu * mu, rel=1e-5)
 
 
 # ---------------------------------------------------------------------- the recheck
@@ -231,9 +231,9 @@ def test_hardly_any_noise_costs_what_it_costs(mu):
 def test_rechecks_are_those_of_plain_bisection(delta):
     target = math.log(delta)
     for mu in np.geomspace(1e-6, 1e3, 19).tolist():
-        found = ledger._gaussian(mu, delta)
+        found = recheck.mu_epsilon(mu, delta)
         # Rounded up: delta was computed to be small enough there.
-        assert ledger._log_delta(mu, found)[0] <= target
+        assert recheck._log_delta(mu, found)[0] <= target
         if found:
             expected = bisected_recheck(mu, delta, found)
             assert found == pytest.approx(expected, rel=1e-12, abs=2e-15 * mu)
@@ -243,34 +243,34 @@ def test_rechecks_are_those_of_plain_bisection(delta):
 def test_the_slope_of_the_recheck_is_that_of_its_delta(mu):
     for epsilon in (0.01 * mu, mu, 0.5 * mu * mu + 2.0 * mu):
         step = 1e-4 * mu
-        below, above = (ledger._log_delta(mu, epsilon + s * step)[0] for s in (-1.0, 1.0))
-        assert ledger._log_delta(mu, epsilon)[1] == pytest.approx((below - above) / (2.0 * step), rel=1e-5)
+        below, above = (recheck._log_delta(mu, epsilon + s * step)[0] for s in (-1.0, 1.0))
+        assert recheck._log_delta(mu, epsilon)[1] == pytest.approx((below - above) / (2.0 * step), rel=1e-5)
 
 
 def test_a_recheck_takes_few_points(monkeypatch):
-    seen, right = [], ledger._log_delta
-    monkeypatch.setattr(ledger, "_log_delta", lambda *at: (seen.append(at), right(*at))[1])
+    seen, right = [], recheck._log_delta
+    monkeypatch.setattr(recheck, "_log_delta", lambda *at: (seen.append(at), right(*at))[1])
     for mu in (0.05, 0.27, 1.0, 3.0):
         for delta in (1e-9, 1e-5, 1e-2):
             seen.clear()
-            assert ledger._gaussian(mu, delta) > 0.0
+            assert recheck.mu_epsilon(mu, delta) > 0.0
             assert len(seen) <= 10  # bisection took 45
 
 
 @pytest.mark.parametrize("slope", [0.0, 1e-9, 0.1, 10.0, 1e9, math.inf, math.nan, -1.0])
 def test_a_wrong_slope_leaves_the_recheck_right(monkeypatch, slope):
-    expected, right = ledger._gaussian(0.3, 1e-5), ledger._log_delta
-    monkeypatch.setattr(ledger, "_log_delta", lambda mu, e: (right(mu, e)[0], right(mu, e)[1] * slope))
-    found = ledger._gaussian(0.3, 1e-5)
+    expected, right = recheck.mu_epsilon(0.3, 1e-5), recheck._log_delta
+    monkeypatch.setattr(recheck, "_log_delta", lambda mu, e: (right(mu, e)[0], right(mu, e)[1] * slope))
+    found = recheck.mu_epsilon(0.3, 1e-5)
     assert found == pytest.approx(expected, rel=1e-12)
     assert right(0.3, found)[0] <= math.log(1e-5)
 
 
 def test_noise_and_nan_leave_the_recheck_at_a_point_that_was_computed(monkeypatch):
-    chernoff, right = 0.3 * (0.15 + math.sqrt(-2.0 * math.log(1e-5))), ledger._log_delta
+    chernoff, right = 0.3 * (0.15 + math.sqrt(-2.0 * math.log(1e-5))), recheck._log_delta
     for size in (1e-15, 1e-12, 1e-6):
         for seed in range(20):
             form = Shaken(right, size, seed)
-            monkeypatch.setattr(ledger, "_log_delta", form)
-            found = ledger._gaussian(0.3, 1e-5)
+            monkeypatch.setattr(recheck, "_log_delta", form)
+            found = recheck.mu_epsilon(0.3, 1e-5)
             assert found == chernoff or (0.3, found) in form.safe(math.log(1e-5))

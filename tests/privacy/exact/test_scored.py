@@ -12,7 +12,7 @@ from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.fitting.recalibrate import LAST_SLOPE, Statistic, _State, bound_of
 from skdp.losses import LogisticLoss, MultinomialLoss
-from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, mechanisms, noise
+from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, noise
 from tests.privacy.audit import mu_lower
 
 GRID = 2.0**-20
@@ -334,5 +334,5 @@ def test_the_attack_stays_below_the_claim_and_catches_half_the_noise(monkeypatch
     shown, mu = attack(1500)
     assert 0.4 * mu < shown <= mu
     honest = noise.rounded_gaussian
-    monkeypatch.setattr(mechanisms.noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
     assert attack(1500)[0] > mu

@@ -9,20 +9,24 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import BatchGroup, PrivacySession
+from skdp.privacy import BatchGroup, Choices, PrivacySession
 from skdp.privacy.accounting import calibrate_batches, recheck_epsilon, sampled_epsilon
 from skdp.privacy.accounting.minibatch import planned_epsilon
 from skdp.privacy.accounting.pld import composed_epsilon
-from skdp.privacy.accounting.recheck.selected import renyi_epsilon
-from skdp.privacy.accounting.releases import Gaussian, SelectedGaussian, release_of
+from skdp.privacy.accounting.recheck import sampled as recheck
+from skdp.privacy.accounting.releases import release_of
 from skdp.privacy.accounting.sampled import amplified_epsilon, poisson_step_epsilon
-from skdp.privacy.accounting.selected import SelectedPair
+from skdp.privacy.mechanisms.gaussian.cost import Gaussian
+from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedGaussian, SelectedPair
+from skdp.privacy.mechanisms.selected_gaussian.recheck import Chosen
 
 K, E, Z, RATE = 2, 0.8, 1.5, 0.2
 
 
 def group(z, rate, count, k, e):
-    return (z, rate, count, 0, 0, 0, math.inf, k, e * z)
+    return 1.0, SelectedGaussian(
+        noise_multiplier=z, count=count, choices=k, choice_epsilon=e, sampling="Poisson", sampling_rate=rate
+    )
 
 
 def epsilon(*args, delta=1e-5, **more):
@@ -136,17 +140,17 @@ def test_no_real_choice_leaks_more_than_the_envelope():
 def test_what_is_calibrated_is_what_other_code_finds(share, k, eps, rate, steps):
     n = 100_000
     session = PrivacySession(epsilon=eps, delta=1e-5, adjacency="zero-out", minibatches=True)
-    wanted = BatchGroup(steps, int(rate * n), choices=k, choice_share=share)
+    wanted = BatchGroup(steps, int(rate * n), extra=Choices(k, share))
     (plan,) = session.plan_batches([wanted], n_units=n)
     row = plan.planned_row()
     found = recheck_epsilon([row], 1e-5, "zero-out")
-    ours = epsilon(plan.noise_multiplier, plan.rate, steps, k, plan.choice_epsilon)
+    ours = epsilon(plan.noise_multiplier, plan.rate, steps, k, plan.extra.epsilon)
     assert 0.994 * eps < ours <= eps
     assert found == pytest.approx(ours, rel=2e-3)
-    rho = k * plan.choice_epsilon**2 / 8 + 0.5 / plan.noise_multiplier**2
-    assert k * plan.choice_epsilon**2 / 8 == pytest.approx(share * rho)
+    rho = k * plan.extra.epsilon**2 / 8 + 0.5 / plan.noise_multiplier**2
+    assert k * plan.extra.epsilon**2 / 8 == pytest.approx(share * rho)
     # Twins: a row of what was really released, if more was released than planned.
-    for more in ({"choices": k + max(1, k)}, {"choice_epsilon": 2 * plan.choice_epsilon}):
+    for more in ({"choices": k + max(1, k)}, {"choice_epsilon": 2 * plan.extra.epsilon}):
         assert recheck_epsilon([row | more], 1e-5, "zero-out") > eps
     assert recheck_epsilon([row | {"noise_multiplier": plan.noise_multiplier / 2}], 1e-5, "zero-out") > eps
 
@@ -157,7 +161,7 @@ def test_what_is_calibrated_is_what_other_code_finds(share, k, eps, rate, steps)
 def test_both_roads_of_renyi_dp_agree(z, rate, steps, k, e):
     rho = k * e**2 / 8 + 0.5 / z**2
     ours = amplified_epsilon([(rho, rate, steps)], 0.3, 1e-5)
-    theirs = renyi_epsilon([(z, k, e, rate, steps)], 0.3, 1e-5)
+    theirs = recheck._renyi_epsilon((Chosen(z, steps, rate, k, e),), 0.3, 1e-5)
     assert theirs == pytest.approx(ours, rel=5e-3)
     assert epsilon(z, rate, steps, k, e, mu=0.3) <= ours
     step = [{"name": "gumbel_top_k", "epsilon": e, "count": k}, {"name": "gaussian", "noise_multiplier": z}]
@@ -191,7 +195,7 @@ def test_a_row_is_its_release():
 
 
 def test_what_has_no_proof_is_refused():
-    wanted = [(1.0, 0.1, 5, 0, 0, 0, math.inf, 3, 0.5)]
+    wanted = [group(1.0, 0.1, 5, 3, 0.5)]
     with pytest.raises(UnsupportedAccounting, match="replace-one"):
         calibrate_batches(1.0, 1e-5, wanted, adjacency="replace-one")
     row = {"name": "selected_gaussian", "noise_multiplier": 2.0, "choices": 3, "choice_epsilon": 0.1,
@@ -202,13 +206,13 @@ def test_what_has_no_proof_is_refused():
         release_of(row).pld("replace-one")
     session = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)  # replace-one
     with pytest.raises(UnsupportedAccounting, match="zero-out"):
-        session.plan_batches([BatchGroup(5, 10, choices=3)], n_units=100)
+        session.plan_batches([BatchGroup(5, 10, extra=Choices(3))], n_units=100)
     session = PrivacySession(epsilon=1.0, delta=1e-5, adjacency="zero-out", minibatches=True)
     with pytest.raises(UnsupportedAccounting, match="other statistics"):
-        session.plan_batches([BatchGroup(5, 10, choices=3, parts=(0.5, 0.5))], n_units=100)
+        session.plan_batches([BatchGroup(5, 10, parts=(0.5, 0.5), extra=Choices(3))], n_units=100)
     with pytest.raises(UnsupportedAccounting):
-        session.plan_batches([BatchGroup(5, 10, choices=3)], n_units=100, sampling="without replacement")
+        session.plan_batches([BatchGroup(5, 10, extra=Choices(3))], n_units=100, sampling="without replacement")
     with pytest.raises(ValueError, match="choices"):
-        session.plan_batches([BatchGroup(5, 10, choices=-1)], n_units=100)
-    with pytest.raises(ValueError, match="choice_share"):
-        session.plan_batches([BatchGroup(5, 10, choices=3, choice_share=1.0)], n_units=100)
+        session.plan_batches([BatchGroup(5, 10, extra=Choices(-1))], n_units=100)
+    with pytest.raises(ValueError, match="share of Choices"):
+        session.plan_batches([BatchGroup(5, 10, extra=Choices(3, 1.0))], n_units=100)

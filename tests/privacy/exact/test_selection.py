@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import BatchGroup, Bounded, PrivacySession, PrivateRecords, noise, selection
+from skdp.privacy import BatchGroup, Bounded, Choices, PrivacySession, PrivateRecords, noise
 from skdp.privacy.entries import clipped, values_at
+from skdp.privacy.mechanisms.selected_gaussian import release as selection
+from skdp.privacy.mechanisms.selected_gaussian.noise import sparse_top_k
+from skdp.privacy.mechanisms.top_k import release as top_k_release
 
 ALARM = 1e-7  # of each chi-square test
 
@@ -38,8 +41,8 @@ def test_zeros_are_chosen_with_the_law_of_the_dense_choice(scale):
     stream, other = noise.KeyStream(1), noise.KeyStream(2)
     lazy, full = [], []
     for _ in range(2500):
-        one = noise.sparse_top_k(positions, scores, 8, 3, scale, stream)
-        two = np.sort(noise.gumbel_top_k(dense, 3, scale, other))
+        one = sparse_top_k(positions, scores, 8, 3, scale, stream)
+        two = np.sort(top_k_release.gumbel_top_k(dense, 3, scale, other))
         for found, kept in ((one, lazy), (two, full)):
             kept.append(sets.setdefault(tuple(found.tolist()), len(sets)))
     statistic, limit = two_samples(np.array(lazy), np.array(full), len(sets))
@@ -57,7 +60,7 @@ def test_places_of_zeros_are_uniform():
     stream = noise.KeyStream(3)
     counts = np.zeros(100)
     for _ in range(1600):
-        counts[noise.sparse_top_k(positions, scores, 100, 5, 1e6, stream)] += 1
+        counts[sparse_top_k(positions, scores, 100, 5, 1e6, stream)] += 1
     others = np.delete(counts, positions)
     expected = others.mean()
     # Places of one draw differ from each other, so the statistic is below a chi-square one.
@@ -69,7 +72,7 @@ def test_places_of_zeros_are_uniform():
 def test_exactly_k_different_candidates(size, k):
     positions = np.array([0, size - 1])
     for seed in range(20):
-        found = noise.sparse_top_k(positions, np.array([3, 10**18]), size, k, 2.0, seed)
+        found = sparse_top_k(positions, np.array([3, 10**18]), size, k, 2.0, seed)
         assert found.size == k
         assert (np.diff(found) > 0).all()
         assert found[0] >= 0
@@ -79,9 +82,9 @@ def test_exactly_k_different_candidates(size, k):
 
 def test_no_scores_and_all_scores():
     nothing = np.array([], dtype=np.int64)
-    assert noise.sparse_top_k(nothing, nothing, 7, 3, 1.0, 0).size == 3
+    assert sparse_top_k(nothing, nothing, 7, 3, 1.0, 0).size == 3
     every = np.arange(4)
-    assert noise.sparse_top_k(every, np.zeros(4, dtype=np.int64), 4, 4, 1.0, 0).tolist() == [0, 1, 2, 3]
+    assert sparse_top_k(every, np.zeros(4, dtype=np.int64), 4, 4, 1.0, 0).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_no_scores_and_all_scores():
 )  # fmt: skip
 def test_what_is_no_choice_is_refused(positions, scores, k):
     with pytest.raises(ValueError, match="must"):
-        noise.sparse_top_k(np.array(positions), np.array(scores), 8, k, 1.0, 0)
+        sparse_top_k(np.array(positions), np.array(scores), 8, k, 1.0, 0)
 
 
 # ------------------------------------------------------------------ entries
@@ -145,11 +148,12 @@ def test_values_of_a_list_are_those_of_the_vector():
 # ------------------------------------------------------------------ in a session
 
 N, P = 400, 30
+FOUR = Choices(4)
 
 
-def session_of(seed=0, **wanted):
+def session_of(seed=0, extra=FOUR):
     session = PrivacySession(epsilon=2.0, delta=1e-5, adjacency="zero-out", minibatches=True, random_state=seed)
-    group = BatchGroup(3, 50, **({"choices": 4} | wanted))
+    group = BatchGroup(3, 50, extra=extra)
     (plan,) = session.plan_batches([group], n_units=N)
     return session, plan
 
@@ -213,7 +217,7 @@ def test_the_report_has_choices_and_noise(records):
     report = session.report()
     (row,) = report.mechanisms
     assert (row["name"], row["choices"], row["count"]) == ("selected_gaussian", 4, 3)
-    assert row["choice_epsilon"] == plan.choice_epsilon
+    assert row["choice_epsilon"] == plan.extra.epsilon
     assert "4 chosen coordinates" in str(report)
     assert 1.9 < report.epsilon_at(1e-5) <= 2.0
 
@@ -230,7 +234,7 @@ def test_refusals_release_nothing(records):
     session.selected_gaussian(mean, plan)
     with pytest.raises(PrivacyBudgetExceeded):
         session.selected_gaussian(mean, plan)
-    other, whole = session_of(choices=0)
+    other, whole = session_of(extra=None)
     with pytest.raises(UnsupportedAccounting, match="selected_gaussian"):
         other.selected_gaussian(mean_of(records, other, whole), whole)
     with pytest.raises(ValueError, match="cannot be chosen"):
@@ -239,12 +243,12 @@ def test_refusals_release_nothing(records):
 
 def test_a_threshold_finds_what_is_above_it_and_fills_up():
     """One entry is hundreds of scales above the threshold, all others as far below; false alarm below 1e-50."""
-    choice = selection.Choice(3, 1e4, None, None, 0.5)
+    choice = selection.Selection(3, 1e4, None, None, 0.5)
     bounded = Bounded(np.eye(1, 40, 7)[0], l2=1.0)
     drawn_with, sensitivity = selection.selection_grid(bounded, choice, 1.0, "zero-out")
     stream, others = noise.KeyStream(4), np.zeros(40)
     for _ in range(400):
-        at, values, line = selection.selected_gaussian(bounded, choice, drawn_with, sensitivity, stream)
+        (at, values), line = selection.selected_gaussian(bounded, choice, drawn_with, sensitivity, stream)
         assert at.size == 3
         assert 7 in at
         others[at] += 1
@@ -262,7 +266,7 @@ def test_a_threshold_finds_what_is_above_it_and_fills_up():
 
 def test_without_privacy_the_largest_are_kept(records):
     session = PrivacySession.without_privacy()
-    (plan,) = session.plan_batches([BatchGroup(1, N, choices=4)], n_units=N)
+    (plan,) = session.plan_batches([BatchGroup(1, N, extra=Choices(4))], n_units=N)
     mean = mean_of(records, session, plan)
     whole = mean._value.plain()
     positions, values = session.selected_gaussian(mean, plan, value_clip=1e-3)
@@ -275,7 +279,7 @@ def test_a_full_batch_of_a_large_epsilon_can_be_planned():
     found = []
     for size in (60, 59):
         session = PrivacySession(epsilon=45.0, delta=1e-9, adjacency="zero-out", minibatches=True)
-        group = BatchGroup(1, size, choices=5, choice_share=0.5)
+        group = BatchGroup(1, size, extra=Choices(5, 0.5))
         (plan,) = session.plan_batches([group], n_units=60)
         found.append(plan.noise_multiplier)
     assert 0.95 < found[1] / found[0] <= 1.001

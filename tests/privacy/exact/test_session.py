@@ -16,12 +16,17 @@ import pytest
 from scipy.stats import norm
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting, mechanisms, noise
+from skdp.privacy import Bounded, BudgetAccountant, Prepared, PrivacySession, accounting, mechanisms, noise
 from skdp.privacy import session as session_package
 from skdp.privacy.adjacency import factor
+from skdp.privacy.mechanisms import grid
+from skdp.privacy.mechanisms.laplace.cost import Laplace
+from skdp.privacy.mechanisms.top_k import release as top_k_release
+from skdp.privacy.mechanisms.top_k.release import TopKMechanism
 from skdp.privacy.noise import KeyStream
-from skdp.privacy.session.base import SessionBase
+from skdp.privacy.session.base import Keys, SessionBase
 from skdp.privacy.session.ledger import Ledger
+from tests.privacy.releases import drawn
 
 
 def session(**params):
@@ -83,14 +88,14 @@ def test_selection_log_ratio_on_a_moved_vote(twin, monkeypatch):
     """(6, 5) -> (5, 6): the log-odds move by at most epsilon; with half the scale by twice that."""
     epsilon, runs = 1.0, 30000
     if twin:
-        draw = mechanisms.noise.gumbel_top_k
-        monkeypatch.setattr(mechanisms.noise, "gumbel_top_k", lambda x, k, scale, st: draw(x, k, scale / 2, st))
+        draw = top_k_release.gumbel_top_k
+        monkeypatch.setattr(top_k_release, "gumbel_top_k", lambda x, k, scale, st: draw(x, k, scale / 2, st))
 
     def wins(votes):
         bounded = Bounded.with_sensitivity(votes, adjacency="replace-one", linf=1.0)
-        stream = mechanisms.noise.KeyStream(7)
+        stream = noise.KeyStream(7)
         return np.mean(
-            [mechanisms.gumbel_top_k(bounded, 1, epsilon, "replace-one", stream)[0][0] == 0
+            [drawn(TopKMechanism(1, epsilon), bounded, "replace-one", stream)[0][0] == 0
              for _ in range(runs)]
         )  # fmt: skip
 
@@ -182,8 +187,8 @@ def test_recheck_finds_a_wrong_calibration(monkeypatch, excess):
 
 
 def test_recheck_finds_a_row_with_less_noise_than_planned(monkeypatch):
-    honest = mechanisms.gaussian_grid
-    monkeypatch.setattr(mechanisms, "gaussian_grid", lambda b, z, adjacency: honest(b, z * 0.99, adjacency))
+    honest = grid.gaussian_grid
+    monkeypatch.setattr(grid, "gaussian_grid", lambda b, z, adjacency: honest(b, z * 0.99, adjacency))
     s = session()
     s.gaussian(counts(), s.plan_gaussian(1))
     with pytest.raises(PrivacyAccountingError):
@@ -225,7 +230,7 @@ def test_factor_is_two_only_under_replace_one():
 
 def test_proven_sensitivity_takes_no_factor_and_one_adjacency():
     b = Bounded.with_sensitivity(np.zeros(2), adjacency="replace-one", l2=3.0)
-    assert mechanisms.sensitivity_factor(b, "replace-one") == 1.0
+    assert grid.sensitivity_factor(b, "replace-one") == 1.0
     other = session(adjacency="zero-out")
     plan = other.plan_gaussian(1)
     with pytest.raises(UnsupportedAccounting, match="replace-one"):
@@ -234,14 +239,14 @@ def test_proven_sensitivity_takes_no_factor_and_one_adjacency():
 
 
 def test_grid_is_public_and_the_canonical_table_serves():
-    unit, sigma, total = mechanisms.gaussian_grid(Bounded(np.zeros(9), l2=1.0), 10.0, "replace-one")
+    unit, sigma, total = grid.gaussian_grid(Bounded(np.zeros(9), l2=1.0), 10.0, "replace-one")
     assert sigma == 2.0**30
     assert total == pytest.approx(2 + 65 * 3 * unit)
     assert sigma * unit >= 10.0 * total
     assert sigma * unit <= 10.0 * total * (1 + 1e-9)
     wide = Bounded(np.zeros(10**6), l2=1.0)
     with pytest.raises(PrivacyBudgetExceeded, match="grid"):
-        mechanisms.gaussian_grid(wide, 1e5, "replace-one")
+        grid.gaussian_grid(wide, 1e5, "replace-one")
 
 
 # ------------------------------------------------------------------ keys
@@ -466,9 +471,110 @@ def test_what_was_set_aside_is_in_every_figure_also_when_it_was_not_released():
     assert report.delta_at(3.9) == 1.0
 
 
+# ------------------------------------------------------------------ the order of a release
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnLaplace:
+    """A mechanism of a package of one's own."""
+
+    epsilon: float
+    kind: type[Laplace] = Laplace
+
+    def exact(self, source):
+        return source.plain()
+
+    def prepare(self, bounded, adjacency):
+        s = grid.sensitivity(bounded, "l1", adjacency, "this release")
+        unit, moved = grid.integer_grid(bounded, s, s / (self.epsilon * grid.PURE_SCALE), additive=True)
+
+        def draw(source, stream):
+            ORDER.append("draw")
+            return (
+                source.on_grid(unit) + noise.discrete_laplace(moved / self.epsilon, bounded.size, stream)
+            ) * unit
+
+        made = self.kind(epsilon=self.epsilon, sensitivity=moved * unit, grid=unit)
+        return Prepared(release=made, numerical_error=noise.laplace_slack(bounded.size, self.epsilon), draw=draw)
+
+
+ORDER = []
+
+
+def test_a_mechanism_of_your_own_is_released_in_the_order_of_all(monkeypatch):
+    s = PrivacySession(epsilon=1.0, delta=0.0, random_state=0)
+    honest = session(epsilon=1.0, delta=0.0)
+    for owner, name in ((Ledger, "charge_slack"), (Ledger, "admit_pure"), (Keys, "commit"), (Ledger, "write")):
+        monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
+    ORDER.clear()
+    found = s.release(Bounded([3.0, 4.0], l1=1.0), OwnLaplace(0.5), purpose="mine")
+    assert ORDER == ["charge_slack", "admit_pure", "commit", "draw", "write"]
+    assert np.array_equal(found, honest.laplace(Bounded([3.0, 4.0], l1=1.0), 0.5))
+    ((row,), report) = s.report().mechanisms, s.report()
+    assert (row["name"], row["purpose"], row["epsilon"]) == ("laplace", "mine", 0.5)
+    assert 0.5 <= report.epsilon < 0.5 + 1e-5
+    assert PrivacySession.without_privacy().release(Bounded([3.0], l1=1.0), OwnLaplace(0.5)).tolist() == [3.0]
+
+
+def noted(name, honest):
+    def call(*args, **options):
+        ORDER.append(name)
+        return honest(*args, **options)
+
+    return call
+
+
+def test_a_mechanism_that_is_refused_draws_and_spends_nothing():
+    class Unregistered(Laplace):
+        name = "unregistered"
+
+    class Impure(Laplace):
+        def pure_epsilon(self):
+            return None
+
+    for mechanism, bounded, error in (
+        (OwnLaplace(0.5, Unregistered), Bounded([1.0], l1=1.0), ValueError),
+        (OwnLaplace(0.5, Impure), Bounded([1.0], l1=1.0), ValueError),
+        (OwnLaplace(1.5), Bounded([1.0], l1=1.0), PrivacyBudgetExceeded),
+        (OwnLaplace(0.5), Bounded([1.0], l1=math.inf), ValueError),
+        (OwnLaplace(0.5), [1.0], TypeError),
+    ):
+        s = PrivacySession(epsilon=1.0, delta=0.0)
+        ORDER.clear()
+        with pytest.raises(error):
+            s.release(bounded, mechanism)
+        assert ORDER == []
+        assert s._keys.stream is None
+        assert not s.released
+
+
+def test_public_faults_of_pure_mechanisms_are_found_before_anything_is_spent():
+    s = session()
+    for release in (
+        lambda: s.laplace(Bounded([1.0], l1=math.inf), 0.1),
+        lambda: s.gumbel_top_k(Bounded([1.0], linf=math.inf), 1, 0.1),
+    ):
+        with pytest.raises(ValueError, match="finite"):
+            release()
+    assert s._keys.stream is None
+    assert s._ledger.pure == []
+    assert s._ledger.slack == [0.0, 0.0]
+
+
+def test_mechanisms_leave_the_order_to_the_session():
+    """The row of a search comes before its trials; the sparse vector has an order without privacy, too."""
+    folder = Path(mechanisms.__file__).parent
+    found = {p.parent.name for p in folder.rglob("release.py") if ".commit()" in p.read_text()}
+    written = {p.parent.name for p in folder.rglob("release.py") if "ledger.write(" in p.read_text()}
+    assert (found, written) == ({"best_of", "sparse_vector"}, {"best_of"})
+
+
 def test_an_interrupt_leaves_the_lock_free():
     """The lock stands in the `with` itself: Python code around it could be interrupted with the lock taken."""
-    for module in sorted(Path(session_package.__file__).parent.glob("*.py")):
+    folders = Path(session_package.__file__).parent, Path(mechanisms.__file__).parent
+    modules = [module for folder in folders for module in sorted(folder.rglob("*.py"))]
+    assert len(modules) > 20
+    for module in modules:
         for node in ast.walk(ast.parse(module.read_text())):
             if isinstance(node, ast.With) and "lock" in ast.unparse(node.items[0]):
                 assert ast.unparse(node.items[0]) == "self._lock", module.name

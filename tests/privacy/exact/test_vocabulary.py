@@ -14,8 +14,8 @@ from scipy.stats import beta, chi2
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import PrivacySession, PrivateWords, accounting, noise
-from skdp.privacy.accounting.vocabulary import shares_of_words, word_threshold
-from skdp.privacy.session import vocabulary
+from skdp.privacy.mechanisms.vocabulary import release as vocabulary
+from skdp.privacy.mechanisms.vocabulary.cost import shares_of_words, word_threshold
 from tests.privacy import audit
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("one_calibration")]
@@ -39,7 +39,10 @@ def opened(seed=0, epsilon=2.0, delta=1e-3, adjacency="zero-out", **options):
 
 def row(threshold, max_words, grid=GRID, sigma=SIGMA):
     unit = 1.0 / grid
-    return {"threshold": threshold * unit, "max_words": max_words, "noise_std": sigma * unit, "grid": unit}
+    return {
+        "name": "gaussian", "noise_multiplier": sigma * unit, "threshold": threshold * unit,
+        "max_words": max_words, "noise_std": sigma * unit, "grid": unit, "delta": 0.0,
+    }  # fmt: skip
 
 
 # ------------------------------------------------------------------ the threshold
@@ -59,9 +62,9 @@ def test_the_threshold_keeps_delta_and_no_more_than_it_needs(delta, max_words, z
     """Against the recheck, which is other code; a threshold of 1 % of the noise less is caught."""
     grid = int(SIGMA / z)
     found = word_threshold(grid, SIGMA, max_words, delta)
-    assert 0.999 * delta <= accounting.recheck_vocabulary(row(found, max_words, grid)) <= delta
+    assert 0.999 * delta <= accounting.recheck_tail([row(found, max_words, grid)]) <= delta
     lower = row(found - 0.01 * SIGMA, max_words, grid)
-    assert accounting.recheck_vocabulary(lower) > delta
+    assert accounting.recheck_tail([lower]) > delta
 
 
 def test_the_worst_number_of_words_is_not_always_one_of_the_ends():
@@ -307,7 +310,7 @@ def test_each_of_several_vocabularies_is_in_the_report_and_the_recheck():
         session.release_vocabulary(PrivateWords(UNITS), plan)
     rows = session.report().mechanisms
     assert [(line["max_words"], line["count"]) for line in rows] == [(3, 1), (40, 2)]
-    one, two = map(accounting.recheck_vocabulary, rows)
+    one, two = (accounting.recheck_tail([row]) for row in rows)
     assert one == pytest.approx(rows[0]["delta"], rel=1e-3)
     assert two == pytest.approx(2 * rows[1]["delta"], rel=1e-3)
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import skdp.privacy.mechanisms
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 from skdp.privacy.batches import Partition
+from skdp.privacy.mechanisms.top_k import release as top_k_release
 from skdp.privacy.statistics.votes import block_vote
 from tests.privacy.audit import epsilon_lower
 
@@ -212,10 +212,8 @@ def test_selection_stays_below_its_epsilon_and_the_pair_hurts():
 
 
 def test_twin_with_the_scale_of_monotone_counts_is_caught(monkeypatch):
-    honest = skdp.privacy.mechanisms.noise.gumbel_top_k
+    honest = top_k_release.gumbel_top_k
     monkeypatch.setattr(
-        skdp.privacy.mechanisms.noise,
-        "gumbel_top_k",
-        lambda scores, k, scale, stream: honest(scores, k, scale / 2, stream),
+        top_k_release, "gumbel_top_k", lambda scores, k, scale, stream: honest(scores, k, scale / 2, stream)
     )
     assert attack() > EPSILON

@@ -1,6 +1,5 @@
 """Epsilon of a ledger by other code than the calibration, so that a mistake in one of them shows."""
 
-from skdp.privacy.accounting.recheck.ledger import recheck_epsilon
-from skdp.privacy.accounting.recheck.vocabulary import recheck_vocabulary
+from skdp.privacy.accounting.recheck.ledger import recheck_epsilon, recheck_tail
 
-__all__ = ["recheck_epsilon", "recheck_vocabulary"]
+__all__ = ["recheck_epsilon", "recheck_tail"]

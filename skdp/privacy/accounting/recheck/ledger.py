@@ -1,245 +1,28 @@
 """Epsilon of a ledger by other code than the calibration, so that a mistake in one of them shows.
 
-This module uses neither the calibration nor the types of releases nor scipy. The privacy loss of a mu-GDP release
-is N(mu^2/2, mu^2). With a = epsilon/mu - mu/2, delta(epsilon) is the integral over s > 0 of (1 - e^(-mu s)) phi(a
-+ s). The integrand is positive, and the integral is taken by Gauss-Legendre panels that are graded towards 0. This
-checks the calibration; the sensitivity is tested on replaced records.
+Each mechanism's module ``recheck`` says what its rows cost, and this one adds up. Nothing here or there uses the
+calibration or the types of releases. This checks the calibration; the sensitivity is tested on replaced records.
 """
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 
-import numpy as np
-from numpy.typing import NDArray
+from skdp.privacy.accounting.recheck.gaussian import mu_epsilon
+from skdp.privacy.accounting.recheck.rows import Point, Row, Terms
+from skdp.privacy.accounting.recheck.sampled import sampled_epsilon
+from skdp.privacy.mechanisms.registry import module_of
 
-from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting.recheck.best_of import recheck_best_of
-from skdp.privacy.accounting.recheck.objective import recheck_objective
-from skdp.privacy.accounting.recheck.rows import Row, count_of, number
-from skdp.privacy.accounting.recheck.sampled import recheck_sampled
-
-__all__ = ["recheck_epsilon"]
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
-_LOG_SQRT_2PI = math.log(math.sqrt(2.0 * math.pi))
-# Rows that have a point (epsilon, delta) and no mu, and their delta at their epsilon.
-_POINTWISE = {"objective_perturbation": recheck_objective, "best_of": recheck_best_of}
+__all__ = ["recheck_epsilon", "recheck_tail"]
 
 
-def _log_upper_tail(x: float) -> float:
-    """log P(N(0, 1) > x) for x >= 2, Mills' ratio taken by its continued fraction."""
-    fraction = x
-    for k in range(200, 0, -1):
-        fraction = x + k / fraction
-    return -0.5 * x * x - _LOG_SQRT_2PI - math.log(fraction)
+def _terms_of(row: Row) -> Terms | Point:
+    found: Terms | Point = module_of(row, "recheck").terms(row)
+    return found
 
 
-def _pure_mu(epsilon: float) -> float:
-    """The mu of randomised response by Newton's method on x = mu / 2.
-
-    Up to epsilon 6 it solves erf(x / sqrt 2) = tanh(epsilon / 2), beyond that the same equation
-    in the tail, log P(N(0, 1) > x) = -log(1 + e^epsilon).
-    """
-    if epsilon == math.inf:
-        return math.inf
-    if epsilon <= 6.0:
-        x, target = 0.0, math.tanh(0.5 * epsilon)
-        for _ in range(60):
-            density = math.sqrt(2.0 / math.pi) * math.exp(-0.5 * x * x)
-            step = (target - math.erf(x / math.sqrt(2.0))) / density
-            x += step
-            if abs(step) <= 1e-15 * x:
-                break
-        return 2.0 * x
-    target = -epsilon - math.log1p(math.exp(-epsilon))
-    x = math.sqrt(2.0 * epsilon)
-    for _ in range(60):
-        tail = _log_upper_tail(x)
-        step = (tail - target) * math.exp(tail + 0.5 * x * x + _LOG_SQRT_2PI)
-        x += step
-        if abs(step) <= 1e-15 * x:
-            break
-    return 2.0 * x
-
-
-def _quantile(log_tail: float) -> float:
-    """The x with log P(N(0, 1) > x) = log_tail < log 1/2."""
-    if log_tail > -600.0:
-        return -NormalDist().inv_cdf(math.exp(log_tail))
-    x = math.sqrt(-2.0 * log_tail)
-    for _ in range(60):
-        tail = _log_upper_tail(x)
-        step = (tail - log_tail) * math.exp(tail + 0.5 * x * x + _LOG_SQRT_2PI)
-        x += step
-        if abs(step) <= 1e-15 * x:
-            break
-    return x
-
-
-def _pure_block(epsilon: float, count: int) -> float:
-    """The mu of `count` randomised responses together, by the vertices of their trade-off function.
-
-    Binomial masses by their ratios. Of more than 400 vertices the middle ones and 400 others are taken:
-    the function of the vertex is flat around its maximum.
-    """
-    k = np.arange(1.0, count + 1.0)
-    ratios = np.log((count + 1.0 - k) / k) + epsilon
-    log_mass = np.concatenate([[0.0], np.cumsum(ratios)])
-    log_mass -= np.logaddexp.reduce(log_mass)
-    at_least = np.logaddexp.accumulate(log_mass[::-1])[::-1][1:]
-    below = np.logaddexp.accumulate(log_mass)[:-1]
-
-    def z(vertex: int) -> float:
-        low, high = float(below[vertex]), float(at_least[vertex])
-        return _quantile(low) if low < high else -_quantile(high)
-
-    middle = np.arange(max(0, count // 2 - 3), min(count, count // 2 + 4))
-    spread = np.linspace(0, count - 1, min(count, 400)).astype(np.int64)
-    return max(z(j) + z(count - 1 - j) for j in np.union1d(middle, spread).tolist())
-
-
-def _pure_square(epsilon: float, count: int) -> float:
-    """The mu^2 of `count` pure releases, in blocks of at most 10,000."""
-    if epsilon in (0.0, math.inf):
-        return epsilon
-    blocks, rest = divmod(count, 10_000)
-    square = blocks * _pure_block(epsilon, 10_000) ** 2 if blocks else 0.0
-    return square + (_pure_block(epsilon, rest) ** 2 if rest > 1 else rest * _pure_mu(epsilon) ** 2)
-
-
-def _panels(mu: float, a: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights for s in the region that matters: fine near 0, panels of one elsewhere."""
-    if a > 0.0:
-        # exp(-a s - s^2/2) is below e^-45 beyond `end`.
-        end, start = 90.0 / (math.sqrt(a * a + 90.0) + a), 0.0
-    else:
-        end, start = 9.6 - a, max(0.0, -a - 9.6)
-    last = np.array([end])
-    pieces = [np.arange(start, end, 1.0), last]
-    if start == 0.0:
-        width = min(1.0, end)
-        halvings = max(3, min(60, math.ceil(math.log2(max(1.0, mu * width))) + 2))
-        graded = width * 0.5 ** np.arange(halvings, -1, -1.0)
-        pieces = [np.zeros(1), graded, np.arange(2.0, end), last]
-    edges = np.concatenate(pieces)  # ascending; where `end` stands twice a panel has no width and no weight
-    half = 0.5 * np.diff(edges)
-    s = (edges[:-1] + half)[:, None] + half[:, None] * _NODES
-    return s.ravel(), (half[:, None] * _WEIGHTS).ravel()
-
-
-def _log_delta(mu: float, epsilon: float) -> tuple[float, float]:
-    """log delta(epsilon) and how fast it falls in epsilon, which is e^epsilon Phi(-a - mu) / delta.
-
-    Both are integrals over s > 0 of phi(a + s), the first times 1 - e^(-mu s) and the other times e^(-mu s).
-    """
-    a = epsilon / mu - 0.5 * mu
-    if a < -40.0:
-        return 0.0, 0.0  # delta is 1 to all digits, and s + a would lose its own
-    s, weight = _panels(mu, a)
-    peak = 0.5 * a * a if a > 0.0 else 0.0
-    mass = weight * np.exp(peak - 0.5 * np.square(a + s))
-    lost = -np.expm1(-mu * s)
-    integral = float(mass @ lost)
-    if not integral > 0.0:
-        return -math.inf, 0.0
-    return math.log(integral) - peak - _LOG_SQRT_2PI, float(mass @ (1.0 - lost)) / integral
-
-
-def _gaussian(mu: float, delta: float) -> float:
-    """Smallest epsilon with delta(epsilon) <= delta by Newton's method, from Chernoff's bound down.
-
-    log delta is concave in epsilon: delta(epsilon) is the convolution of the density of the loss with the positive
-    part of 1 - e^-x, and both are log-concave (Prekopa). So the tangent at a point that is high enough meets the
-    target at another one that is high enough, and the steps go down to the smallest.
-
-    The last digits of log delta need not be concave. Therefore `high` only ever is Chernoff's bound, or a point
-    whose log delta was computed to be at most the target; `low` is 0 or a point where it was computed to be more.
-    A step out of the bracket, and one step in eight, goes to its middle. The result is `high` once they are within
-    1e-13 of it (plus 1e-15 of mu).
-    """
-    if mu == 0.0:
-        return 0.0
-    if mu == math.inf or delta == 0.0:
-        return math.inf
-    target = math.log(delta)
-    low, high = 0.0, mu * (0.5 * mu + math.sqrt(-2.0 * target))
-    if high == math.inf:
-        return math.inf
-    if _log_delta(mu, low)[0] <= target:
-        return 0.0
-    at = high
-    beyond = 0.5  # steps keep this times what is enough from both ends, so that they come to the other side
-    for turn in range(1, 400):
-        found, fall = _log_delta(mu, at)
-        if found <= target:
-            high = at
-        elif at == high:
-            break  # Chernoff's bound to the last digit, which only a mu beyond 1e7 can need
-        else:
-            low = at
-        enough = 1e-13 * high + 1e-15 * mu
-        if high - low <= enough:
-            break
-        margin = beyond * enough
-        tangent = at + (found - target) / fall if fall > 0.0 and turn % 8 else -math.inf
-        if tangent > high - margin or low <= tangent < low + margin:
-            # An end is found, up to the digits of log delta; now the other side.
-            tangent = high - margin if tangent > high - margin else low + margin
-            beyond *= 2.0
-        at = tangent if low < tangent < high else low + 0.5 * (high - low)
-        if not low < at < high:
-            break
-    return high
-
-
-def _pure_epsilon(row: Row) -> float:
-    """Epsilon of a pure row: what it says, or what its scales or its sampling come to if that is more."""
-    epsilon = number(row, "epsilon")
-    if row["name"] == "above_threshold" and "query_scale" in row:
-        moved = 1.0 / number(row, "threshold_scale") + 2.0 / number(row, "query_scale")
-        return max(epsilon, number(row, "sensitivity") * moved)
-    if row["name"] == "sampled_pure":
-        rate, inner = number(row, "sampling_rate"), number(row, "epsilon_unsampled")
-        if not 0.0 < rate <= 1.0:
-            raise ValueError(f"sampling_rate must be in (0, 1], got {rate!r}.")
-        stay = math.log1p(-rate) if rate < 1.0 else -math.inf
-        return max(epsilon, float(np.logaddexp(stay, math.log(rate) + inner)))
-    return epsilon
-
-
-def _with_aside(rows: Sequence[Row], aside: list[Row], delta: float, adjacency: str | None) -> float:
-    """Basic composition of the rows that are only (epsilon, delta)-DP with all others."""
-    for row in aside:
-        if not _POINTWISE[str(row["name"])](row) <= number(row, "delta"):
-            return math.inf
-    left = delta - math.fsum(number(row, "delta") * count_of(row) for row in aside)
-    others = [row for row in rows if row["name"] not in _POINTWISE]
-    epsilon = math.fsum(number(row, "epsilon") * count_of(row) for row in aside)
-    return epsilon + recheck_epsilon(others, left, adjacency) if left >= 0.0 else math.inf
-
-
-def _is_sampled(row: Row) -> bool:
-    """Whether the row is to be accounted for by its sampling; amplified pure rows are not."""
-    sampling = row.get("sampling", "full batch")
-    if row["name"] in ("projected_gaussian", "selected_gaussian"):
-        return True
-    if sampling == "full batch" or (row["name"], sampling) == ("sampled_pure", "fresh uniform"):
-        return False
-    if row["name"] != "gaussian":
-        raise UnsupportedAccounting(f"The recheck covers no {sampling!r} row of {row['name']!r}.")
-    return True
-
-
-def _full_square(row: Row) -> float:
-    """The mu^2 of a sampled row if all records were in the batch; inf where projections bound no norm."""
-    square = count_of(row) / number(row, "noise_multiplier") ** 2
-    if row["name"] == "selected_gaussian":
-        one = _pure_mu(0.5 * number(row, "choice_epsilon"))
-        return square + count_of(row) * number(row, "choices") * one**2
-    if row["name"] != "projected_gaussian":
-        return square
-    return square * number(row, "norm_ratio") ** 2 if "norm_ratio" in row else math.inf
+def recheck_tail(rows: Sequence[Row]) -> float:
+    """Probability of outputs that a neighbour never has, which is charged to the slack and not to the epsilon."""
+    return math.fsum(_terms_of(row).tail for row in rows)
 
 
 def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = None) -> float:
@@ -263,9 +46,9 @@ def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = N
     Raises
     ------
     ValueError
-        For an unknown mechanism or a delta outside [0, 1).
+        For an unknown mechanism, a row with a missing, unknown or impossible value, or a delta outside [0, 1).
     UnsupportedAccounting
-        For sampled rows without an adjacency, or that no proof covers.
+        For a mechanism without a recheck, and for sampled rows without an adjacency or that no proof covers.
 
     Examples
     --------
@@ -277,41 +60,34 @@ def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = N
     delta = float(delta)
     if not 0.0 <= delta < 1.0:
         raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
-    aside = [row for row in rows if row["name"] in _POINTWISE]
-    if aside:
-        return _with_aside(rows, aside, delta, adjacency)
-    counted = [row for row in rows if count_of(row) != 0]
-    sampled = [row for row in counted if _is_sampled(row)]
-    if any(not number(row, "noise_multiplier") > 0.0 for row in sampled):
+    try:
+        return _epsilon([_terms_of(row) for row in rows], delta, adjacency)
+    except ArithmeticError:  # numbers of a row that no release has
         return math.inf
-    gaussian, others, pure = _full_batch_terms([row for row in counted if not _is_sampled(row)])
-    mu = math.sqrt(math.fsum(gaussian + others))
-    if sampled:
+
+
+def _epsilon(found: Sequence[Terms | Point], delta: float, adjacency: str | None) -> float:
+    points = [each for each in found if isinstance(each, Point)]
+    if any(not point.found <= point.delta for point in points):
+        return math.inf
+    # Rows that are (epsilon, delta)-DP at one point only: basic composition with all others.
+    left = delta - math.fsum(point.delta * point.count for point in points)
+    if left < 0.0:
+        return math.inf
+    epsilon = math.fsum(point.epsilon * point.count for point in points)
+    return epsilon + _composed([each for each in found if isinstance(each, Terms)], left, adjacency)
+
+
+def _composed(rows: Sequence[Terms], delta: float, adjacency: str | None) -> float:
+    """Epsilon of rows that compose as Gaussian releases, as pure ones, or by the laws of their losses."""
+    whole = [row for row in rows if row.sample is None]
+    samples = [row.sample for row in rows if row.sample is not None]
+    mu = math.sqrt(math.fsum(row.mu2 for row in whole))
+    if samples:
         # Sampling never costs more than the same releases on all records.
-        terms = [_full_square(row) for row in sampled]
-        everything = math.sqrt(mu * mu + math.fsum(terms))
-        return min(recheck_sampled(sampled, mu, delta, adjacency), _gaussian(everything, delta))
-    epsilon = _gaussian(mu, delta)
-    if pure:
-        basic = _gaussian(math.sqrt(math.fsum(gaussian)), delta) + math.fsum(pure)
-        epsilon = min(epsilon, basic)
-    return epsilon
-
-
-def _full_batch_terms(rows: Sequence[Row]) -> tuple[list[float], list[float], list[float]]:
-    """The mu^2 of the Gaussian rows, and the mu^2 and the pure epsilon of each other row."""
-    gaussian, others, pure = [], [], []
-    for row in rows:
-        name, count = row["name"], count_of(row)
-        if name == "gaussian":
-            z = number(row, "noise_multiplier")
-            gaussian.append(count / z**2 if z > 0.0 else math.inf)
-        elif name in ("laplace", "above_threshold", "sampled_pure", "gumbel_top_k"):
-            cost = _pure_epsilon(row)
-            pure.append(count * cost)
-            # A bounded-range choice costs as much as half its epsilon of randomised response.
-            selection = name == "gumbel_top_k"
-            others.append(count * _pure_mu(0.5 * cost) ** 2 if selection else _pure_square(cost, count))
-        else:
-            raise ValueError(f"The recheck does not know the mechanism {name!r}.")
-    return gaussian, others, pure
+        everything = math.sqrt(math.fsum(row.mu2 for row in rows))
+        return min(sampled_epsilon(samples, mu, delta, adjacency), mu_epsilon(everything, delta))
+    pure = [row.pure for row in whole if row.pure is not None]
+    gaussian = math.fsum(row.mu2 for row in whole if row.pure is None)
+    basic = mu_epsilon(math.sqrt(gaussian), delta) + math.fsum(pure) if pure else math.inf
+    return min(mu_epsilon(mu, delta), basic)

@@ -1,21 +1,124 @@
-"""How the recheck reads ledger rows, apart from the types that the calibration uses."""
+"""How the recheck reads ledger rows, apart from the types that the calibration uses, and what it reads in them."""
 
 from collections.abc import Mapping
-from typing import SupportsFloat, TypeAlias, cast
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, TypeAlias
 
-__all__ = ["Row", "count_of", "number"]
+from skdp.exceptions import UnsupportedAccounting
+
+if TYPE_CHECKING:
+    from skdp.privacy.accounting.recheck.sampled import Sample
+
+__all__ = [
+    "FULL_BATCH",
+    "Point",
+    "Row",
+    "Terms",
+    "check_row",
+    "count_of",
+    "flag",
+    "number",
+    "rate_of",
+    "sampling_of",
+    "whole_number",
+]
 
 Row: TypeAlias = Mapping[str, object]
 
+FULL_BATCH = "full batch"
+_MOST = 2.0**53  # integers above it are no floats
+_SHARED = ("name", "purpose", "count", "sensitivity", "grid", "sampling")
 
-def number(row: Row, key: str) -> float:
-    """A number of the row, as a float."""
-    return float(cast("SupportsFloat", row[key]))
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What all releases of a row cost.
+
+    Parameters
+    ----------
+    mu2 : float
+        Squared Gaussian-DP parameter, if all records are in the batch; inf where none is proven.
+    pure : float, optional
+        Pure epsilon.
+    sample : Sample, optional
+        The law of the loss, of releases that are composed by it.
+    tail : float, default=0.0
+        Probability of outputs that a neighbour never has.
+    """
+
+    mu2: float
+    pure: float | None = None
+    sample: "Sample | None" = None
+    tail: float = 0.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """A row whose releases are each (``epsilon``, ``delta``)-DP; ``found`` is the delta of other code."""
+
+    epsilon: float
+    delta: float
+    count: int
+    found: float
+    tail: float = 0.0
+
+
+def check_row(row: Row, *keys: str, sampling: tuple[str, ...] = (FULL_BATCH,)) -> None:
+    """Refuse a row with other keys than ``keys`` and those of every row, or another sampling."""
+    unknown = sorted(str(key) for key in row if key not in (*_SHARED, *keys))
+    if unknown:
+        raise ValueError(
+            f"The recheck reads the keys {[*_SHARED, *keys]} of a {row['name']!r} row, got {unknown} too. Remove "
+            "them, or recheck the row with the version of skdp that wrote it."
+        )
+    if sampling_of(row) not in sampling:
+        raise UnsupportedAccounting(
+            f"The recheck covers no {sampling_of(row)!r} row of {row['name']!r}, only {list(sampling)}."
+        )
+
+
+def sampling_of(row: Row) -> object:
+    """The sampling of the records."""
+    return row.get("sampling", FULL_BATCH)
+
+
+def number(row: Row, key: str, *, least: float = 0.0) -> float:
+    """A number of the row, as a float >= ``least``."""
+    if key not in row:
+        raise ValueError(
+            f"A {row['name']!r} row needs {key!r}: recheck it with the version of skdp that wrote it."
+        )
+    value = row[key]
+    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= least:
+        raise ValueError(f"{key} of a {row['name']!r} row must be a number >= {least:g}, got {value!r}.")
+    return float(value)
+
+
+def whole_number(row: Row, key: str, *, least: int = 0) -> int:
+    """An integer of the row, >= ``least``."""
+    found = number(row, key, least=least)
+    if not (found.is_integer() and found <= _MOST):
+        raise ValueError(f"{key} of a {row['name']!r} row must be an integer of at most 2^53, got {found!r}.")
+    return int(found)
+
+
+def rate_of(row: Row) -> float:
+    """The sampling rate, in (0, 1]; 1 on all records."""
+    rate = 1.0 if sampling_of(row) == FULL_BATCH else number(row, "sampling_rate")
+    if not 0.0 < rate <= 1.0:
+        raise ValueError(f"sampling_rate of a {row['name']!r} row must be in (0, 1], got {rate!r}.")
+    return rate
+
+
+def flag(row: Row, key: str) -> bool:
+    """A yes or no of the row."""
+    value = row.get(key)
+    if not isinstance(value, bool):
+        raise ValueError(f"{key} of a {row['name']!r} row must be True or False, got {value!r}.")
+    return value
 
 
 def count_of(row: Row) -> int:
     """How many releases the row stands for."""
-    count = float(cast("SupportsFloat", row.get("count", 1)))
-    if int(count) != count:
-        raise ValueError(f"count of a ledger row must be an integer, got {count!r}.")
-    return int(count)
+    return whole_number(row, "count") if "count" in row else 1

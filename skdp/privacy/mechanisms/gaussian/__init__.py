@@ -1,0 +1,1 @@
+"""The Gaussian mechanism, rounded to a grid."""

@@ -1,0 +1,1 @@
+"""Discrete Laplace noise: pure epsilon-DP."""

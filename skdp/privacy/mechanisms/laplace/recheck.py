@@ -1,0 +1,12 @@
+"""The cost of Laplace releases by other code than the calibration."""
+
+from skdp.privacy.accounting.recheck.gaussian import pure_terms
+from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number
+
+__all__ = ["terms"]
+
+
+def terms(row: Row) -> Terms:
+    """The terms of a row "laplace"."""
+    check_row(row, "epsilon")
+    return pure_terms(number(row, "epsilon"), count_of(row))

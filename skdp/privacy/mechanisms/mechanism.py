@@ -1,0 +1,54 @@
+"""What a mechanism is to a session: a statistic in, and its release, its noise's error and its draw out.
+
+A mechanism for statistics of all records is a class with two methods, and `PrivacySession.release` calls it::
+
+    index = session.release(scores, NoisyMax(epsilon=0.1))
+
+The session keeps the order of every release. Everything is refused before anything is charged, everything is
+charged before anything is computed or drawn, and the row of the ledger is that of the cost that was charged. So a
+mechanism can forget none of these steps.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from skdp.privacy.accounting.releases import Release
+from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.noise import KeyStream
+
+__all__ = ["Mechanism", "Prepared"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared(Generic[T_co]):
+    """A release that nothing refuses any more, from public numbers only.
+
+    Attributes
+    ----------
+    release : Release
+        Its cost, and its row of the ledger.
+    numerical_error : (float, float)
+        What the error of the sampler adds to epsilon and delta.
+    draw : callable (Source, KeyStream) -> object
+        Computes the integers of the statistic (`Source.on_grid`), draws the noise, and returns the result.
+    """
+
+    release: Release
+    numerical_error: tuple[float, float]
+    draw: Callable[[Source, KeyStream], T_co]
+
+
+class Mechanism(Protocol[T_co]):
+    """One way to release a statistic of all records once."""
+
+    def prepare(self, bounded: Bounded, adjacency: str) -> Prepared[T_co]:
+        """Refuse what cannot be released; else say what the release costs and how it is drawn.
+
+        It reads the public numbers of the statistic: its bounds, its shape and its roundings.
+        """
+
+    def exact(self, source: Source) -> T_co:
+        """The result without noise, for a session without privacy; refuses the same parameters."""

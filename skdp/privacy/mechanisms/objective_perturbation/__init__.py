@@ -1,0 +1,1 @@
+"""Objective perturbation: (epsilon, delta)-DP, outside of Gaussian DP."""

@@ -1,0 +1,1 @@
+"""Gaussian noise on gradients that are clipped by norms from random projections."""

@@ -1,0 +1,1 @@
+"""A pure mechanism on a fresh uniform sample."""

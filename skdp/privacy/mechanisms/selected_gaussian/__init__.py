@@ -1,0 +1,1 @@
+"""A few coordinates, chosen privately, with Gaussian noise on these."""

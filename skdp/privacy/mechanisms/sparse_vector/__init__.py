@@ -1,0 +1,1 @@
+"""The numeric sparse vector technique."""

@@ -1,0 +1,19 @@
+"""The cost of rounds of the sparse vector technique by other code than the calibration."""
+
+import math
+
+from skdp.privacy.accounting.recheck.gaussian import pure_terms
+from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number
+
+__all__ = ["terms"]
+
+
+def terms(row: Row) -> Terms:
+    """The terms of a row "above_threshold": what it says, or what its scales come to if that is more."""
+    check_row(row, "epsilon", "threshold_scale", "query_scale")
+    epsilon = number(row, "epsilon")
+    if "query_scale" in row or "threshold_scale" in row:
+        first, second = number(row, "threshold_scale"), number(row, "query_scale")
+        moved = 1.0 / first + 2.0 / second if first and second else math.inf
+        epsilon = max(epsilon, number(row, "sensitivity") * moved)
+    return pure_terms(epsilon, count_of(row))

@@ -1,0 +1,1 @@
+"""The k largest scores, by Gumbel noise."""

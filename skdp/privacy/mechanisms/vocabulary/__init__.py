@@ -1,0 +1,1 @@
+"""A private vocabulary: the words that enough groups have."""
