@@ -38,10 +38,10 @@ def sources():
 
 def imported(module):
     """The modules of skdp that a module imports, at its top or inside functions."""
-    guards = [n for n in ast.walk(sources()[module]) if isinstance(n, ast.If)]
-    guards = [n for n in guards if ast.unparse(n.test) == "TYPE_CHECKING"]
+    nodes = list(ast.walk(sources()[module]))
+    guards = [n for n in nodes if isinstance(n, ast.If) and getattr(n.test, "id", None) == "TYPE_CHECKING"]
     for_types = {id(inner) for guard in guards for inner in ast.walk(guard)}
-    for node in ast.walk(sources()[module]):
+    for node in nodes:
         if id(node) in for_types:
             continue
         if isinstance(node, ast.ImportFrom):

@@ -9,6 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels.inputs import frozen
 from skdp.kernels.numba_jit import jit, jit_any_order
 from skdp.kernels.prefetch import prefetch_row
 from skdp.kernels.protocols import Floats, Integers
@@ -264,7 +265,7 @@ def sum_cbow_gradients(
         most, places = n_table, np.arange(n_table)
     total, of_total = np.zeros((most, size), dtype=dtype), np.empty(most, dtype=np.int64)
     count = _add_units(
-        windows, rows, ends, vectors, n_words, n_negatives, keep, alias, np.uint64(key),
+        frozen(windows), rows, ends, frozen(vectors), n_words, n_negatives, keep, alias, np.uint64(key),
         finest, limit, guard, dtype == "int64", total.view(np.int64), places, of_total,
     )  # fmt: skip
     if not listed:
@@ -308,5 +309,5 @@ def cbow_losses(
     """Return the loss of each window, NaN where it has no target or no context; see `sum_cbow_gradients`."""
     out = np.empty(len(windows))
     n_negatives, keep, alias = negatives
-    _losses(windows, vectors, n_words, n_negatives, keep, alias, np.uint64(key), out)
+    _losses(frozen(windows), frozen(vectors), n_words, n_negatives, keep, alias, np.uint64(key), out)
     return out

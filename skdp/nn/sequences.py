@@ -118,7 +118,7 @@ def run_lstm(x: Array, weight: Array, back: bool, y: Array, first: int) -> Direc
         recurrent = np.zeros((n + n % 2, 4 * n), dtype=x.dtype)
         recurrent[:n] = weight[n_features:-1]
         compiled_sequences.lstm_forward(
-            tokens, recurrent, np.ascontiguousarray(weight[-1]), back, inputs, n_features, gates, before,
+            tokens, recurrent, weight[-1].copy(), back, inputs, n_features, gates, before,
             cell_tanhs, y, first,
         )  # fmt: skip
         return Direction(back, inputs, tokens, gates, before, cell_tanhs)
