@@ -38,8 +38,6 @@ class Changes(TypedDict, total=False):
     y: ArrayLike | None
     groups: NDArray[np.int64]
     weight: ArrayLike | None
-    fit_intercept: bool
-    intercept_value: float
     averages: bool
     shape: PublicShape
 
@@ -56,9 +54,6 @@ class Rows:
         Group codes from 0; None means that the record is the unit.
     weight : ndarray of shape (n,), or None
         Sample weights.
-    fit_intercept : bool
-    intercept_value : float
-        The constant feature that is appended to each row.
     shape : PublicShape
         Everything that is public.
     n_real_units : int
@@ -80,8 +75,6 @@ class Rows:
     y: ArrayLike | None
     groups: NDArray[np.int64] | None
     weight: ArrayLike | None
-    fit_intercept: bool
-    intercept_value: float
     shape: PublicShape
     n_real_units: int
     family: object
@@ -113,7 +106,7 @@ class Rows:
 
     def with_intercept(self, value: float) -> "Rows":
         """The same records with another constant as the intercept's feature."""
-        return self.derived(intercept_value=float(value))
+        return self.derived(shape=replace(self.shape, intercept_value=float(value)))
 
     def with_targets(self, y: NDArray[np.float64]) -> "Rows":
         """The same features with other targets."""
@@ -168,7 +161,7 @@ class Rows:
         weight, share = np.ones(self.X.shape[0]), self.balance()
         with np.errstate(all="ignore"):  # a warning would tell of a value
             if norm < math.inf:
-                long = self.kernel_norms(fit_intercept=self.fit_intercept)
+                long = self.kernel_norms(fit_intercept=self.shape.fit_intercept)
                 weight = np.where(long > norm, norm / long, 1.0)
                 weight = weight**2 if squared else weight
             weight = weight if share is None else weight * share
@@ -182,7 +175,7 @@ class Rows:
         ones = np.full(self.X.shape[0], -1.0)
         made = gradient_kernel(
             self.table, ones, SquaredLoss(), fit_intercept=fit_intercept,
-            intercept_value=self.intercept_value,
+            intercept_value=self.shape.intercept_value,
         )  # fmt: skip
         size = self.shape.n_features + fit_intercept
         return np.asarray(made.norms(np.zeros(size)), dtype=np.float64)
@@ -198,9 +191,8 @@ class Rows:
         from skdp.kernels import linear_scores
 
         weights = theta.reshape(len(theta), -1)
-        d = self.shape.n_features
-        intercept = self.intercept_value * weights[-1] if self.fit_intercept else weights[-1] * 0.0
-        return self.mapped(linear_scores(self.table, weights[:d], intercept - less))
+        intercept = (self.shape.intercept or 0.0) * weights[-1]
+        return self.mapped(linear_scores(self.table, weights[: self.shape.n_features], intercept - less))
 
     def mapped(self, features: NDArray[np.float64], *, fit_intercept: bool = False) -> "Rows":
         """Rows with other features, of which a group adds its mean: weighted once, however often it is called.
@@ -213,14 +205,11 @@ class Rows:
         if balance is not None:
             weight = balance if weight is None else balance * np.asarray(weight, dtype=np.float64)
         shape = replace(
-            self.shape, n_features=features.shape[1], container="dense", dtype="float64",
-            device="cpu",
+            self.shape, n_features=features.shape[1], container="dense", dtype="float64", device="cpu",
+            fit_intercept=fit_intercept, intercept_value=1.0,
         )  # fmt: skip
-        made = self.derived(
-            X=features, y=on_host(self.y), weight=weight, fit_intercept=fit_intercept,
-            intercept_value=1.0, averages=self.groups is not None, shape=shape,
-        )  # fmt: skip
-        return made.by_group()
+        y, averages = on_host(self.y), self.groups is not None
+        return self.derived(X=features, y=y, weight=weight, averages=averages, shape=shape).by_group()
 
     def by_group(self) -> "Rows":
         """Rows in the host's memory, sorted by group; a group's rows keep their order."""
@@ -236,11 +225,6 @@ class Rows:
         return made
 
     # ---------------------------------------------------------------- what statistics ask for
-
-    @property
-    def n_parameters(self) -> int:
-        """Features, and one more for the intercept."""
-        return self.shape.n_features + self.fit_intercept
 
     @property
     def matrix(self) -> Matrix:
@@ -276,27 +260,27 @@ class Rows:
     def kernel(self, loss: Loss, *, by_group: bool = True) -> GradientKernel:
         """Kernel of the units' gradients; without ``by_group`` of the rows' gradients."""
         groups = self.members() if by_group else None
-        key = (loss, groups is None, self.intercept_value if self.fit_intercept else None)
+        key = (loss, groups is None, self.shape.intercept)
         kept = cast("GradientKernel | None", self._of_y.get(key))  # so says the key
         if kept is None:
             from skdp.kernels import gradient_kernel
 
             kept = self._of_y[key] = gradient_kernel(
-                self.table, self.y, loss, fit_intercept=self.fit_intercept,
-                intercept_value=self.intercept_value, sample_weight=self.weight, groups=groups,
+                self.table, self.y, loss, fit_intercept=self.shape.fit_intercept,
+                intercept_value=self.shape.intercept_value, sample_weight=self.weight, groups=groups,
             )  # fmt: skip
         return kept
 
     def sup_kernel(self, loss: Loss) -> SupKernel:
         """Kernel of the rows' gradients, for the sup norm; a group's rows share one weight."""
-        key = ("sup", loss, self.intercept_value if self.fit_intercept else None)
+        key = ("sup", loss, self.shape.intercept)
         kept = cast("SupKernel | None", self._of_y.get(key))  # so says the key
         if kept is None:
             from skdp.kernels import sup_gradient_kernel
 
             kept = self._of_y[key] = sup_gradient_kernel(
-                self.matrix, self.y, loss, fit_intercept=self.fit_intercept,
-                intercept_value=self.intercept_value, sample_weight=self.weight,
+                self.matrix, self.y, loss, fit_intercept=self.shape.fit_intercept,
+                intercept_value=self.shape.intercept_value, sample_weight=self.weight,
                 row_weight=self.balance(),
             )  # fmt: skip
         return kept
@@ -461,17 +445,13 @@ def rows_from(
     if codes is not None and (codes.ndim != 1 or codes.dtype.kind not in "iu" or codes.min() < 0):
         raise ValueError("groups must be a vector of integer codes from 0")
     n_groups = None if codes is None else int(codes.max()) + 1
-    return Rows(
-        in_rows(X) if groups is not None or n_public is not None else X,
-        y,
-        codes,
-        sample_weight,
-        bool(fit_intercept),
-        float(intercept_value),
-        PublicShape.of(X, n_groups=n_groups, n_public=n_public, n_classes=n_classes),
-        X.shape[0] if n_groups is None else n_groups,
-        object(),
-    )
+    shape = PublicShape.of(
+        X, n_groups=n_groups, n_public=n_public, n_classes=n_classes, fit_intercept=fit_intercept,
+        intercept_value=intercept_value,
+    )  # fmt: skip
+    table = in_rows(X) if groups is not None or n_public is not None else X
+    n_units = X.shape[0] if n_groups is None else n_groups
+    return Rows(table, y, codes, sample_weight, shape, n_units, object())
 
 
 def quiet(function: Callable[P, R]) -> Callable[P, R]:

@@ -7,6 +7,7 @@ import numpy as np
 from skdp.base.column_search import Present, Window
 from skdp.kernels.protocols import Floats
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy.statistics import column_moments
 
 __all__ = ["SEEN", "Counted", "Moments", "released_counts", "released_once"]
 
@@ -123,7 +124,7 @@ class Moments:
         """
         asked = counted is None or bool(counted.noise_std.any()) or session.exact
         present, bend = _weights(session.adjacency, n_classes, counts=asked, squares=squares)
-        sums = records.column_moments(
+        sums = column_moments(records,
             window.center, window.reach, present=present, squares=bend,
             adjacency=session.adjacency, n_classes=n_classes,
         )  # fmt: skip

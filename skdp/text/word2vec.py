@@ -25,6 +25,7 @@ from skdp.fitting.progress import Progress
 from skdp.fitting.selection import AdaFEST, SparseSelection
 from skdp.kernels.protocols import Floats
 from skdp.privacy import Negatives, PrivacySession, PrivateRecords, PublicShape
+from skdp.privacy.statistics import cbow_gradient
 from skdp.text.counted_words import touched_words
 from skdp.text.decision import WordDetails, advice, advice_on_words, decide, first_rate
 from skdp.text.export import save_word2vec
@@ -353,7 +354,7 @@ class DPWord2Vec(MinibatchFit[SentenceProblem]):
 
         def gradient(theta: NDArray[np.float32], t: int) -> tuple[Floats | FewEntries, float]:
             batch = session.draw(batches, records, places=counts_words)
-            total = records.cbow_gradient(
+            total = cbow_gradient(records,
                 theta.reshape(-1, dim), clip, negatives=negatives,
                 key=(seeds[4] + t * KEYS) % 2**64, batch=batch,
             )  # fmt: skip

@@ -19,6 +19,7 @@ from skdp.base.budget import BudgetSplit
 from skdp.linear_model.auto.octaves import HIGH, LOW, SURELY, highest_octaves
 from skdp.linear_model.auto.windows import NARROW, narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization, accounting
+from skdp.privacy.statistics import magnitude_counts
 
 __all__ = ["ColumnWindows", "Columns", "released_windows", "standardize"]
 
@@ -179,7 +180,7 @@ def standardize(
     window before anything else: these are public or released, so a row's contribution is a function of the row.
     """
     d = records.n_features
-    centered = records.fit_intercept and records.shape.container == "dense"
+    centered = records.shape.fit_intercept and records.shape.container == "dense"
     found = released_windows(budget, records, of_reach, own, given)
     columns = found.columns(centered)
     if not np.isfinite(columns.reach).any():
@@ -287,7 +288,7 @@ def released_windows(
     ends = np.outer([-math.inf, math.inf], np.ones(d)) if given is None else given
     unknown = ~np.isfinite(ends).all(axis=0)
     low, high = np.where(unknown, 0.0, ends)
-    centered = records.fit_intercept and records.shape.container == "dense"
+    centered = records.shape.fit_intercept and records.shape.container == "dense"
     center = 0.5 * low + 0.5 * high if centered else np.zeros(d)
     reach = 0.5 * high - 0.5 * low if centered else np.maximum(np.abs(low), np.abs(high))
     in_two, evidence = np.full((2, d), math.inf)
@@ -303,7 +304,7 @@ def _released_reaches(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Release octave counts; return the reaches, inf where nothing is seen, ``in_two`` and ``evidence``."""
     session = budget.session
-    bounded = records.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    bounded = magnitude_counts(records, LOW, HIGH, adjacency=session.adjacency)
     plan = budget.take(share, "octaves")
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers

@@ -31,6 +31,7 @@ from skdp.fitting.steps import AcceleratedStep, StepRule, keep_largest, square, 
 from skdp.fitting.task import Task
 from skdp.linear_model.ight.pursuit import are_few, pays, pursue, require_room
 from skdp.losses import Loss, SquaredLoss
+from skdp.privacy.statistics import step_scores
 
 __all__ = ["Schedule", "Settings", "planned_thresholding", "solve", "thresholding"]
 
@@ -76,7 +77,7 @@ def peeling(task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float)
     release = NoisyGradient(task, plan, clip_norm)
 
     def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
-        scores = records.step_scores(task.loss, theta, clip_norm, rule.learning_rate or 1.0)
+        scores = step_scores(records, task.loss, theta, clip_norm, rule.learning_rate or 1.0)
         release.mask = np.ones(records.n_parameters, dtype=bool)
         release.mask[:d] = False
         release.mask[budget.session.gumbel_top_k(scores, s, epsilon)] = True

@@ -145,7 +145,7 @@ def ridge_minimizer(
         raise ValueError("sample_weight is not supported: the minimiser weighs every unit alike")
     if adjacency == "add-remove" and rows.shape.n_public is None:
         raise ValueError("under adjacency='add-remove' give n_public, which the mean divides by")
-    p, k = rows.n_parameters, loss.n_outputs
+    p, k = rows.shape.n_parameters, loss.n_outputs
     chosen = np.ones(p, dtype=bool) if mask is None else np.array(mask, dtype=bool)
     if chosen.shape != (p,):
         raise ValueError(f"mask must have shape ({p},), got {chosen.shape}")
@@ -211,7 +211,7 @@ class Domain:
         self.loss, self.alpha, self.row_norm = loss, alpha, row_norm
         d, n = rows.shape.n_features, rows.shape.n_units
         self.mask = mask
-        self.intercept = rows.intercept_value if mask[d:].any() else None
+        self.intercept = rows.shape.intercept_value if mask[d:].any() else None
         self.radius = math.hypot(row_norm, self.intercept or 0.0) * (1 + 2.0**-50)
         self.width = int(mask.sum())
         self.center = np.zeros(0) if center is None else center

@@ -115,12 +115,12 @@ def perturbed_minimizer(
     if rows.weight is not None:
         raise ValueError("sample_weight is not supported: the objective weighs every record alike")
     lipschitz(loss)
-    intercept = rows.intercept_value if rows.fit_intercept else 0.0
+    intercept = rows.shape.intercept_value if rows.shape.fit_intercept else 0.0
     radius = math.hypot(row_norm, intercept) * (1 + 2.0**-50)
     if not math.isfinite(target_center):
         raise ValueError(f"target_center must be finite, got {target_center!r}")
     return PerturbedMinimizer(
-        loss, float(penalty), radius, float(row_norm), float(target_center), rows.n_parameters, rows
+        loss, float(penalty), radius, float(row_norm), float(target_center), rows.shape.n_parameters, rows
     )
 
 

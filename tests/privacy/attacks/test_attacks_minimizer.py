@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import skdp.privacy.statistics.minimizer as minimizer
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss
 from skdp.privacy import PrivateRecords
+from skdp.privacy.statistics import ridge_minimizer
 
 Wide = np.longdouble
 wide_only = pytest.mark.skipif(np.finfo(Wide).nmant < 60, reason="no extended precision here")
@@ -188,7 +189,7 @@ def test_gathered_rows_are_within_the_bound_of_the_tree(sparse):
 
 def solved(X, y, loss, alpha, **params):
     records = PrivateRecords(X, y, **params)
-    bounded = records.ridge_minimizer(loss, alpha=alpha, row_norm=1.0, adjacency="replace-one")
+    bounded = ridge_minimizer(records, loss, alpha=alpha, row_norm=1.0, adjacency="replace-one")
     return bounded, bounded._value.plain()
 
 

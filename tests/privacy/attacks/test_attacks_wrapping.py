@@ -17,6 +17,7 @@ from skdp.privacy import PrivateRecords, VertexScores, mechanisms
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
 from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.noise import KeyStream
+from skdp.privacy.statistics import gradient_scores, mean_losses, mean_sup_gradient, step_scores
 from tests import texts
 
 PRIVATE = {
@@ -168,11 +169,11 @@ def test_no_choosing_statistic_passes_the_headroom(n_public, clip):
     records = PrivateRecords(X, (X[:, 0] > 0) * 1.0, n_public=n_public)
     theta, loss = np.zeros(3), SquaredLoss()
     asked = [
-        records.gradient_scores(loss, theta, clip),
-        records.mean_sup_gradient(loss, theta, clip),
-        records.mean_losses(loss, theta[None], clip),
-        records.step_scores(loss, theta, clip, 0.5),
-        records.row_norm_count(clip),
+        gradient_scores(records, loss, theta, clip),
+        mean_sup_gradient(records, loss, theta, clip),
+        mean_losses(records, loss, theta[None], clip),
+        step_scores(records, loss, theta, clip, 0.5),
+        records.norm_count(clip),
         VertexScores(records, loss, clip).scores(),
     ]
     tried = 0
@@ -200,7 +201,7 @@ def test_a_twin_whose_choices_use_the_usual_bound_is_caught(monkeypatch):
         mechanisms, "_size", lambda bounded, *, additive: bounded._value.usual or bounded._value.magnitude
     )
     records = PrivateRecords(np.eye(3), np.zeros(3), n_public=2**30)
-    bounded = records.mean_sup_gradient(SquaredLoss(), np.zeros(3), 1.0)
+    bounded = mean_sup_gradient(records, SquaredLoss(), np.zeros(3), 1.0)
     _, row = mechanisms.gumbel_top_k(bounded, 1, 1e3, "add-remove", KeyStream(0))
     assert bounded._value.magnitude / row["grid"] > LIMIT
 
@@ -227,7 +228,7 @@ def test_scores_that_cancel_move_by_no_more_than_declared(loss):
         theta = rate * gradient.on_grid(unit) * unit * (1 + 2.0**-52 * rng.integers(0, 8))
         if loss.n_outputs > 1:
             theta = zero  # the gradient does not depend on it for the squared loss only
-        scores = [r.step_scores(loss, theta, clip, rate) for r in (first, second)]
+        scores = [step_scores(r, loss, theta, clip, rate) for r in (first, second)]
         moved = 2 * scores[0].linf
         power = int(rng.choice([42, 46]))
         grid = moved / 2**power * float(rng.uniform(0.5, 1))

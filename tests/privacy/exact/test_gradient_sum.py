@@ -432,7 +432,8 @@ def test_a_batch_gets_places_where_they_are_needed():
     X = rows(50)
     for options, placed in (({}, True), ({"n_public": 50}, False), ({"groups": np.arange(50)}, False)):
         records = PrivateRecords(X, **options)
-        with PrivacySession(records, epsilon=1.0, delta=1e-5, minibatches=True, unit=records.unit) as session:
+        unit = records.shape.unit
+        with PrivacySession(records, epsilon=1.0, delta=1e-5, minibatches=True, unit=unit) as session:
             (plan,) = session.plan_batches([BatchGroup(2, 20)], n_units=50)
             batch = session.draw(plan, records, places=True)
             assert (batch._places is not None) == placed
