@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.kernels import gradient_kernel, sup_gradient_kernel, vertex_kernel
+from skdp.kernels.clipped_rows import clipped_rows
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords
 from skdp.privacy.statistics import mean_losses, mean_sup_gradient, recursive_gradient
-from skdp.privacy.statistics.minimizer import clipped_rows
 from skdp.privacy.statistics.moments import RowMoments, predictions
 
 LAYOUTS = {

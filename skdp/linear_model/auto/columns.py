@@ -174,7 +174,7 @@ def standardize(
 
     Notes
     -----
-    **Privacy.** Of d columns: octave counts (`PrivateRecords.magnitude_counts`), second moments of the rows
+    **Privacy.** Of d columns: octave counts (`magnitude_counts`), second moments of the rows
     (u, 1), scaled down to a public norm (`second_moment`), for a zoom counts (`column_counts`) and a histogram.
     Which columns are zoomed in to is decided by what was released. A value is cut at the ends of its column's
     window before anything else: these are public or released, so a row's contribution is a function of the row.

@@ -69,7 +69,7 @@ def peeling(task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float)
     releases the gradient on these only: noise in s coordinates, not in d. What is kept of a point are these.
 
     Privacy: one unit moves a score by at most eta times what it moves the mean gradient
-    (`PrivateRecords.step_scores`). Each of the s choices costs the epsilon of one bounded-range choice.
+    (`skdp.privacy.statistics.step_scores`). Each of the s choices costs the epsilon of one bounded-range choice.
     """
     d, budget, records = task.records.n_features, task.budget, task.records
     epsilon = budget.selection_epsilon(max_iter * s, SELECTION_SHARE)

@@ -6,7 +6,7 @@ released labels only, so it is post-processing.
 
 Privacy: the published teacher minimises under a sparsity constraint, and the proof of Theorem 3.3.3 uses a
 first-order condition that holds on convex sets only. That teacher is not stable, and no claim
-holds for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
+holds for it. The teachers here are convex (`skdp.privacy.statistics.ridge_minimizer`).
 """
 
 import math

@@ -56,7 +56,7 @@ class PerturbedMinima(Releases):
         Parameters
         ----------
         minimizer : PerturbedMinimizer
-            Made by `PrivateRecords.perturbed_minimizer`.
+            Made by `skdp.privacy.statistics.perturbed_minimizer`.
         plan : GaussianPlan
             Of this session, with a release left.
         purpose : str, default="minimiser"

@@ -110,6 +110,7 @@ def cbow_gradient(
 
     Parameters
     ----------
+    records : PrivateRecords
     vectors : ndarray of shape (n_words, size) or (2 * n_words, size)
         Public or released. One table for all vectors; or those of words in a context, and then those of targets
         and negatives.

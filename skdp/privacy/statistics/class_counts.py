@@ -16,6 +16,7 @@ def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bound
 
     Parameters
     ----------
+    records : PrivateRecords
     n_classes : int
         Public. The targets are class indices; a row with another target counts nowhere.
     adjacency : {"replace-one", "zero-out", "add-remove"}

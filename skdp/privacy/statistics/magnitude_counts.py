@@ -20,6 +20,7 @@ def magnitude_counts(records: HoldsRows, low: int, high: int, *, adjacency: str)
 
     Parameters
     ----------
+    records : PrivateRecords
     low, high : int
         First and last octave, public.
     adjacency : {"replace-one", "zero-out", "add-remove"}

@@ -18,6 +18,7 @@ def mean_losses(records: HoldsRows, loss: Loss, thetas: ArrayLike, bound: float)
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : object from `skdp.losses`
     thetas : ndarray of shape (n_candidates, n_parameters[, n_classes])
         Public or released points.

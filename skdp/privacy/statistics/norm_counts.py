@@ -81,6 +81,7 @@ def target_count(records: HoldsRows, bound: float, *, center: float = 0.0, absol
 
     Parameters
     ----------
+    records : PrivateRecords
     bound : float
     center : float, default=0.0
         Subtracted from the targets; public or released.

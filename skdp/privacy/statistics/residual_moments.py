@@ -29,6 +29,7 @@ def residual_moments(
 
     Parameters
     ----------
+    records : PrivateRecords
     center, reach, residual_reach : float
         Finite, the reaches > 0. Public or released.
     weights : array-like of shape (5,)
@@ -129,6 +130,7 @@ def residual_squares(
 
     Parameters
     ----------
+    records : PrivateRecords
     center, reach, residual_reach : float
         As in `residual_moments`.
     influence : (float, float, float)
@@ -189,6 +191,7 @@ def binned_residuals(records: HoldsRows, edges: ArrayLike, residual_reach: float
 
     Parameters
     ----------
+    records : PrivateRecords
     edges : array-like of shape (n_bins - 1,)
         Strictly increasing. Public or released.
     residual_reach : float

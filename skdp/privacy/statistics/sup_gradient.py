@@ -30,6 +30,7 @@ def mean_sup_gradient(
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : object from `skdp.losses`
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
         The intercept is the last row.
@@ -77,6 +78,7 @@ def gradient_scores(records: HoldsRows, loss: Loss, theta: ArrayLike, clip_norm:
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : object from `skdp.losses`
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
     clip_norm : float

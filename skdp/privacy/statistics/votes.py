@@ -43,6 +43,7 @@ def support_votes(
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : object from `skdp.losses`
     n_nonzero_coefs : int
     blocks : Partition

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import skdp.privacy.statistics.minimizer as minimizer
+import skdp.kernels.minimizer as minimizer
 from skdp.exceptions import UnsupportedAccounting
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords

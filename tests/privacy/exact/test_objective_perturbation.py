@@ -25,6 +25,7 @@ from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting
 from skdp.privacy.accounting.objective import objective_delta, objective_noise, objective_terms
 from skdp.privacy.accounting.recheck.objective import recheck_objective
 from skdp.privacy.statistics import perturbed_minimizer
+from skdp.privacy.statistics.minimizer import objective_of
 from tests.privacy.audit import mu_lower
 
 pytestmark = pytest.mark.blas
@@ -368,7 +369,7 @@ def test_a_record_moves_the_gradient_by_no_more_than_claimed():
                 records = PrivateRecords(np.array([row]), np.array([y]), fit_intercept=True, intercept_value=0.5)
                 made = perturbed_minimizer(records, loss, penalty=1.0, row_norm=1.5)
                 domain = made._domain(1.0)
-                objective = domain.objective(records._rows)
+                objective = objective_of(domain, records._rows)
                 for theta in (np.zeros(3), np.array([50.0, -50.0, 50.0])):
                     gradients.append(objective.gradient(theta) - objective.alpha * theta)
         largest = max(np.linalg.norm(a - b) for a in gradients for b in gradients)
@@ -402,7 +403,7 @@ def test_a_record_changes_no_bit_of_the_targets_of_others(change, lie):
         for form in (first, second):
             records = PrivateRecords(form, y)
             made = perturbed_minimizer(records, HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=0.3)
-            bits.append(made._domain(1.0).objective(records._rows).y[1:])
+            bits.append(objective_of(made._domain(1.0), records._rows).y[1:])
         assert np.array_equal(*bits)
 
 
@@ -411,10 +412,10 @@ def test_a_target_shrinks_with_its_row():
     y = np.array([11.0, 11.0, 1e308, 5000.0, -1.7e308])
     records = PrivateRecords(np.array(rows), y)
     made = perturbed_minimizer(records, HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1e308)
-    objective = made._domain(1.0).objective(records._rows)
+    objective = objective_of(made._domain(1.0), records._rows)
     assert np.abs(objective.y).max() <= 1000
     made = perturbed_minimizer(records, HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1.0)
-    found = made._domain(1.0).objective(records._rows).y
+    found = objective_of(made._domain(1.0), records._rows).y
     assert found[:2] == pytest.approx([2.0, 10.0], rel=1e-12)
     assert found[2] == pytest.approx(1 / (1.5 * math.sqrt(2)), rel=1e-9)
     assert found[3] == 1000

@@ -153,8 +153,7 @@ READERS = {
     ("privacy/statistics/moments.py", "_blocks"),
     ("privacy/statistics/moments.py", "fill_block"),
     ("privacy/statistics/moments.py", "on_grid"),  # for the number of threads, which moves no bit
-    ("privacy/statistics/minimizer.py", "row_blocks"),
-    ("privacy/statistics/minimizer.py", "objective"),
+    ("privacy/statistics/minimizer.py", "objective_of"),
     ("privacy/statistics/votes.py", "block_vote"),
     # gradients of one block of places: how many of its places have a record is in their sum alone
     ("fitting/corrections.py", "pair_of"),

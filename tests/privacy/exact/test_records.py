@@ -378,7 +378,7 @@ def test_sparse_formats_whose_columns_could_be_read_as_rows_are_refused(containe
     X = container(np.eye(6))
     with pytest.raises(TypeError, match=f"in {kind} format; call X.tocsr"):
         PrivateRecords(X.asformat(kind), np.zeros(6))
-    assert PrivateRecords(X, np.zeros(6)).n_records == 6
+    assert PrivateRecords(X, np.zeros(6)).shape.n_records == 6
 
 
 @pytest.mark.parametrize("name", ["y", "groups", "sample_weight"])
