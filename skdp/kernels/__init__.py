@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "GradientKernel": "skdp.kernels.gradient.cpu",
+        "Negatives": "skdp.kernels.negatives",
         "SupGradientKernel": "skdp.kernels.sup.kernel",
         "VertexKernel": "skdp.kernels.sup.vertices",
         "add_rounded": "skdp.kernels.record_squares",

@@ -13,6 +13,7 @@ from skdp.kernels.dispatch import on_host as on_host
 from skdp.kernels.gradient.cpu import GradientKernel as GradientKernel
 from skdp.kernels.gradient.cpu import gradient_kernel as gradient_kernel
 from skdp.kernels.momentum import momentum_step as momentum_step
+from skdp.kernels.negatives import Negatives as Negatives
 from skdp.kernels.numba_jit import inner_jit as inner_jit
 from skdp.kernels.numba_jit import jit as jit
 from skdp.kernels.numba_jit import jit_fused as jit_fused

@@ -27,7 +27,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "N_FUNCTIONS": "skdp.privacy.expansion",
         "Opening": "skdp.privacy.session",
         "NumericSparsePlan": "skdp.privacy.accounting.sparse_vector",
-        "Negatives": "skdp.privacy.statistics.cbow_gradient",
         "Outer": "skdp.privacy.pieces",
         "OuterSum": "skdp.privacy.pieces",
         "PARTITION": "skdp.privacy.accounting.amplification",

@@ -54,7 +54,6 @@ from skdp.privacy.session.vocabulary import VocabularyPlan as VocabularyPlan
 from skdp.privacy.shape import MOST_PER_PUBLIC as MOST_PER_PUBLIC
 from skdp.privacy.shape import PublicShape as PublicShape
 from skdp.privacy.standardization import Standardization as Standardization
-from skdp.privacy.statistics.cbow_gradient import Negatives as Negatives
 from skdp.privacy.statistics.gradient_sum import CLIPPINGS as CLIPPINGS
 from skdp.privacy.statistics.gradient_sum import LEAST_CLIP as LEAST_CLIP
 from skdp.privacy.statistics.linear_map import canonical_csr as canonical_csr

@@ -23,8 +23,9 @@ from skdp.fitting.noisy_mean import estimator_of
 from skdp.fitting.optimizers import FewEntries, SinglePrecision, check_unsmoothed
 from skdp.fitting.progress import Progress
 from skdp.fitting.selection import AdaFEST, SparseSelection
+from skdp.kernels import Negatives
 from skdp.kernels.protocols import Floats
-from skdp.privacy import Negatives, PrivacySession, PrivateRecords, PublicShape
+from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.privacy.statistics import cbow_gradient
 from skdp.text.counted_words import touched_words
 from skdp.text.decision import WordDetails, advice, advice_on_words, decide, first_rate

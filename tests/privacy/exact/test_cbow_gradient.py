@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import log_expit
 
-from skdp.kernels import cbow_losses, sum_cbow_gradients
-from skdp.privacy import Negatives, PrivateRecords
+from skdp.kernels import Negatives, cbow_losses, sum_cbow_gradients
+from skdp.privacy import PrivateRecords
 from skdp.privacy.statistics import cbow_gradient
 
 WORDS, SIZE, WIDTH, CLIP, GRID = 12, 5, 7, 0.3, 2.0**-26

@@ -10,17 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from skdp.kernels import Negatives
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import (
-    Bounded,
-    Expansion,
-    Negatives,
-    PrivacySession,
-    PrivateRecords,
-    Standardization,
-    Vectors,
-    statistics,
-)
+from skdp.privacy import Bounded, Expansion, PrivacySession, PrivateRecords, Standardization, Vectors, statistics
 from skdp.privacy.batches import Partition
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.statistics import (

@@ -107,7 +107,6 @@ def test_every_public_name_of_the_package_is_there():
 
 # Functions that are parts of statistics, or work on public values: what they take and give.
 HELPERS = {
-    "Negatives": "public weights of words",
     "projected_sum": "a part of gradient_sum: Rows in, Bounded out",
     "mean_of_vectors": "Rows in, Bounded out",
     "sum_of_units": "Rows in, Bounded out",
