@@ -159,7 +159,6 @@ READERS = {
     ("fitting/corrections.py", "pair_of"),
     ("privacy/pieces.py", "dense"),
     ("privacy/pieces.py", "n_rows"),
-    ("privacy/gradients/parts.py", "__init__"),
     ("privacy/gradients/parts.py", "_taken"),
     ("privacy/gradients/blocks.py", "_weighted"),
     ("privacy/gradients/projections.py", "_largest_square"),
