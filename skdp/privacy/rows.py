@@ -6,6 +6,7 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NoReturn, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from skdp.kernels.inputs import GroupRows
     from skdp.privacy.noise import KeyStream
 
-__all__ = ["HoldsRows", "Rows", "beside"]
+__all__ = ["FINE", "HoldsRows", "Rows", "beside"]
+
+FINE = 2.0**-30  # grid of counts, in units of privacy, where no release has fixed one
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -317,15 +320,14 @@ class Rows:
         with np.errstate(all="ignore"):
             return np.asarray(np.asarray(self.y, dtype=np.float64) - np.asarray(values))
 
-    def kept_norms(self, key: object) -> NDArray[np.float64] | None:
-        """The norms that were kept last, if they have this key: one search needs the same ones many times."""
-        return self._norms.get(key)
-
-    def keep_norms(self, key: object, norms: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Keep norms for `kept_norms`, in place of the ones before, and return them."""
-        self._norms.clear()
-        self._norms[key] = norms
-        return norms
+    def norms(self, key: object, made: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Norms or other numbers of units, by a function: the last are kept, as one search asks many times."""
+        kept = self._norms.get(key)
+        if kept is None:
+            kept = made()
+            self._norms.clear()
+            self._norms[key] = kept
+        return kept
 
     def rows_of(self, units: ArrayLike | None) -> NDArray[np.int64] | None:
         """The rows of some units; None means all."""
@@ -361,9 +363,10 @@ class Rows:
     def source(
         self,
         on_grid: Callable[[float], NDArray[np.int64]],
-        plain: Callable[[], NDArray[np.float64]],
+        plain: Callable[[], NDArray[np.float64]] | None = None,
         *,
         contribution: float = math.inf,
+        fine: float | None = None,
         magnitude: float | None = None,
         roundings: int = 0,
         needs_public_n: bool = True,
@@ -376,9 +379,11 @@ class Rows:
         Parameters
         ----------
         on_grid, plain : callable
-            As in `Source`.
+            As in `Source`. Without ``plain`` it is the statistic on a fine grid.
         contribution : float, default=inf
             The most that one unit adds to an entry of a sum: with the number of units it bounds the magnitude.
+        fine : float, default=None
+            The fine grid; None takes `fine` of ``contribution``.
         magnitude : float, default=None
             Of `Source`, where the statistic is no sum.
         roundings : int, default=0
@@ -388,6 +393,9 @@ class Rows:
             As in `Source`.
         """
         shape, usual = self.shape, None
+        if plain is None:
+            step = self.fine(contribution) if fine is None else fine
+            plain = partial(on_fine_grid, on_grid, step)
         if magnitude is None:
             magnitude = contribution * shape.most_units
             usual = contribution * shape.usual_units
@@ -452,6 +460,11 @@ def rows_from(
     table = in_rows(X) if groups is not None or n_public is not None else X
     n_units = X.shape[0] if n_groups is None else n_groups
     return Rows(table, y, codes, sample_weight, shape, n_units, object())
+
+
+def on_fine_grid(on_grid: Callable[[float], NDArray[np.int64]], fine: float) -> NDArray[np.float64]:
+    """A statistic in float64, from its integers."""
+    return np.asarray(on_grid(fine) * fine)
 
 
 def quiet(function: Callable[P, R]) -> Callable[P, R]:

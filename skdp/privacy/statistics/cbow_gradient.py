@@ -122,14 +122,11 @@ def cbow_gradient(
     def on_grid(unit: float) -> Integers:
         return integers(unit, listed=False)[1]
 
-    def plain() -> Floats:
-        if math.isinf(clip_norm):
-            return added()[1].astype(np.float64, copy=False)
-        fine = rows.fine(clip_norm)
-        return np.asarray(on_grid(fine) * fine)
+    def unclipped() -> Floats:
+        return added()[1].astype(np.float64, copy=False)
 
     source = rows.source(
-        on_grid, plain, contribution=clip_norm, batch=batch,
+        on_grid, unclipped if math.isinf(clip_norm) else None, contribution=clip_norm, batch=batch,
         sparse=lambda unit: listed_rows(*integers(unit, listed=True)),
     )  # fmt: skip
     return Bounded.from_source(source, table.shape, l2=clip_norm)

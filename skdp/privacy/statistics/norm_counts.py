@@ -62,18 +62,17 @@ def norm_count(
     if (loss is None) != (theta is None):
         raise ValueError("give loss and theta together, or neither of them")
     at = None if theta is None else np.array(theta, dtype=np.float64)
-    key = (norm, loss, None if at is None else at.tobytes(), each_row)
-    norms = rows.kept_norms(key)
-    if norms is None:
+
+    def norms() -> Floats:
         if loss is None or at is None:
-            norms = _row_norms(rows, norm)
-        elif norm == "max":
-            norms = rows.largest(rows.sup_kernel(loss).norms(at))
-        else:
-            norms = rows.kernel(loss, by_group=not each_row).norms(at)
-            norms = rows.largest(norms) if each_row else norms
-        rows.keep_norms(key, norms)
-    return _count(rows, norms, bound)
+            return _row_norms(rows, norm)
+        if norm == "max":
+            return rows.largest(rows.sup_kernel(loss).norms(at))
+        found = rows.kernel(loss, by_group=not each_row).norms(at)
+        return rows.largest(found) if each_row else found
+
+    key = (norm, loss, None if at is None else at.tobytes(), each_row)
+    return _count(rows, rows.norms(key, norms), bound)
 
 
 def target_count(records: HoldsRows, bound: float, *, center: float = 0.0, absolute: bool = False) -> Bounded:
@@ -94,17 +93,17 @@ def target_count(records: HoldsRows, bound: float, *, center: float = 0.0, absol
         Of shape (1,).
     """
     rows = records._rows
-    key = ("target", center, absolute)
-    values = rows.kept_norms(key)
-    if values is None:
-        values = rows.targets_less(center)
+
+    def values() -> Floats:
+        found = rows.targets_less(center)
         if absolute:
-            values = rows.largest(np.abs(values))
-        elif rows.groups is not None and (members := rows.members()) is not None:
+            return rows.largest(np.abs(found))
+        if rows.groups is not None and (members := rows.members()) is not None:
             with np.errstate(all="ignore"):  # a warning would tell that a sum is too large
-                values = np.bincount(rows.groups, weights=values) / np.diff(members.starts)
-        rows.keep_norms(key, values)
-    return _count(rows, values, bound)
+                found = np.bincount(rows.groups, weights=found) / np.diff(members.starts)
+        return found
+
+    return _count(rows, rows.norms(("target", center, absolute), values), bound)
 
 
 def _count(rows: Rows, values: Floats, bound: float) -> Bounded:

@@ -159,6 +159,7 @@ READERS = {
     ("fitting/corrections.py", "pair_of"),
     ("privacy/pieces.py", "dense"),
     ("privacy/pieces.py", "n_rows"),
+    ("privacy/gradients/parts.py", "_listed"),
     ("privacy/gradients/parts.py", "_taken"),
     ("privacy/gradients/blocks.py", "_weighted"),
     ("privacy/gradients/projections.py", "_largest_square"),
