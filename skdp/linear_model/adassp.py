@@ -167,7 +167,7 @@ class NormalEquations:
 
     @property
     def _intercept(self) -> float:
-        return self.records.shape.intercept_value if self.records.shape.fit_intercept else 0.0
+        return self.records.shape.intercept or 0.0
 
 
 def normal_equations(released: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:

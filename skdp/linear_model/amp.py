@@ -85,7 +85,7 @@ def chosen_penalty(
     session: PrivacySession, records: PrivateRecords, loss: Loss, norm: float, alpha: float | None
 ) -> float:
     """Return the penalty on the sum of the losses, from public and released numbers only."""
-    radius = math.hypot(norm, records.shape.intercept_value if records.shape.fit_intercept else 0.0)
+    radius = math.hypot(norm, records.shape.intercept or 0.0)
     if session.exact:
         least = LEAST_EXACT * records.n_units * radius**2
         return least if alpha is None else max(least, alpha * records.n_units)

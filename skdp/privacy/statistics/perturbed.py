@@ -117,8 +117,7 @@ def perturbed_minimizer(
     if rows.weight is not None:
         raise ValueError("sample_weight is not supported: the objective weighs every record alike")
     lipschitz(loss)
-    intercept = rows.shape.intercept_value if rows.shape.fit_intercept else 0.0
-    radius = math.hypot(row_norm, intercept) * (1 + 2.0**-50)
+    radius = math.hypot(row_norm, rows.shape.intercept or 0.0) * (1 + 2.0**-50)
     if not math.isfinite(target_center):
         raise ValueError(f"target_center must be finite, got {target_center!r}")
     return PerturbedMinimizer(
