@@ -8,6 +8,7 @@ import numpy as np
 
 from skdp.base import PrivateFit, Solution, document, integer, parameter, real
 from skdp.fitting import LabelModel, LinearFit, NumberModel, parameter_shape
+from skdp.privacy.statistics import ridge_minimizer
 
 
 @document()
@@ -61,7 +62,7 @@ class DPHuberRegressor(LinearFit, NumberModel, PrivateFit):
         2 G / (n lambda),
 
     the l2 sensitivity of theta under replace-one.
-    `PrivateRecords.ridge_minimizer` is this statistic. It clips the rows, and
+    `ridge_minimizer` is this statistic. It clips the rows, and
     it adds to the sensitivity what the solver's stopping rule leaves of the
     gradient.
     """
@@ -77,8 +78,8 @@ class DPHuberRegressor(LinearFit, NumberModel, PrivateFit):
         return budget.plan_gaussian(1, purpose="minimiser")
 
     def solve(self, session, problem):
-        minimizer = problem.records.ridge_minimizer(
-            problem.loss, alpha=self.alpha, row_norm=self.row_norm, adjacency=session.adjacency
+        minimizer = ridge_minimizer(
+            problem.records, problem.loss, alpha=self.alpha, row_norm=self.row_norm, adjacency=session.adjacency
         )
         return Solution(session.gaussian(minimizer, problem.releases))
 

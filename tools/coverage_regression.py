@@ -17,6 +17,7 @@ from skdp.metrics.moments import Moments, Sum
 from skdp.metrics.regression_fits import BIN_SHARE, NAMES, SPREAD_SHARE, WEIGHTS, WINDOW_SHARE
 from skdp.privacy import PrivateRecords
 from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.statistics import residual_moments
 
 SCORES = ("r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "mean_error")
 LARGE = 4_000_000  # records that stand for the law
@@ -36,7 +37,7 @@ class Cell:
         two = PrivateRecords(np.zeros((1, 2)))
         weights = [WEIGHTS[name] for name in NAMES]
         self.moved = (
-            two.residual_moments(0.0, 1.0, 1.0, weights, adjacency=adjacency).l2 / np.sqrt(left),
+            residual_moments(two, 0.0, 1.0, 1.0, weights, adjacency=adjacency).l2 / np.sqrt(left),
             np.sqrt(2 / SPREAD_SHARE),
         )
         self.law = self.scores(*self.draw(LARGE, np.random.default_rng(0)), 0.0, None)

@@ -7,6 +7,7 @@ from skdp import DPSLKTClassifier, DPSLKTRegressor
 from skdp.datasets import make_sparse_regression
 from skdp.losses import LogisticLoss
 from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy.statistics import ridge_minimizer
 from skdp.privacy.statistics.linear_map import spectral_norm_bound
 
 
@@ -51,7 +52,7 @@ class Text:
 
     def time_minimizer(self):
         records = PrivateRecords(self.X, self.y, fit_intercept=True)
-        teacher = records.ridge_minimizer(LogisticLoss(), alpha=1e-3, row_norm=1.0, adjacency="replace-one")
+        teacher = ridge_minimizer(records, LogisticLoss(), alpha=1e-3, row_norm=1.0, adjacency="replace-one")
         session = PrivacySession(records, epsilon=1.0, delta=1e-5)
         session.gaussian(teacher, session.plan_gaussian(1))
 

@@ -11,12 +11,13 @@ import scipy.sparse as sp
 
 from benchmarks.common import ratio
 from skdp.privacy import PrivateRecords
+from skdp.privacy.statistics import magnitude_counts
 
 N, D = 1_000_000, 20
 SCALES = 10.0 ** np.linspace(-3, 3, D)
 EDGES = SCALES[:, None] * np.r_[-np.inf, np.linspace(-3.0, 3.0, 17), np.inf]  # 18 bins
 STATISTICS = {
-    "magnitude_counts": lambda r, d: r.magnitude_counts(-34, 48, adjacency="zero-out"),
+    "magnitude_counts": lambda r, d: magnitude_counts(r, -34, 48, adjacency="zero-out"),
     "histogram": lambda r, d: r.histogram(EDGES[-d:], adjacency="zero-out"),
     "column_counts": lambda r, d: r.column_counts(0.0),
     "column_sums": lambda r, d: r.column_sums(0.0, SCALES[-d:]),

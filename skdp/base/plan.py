@@ -275,14 +275,11 @@ class NoRecords:
     Parameters
     ----------
     shape : PublicShape
-    fit_intercept : bool, default=False
     """
 
-    def __init__(self, shape: PublicShape, fit_intercept: bool = False) -> None:
-        self.shape, self.fit_intercept = shape, fit_intercept
-        self.n_units, self.n_features, self.n_public = (shape.n_units, shape.n_features, shape.n_public)
-        self.n_records, self.n_groups, self.unit = shape.n_records, shape.n_groups, shape.unit
-        self.n_parameters = shape.n_features + fit_intercept
+    def __init__(self, shape: PublicShape) -> None:
+        self.shape = shape
+        self.n_units, self.n_features, self.n_parameters = shape.n_units, shape.n_features, shape.n_parameters
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a plan has no records, so it cannot read their {name!r}")

@@ -16,6 +16,7 @@ import numpy as np
 from skdp.base.plan import BudgetSplit
 from skdp.fitting.search import likely_search
 from skdp.privacy import Bounded, PrivateRecords
+from skdp.privacy.statistics import target_count
 
 __all__ = ["MOST", "Calibration", "calibrate", "released_shift"]
 
@@ -88,12 +89,12 @@ def calibrate(
     """
     searches, moments = budget.split(searches=2 * SEARCH, moments=None)
     part, scored, left = searches.equal(2), records.predicted(theta), records.residual(theta)
-    bound = quantile(part, scored.row_norm_count, records.n_units, reach * SCORES)
-    far = partial(left.target_count, absolute=True)
+    bound = quantile(part, scored.norm_count, records.n_units, reach * SCORES)
+    far = partial(target_count, left, absolute=True)
     of_left = quantile(part, far, records.n_units, reach * SCORES)
     if bound > LARGEST * reach:
         return Calibration(0.0, 0.0)
-    constant = INTERCEPT * bound if records.fit_intercept else 0.0
+    constant = INTERCEPT * bound if records.shape.fit_intercept else 0.0
     close = of_left < reach
     known, scored = (1.0, left.predicted(theta)) if close else (0.0, scored)
     scored = scored.with_intercept(constant) if constant else scored

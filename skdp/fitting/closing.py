@@ -351,5 +351,5 @@ class TargetUnits:
             theta, found["shrinkage_"] = (calibration.of(theta, records.n_features), calibration.factor)
         if shares.mean:
             shift = released_shift(budget.part(shares.mean), records, theta, target.bound)
-            theta[records.n_features :] += shift / records.intercept_value
+            theta[records.n_features :] += shift / records.shape.intercept_value
         return theta, found

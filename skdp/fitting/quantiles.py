@@ -1,6 +1,7 @@
 """Quantiles by noisy counts: row norm and range of the targets, for the methods that clip data, not gradients."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
@@ -9,6 +10,7 @@ from skdp.base.plan import BudgetSplit
 from skdp.fitting.scales import grown_share
 from skdp.fitting.search import AVERAGED, QUESTIONS, likely_search, noisy_search
 from skdp.privacy import Bounded, PrivateRecords
+from skdp.privacy.statistics import target_count
 
 __all__ = [
     "QUESTIONS",
@@ -71,7 +73,7 @@ def released_row_norm(
 ) -> float:
     """Release a grid point near a quantile of the row norms, by default the median."""
     offset = (level - 0.5) * records.n_units
-    return noisy_search(budget, records.row_norm_count, grid=grid, doubt=AVERAGED, offset=offset)
+    return noisy_search(budget, records.norm_count, grid=grid, doubt=AVERAGED, offset=offset)
 
 
 def released_range(budget: BudgetSplit, records: PrivateRecords, *, centered: bool = True) -> TargetRange:
@@ -105,7 +107,7 @@ def released_range(budget: BudgetSplit, records: PrivateRecords, *, centered: bo
 def _median(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
     """Release a number near the median of the targets."""
     plan = budget.plan_gaussian(RANGE_QUESTIONS, purpose="scale")
-    return likely_search(budget.session, plan, records.target_count, grid, n_units=records.n_units)
+    return likely_search(budget.session, plan, partial(target_count, records), grid, n_units=records.n_units)
 
 
 def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, tail: float) -> float:
@@ -115,7 +117,7 @@ def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, ta
     """
 
     def count(bound: float) -> Bounded:
-        return records.target_count(bound, absolute=True)
+        return target_count(records, bound, absolute=True)
 
     plan = budget.plan_gaussian(RANGE_QUESTIONS, purpose="scale")
     noise = budget.session.noise_std(count(1.0), plan) / records.n_units
@@ -132,7 +134,7 @@ def released_reach(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarra
     """
 
     def count(bound: float) -> Bounded:
-        return records.target_count(bound, absolute=True)
+        return target_count(records, bound, absolute=True)
 
     plan = budget.plan_gaussian(QUESTIONS, purpose="scale")
     noise = budget.session.noise_std(count(1.0), plan) / records.n_units

@@ -125,7 +125,7 @@ class Recalibration:
             scored = scored.scored(np.eye(k), centre)  # less the centre, which reads no row again
         spread = noisy_search(
             BudgetSplit(session, 0.0),
-            scored.row_norm_count,
+            scored.norm_count,
             grid=SCALES,
             plan=self.scale,
             offset=(LEVEL - 0.5) * records.n_units,
@@ -291,7 +291,7 @@ def plan_recalibration(
     steepest : float, default=4.0
         Largest slope; public.
     """
-    k, shifts = loss.n_outputs, records.fit_intercept
+    k, shifts = loss.n_outputs, records.shape.fit_intercept
     if session.exact or session.delta == 0 or k > MOST_CLASSES:
         return None
     expected, largest = weights

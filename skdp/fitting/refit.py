@@ -69,7 +69,7 @@ def refit(task: Task, chosen: np.ndarray, settings: Refit, first: int = 0) -> So
     places = np.append(chosen, np.arange(d, records.n_parameters))
     few = records.restricted(chosen)
     scales = released_scales(settings.scales, few, loss, theta[places], between=settings.between)
-    factor = records.intercept_value / scales.intercept if records.fit_intercept else 1.0
+    factor = records.shape.intercept_value / scales.intercept if records.shape.fit_intercept else 1.0
     inner = theta[places]
     inner[s:] *= factor
 

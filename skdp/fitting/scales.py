@@ -99,7 +99,7 @@ def grown_share(
 
 def count_searches(records: PrivateRecords, loss: Loss) -> int:
     """Number of medians that `released_scales` releases."""
-    return 1 + (loss.start_norm is None) + (records.unit == "group")
+    return 1 + (loss.start_norm is None) + (records.shape.unit == "group")
 
 
 def released_scales(
@@ -124,19 +124,19 @@ def released_scales(
         Whether the user's own step size is used: the intercept's feature then is 1.
     """
     part = budget.equal(count_searches(records, loss))
-    row = noisy_search(part, records.row_norm_count, between=between.row)
+    row = noisy_search(part, records.norm_count, between=between.row)
     value = 1.0 if literal else INTERCEPT * row
-    full = math.hypot(row, value) if records.fit_intercept else row
+    full = math.hypot(row, value) if records.shape.fit_intercept else row
     scaled, start = _moved(records, theta, value)
 
     if loss.start_norm is None:
-        count = partial(scaled.gradient_norm_count, loss, start, each_row=True)
+        count = partial(scaled.norm_count, loss=loss, theta=start, each_row=True)
         of_row = noisy_search(part, count, between=between.gradient)
     else:
         of_row = full * loss.start_norm
     of_unit = of_row
-    if records.unit == "group":
-        count = partial(scaled.gradient_norm_count, loss, start)
+    if records.shape.unit == "group":
+        count = partial(scaled.norm_count, loss=loss, theta=start)
         of_unit = noisy_search(part, count, between=between.unit)
     distance = START * of_row / (loss.smoothness * full**2)
     return Scales(CLIP_FACTOR * of_unit, value, distance, row, of_row)
@@ -150,21 +150,21 @@ def released_sup_scales(
     As `released_scales`, for a method that clips in the sup norm; the clip norm is the median itself.
     """
     part = budget.equal(1 + (loss.start_sup_norm is None))
-    row = noisy_search(part, records.row_sup_norm_count)
+    row = noisy_search(part, partial(records.norm_count, norm="max"))
     value = 1.0 if literal else SUP_INTERCEPT * row
-    largest = max(row, value) if records.fit_intercept else row
+    largest = max(row, value) if records.shape.fit_intercept else row
     if loss.start_sup_norm is not None:
         clip_norm = largest * loss.start_sup_norm
     else:
         scaled, start = _moved(records, theta, value)
-        clip_norm = noisy_search(part, partial(scaled.gradient_sup_norm_count, loss, start))
+        clip_norm = noisy_search(part, partial(scaled.norm_count, loss=loss, theta=start, norm="max"))
     return Scales(clip_norm, value, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
 
 
 def _moved(records: PrivateRecords, theta: np.ndarray, value: float) -> tuple[PrivateRecords, np.ndarray]:
     """Records whose intercept's feature is ``value``, and theta in their units."""
     start = theta.copy()
-    start[records.n_features :] *= records.intercept_value / value
+    start[records.n_features :] *= records.shape.intercept_value / value
     return records.with_intercept(value), start
 
 
@@ -174,11 +174,11 @@ def released_prior(budget: BudgetSplit, records: PrivateRecords, loss: Loss, sta
     only = np.zeros(records.n_parameters, dtype=bool)
     only[-1] = True
     plan = budget.plan_gaussian(1, purpose="class frequencies")
-    clip_norm = loss.start_norm * records.intercept_value
+    clip_norm = loss.start_norm * records.shape.intercept_value
     mean = records.mean_gradient(loss, start, clip_norm, mask=only)
-    slope = budget.session.gaussian(mean, plan)[-1] / records.intercept_value
+    slope = budget.session.gaussian(mean, plan)[-1] / records.shape.intercept_value
     k = max(2, loss.n_outputs)
     frequency = np.clip(1.0 / k - slope, 0.1 / k, 1 - 0.1 / k)
     if loss.n_outputs == 1:
-        return np.log(frequency / (1 - frequency)) / records.intercept_value
-    return (np.log(frequency) - np.mean(np.log(frequency))) / records.intercept_value
+        return np.log(frequency / (1 - frequency)) / records.shape.intercept_value
+    return (np.log(frequency) - np.mean(np.log(frequency))) / records.shape.intercept_value

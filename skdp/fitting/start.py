@@ -77,7 +77,7 @@ class Start:
     def row(self) -> float:
         """Norm of a median row with the intercept's feature."""
         records = self.task.records
-        return math.hypot(self.scales.row, records.intercept_value * records.fit_intercept)
+        return math.hypot(self.scales.row, records.shape.intercept_value * records.shape.fit_intercept)
 
     @property
     def curvature(self) -> float:

@@ -102,7 +102,7 @@ def table_records(
 
 
 def _no_records(estimator: Any, shape: PublicShape) -> Any:
-    return NoRecords(shape, estimator.fit_intercept)
+    return NoRecords(replace(shape, fit_intercept=estimator.fit_intercept))
 
 
 def clipped_arguments(estimator: Any, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:

@@ -323,7 +323,7 @@ class Task:
 
 def intercept_factor(records: PrivateRecords) -> float:
     """The user's intercept over that of these records; 1 without an intercept."""
-    return records.intercept_value if records.fit_intercept else 1.0
+    return records.shape.intercept_value if records.shape.fit_intercept else 1.0
 
 
 def scaled_intercept(theta: np.ndarray, factor: float) -> np.ndarray:

@@ -9,6 +9,7 @@ from .cut_scores import dense_cut_scores as dense_cut_scores
 from .gradient.cpu import GradientKernel as GradientKernel
 from .gradient.cpu import gradient_kernel as gradient_kernel
 from .momentum import momentum_step as momentum_step
+from .negatives import Negatives as Negatives
 from .numba_jit import inner_jit as inner_jit
 from .numba_jit import jit as jit
 from .numba_jit import jit_fused as jit_fused

@@ -122,8 +122,8 @@ def adassp(
         if k:
             bound = released_reach(of_bound, records.residual(theta), bound * RESIDUAL_GRID)
         theta = theta + equations.solve(moment, theta, bound, plan.alpha, TARGET_WEIGHT[min(k, 1)])
-    if records.fit_intercept:
-        theta[-1] = theta[-1] * records.intercept_value
+    if records.shape.fit_intercept:
+        theta[-1] = theta[-1] * records.shape.intercept_value
     return theta, {"row_norm_": float(norm), "alpha_": equations.ridge / records.n_units}
 
 
@@ -164,7 +164,7 @@ class NormalEquations:
 
     @property
     def _intercept(self) -> float:
-        return self.records.intercept_value if self.records.fit_intercept else 0.0
+        return self.records.shape.intercept or 0.0
 
 
 def normal_equations(released: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:

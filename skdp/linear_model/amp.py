@@ -26,6 +26,7 @@ from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy.statistics import perturbed_minimizer
 
 __all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum", "require_two"]
 
@@ -70,11 +71,11 @@ def perturbed_minimum(
     """
     records = records.with_intercept(INTERCEPT * row_norm)
     penalty = chosen_penalty(budget.session, records, loss, row_norm, alpha)
-    minimizer = records.perturbed_minimizer(loss, penalty=penalty, row_norm=row_norm)
+    minimizer = perturbed_minimizer(records, loss, penalty=penalty, row_norm=row_norm)
     plan = budget.plan_gaussian(1, purpose="computed point")
     theta = budget.session.objective_perturbation(minimizer, plan)
-    if records.fit_intercept:
-        theta[-1] = theta[-1] * records.intercept_value
+    if records.shape.fit_intercept:
+        theta[-1] = theta[-1] * records.shape.intercept_value
     return theta, penalty / records.n_units
 
 
@@ -82,7 +83,7 @@ def chosen_penalty(
     session: PrivacySession, records: PrivateRecords, loss: Loss, norm: float, alpha: float | None
 ) -> float:
     """Return the penalty on the sum of the losses, from public and released numbers only."""
-    radius = math.hypot(norm, records.intercept_value if records.fit_intercept else 0.0)
+    radius = math.hypot(norm, records.shape.intercept or 0.0)
     if session.exact:
         least = LEAST_EXACT * records.n_units * radius**2
         return least if alpha is None else max(least, alpha * records.n_units)

@@ -119,12 +119,12 @@ def released_scales(
         return 1.0, float(clip_norm), float(radius)
     residual = loss.start_sup_norm
     part = budget.equal(count_medians(loss))
-    row = noisy_search(part, records.row_sup_norm_count)
+    row = noisy_search(part, partial(records.norm_count, norm="max"))
     if residual is not None:
         gradient = residual * row
     else:
         scaled, start = records.with_intercept(row), np.zeros(parameter_shape(records, loss))
-        gradient = noisy_search(part, partial(scaled.gradient_sup_norm_count, loss, start))
+        gradient = noisy_search(part, partial(scaled.norm_count, loss=loss, theta=start, norm="max"))
     factor, power, size = REGRESSOR_RADIUS if residual is None else CLASSIFIER_RADIUS
     if not budget.session.exact:
         mu = accounting.gaussian_mu(budget.session.epsilon, budget.session.delta)

@@ -31,6 +31,7 @@ from skdp.metrics.models import (
 from skdp.metrics.strategies import GRID, scaled, strategy
 from skdp.metrics.two_classes import ClassificationEvaluation, ScoreGrid
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
+from skdp.privacy.statistics import cell_sums
 from skdp.statistics.moments import released_once
 
 __all__ = ["EvaluationFit", "TwoClassTable"]
@@ -248,7 +249,7 @@ class TwoClassTable(EvaluationFit):
         """Release the strategy's answers about the table, and solve them for it."""
         records, mass = problem.records, problem.fitted["mass_"]
         matrix = self._matrix(mass)
-        sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
+        sums = cell_sums(records, [matrix], GRID, adjacency=session.adjacency)
         answers, noise = released_once(session, sums, self._purpose)
         return self._solution(records, answers, noise, mass_=mass)
 

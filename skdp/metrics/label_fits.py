@@ -21,6 +21,7 @@ from skdp.metrics.inversion import QUANTILE, Estimate, NoisyCounts, NoisyTable, 
 from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
 from skdp.privacy import PrivacySession
+from skdp.privacy.statistics import cell_sums
 from skdp.statistics.moments import released_once
 
 __all__ = ["BalancedAccuracy", "ConfusionCounts", "GivenScores", "LossMean", "RightShare", "check_labels"]
@@ -226,7 +227,7 @@ class ConfusionCounts(GivenAnswers):
         """Release all counts together."""
         k = len(check_labels(self.labels))
         flat = np.full(k * k, round(1.0 / GRID), dtype=np.int64)
-        sums = problem.records.cell_sums([flat], GRID, adjacency=session.adjacency)
+        sums = cell_sums(problem.records, [flat], GRID, adjacency=session.adjacency)
         counts, noise = released_once(session, sums, self._purpose)
         return self._solution(problem.records, counts.reshape(k, k), noise)
 
@@ -257,7 +258,7 @@ class BalancedAccuracy(ConfusionCounts):
         """Release the best strategy's answers about the right and wrong rows of each label."""
         records, k = problem.records, len(check_labels(self.labels))
         matrix = _balanced_strategy(k, session.adjacency == "replace-one")
-        sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
+        sums = cell_sums(records, [matrix], GRID, adjacency=session.adjacency)
         return self._solution(records, *released_once(session, sums, self._purpose))
 
     def score(self) -> Estimate:

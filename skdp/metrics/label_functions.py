@@ -111,7 +111,7 @@ def balanced_accuracy_score(
     Notes
     -----
     **Privacy.** Released are linear answers about the table (true label x right or wrong), by a strategy with
-    the least noise for such means; `skdp.privacy.PrivateRecords.cell_sums` has the sensitivity. For two labels
+    the least noise for such means; `skdp.privacy.statistics.cell_sums` has the sensitivity. For two labels
     the intervals invert the quotient; for more they follow from its gradient, and are [0, 1] unless all labels
     have clear counts.
 
@@ -284,7 +284,7 @@ def confusion_matrix(
     Notes
     -----
     **Privacy.** A unit adds numbers that are not negative and add up to at most 1. So the l2 sensitivity is
-    sqrt(2) under replace-one and 1 else; see `skdp.privacy.PrivateRecords.cell_sums`.
+    sqrt(2) under replace-one and 1 else; see `skdp.privacy.statistics.cell_sums`.
 
     Examples
     --------

@@ -33,6 +33,7 @@ from skdp.metrics.plots import ManyClassPlots
 from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.metrics.strategies import GRID, SHIPPED, scaled, strategy
 from skdp.privacy import PrivacyReport, PrivacySession
+from skdp.privacy.statistics import cell_sums
 from skdp.statistics.moments import released_once
 from skdp.statistics.tables import claim_text
 
@@ -267,7 +268,7 @@ class ManyClassTables(EvaluationFit):
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release all tables as one vector."""
         records, matrices = problem.records, self._matrices()
-        sums = records.cell_sums(matrices, GRID, adjacency=session.adjacency)
+        sums = cell_sums(records, matrices, GRID, adjacency=session.adjacency)
         return self._solution(records, *released_once(session, sums, self._purpose))
 
     def _matrices(self) -> list[Integers]:

@@ -20,6 +20,7 @@ from skdp.metrics.moments import Influence, Moments, Sum
 from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, Windows
 from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy.statistics import binned_residuals, residual_moments, residual_squares
 from skdp.statistics.moments import Counted, released_counts, released_once
 
 __all__ = ["NumberScore", "ResidualMoments", "column_of_numbers"]
@@ -175,8 +176,11 @@ class Residuals(EvaluationFit):
         both = records.restricted([0, 1])
         window = (windows.center, windows.reach, windows.residual_reach)
         weights = [WEIGHTS[name] if len(names) > 1 else 1.0 for name in names]
-        sums = both.residual_moments(
-            *window, [dict(zip(names, weights)).get(name, 0.0) for name in NAMES], adjacency=session.adjacency
+        sums = residual_moments(
+            both,
+            *window,
+            [dict(zip(names, weights)).get(name, 0.0) for name in NAMES],
+            adjacency=session.adjacency,
         )
         values, noise = released_once(session, sums, "moments of y and residuals", share - SPREAD_SHARE)
         found = Moments(
@@ -187,7 +191,7 @@ class Residuals(EvaluationFit):
         influence = found.influence_on_r2() if "r2" in squares else None
         of_square = Influence(1.0, 0.0, 0.0, 1.0) if influence is None else influence
         kept = [i for i, name in enumerate(SPREADS) if name in squares]
-        sums = both.residual_squares(*window, of_square[:3], kept, adjacency=session.adjacency)
+        sums = residual_squares(both, *window, of_square[:3], kept, adjacency=session.adjacency)
         values, noise = released_once(session, sums, "squares for sampling variances", SPREAD_SHARE)
         spreads = {SPREADS[i]: Sum(float(x), noise) for i, x in zip(kept, values)}
         return found.with_spreads(influence, spreads)
@@ -216,8 +220,8 @@ class ResidualMoments(Residuals):
         counted, present = self._counted(session, records, made)
         windows, left = self._windows(session, records, present, made)
         edges = windows.edges(N_BINS)
-        sums = records.restricted([1, 2]).binned_residuals(
-            edges[1:-1], windows.residual_reach, adjacency=session.adjacency
+        sums = binned_residuals(
+            records.restricted([1, 2]), edges[1:-1], windows.residual_reach, adjacency=session.adjacency
         )
         values, noise = released_once(session, sums, "mean errors by prediction", BIN_SHARE)
         wanted = (NAMES, ("r2", "v2"))

@@ -42,6 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.base.tables import encode_groups
 from skdp.losses import Loss
 from skdp.privacy import Bounded, PrivateRecords, PublicShape
+from skdp.privacy.statistics import perturbed_minimizer, ridge_minimizer
 
 __all__ = ["UNITS", "WEIGHTINGS", "OwnRecords", "Owners", "OwnersShape"]
 
@@ -188,7 +189,8 @@ class Owners:
         self._table = Table(X, y, codes, units)
         self.shape = OwnersShape(
             "record" if unit == "record" else "group", total, self.n_features, None, n_classes,
-            "csr" if sp.issparse(X) else "dense", str(X.dtype), sizes=sizes,
+            "csr" if sp.issparse(X) else "dense", str(X.dtype),
+            fit_intercept=self.fit_intercept, intercept_value=self.row_norm, sizes=sizes,
         )  # fmt: skip
 
     @property
@@ -243,7 +245,7 @@ class Owners:
         return [
             self._present(
                 j,
-                records.ridge_minimizer(loss, alpha=alpha, row_norm=self.row_norm, adjacency=adjacency)
+                ridge_minimizer(records, loss, alpha=alpha, row_norm=self.row_norm, adjacency=adjacency)
                 * (self.weight(j) * self.sizes[j] / self.divisor),
             )
             for j, records in enumerate(self._plain)
@@ -265,7 +267,7 @@ class Owners:
         list of PerturbedMinimizer
         """
         return [
-            records.perturbed_minimizer(loss, penalty=penalty, row_norm=self.row_norm)
+            perturbed_minimizer(records, loss, penalty=penalty, row_norm=self.row_norm)
             for records, penalty in zip(self._plain, penalties, strict=True)
         ]
 
@@ -309,12 +311,11 @@ class Owners:
         for owner, size in enumerate(self.sizes):
             part = parts.get(owner)
             if part is None:
-                shape = PublicShape(self.shape.unit, size, self.n_features, None, self.n_classes)
-                made.append(
-                    PrivateRecords.elsewhere(
-                        shape, fit_intercept=self.fit_intercept, intercept_value=self.row_norm
-                    )
-                )
+                shape = PublicShape(
+                    self.shape.unit, size, self.n_features, None, self.n_classes,
+                    fit_intercept=self.fit_intercept, intercept_value=self.row_norm,
+                )  # fmt: skip
+                made.append(PrivateRecords.elsewhere(shape))
             elif weights is None:
                 made.append(self._records(part, None, averaged=False))
             else:

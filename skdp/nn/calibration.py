@@ -11,6 +11,7 @@ may be errors of the noise. So a net that has learnt nothing predicts about the 
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,8 +62,8 @@ def released_line(
 def plan_scores(session: PrivacySession, records: PrivateRecords, n_classes: int) -> Recalibration | None:
     """Plan the recalibration of a classifier, before its steps; None where its noise would be too large."""
     loss = LogisticLoss() if n_classes == 2 else MultinomialLoss(n_classes)
-    shape = records.shape.with_features(loss.n_outputs)
-    return plan_recalibration(session, PrivateRecords.elsewhere(shape, fit_intercept=True), loss)
+    shape = replace(records.shape, n_features=loss.n_outputs, fit_intercept=True)
+    return plan_recalibration(session, PrivateRecords.elsewhere(shape), loss)
 
 
 def scores_of(outputs: NDArray[np.float64]) -> NDArray[np.float64]:

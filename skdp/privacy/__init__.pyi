@@ -57,7 +57,6 @@ from .session.session import check_budget as check_budget
 from .shape import MOST_PER_PUBLIC as MOST_PER_PUBLIC
 from .shape import PublicShape as PublicShape
 from .standardization import Standardization as Standardization
-from .statistics.cbow_gradient import Negatives as Negatives
 from .statistics.gradient_sum import CLIPPINGS as CLIPPINGS
 from .statistics.gradient_sum import LEAST_CLIP as LEAST_CLIP
 from .statistics.linear_map import canonical_csr as canonical_csr

@@ -1,7 +1,7 @@
 """PrivateRecords: the data of a fit, of which only bounded statistics come out.
 
 Every public name returns a `Bounded`, another `PrivateRecords` or a public shape (tested by enumeration). Each
-statistic is a function of `skdp.privacy.statistics`, with its proof, and a method of that name.
+statistic is a function of `skdp.privacy.statistics`, with its proof; those that most methods use are methods too.
 """
 
 import math
@@ -16,33 +16,14 @@ from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
-from skdp.privacy.statistics.cbow_gradient import cbow_gradient
-from skdp.privacy.statistics.cell_sums import cell_sums
-from skdp.privacy.statistics.class_counts import class_counts
 from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.column_counts import column_counts
-from skdp.privacy.statistics.column_moments import column_moments
 from skdp.privacy.statistics.column_sums import column_sums
 from skdp.privacy.statistics.gradient_sum import gradient_sum
 from skdp.privacy.statistics.histogram import histogram
-from skdp.privacy.statistics.magnitude_counts import magnitude_counts
 from skdp.privacy.statistics.mean_gradient import mean_gradient
-from skdp.privacy.statistics.mean_losses import mean_losses
-from skdp.privacy.statistics.minimizer import ridge_minimizer
 from skdp.privacy.statistics.moments import predictions, second_moment
-from skdp.privacy.statistics.norm_counts import (
-    gradient_norm_count,
-    gradient_sup_norm_count,
-    row_norm_count,
-    row_sup_norm_count,
-    target_count,
-)
-from skdp.privacy.statistics.perturbed import perturbed_minimizer
-from skdp.privacy.statistics.recursive_gradient import recursive_gradient
-from skdp.privacy.statistics.residual_moments import binned_residuals, residual_moments, residual_squares
-from skdp.privacy.statistics.step_scores import step_scores
-from skdp.privacy.statistics.sup_gradient import gradient_scores, mean_sup_gradient
-from skdp.privacy.statistics.votes import support_votes
+from skdp.privacy.statistics.norm_counts import norm_count
 
 __all__ = ["PrivateRecords"]
 
@@ -80,10 +61,6 @@ class PrivateRecords:
         Everything that is public of the records.
     n_features, n_parameters, n_units : int
         Of the shape; ``n_parameters`` counts the intercept, ``n_units`` is what means divide by.
-    n_records, n_groups, n_public : int or None
-        Of the shape. ``n_records`` is None for groups: how many rows they have is private. Both are None where
-        ``n_public`` was given.
-    unit : {"record", "group"}
 
     Raises
     ------
@@ -134,9 +111,7 @@ class PrivateRecords:
         return made
 
     @classmethod
-    def elsewhere(
-        cls, shape: PublicShape, *, fit_intercept: bool = False, intercept_value: float = 1.0
-    ) -> "PrivateRecords":
+    def elsewhere(cls, shape: PublicShape) -> "PrivateRecords":
         """Stand for records that lie in another process: their public shape, and nothing of them.
 
         Its statistics have the bounds that those of the other process have. Release them as `Bounded.absent`.
@@ -145,8 +120,6 @@ class PrivateRecords:
         ----------
         shape : PublicShape
             Of the other process's records.
-        fit_intercept : bool, default=False
-        intercept_value : float, default=1.0
 
         Returns
         -------
@@ -156,8 +129,8 @@ class PrivateRecords:
         X, y = np.zeros((1, shape.n_features)), np.zeros(1)
         codes = np.zeros(1, dtype=np.intp) if shape.unit == "group" else None
         rows = rows_from(
-            X, y, groups=codes, sample_weight=None, fit_intercept=fit_intercept,
-            intercept_value=intercept_value, n_public=shape.n_public, n_classes=shape.n_classes,
+            X, y, groups=codes, sample_weight=None, fit_intercept=shape.fit_intercept,
+            intercept_value=shape.intercept_value, n_public=shape.n_public, n_classes=shape.n_classes,
         )  # fmt: skip
         return cls._of(rows.derived(shape=shape))
 
@@ -167,16 +140,6 @@ class PrivateRecords:
         return self._rows.shape
 
     @property
-    def fit_intercept(self) -> bool:
-        """Whether the intercept's feature takes part."""
-        return self._rows.fit_intercept
-
-    @property
-    def intercept_value(self) -> float:
-        """The intercept's feature."""
-        return self._rows.intercept_value
-
-    @property
     def n_features(self) -> int:
         """Number of features."""
         return self._rows.shape.n_features
@@ -184,63 +147,23 @@ class PrivateRecords:
     @property
     def n_parameters(self) -> int:
         """Features, and one more for the intercept."""
-        return self._rows.n_parameters
+        return self._rows.shape.n_parameters
 
     @property
     def n_units(self) -> int:
         """The public count that means divide by."""
         return self._rows.shape.n_units
 
-    @property
-    def n_public(self) -> int | None:
-        """The public count as it was given."""
-        return self._rows.shape.n_public
-
-    @property
-    def n_records(self) -> int | None:
-        """Number of records, where it is public; else None."""
-        return self._rows.shape.n_records
-
-    @property
-    def n_groups(self) -> int | None:
-        """Number of groups, where they are the unit and it is public; else None."""
-        return self._rows.shape.n_groups
-
-    @property
-    def unit(self) -> str:
-        """Whose change is protected."""
-        return self._rows.shape.unit
-
     # ---------------------------------------------------------------- statistics: each in a module of its name
 
     mean_gradient = mean_gradient
-    recursive_gradient = recursive_gradient
-    mean_sup_gradient = mean_sup_gradient
-    gradient_scores = gradient_scores
-    step_scores = step_scores
-    mean_losses = mean_losses
-    row_norm_count = row_norm_count
-    row_sup_norm_count = row_sup_norm_count
-    gradient_norm_count = gradient_norm_count
-    gradient_sup_norm_count = gradient_sup_norm_count
-    target_count = target_count
+    norm_count = norm_count
     column_counts = column_counts
-    column_moments = column_moments
     column_sums = column_sums
     histogram = histogram
     second_moment = second_moment
-    ridge_minimizer = ridge_minimizer
-    perturbed_minimizer = perturbed_minimizer
-    support_votes = support_votes
     clipped_sum = clipped_sum
     gradient_sum = gradient_sum
-    cbow_gradient = cbow_gradient
-    class_counts = class_counts
-    cell_sums = cell_sums
-    residual_moments = residual_moments
-    residual_squares = residual_squares
-    binned_residuals = binned_residuals
-    magnitude_counts = magnitude_counts
 
     # ---------------------------------------------------------------- other records
 
@@ -460,7 +383,7 @@ class PrivateRecords:
 
     def __repr__(self) -> str:
         names = ("n_records", "n_groups", "n_public", "n_features")
-        counted = ((name, getattr(self, name)) for name in names)
+        counted = ((name, getattr(self.shape, name)) for name in names)
         return f"PrivateRecords({', '.join(f'{name}={n}' for name, n in counted if n is not None)})"
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
@@ -474,7 +397,7 @@ def _fitted(rows: Rows, theta: ArrayLike) -> NDArray[np.float64]:
     """What a linear model predicts for each record, from that record alone."""
     at = np.array(theta, dtype=np.float64)
     fitted = rows.predictions(at[: rows.shape.n_features], predictions)
-    if rows.fit_intercept:
+    if rows.shape.fit_intercept:
         with np.errstate(all="ignore"):
-            fitted = fitted + rows.intercept_value * at[-1]
+            fitted = fitted + rows.shape.intercept_value * at[-1]
     return fitted

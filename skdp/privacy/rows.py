@@ -6,6 +6,7 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NoReturn, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
@@ -24,7 +25,9 @@ from skdp.privacy.standardization import Standardization
 if TYPE_CHECKING:
     from skdp.kernels.inputs import GroupRows
 
-__all__ = ["HoldsRows", "Rows", "beside"]
+__all__ = ["FINE", "HoldsRows", "Rows", "beside"]
+
+FINE = 2.0**-30  # grid of counts, in units of privacy, where no release has fixed one
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,8 +40,6 @@ class Changes(TypedDict, total=False):
     y: ArrayLike | None
     groups: NDArray[np.int64]
     weight: ArrayLike | None
-    fit_intercept: bool
-    intercept_value: float
     averages: bool
     shape: PublicShape
 
@@ -55,9 +56,6 @@ class Rows:
         Group codes from 0; None means that the record is the unit.
     weight : ndarray of shape (n,), or None
         Sample weights.
-    fit_intercept : bool
-    intercept_value : float
-        The constant feature that is appended to each row.
     shape : PublicShape
         Everything that is public.
     n_real_units : int
@@ -79,8 +77,6 @@ class Rows:
     y: ArrayLike | None
     groups: NDArray[np.int64] | None
     weight: ArrayLike | None
-    fit_intercept: bool
-    intercept_value: float
     shape: PublicShape
     n_real_units: int
     family: object
@@ -112,7 +108,7 @@ class Rows:
 
     def with_intercept(self, value: float) -> "Rows":
         """The same records with another constant as the intercept's feature."""
-        return self.derived(intercept_value=float(value))
+        return self.derived(shape=replace(self.shape, intercept_value=float(value)))
 
     def with_targets(self, y: NDArray[np.float64]) -> "Rows":
         """The same features with other targets."""
@@ -167,7 +163,7 @@ class Rows:
         weight, share = np.ones(self.X.shape[0]), self.balance()
         with np.errstate(all="ignore"):  # a warning would tell of a value
             if norm < math.inf:
-                long = self.kernel_norms(fit_intercept=self.fit_intercept)
+                long = self.kernel_norms(fit_intercept=self.shape.fit_intercept)
                 weight = np.where(long > norm, norm / long, 1.0)
                 weight = weight**2 if squared else weight
             weight = weight if share is None else weight * share
@@ -181,7 +177,7 @@ class Rows:
         ones = np.full(self.X.shape[0], -1.0)
         made = gradient_kernel(
             self.table, ones, SquaredLoss(), fit_intercept=fit_intercept,
-            intercept_value=self.intercept_value,
+            intercept_value=self.shape.intercept_value,
         )  # fmt: skip
         size = self.shape.n_features + fit_intercept
         return np.asarray(made.norms(np.zeros(size)), dtype=np.float64)
@@ -197,9 +193,8 @@ class Rows:
         from skdp.kernels import linear_scores
 
         weights = theta.reshape(len(theta), -1)
-        d = self.shape.n_features
-        intercept = self.intercept_value * weights[-1] if self.fit_intercept else weights[-1] * 0.0
-        return self.mapped(linear_scores(self.table, weights[:d], intercept - less))
+        intercept = (self.shape.intercept or 0.0) * weights[-1]
+        return self.mapped(linear_scores(self.table, weights[: self.shape.n_features], intercept - less))
 
     def mapped(self, features: NDArray[np.float64], *, fit_intercept: bool = False) -> "Rows":
         """Rows with other features, of which a group adds its mean: weighted once, however often it is called.
@@ -212,14 +207,11 @@ class Rows:
         if balance is not None:
             weight = balance if weight is None else balance * np.asarray(weight, dtype=np.float64)
         shape = replace(
-            self.shape, n_features=features.shape[1], container="dense", dtype="float64",
-            device="cpu",
+            self.shape, n_features=features.shape[1], container="dense", dtype="float64", device="cpu",
+            fit_intercept=fit_intercept, intercept_value=1.0,
         )  # fmt: skip
-        made = self.derived(
-            X=features, y=on_host(self.y), weight=weight, fit_intercept=fit_intercept,
-            intercept_value=1.0, averages=self.groups is not None, shape=shape,
-        )  # fmt: skip
-        return made.by_group()
+        y, averages = on_host(self.y), self.groups is not None
+        return self.derived(X=features, y=y, weight=weight, averages=averages, shape=shape).by_group()
 
     def by_group(self) -> "Rows":
         """Rows in the host's memory, sorted by group; a group's rows keep their order."""
@@ -235,11 +227,6 @@ class Rows:
         return made
 
     # ---------------------------------------------------------------- what statistics ask for
-
-    @property
-    def n_parameters(self) -> int:
-        """Features, and one more for the intercept."""
-        return self.shape.n_features + self.fit_intercept
 
     @property
     def matrix(self) -> Matrix:
@@ -275,27 +262,27 @@ class Rows:
     def kernel(self, loss: Loss, *, by_group: bool = True) -> GradientKernel:
         """Kernel of the units' gradients; without ``by_group`` of the rows' gradients."""
         groups = self.members() if by_group else None
-        key = (loss, groups is None, self.intercept_value if self.fit_intercept else None)
+        key = (loss, groups is None, self.shape.intercept)
         kept = cast("GradientKernel | None", self._of_y.get(key))  # so says the key
         if kept is None:
             from skdp.kernels import gradient_kernel
 
             kept = self._of_y[key] = gradient_kernel(
-                self.table, self.y, loss, fit_intercept=self.fit_intercept,
-                intercept_value=self.intercept_value, sample_weight=self.weight, groups=groups,
+                self.table, self.y, loss, fit_intercept=self.shape.fit_intercept,
+                intercept_value=self.shape.intercept_value, sample_weight=self.weight, groups=groups,
             )  # fmt: skip
         return kept
 
     def sup_kernel(self, loss: Loss) -> SupKernel:
         """Kernel of the rows' gradients, for the sup norm; a group's rows share one weight."""
-        key = ("sup", loss, self.intercept_value if self.fit_intercept else None)
+        key = ("sup", loss, self.shape.intercept)
         kept = cast("SupKernel | None", self._of_y.get(key))  # so says the key
         if kept is None:
             from skdp.kernels import sup_gradient_kernel
 
             kept = self._of_y[key] = sup_gradient_kernel(
-                self.matrix, self.y, loss, fit_intercept=self.fit_intercept,
-                intercept_value=self.intercept_value, sample_weight=self.weight,
+                self.matrix, self.y, loss, fit_intercept=self.shape.fit_intercept,
+                intercept_value=self.shape.intercept_value, sample_weight=self.weight,
                 row_weight=self.balance(),
             )  # fmt: skip
         return kept
@@ -332,15 +319,14 @@ class Rows:
         with np.errstate(all="ignore"):
             return np.asarray(np.asarray(self.y, dtype=np.float64) - np.asarray(values))
 
-    def kept_norms(self, key: object) -> NDArray[np.float64] | None:
-        """The norms that were kept last, if they have this key: one search needs the same ones many times."""
-        return self._norms.get(key)
-
-    def keep_norms(self, key: object, norms: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Keep norms for `kept_norms`, in place of the ones before, and return them."""
-        self._norms.clear()
-        self._norms[key] = norms
-        return norms
+    def norms(self, key: object, made: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Norms or other numbers of units, by a function: the last are kept, as one search asks many times."""
+        kept = self._norms.get(key)
+        if kept is None:
+            kept = made()
+            self._norms.clear()
+            self._norms[key] = kept
+        return kept
 
     def rows_of(self, units: ArrayLike | None) -> NDArray[np.int64] | None:
         """The rows of some units; None means all."""
@@ -376,9 +362,10 @@ class Rows:
     def source(
         self,
         on_grid: Callable[[float], NDArray[np.int64]],
-        plain: Callable[[], NDArray[np.float64]],
+        plain: Callable[[], NDArray[np.float64]] | None = None,
         *,
         contribution: float = math.inf,
+        fine: float | None = None,
         magnitude: float | None = None,
         roundings: int = 0,
         needs_public_n: bool = True,
@@ -391,9 +378,11 @@ class Rows:
         Parameters
         ----------
         on_grid, plain : callable
-            As in `Source`.
+            As in `Source`. Without ``plain`` it is the statistic on a fine grid.
         contribution : float, default=inf
             The most that one unit adds to an entry of a sum: with the number of units it bounds the magnitude.
+        fine : float, default=None
+            The fine grid; None takes `fine` of ``contribution``.
         magnitude : float, default=None
             Of `Source`, where the statistic is no sum.
         roundings : int, default=0
@@ -403,6 +392,9 @@ class Rows:
             As in `Source`.
         """
         shape, usual = self.shape, None
+        if plain is None:
+            step = self.fine(contribution) if fine is None else fine
+            plain = partial(on_fine_grid, on_grid, step)
         if magnitude is None:
             magnitude = contribution * shape.most_units
             usual = contribution * shape.usual_units
@@ -459,17 +451,18 @@ def rows_from(
     if codes is not None and (codes.ndim != 1 or codes.dtype.kind not in "iu" or codes.min() < 0):
         raise ValueError("groups must be a vector of integer codes from 0")
     n_groups = None if codes is None else int(codes.max()) + 1
-    return Rows(
-        in_rows(X) if groups is not None or n_public is not None else X,
-        y,
-        codes,
-        sample_weight,
-        bool(fit_intercept),
-        float(intercept_value),
-        PublicShape.of(X, n_groups=n_groups, n_public=n_public, n_classes=n_classes),
-        X.shape[0] if n_groups is None else n_groups,
-        object(),
-    )
+    shape = PublicShape.of(
+        X, n_groups=n_groups, n_public=n_public, n_classes=n_classes, fit_intercept=fit_intercept,
+        intercept_value=intercept_value,
+    )  # fmt: skip
+    table = in_rows(X) if groups is not None or n_public is not None else X
+    n_units = X.shape[0] if n_groups is None else n_groups
+    return Rows(table, y, codes, sample_weight, shape, n_units, object())
+
+
+def on_fine_grid(on_grid: Callable[[float], NDArray[np.int64]], fine: float) -> NDArray[np.float64]:
+    """A statistic in float64, from its integers."""
+    return np.asarray(on_grid(fine) * fine)
 
 
 def quiet(function: Callable[P, R]) -> Callable[P, R]:

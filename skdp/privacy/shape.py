@@ -45,6 +45,10 @@ class PublicShape:
     dtype : str
         Of the values of X.
     device : {"cpu", "cuda"}
+    fit_intercept : bool
+        Whether a last feature that is the same in every record takes part.
+    intercept_value : float
+        That feature; public or released.
 
     Examples
     --------
@@ -64,10 +68,13 @@ class PublicShape:
     container: str = "dense"
     dtype: str = "float64"
     device: str = "cpu"
+    fit_intercept: bool = False
+    intercept_value: float = 1.0
 
     @classmethod
     def of(
         cls, X: "Matrix", *, n_groups: int | None, n_public: int | None, n_classes: int | None = None,
+        fit_intercept: bool = False, intercept_value: float = 1.0,
     ) -> "PublicShape":  # fmt: skip
         """Take what is public of X; the one place where a number of rows becomes public.
 
@@ -78,6 +85,8 @@ class PublicShape:
             None means that the record is the unit.
         n_public : int or None
         n_classes : int, default=None
+        fit_intercept : bool, default=False
+        intercept_value : float, default=1.0
 
         Returns
         -------
@@ -96,6 +105,8 @@ class PublicShape:
             container="csr" if hasattr(X, "indptr") else "dense",
             dtype=str(getattr(X, "dtype", "float64")),
             device="cuda" if is_cupy(X) else "cpu",
+            fit_intercept=bool(fit_intercept),
+            intercept_value=float(intercept_value),
         )
 
     def of_sizes(self, sizes: tuple[int, ...]) -> "PublicShape":
@@ -105,6 +116,16 @@ class PublicShape:
     def with_features(self, n_features: int) -> "PublicShape":
         """Return the shape of the same records with another number of features."""
         return replace(self, n_features=int(n_features))
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of features, and one more for the intercept."""
+        return self.n_features + self.fit_intercept
+
+    @property
+    def intercept(self) -> float | None:
+        """The intercept's feature, or None where it takes no part."""
+        return self.intercept_value if self.fit_intercept else None
 
     @property
     def n_records(self) -> int | None:

@@ -26,6 +26,7 @@ from skdp.fitting.start import Start, StepPlan, StepSettings, begin, scales_and_
 from skdp.fitting.stochastic import StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import NO_PENALTY, Task
+from skdp.privacy.statistics import mean_losses
 
 __all__ = ["AdaptiveSettings", "DPAGDClassifier", "StepCosts", "adaptive_descent"]
 
@@ -179,7 +180,7 @@ class _Line:
         # A penalty that is not finite in float64 counts as the largest.
         public = np.array([value if value < 1e100 else 1e100 for value in values])
         public = np.minimum(public - public.min(), _LARGEST_GAP * self._bound)
-        losses = task.records.mean_losses(task.loss, points, self._bound)
+        losses = mean_losses(task.records, task.loss, points, self._bound)
         epsilon = task.budget.selection_epsilon(1, self._costs.pay(self._costs.choice))
         scores = (-losses).shifted(-public)
         best = int(task.session.gumbel_top_k(scores, 1, epsilon, purpose="distance")[0])

@@ -7,14 +7,14 @@ import numpy as np
 from skdp.base.column_search import Present, Window
 from skdp.kernels.protocols import Floats
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy.statistics import column_moments
 
 __all__ = ["SEEN", "Counted", "Moments", "released_counts", "released_once"]
 
 
 # Weights of the numbers and of the squares beside the values, by what a unit can change. Under replace-one they
-# are about as large as they may be without more noise for the values, see `PrivateRecords.column_moments`:
-# 1 + p^2 + s^2 / 4 is at most 4 with one class, and at most 2 with several. Else they cost 31 % more noise: a
-# choice.
+# are about as large as they may be without more noise for the values, see `column_moments`: 1 + p^2 + s^2 / 4 is
+# at most 4 with one class, and at most 2 with several. Else they cost 31 % more noise: a choice.
 OF_ONE_CLASS = (1.5, 1.5)
 OF_CLASSES = (0.86, 1.0)
 OF_ABSENT = (0.75, 0.75)
@@ -123,7 +123,7 @@ class Moments:
         """
         asked = counted is None or bool(counted.noise_std.any()) or session.exact
         present, bend = _weights(session.adjacency, n_classes, counts=asked, squares=squares)
-        sums = records.column_moments(
+        sums = column_moments(records,
             window.center, window.reach, present=present, squares=bend,
             adjacency=session.adjacency, n_classes=n_classes,
         )  # fmt: skip

@@ -15,7 +15,7 @@ from skdp.base.problem import Problem
 from skdp.fitting.minibatches import MinibatchFit
 from skdp.fitting.optimizers import check_unsmoothed
 from skdp.fitting.selection import AdaFEST, SparseSelection
-from skdp.privacy import Negatives
+from skdp.kernels import Negatives
 from skdp.text.decision import RELEASED, WordDetails
 from skdp.text.sentences import MOST_WORDS, Sentences, check_vocabulary
 

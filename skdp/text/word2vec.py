@@ -21,8 +21,10 @@ from skdp.fitting.minibatches import of_width
 from skdp.fitting.noisy_mean import estimator_of
 from skdp.fitting.optimizers import FewEntries, SinglePrecision
 from skdp.fitting.task import Progress
+from skdp.kernels import Negatives
 from skdp.kernels.protocols import Floats
-from skdp.privacy import Negatives, PrivacySession, PrivateRecords, PublicShape
+from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
+from skdp.privacy.statistics import cbow_gradient
 from skdp.text.counted_words import touched_words
 from skdp.text.decision import WordDetails, advice, advice_on_words, decide, first_rate
 from skdp.text.export import save_word2vec
@@ -217,7 +219,7 @@ class DPWord2Vec(WordParameters):
 
         def gradient(theta: NDArray[np.float32], t: int) -> tuple[Floats | FewEntries, float]:
             batch = session.draw(batches, records, places=counts_words)
-            total = records.cbow_gradient(
+            total = cbow_gradient(records,
                 theta.reshape(-1, dim), clip, negatives=negatives,
                 key=(seeds[4] + t * KEYS) % 2**64, batch=batch,
             )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from skdp.fitting.calibration import Moments, Slope, calibrate, released_shift
 from skdp.fitting.quantiles import released_range, scale_share
 from skdp.fitting.search import _crossing, likely_search
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy.statistics import target_count
 
 pytestmark = [
     # Every fit here is seeded, and those of noise alone say that they are of no use.
@@ -234,7 +236,7 @@ def test_a_wrong_answer_is_made_up_for():
         session = session_for(seed)
         plan = session.plan_gaussian(10, 0.01)
         grid = np.arange(-48, 49) / 16
-        found = likely_search(session, plan, records.target_count, grid, n_units=2250)
+        found = likely_search(session, plan, partial(target_count, records), grid, n_units=2250)
         errors.append(abs(found - np.median(y)))
     assert max(errors) < 0.5
 

@@ -9,9 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.kernels import gradient_kernel, sup_gradient_kernel, vertex_kernel
+from skdp.kernels.clipped_rows import clipped_rows
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords
-from skdp.privacy.statistics.minimizer import clipped_rows
+from skdp.privacy.statistics import mean_losses, mean_sup_gradient, recursive_gradient
 from skdp.privacy.statistics.moments import RowMoments, predictions
 
 LAYOUTS = {
@@ -156,7 +157,7 @@ def test_statistics_of_records_behind_a_group_of_another_size(layout):
         two = PrivateRecords(X0, y0, groups=codes, fit_intercept=True, n_public=whole.n_units)
         for statistic in (
             lambda r: r.mean_gradient(loss, theta, 1.0),
-            lambda r: r.mean_sup_gradient(loss, theta, 1.0),
+            lambda r: mean_sup_gradient(r, loss, theta, 1.0),
             lambda r: r.second_moment(1.0, 1.0, adjacency="replace-one"),
         ):
             values = [statistic(r)._value.on_grid(2.0**-40) for r in (one, two, whole)]
@@ -192,10 +193,10 @@ def test_a_row_that_is_left_alone_adds_what_it_added(layout, grouped):
         few = np.arange(0, d, 2)
         for statistic in (
             lambda r, now, kept: r.mean_gradient(loss, now, 1.0),
-            lambda r, now, kept: r.mean_sup_gradient(loss, now, 1.0),
-            lambda r, now, kept: r.mean_losses(loss, now[None], 1.0),
-            lambda r, now, kept: r.recursive_gradient(
-                loss, now, 0.5 * now, momentum=0.5, clip_norm=1.0, clip_diff_norm=1.0
+            lambda r, now, kept: mean_sup_gradient(r, loss, now, 1.0),
+            lambda r, now, kept: mean_losses(r, loss, now[None], 1.0),
+            lambda r, now, kept: recursive_gradient(
+                r, loss, now, 0.5 * now, momentum=0.5, clip_norm=1.0, clip_diff_norm=1.0
             ),
             lambda r, now, kept: r.residual(now).mean_gradient(loss, 0 * now, 1.0),
             lambda r, now, kept: r.restricted(kept).mean_gradient(loss, now[: len(kept)], 1.0),

@@ -1,6 +1,7 @@
 """AdaSSP: the equations it solves, its scales, its noise and what an adversary sees of a whole fit."""
 
 import math
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -15,6 +16,7 @@ from skdp.fitting.quantiles import released_range, scale_share
 from skdp.fitting.search import AVERAGED, noisy_search
 from skdp.linear_model.adassp import adaptive_ridge, normal_equations
 from skdp.privacy import PrivacySession, PrivateRecords, accounting, noise
+from skdp.privacy.statistics import target_count
 from tests.privacy.audit import shown
 
 pytestmark = pytest.mark.blas
@@ -99,9 +101,11 @@ def test_search_finds_a_quantile():
     records = PrivateRecords(np.zeros((4000, 1)), np.exp(rng.normal(size=4000)))
     for seed in range(5):
         session, share = session_for(4000, seed=seed)
-        found = noisy_search(BudgetSplit(session, share), records.target_count, doubt=AVERAGED)
+        found = noisy_search(BudgetSplit(session, share), partial(target_count, records), doubt=AVERAGED)
         assert 0.8 < found < 1.25
-        found = noisy_search(BudgetSplit(session, share), records.target_count, doubt=AVERAGED, offset=0.4 * 4000)
+        found = noisy_search(
+            BudgetSplit(session, share), partial(target_count, records), doubt=AVERAGED, offset=0.4 * 4000
+        )
         assert 2.3 < found < 6.0  # the 90 % quantile is 3.6
 
 

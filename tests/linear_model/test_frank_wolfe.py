@@ -275,7 +275,7 @@ def run_algorithm(target, run, rows=1, n_public=None, **params):
     X, y, groups = pair(target, rows)
     records = PrivateRecords(X, y, groups=groups, n_public=n_public)
     iterates = []
-    settings = dict(epsilon=EPSILON, delta=DELTA, unit=records.unit, random_state=run)
+    settings = dict(epsilon=EPSILON, delta=DELTA, unit=records.shape.unit, random_state=run)
     with PrivacySession(records, **{**settings, **params}) as session:
         task = Task(
             BudgetSplit(session), records, SquaredLoss(), monitor=lambda i, theta: iterates.append(float(theta[0]))

@@ -234,7 +234,7 @@ def test_released_median_is_near_the_median():
     records = PrivateRecords(values[:, None], np.zeros(5000))
     for seed in range(20):
         session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=seed)
-        found = noisy_search(BudgetSplit(session, 0.02), records.row_norm_count)
+        found = noisy_search(BudgetSplit(session, 0.02), records.norm_count)
         assert 0.8 < found < 1.3
         (row,) = session.report().mechanisms
         assert row["count"] <= 8
@@ -244,11 +244,11 @@ def test_released_median_is_near_the_median():
 def test_median_of_ties_and_of_hopeless_data():
     session = PrivacySession.without_privacy()
     ones = PrivateRecords(np.ones((50, 1)), np.zeros(50))
-    assert 1.0 <= noisy_search(BudgetSplit(session), ones.row_norm_count) < 1.3
+    assert 1.0 <= noisy_search(BudgetSplit(session), ones.norm_count) < 1.3
     zeros = PrivateRecords(np.zeros((50, 1)), np.zeros(50))
-    assert noisy_search(BudgetSplit(session), zeros.row_norm_count) == GRID[0]
+    assert noisy_search(BudgetSplit(session), zeros.norm_count) == GRID[0]
     huge = PrivateRecords(np.full((50, 1), 1e300), np.zeros(50))
-    assert noisy_search(BudgetSplit(session), huge.row_norm_count) == GRID[-1]
+    assert noisy_search(BudgetSplit(session), huge.norm_count) == GRID[-1]
 
 
 def test_questions_divide_the_share():
@@ -522,7 +522,7 @@ def test_a_search_between_bounds_stays_there_and_asks_less():
     records = PrivateRecords(X, np.zeros(50))
     for between, found in (((1.0, 8.0), 2.0), ((4.0, 8.0), 4.0), ((0.1, 1.0), 1.0)):
         session = PrivacySession(epsilon=20.0, delta=1e-5, random_state=0)
-        value = noisy_search(BudgetSplit(session, 0.5), records.row_norm_count, between=between)
+        value = noisy_search(BudgetSplit(session, 0.5), records.norm_count, between=between)
         assert found <= value <= found * 1.2
         (row,) = session.report().mechanisms
         assert row["count"] <= 4

@@ -11,6 +11,7 @@ from skdp.kernels import gradient_kernel, sup_gradient_kernel, vertex_kernel
 from skdp.losses import HuberLoss, LogisticLoss, Loss, SquaredLoss, check_loss, is_shipped
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.mechanisms.objective_perturbation.cost import objective_terms
+from skdp.privacy.statistics import mean_losses, perturbed_minimizer, ridge_minimizer
 
 
 class Declared(Loss):
@@ -120,9 +121,9 @@ def test_minimisers_refuse_all_but_the_losses_of_the_package(loss):
     records = PrivateRecords(X, (y > 0).astype(float))
     assert not is_shipped(loss)
     with pytest.raises(TypeError, match="a minimiser is released"):
-        records.ridge_minimizer(loss, alpha=1.0, row_norm=1.0, adjacency="replace-one")
+        ridge_minimizer(records, loss, alpha=1.0, row_norm=1.0, adjacency="replace-one")
     with pytest.raises(TypeError, match="a minimiser is released"):
-        records.perturbed_minimizer(loss, penalty=1.0, row_norm=1.0)
+        perturbed_minimizer(records, loss, penalty=1.0, row_norm=1.0)
     with pytest.raises(ValueError, match="not proven"):
         objective_terms(loss, radius=1.0, penalty=1.0, adjacency="replace-one")
 
@@ -134,7 +135,7 @@ def test_passes_that_cannot_compute_the_loss_refuse_it():
     records, session = PrivateRecords(X, y), PrivacySession.without_privacy()
     with pytest.raises(TypeError, match="compiled passes"):
         plan = session.plan_gaussian(1)
-        session.gaussian(records.mean_losses(Declared(), np.zeros((2, 7)), 1.0), plan)
+        session.gaussian(mean_losses(records, Declared(), np.zeros((2, 7)), 1.0), plan)
 
 
 def test_what_is_missing_is_named():

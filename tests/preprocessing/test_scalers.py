@@ -428,10 +428,7 @@ def test_the_search_asks_for_as_many_answers_whatever_the_records_are():
 def test_a_device_is_refused_before_anything_is_spent(monkeypatch):
     records = PrivateRecords(SMALL)
     shape = type(records.shape)(**{**vars(records.shape), "device": "cuda"})
-    rows = records._rows
-    moved = PrivateRecords._of(
-        type(rows)(rows.X, rows.y, rows.groups, rows.weight, False, 1.0, shape, rows.n_real_units, object())
-    )
+    moved = PrivateRecords._of(records._rows.derived(shape=shape))
     with PrivacySession(epsilon=1.0, delta=1e-5) as session:
         for ask in (
             lambda: moved.column_counts(0.0),

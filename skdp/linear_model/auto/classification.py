@@ -25,6 +25,7 @@ from skdp.linear_model.auto.scatter import along_direction, common_factor, covar
 from skdp.linear_model.auto.steps import FIRST, ROW_NORM, Gram, Growth, Steps, largest_rows, released_gram
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy.statistics import class_counts
 
 __all__ = ["classification_steps", "moment_classification"]
 
@@ -74,7 +75,7 @@ def moment_classification(
     frequency = _frequencies(budget, records, n_classes, counts_share(session, records))
     rows = columns.rows(records)
     recalibration = _plan_recalibration(budget, rows, loss, alpha)
-    last = not recalibration and rows.fit_intercept and intercepts.is_worth(budget, rows, loss)
+    last = not recalibration and rows.shape.fit_intercept and intercepts.is_worth(budget, rows, loss)
     left = budget.left - last * intercepts.SHARE
     gram = released_gram(budget, rows, left * GRAM)
     left *= 1.0 - GRAM
@@ -142,7 +143,7 @@ def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarra
     """Parameters that predict the frequencies for every row."""
     k, p = loss.n_outputs, rows.n_parameters
     theta = np.zeros(p if k == 1 else (p, k))
-    if rows.fit_intercept:
+    if rows.shape.fit_intercept:
         log = np.log(frequency)
         theta[-1] = log[1] - log[0] if k == 1 else log - log.mean()
     return theta
@@ -151,7 +152,7 @@ def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarra
 def _frequencies(budget: BudgetSplit, records: PrivateRecords, n_classes: int, share: float) -> np.ndarray:
     """Release the class frequencies; none is below two standard deviations of its noise."""
     session = budget.session
-    counts = records.class_counts(n_classes, adjacency=session.adjacency)
+    counts = class_counts(records, n_classes, adjacency=session.adjacency)
     plan = budget.take(share, "class counts")
     found = session.gaussian(counts, plan)
     found = np.maximum(found, max(2.0 * session.noise_std(counts, plan), 0.5))

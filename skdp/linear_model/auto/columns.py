@@ -19,6 +19,7 @@ from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto.octaves import HIGH, LOW, SURELY, highest_octaves
 from skdp.linear_model.auto.windows import NARROW, narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization, accounting
+from skdp.privacy.statistics import magnitude_counts
 
 __all__ = ["ColumnWindows", "Columns", "released_windows", "standardize"]
 
@@ -173,13 +174,13 @@ def standardize(
 
     Notes
     -----
-    **Privacy.** Of d columns: octave counts (`PrivateRecords.magnitude_counts`), second moments of the rows
+    **Privacy.** Of d columns: octave counts (`magnitude_counts`), second moments of the rows
     (u, 1), scaled down to a public norm (`second_moment`), for a zoom counts (`column_counts`) and a histogram.
     Which columns are zoomed in to is decided by what was released. A value is cut at the ends of its column's
     window before anything else: these are public or released, so a row's contribution is a function of the row.
     """
     d = records.n_features
-    centered = records.fit_intercept and records.shape.container == "dense"
+    centered = records.shape.fit_intercept and records.shape.container == "dense"
     found = released_windows(budget, records, of_reach, own, given)
     columns = found.columns(centered)
     if not np.isfinite(columns.reach).any():
@@ -287,7 +288,7 @@ def released_windows(
     ends = np.outer([-math.inf, math.inf], np.ones(d)) if given is None else given
     unknown = ~np.isfinite(ends).all(axis=0)
     low, high = np.where(unknown, 0.0, ends)
-    centered = records.fit_intercept and records.shape.container == "dense"
+    centered = records.shape.fit_intercept and records.shape.container == "dense"
     center = 0.5 * low + 0.5 * high if centered else np.zeros(d)
     reach = 0.5 * high - 0.5 * low if centered else np.maximum(np.abs(low), np.abs(high))
     in_two, evidence = np.full((2, d), math.inf)
@@ -303,7 +304,7 @@ def _released_reaches(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Release octave counts; return the reaches, inf where nothing is seen, ``in_two`` and ``evidence``."""
     session = budget.session
-    bounded = records.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    bounded = magnitude_counts(records, LOW, HIGH, adjacency=session.adjacency)
     plan = budget.take(share, "octaves")
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers

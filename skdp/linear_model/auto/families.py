@@ -52,7 +52,7 @@ def _is_frequencies(session: PrivacySession, records: PrivateRecords) -> bool:
 
 
 def _is_mean(session: PrivacySession, records: PrivateRecords) -> bool:
-    return records.fit_intercept and only_a_constant(records.shape, session.epsilon, session.delta)
+    return records.shape.fit_intercept and only_a_constant(records.shape, session.epsilon, session.delta)
 
 
 def _classes(session: PrivacySession, problem: Problem, plan: Moments, growth: Growth | None) -> Solution:

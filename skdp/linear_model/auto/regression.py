@@ -27,6 +27,7 @@ from skdp.linear_model.auto.targets import KEY, PURPOSE, TargetWindow, range_sha
 from skdp.linear_model.auto.windows import released_spread
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy.statistics import magnitude_counts
 
 __all__ = ["moment_regression", "regression_steps"]
 
@@ -105,7 +106,7 @@ def moment_regression(
     if of_slope:
         model.calibrate(of_slope)
     theta, doubt_of_mean = model.theta, 0.0
-    if records.fit_intercept:
+    if records.shape.fit_intercept:
         cut = max(KEY, model.far, min(FARTHEST, 0.5 * MEAN_NOISE * mass * math.sqrt(last))) * model.deviation
         residuals = model.rows.residual(theta)
         bound = max(cut, _tail(budget, residuals, FAR_SHARE * last, highest))
@@ -127,7 +128,7 @@ def moment_regression(
 def mean_share(session: PrivacySession, records: PrivateRecords) -> float:
     """Share of mu^2 for the mean residual; public."""
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    return min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
+    return min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.shape.fit_intercept
 
 
 def range_of_few(session: PrivacySession, records: PrivateRecords) -> float:
@@ -157,7 +158,7 @@ def _nothing(budget: BudgetSplit, records: PrivateRecords, window: TargetWindow)
     The rest of the budget goes to looks that nobody needs: the claim is the whole, whatever was found.
     """
     session, targets = budget.session, records.of_targets()
-    counted = targets.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    counted = magnitude_counts(targets, LOW, HIGH, adjacency=session.adjacency)
     plan = budget.take(budget.left, "range of the targets", LAST_LOOKS)
     for _ in range(LAST_LOOKS):
         session.gaussian(counted, plan)
@@ -308,7 +309,7 @@ def _inside(clip: float) -> float:
 def _tail(budget: BudgetSplit, rows: PrivateRecords, share: float, highest: int) -> float:
     """Release the end of the highest octave that surely holds residuals, up to twice the one of y; 0 for none."""
     session = budget.session
-    counted = rows.of_targets().magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    counted = magnitude_counts(rows.of_targets(), LOW, HIGH, adjacency=session.adjacency)
     plan = budget.take(share, "octaves of the residuals")
     counts = session.gaussian(counted, plan)[0]
     sure = np.flatnonzero(counts > CLEARLY * max(session.noise_std(counted, plan), 0.25))

@@ -59,7 +59,7 @@ def released_slope(
     mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     reaches = min(REACHES[1], max(REACHES[0], math.sqrt(NOISE * mass * math.sqrt(share) / 2.0)))
     bound, clip = reaches * spread, reaches * deviation
-    constant = spread if rows.fit_intercept else 0.0
+    constant = spread if rows.shape.fit_intercept else 0.0
     scored = rows.residual(theta).predicted(only)
     scored = scored.with_intercept(constant) if constant else scored
     moment = scored.second_moment(bound, clip, adjacency=session.adjacency)

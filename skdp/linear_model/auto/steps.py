@@ -55,7 +55,7 @@ def released_gram(
     """
     session, p, n = budget.session, rows.n_parameters, rows.n_units
     squares = np.ones(p) if squares is None else squares
-    norm = math.sqrt(ROW_NORM**2 * float(squares.sum()) - rows.fit_intercept)
+    norm = math.sqrt(ROW_NORM**2 * float(squares.sum()) - rows.shape.fit_intercept)
     moment = rows.second_moment(norm, 1.0, adjacency=session.adjacency, target_weight=0.0)
     plan = budget.take(share, "Gram matrix")
     released = session.gaussian(moment, plan)[:p, :p] / n

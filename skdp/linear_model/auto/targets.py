@@ -9,6 +9,7 @@ from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto.octaves import HIGH, LOW, NEAR, SURELY, posterior_of_tops
 from skdp.linear_model.auto.windows import LAST, NARROW, Spread, narrowed, released_spread
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy.statistics import magnitude_counts
 
 __all__ = ["TargetWindow", "released_target_range"]
 
@@ -84,10 +85,10 @@ def released_target_range(
         if not found:
             return TargetWindow(0.0, 0.0, highest, 0.0, 0.0)
     else:
-        center, reach = _between(given, records.fit_intercept)
+        center, reach = _between(given, records.shape.fit_intercept)
         far = math.log2(max(abs(end - center[0]) for end in given))
         highest = above = min(max(math.ceil(far) - LOW, 0), HIGH - LOW)
-    if records.fit_intercept:
+    if records.shape.fit_intercept:
         look = max(LEAST_LOOK, min(LARGEST_LOOK * share, (LOOK / mass) ** 2))
         windows = narrowed(
             budget, targets, reach, look, 0.5 * budget.left, PURPOSE, ATOM, look < PATIENT * share, center
@@ -96,7 +97,7 @@ def released_target_range(
             center, reach = windows.center, windows.reach
         last = max(last - look, 0.5 * last)
     spread = released_spread(budget, targets, last, center, reach, PURPOSE)
-    for _ in range(AGAIN * (records.fit_intercept and bool(windows.columns.size))):
+    for _ in range(AGAIN * (records.shape.fit_intercept and bool(windows.columns.size))):
         if spread.deviation > NARROW * reach or budget.left < 0.5:
             break
         center, reach = spread.center, LAST * spread.deviation
@@ -105,7 +106,7 @@ def released_target_range(
         # Most targets are near each other, and the others far away: the window must hold both.
         reach, highest = np.array([2.0 ** (LOW + above)]), above
         spread = released_spread(budget, targets, last, np.zeros(1), reach, PURPOSE)
-    return _window(spread, highest, records.fit_intercept, given)
+    return _window(spread, highest, records.shape.fit_intercept, given)
 
 
 def _highest(budget: BudgetSplit, targets: PrivateRecords, share: float) -> tuple[int, int, bool]:
@@ -115,7 +116,7 @@ def _highest(budget: BudgetSplit, targets: PrivateRecords, share: float) -> tupl
     the budget.
     """
     session = budget.session
-    counted = targets.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    counted = magnitude_counts(targets, LOW, HIGH, adjacency=session.adjacency)
     total, weight = np.zeros((1, HIGH - LOW + 1)), 0.0
     for part in (share, SECOND * share):
         plan = budget.take(part, PURPOSE)

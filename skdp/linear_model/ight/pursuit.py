@@ -25,6 +25,7 @@ from skdp.fitting.scales import Between, Scales, released_prior
 from skdp.fitting.search import noisy_search
 from skdp.fitting.task import Task
 from skdp.privacy import PrivateRecords
+from skdp.privacy.statistics import gradient_scores
 
 __all__ = ["pursue", "require_room"]
 
@@ -81,7 +82,7 @@ def pursue(task: Task, s: int, scales: Scales) -> Solution:
     between = (scales.gradient / math.sqrt(theta.size), scales.gradient)
     sup, prior_budget, clip_budget = budget.split(sup=SUP_SHARE, prior=PRIOR_SHARE, clip=CLIP_SHARE)
     largest = sup_median(replace(task, budget=sup), theta, between)
-    if loss.is_classification and records.fit_intercept and records.unit == "record":
+    if loss.is_classification and records.shape.fit_intercept and records.shape.unit == "record":
         # Without the prior, gradients of unequal classes would show the class frequencies, not the features.
         prior = theta.copy()
         prior[-1] = released_prior(prior_budget, records, loss, theta)
@@ -96,7 +97,7 @@ def pursue(task: Task, s: int, scales: Scales) -> Solution:
         # A classifier's clip norm stays. A smaller one would fit the frequent class and cut off the rare one.
         if k and not loss.is_classification:
             between = (clip_norm * 2.0 / SMALLER, clip_norm * 2.0)
-            count = partial(records.gradient_norm_count, loss, theta)
+            count = partial(records.norm_count, loss=loss, theta=theta)
             clip_norm = noisy_search(part, count, between=between) / 2
         chosen = finder.find(theta, clip_norm, part)
         of_scales, of_fit = budget.split(scales=SCALE_SHARE, fit=rounds.fits[k])
@@ -121,7 +122,7 @@ def scales_between(records: PrivateRecords, scales: Scales, clip_norm: float, le
     """
     unit = (least * 2 * clip_norm, 2 * clip_norm)
     of_row = unit
-    if records.unit == "group":
+    if records.shape.unit == "group":
         of_row = (least * scales.gradient / SMALLER, scales.gradient)
     return Between((least * scales.row, scales.row), of_row, unit)
 
@@ -129,14 +130,14 @@ def scales_between(records: PrivateRecords, scales: Scales, clip_norm: float, le
 def sup_median(task: Task, theta: np.ndarray, between: tuple[float, float]) -> float:
     """Release the median sup norm of the rows' gradients at theta, the intercept's entry apart."""
     records, start = blind(task.records, theta)
-    count = partial(records.gradient_sup_norm_count, task.loss, start)
+    count = partial(records.norm_count, loss=task.loss, theta=start, norm="max")
     return noisy_search(task.budget, count, between=between)
 
 
 def blind(records: PrivateRecords, theta: np.ndarray) -> tuple[PrivateRecords, np.ndarray]:
     """Records, and theta, with an intercept's feature that no gradient is clipped for."""
     start = theta.copy()
-    start[records.n_features :] *= records.intercept_value / NEGLIGIBLE
+    start[records.n_features :] *= records.shape.intercept_value / NEGLIGIBLE
     return records.with_intercept(NEGLIGIBLE), start
 
 
@@ -163,7 +164,7 @@ class Choice:
         wanted = -(-self._s * self._round // self._rounds) + (-self._s * before // self._rounds)
         if wanted:
             records, start = blind(task.records, theta)
-            scores = records.gradient_scores(task.loss, start, SUP_CLIP[classifier] * self._largest)
+            scores = gradient_scores(records, task.loss, start, SUP_CLIP[classifier] * self._largest)
             new = task.session.gumbel_top_k(scores, wanted, self._cost)
             self._chosen = np.union1d(self._chosen, new)
         return self._chosen

@@ -32,6 +32,7 @@ from skdp.fitting.task import Task
 from skdp.linear_model.ight.pursuit import pursue, require_room
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy.statistics import step_scores
 
 __all__ = ["Schedule", "Settings", "Thresholding", "pays", "planned_thresholding", "solve", "thresholding"]
 
@@ -69,7 +70,7 @@ def peeling(task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float)
     releases the gradient on these only: noise in s coordinates, not in d. What is kept of a point are these.
 
     Privacy: one unit moves a score by at most eta times what it moves the mean gradient
-    (`PrivateRecords.step_scores`). Each of the s choices costs the epsilon of one bounded-range choice.
+    (`skdp.privacy.statistics.step_scores`). Each of the s choices costs the epsilon of one bounded-range choice.
     """
     d, budget, records = task.records.n_features, task.budget, task.records
     epsilon = budget.selection_epsilon(max_iter * s, SELECTION_SHARE)
@@ -77,7 +78,7 @@ def peeling(task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float)
     release = NoisyGradient(task, plan, clip_norm)
 
     def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
-        scores = records.step_scores(task.loss, theta, clip_norm, rule.learning_rate or 1.0)
+        scores = step_scores(records, task.loss, theta, clip_norm, rule.learning_rate or 1.0)
         release.mask = np.ones(records.n_parameters, dtype=bool)
         release.mask[:d] = False
         release.mask[budget.session.gumbel_top_k(scores, s, epsilon)] = True

@@ -6,7 +6,7 @@ released labels only, so it is post-processing.
 
 Privacy: the published teacher minimises under a sparsity constraint, and the proof of Theorem 3.3.3 uses a
 first-order condition that holds on convex sets only. That teacher is not stable, and no claim
-holds for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
+holds for it. The teachers here are convex (`skdp.privacy.statistics.ridge_minimizer`).
 """
 
 import math
@@ -33,6 +33,7 @@ from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
 from skdp.linear_model.ight.solver import Thresholding, pays, planned_thresholding, solve, thresholding
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
+from skdp.privacy.statistics import ridge_minimizer
 
 __all__ = ["Settings", "Transfer", "TransferPlan", "planned_transfer", "private_transfer", "published_transfer"]
 
@@ -249,21 +250,22 @@ def teach(task: Task, transfer: Transfer, features: np.ndarray, s: int, settings
     value = INTERCEPT * row_norm
     records = task.records.with_intercept(value)
     factor = intercept_factor(records)
-    longest = math.hypot(row_norm, value if records.fit_intercept else 0.0)
+    longest = math.hypot(row_norm, value if records.shape.fit_intercept else 0.0)
     plan = budget.plan_gaussian(1, purpose="labels")
     noise = math.sqrt(plan.noise_multiplier / records.n_units)
     penalty = longest**2 * max(settings.strength * noise / s**0.125, LEAST_ALPHA)
     if settings.alpha is not None:
         penalty = float(settings.alpha)
     start = settings.start
-    teacher = records.ridge_minimizer(
+    teacher = ridge_minimizer(
+        records,
         task.loss,
         alpha=penalty,
         row_norm=row_norm,
         adjacency=budget.session.adjacency,
         center=None if start is None else scaled_intercept(start, 1 / factor),
     )
-    inputs, norm = transfer.inputs(budget.session, features, value if records.fit_intercept else None)
+    inputs, norm = transfer.inputs(budget.session, features, value if records.shape.fit_intercept else None)
     labels = linear_map(teacher, inputs, norm=norm)
     released = budget.session.gaussian(labels, plan)
     theta = student(inputs, released, norm, s, len(features))
@@ -354,7 +356,7 @@ def published_transfer(
     steps = planned_thresholding(penalised, exact, from_zero=True).details
     teacher = solve(penalised, cast("Thresholding", steps)).theta
     gamma = largest_gradient_entry(budget, records, task.loss, teacher)
-    inputs, norm = transfer.inputs(budget.session, np.arange(d), 1.0 if records.fit_intercept else None)
+    inputs, norm = transfer.inputs(budget.session, np.arange(d), 1.0 if records.shape.fit_intercept else None)
     spread = charge * math.sqrt(s) * norm * gamma / (n * alpha) if charge else 0.0
     rng = np.random.default_rng(budget.session.integers(2**32, 8).tolist())
     clean = np.asarray(inputs @ teacher)
@@ -366,7 +368,7 @@ def published_transfer(
 def largest_gradient_entry(budget: BudgetSplit, records: PrivateRecords, loss: Loss, theta: np.ndarray) -> float:
     """Smallest grid point that no record's gradient exceeds in the sup norm, by exact counts."""
     plan = budget.plan_gaussian(len(GRID) + 1, purpose="gamma")
-    count = partial(records.gradient_sup_norm_count, loss, theta)
+    count = partial(records.norm_count, loss=loss, theta=theta, norm="max")
     everyone = float(budget.session.gaussian(count(math.inf), plan)[0])
     return noisy_search(budget, count, offset=everyone, plan=plan)
 
@@ -381,7 +383,7 @@ def released_row_norm(budget: BudgetSplit, records: PrivateRecords, least: float
     if least:
         first = budget.equal(QUESTIONS + 1)
         plan, budget = first.plan_gaussian(1, purpose="scale"), replace(budget, share=budget.share - first.share)
-        shorter = budget.session.gaussian(records.row_norm_count(least), plan)[0]
+        shorter = budget.session.gaussian(records.norm_count(least), plan)[0]
         empty = min(MOST_EMPTY, 0.5 + float(shorter) / records.n_units)
         level = 0.5 + 0.5 * empty if empty > MOSTLY_EMPTY else 0.5
     return max(least, quantiles.released_row_norm(budget, records, level, GRID))

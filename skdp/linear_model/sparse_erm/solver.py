@@ -22,6 +22,7 @@ from skdp.fitting.search import EVERYTHING
 from skdp.fitting.task import Task
 from skdp.linear_model.sparse_erm.batches import AllRows
 from skdp.privacy import accounting
+from skdp.privacy.statistics import mean_sup_gradient
 
 __all__ = ["Settings", "Thresholds", "automatic_steps", "planned_sparse", "solve", "sparse_erm"]
 
@@ -82,8 +83,13 @@ class SparseGradient:
         """Return the sparse gradient and the variance of its noise, summed up."""
         budget, settings = self._task.budget, self._settings
         batch = self._batches.draw(budget.session, iteration)
-        mean = self._task.records.mean_sup_gradient(
-            self._task.loss, theta, settings.clip_norm, units=batch.units, divisor=batch.divisor
+        mean = mean_sup_gradient(
+            self._task.records,
+            self._task.loss,
+            theta,
+            settings.clip_norm,
+            units=batch.units,
+            divisor=batch.divisor,
         )
         _, query_scale, value_scale = budget.session.numeric_sparse_scales(mean, self._plan)
         self.threshold = (

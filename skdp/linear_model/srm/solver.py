@@ -31,6 +31,7 @@ from skdp.fitting.start import BatchSettings, Start, StepPlan, begin, precision,
 from skdp.fitting.task import Task
 from skdp.losses import Loss
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
+from skdp.privacy.statistics import recursive_gradient
 
 __all__ = ["Settings", "planned_momentum", "recursive_momentum"]
 
@@ -215,7 +216,8 @@ def estimates(
         batch = session.draw(plan, records)
         if previous is None:
             return session.gaussian(records.mean_gradient(loss, theta, clip, batch=batch), plan)
-        mean = records.recursive_gradient(
+        mean = recursive_gradient(
+            records,
             loss,
             theta,
             previous,

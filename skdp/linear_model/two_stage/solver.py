@@ -21,6 +21,7 @@ from skdp.linear_model.adassp import INTERCEPT, RoundPlan, adassp
 from skdp.linear_model.amp import perturbed_minimum
 from skdp.losses import Loss
 from skdp.privacy import Partition, PrivacySession, PrivateRecords, accounting
+from skdp.privacy.statistics import gradient_scores, ridge_minimizer, support_votes
 
 __all__ = ["AMP_SHARE", "Plan", "default_support", "select_support", "two_stage"]
 
@@ -174,20 +175,24 @@ def select_support(
     """
     scale, budget = budgets
     if plan.selection == "votes":
-        scores = records.support_votes(
-            loss, s, random_blocks(budget.session, records, plan.n_blocks), adjacency=budget.session.adjacency
+        scores = support_votes(
+            records,
+            loss,
+            s,
+            random_blocks(budget.session, records, plan.n_blocks),
+            adjacency=budget.session.adjacency,
         )
         return np.sort(budget.session.gumbel_top_k(scores, s, budget.selection_epsilon(s))), 0.0
     start = np.zeros(records.n_parameters if loss.n_outputs == 1 else (records.n_parameters, loss.n_outputs))
-    if records.fit_intercept and loss.is_classification:
+    if records.shape.fit_intercept and loss.is_classification:
         prior, budget = budget.split(prior=PRIOR_SHARE, choice=1 - PRIOR_SHARE)
         start[-1] = released_prior(prior, records, loss, start)
     # The intercept's feature is made so small that no row is clipped for it.
-    start[-1:] *= records.intercept_value / NEGLIGIBLE if records.fit_intercept else 1.0
+    start[-1:] *= records.shape.intercept_value / NEGLIGIBLE if records.shape.fit_intercept else 1.0
     records = records.with_intercept(NEGLIGIBLE)
-    count = partial(records.gradient_sup_norm_count, loss, start)
+    count = partial(records.norm_count, loss=loss, theta=start, norm="max")
     largest = noisy_search(scale, count, doubt=AVERAGED)
-    scores = records.gradient_scores(loss, start, CLIP_FACTOR * largest)
+    scores = gradient_scores(records, loss, start, CLIP_FACTOR * largest)
     return np.sort(budget.session.gumbel_top_k(scores, s, budget.selection_epsilon(s))), largest
 
 
@@ -237,10 +242,10 @@ def output_perturbation(
     if alpha is None:
         noise = plan.noise_multiplier / records.n_units
         alpha = penalty(loss, records.n_parameters, row_norm, spread, noise)
-    minimizer = records.ridge_minimizer(loss, alpha=alpha, row_norm=row_norm, adjacency=budget.session.adjacency)
+    minimizer = ridge_minimizer(records, loss, alpha=alpha, row_norm=row_norm, adjacency=budget.session.adjacency)
     theta = budget.session.gaussian(minimizer, plan)
-    if records.fit_intercept:
-        theta[-1] *= records.intercept_value
+    if records.shape.fit_intercept:
+        theta[-1] *= records.shape.intercept_value
     return theta, {"row_norm_": float(row_norm), "alpha_": float(alpha)}
 
 

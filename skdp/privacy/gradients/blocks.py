@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skdp.privacy.batches import Batch, number_of_places
 from skdp.privacy.gradients.function import GradientFunction
 from skdp.privacy.gradients.microbatches import run_means
-from skdp.privacy.gradients.parts import HALF_ULP, Entries, Part, Summand, kept_rows, parts_of
+from skdp.privacy.gradients.parts import HALF_ULP, Entries, MeasuredPart, Part, kept_rows, parts_of
 from skdp.privacy.gradients.totals import Total
 from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
@@ -160,7 +160,7 @@ class BlockSum:
         with one_blas_thread():  # not set and taken back for each block
             run_blocks(alone, self.places.ends.size, work=work)
 
-    def _weighted(self, block: int, limit: float) -> tuple[Sequence[Summand], Array]:
+    def _weighted(self, block: int, limit: float) -> tuple[Sequence[Part], Array]:
         """The pieces of a block's records and the factors of their sums, in units of ``limit``."""
         ends = self.places.ends
         at = slice(ends[block - 1] if block else 0, ends[block])
@@ -176,7 +176,7 @@ class BlockSum:
                 weights = np.ones(pieces[0].n_rows)
             return self._clipped(pieces, weights, limit)
 
-    def _clipped(self, pieces: Sequence[Piece], weights: Array, limit: float) -> tuple[Sequence[Summand], Array]:
+    def _clipped(self, pieces: Sequence[Piece], weights: Array, limit: float) -> tuple[Sequence[Part], Array]:
         """Pieces of the records that may enter the sum, and their factors; as they are if ``limit`` is inf."""
         parts = parts_of(pieces, ghost=self.ghost, entries=self.entries)
         if limit == math.inf:
@@ -192,7 +192,7 @@ class BlockSum:
         return parts, factors
 
 
-def clip_factors(parts: Sequence[Part], weights: Array, limit: float, size: int) -> Array:
+def clip_factors(parts: Sequence[MeasuredPart], weights: Array, limit: float, size: int) -> Array:
     """One over the larger of the gradient's norm and ``limit``; 0 for what may not enter a sum."""
     squares, guards, largest = np.zeros((3, weights.size))
     for part in parts:

@@ -3,17 +3,18 @@
 `skdp.privacy.statistics.gradient_sum` proves what follows from the numbers that are computed here.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, Self
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.gradients.device import arrays_of, of_arrays
-from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows
+from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
-__all__ = ["HALF_ULP", "Entries", "Part", "Summand", "TableRows", "entries_of", "kept_rows", "parts_of"]
+__all__ = ["HALF_ULP", "Entries", "MeasuredPart", "Part", "entries_of", "kept_rows", "merged", "parts_of"]
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float64]  # or float32
@@ -55,15 +56,42 @@ def entries_of(chosen: NDArray[np.int64], sizes: Sequence[int]) -> list[Entries]
     return [Entries.at(part - end + n, n) for part, end, n in zip(parts, ends, sizes)]
 
 
-class Summand(Protocol):
-    """A piece that is ready to be added."""
+@dataclass(repr=False, eq=False)
+class Part:
+    """A piece that is ready to be added.
+
+    Attributes
+    ----------
+    piece : Vectors, Outer, OuterSum or SparseRows
+        An `OuterSum` in float64, and `SparseRows` whose equal rows were merged.
+    places : ndarray of int or None
+        The entries that are added; None adds all.
+    """
+
+    piece: Piece
+    places: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
     def sum(self, factors: Array) -> Floats:
         """Sum over the records of factor times entries: one BLAS product, or one loop."""
+        from skdp.kernels import add_table_rows
+
+        piece = self.piece
+        if isinstance(piece, Vectors):
+            return np.asarray(factors.astype(piece.values.dtype) @ piece.values)
+        if isinstance(piece, SparseRows):
+            factors = factors.astype(piece.values.dtype)
+            total = np.asarray(add_table_rows(piece.rows, piece.values, factors, piece.n_table)).ravel()
+        else:
+            left, right = piece.left, piece.right
+            scaled = factors.astype(right.dtype).reshape(-1, *(1,) * (right.ndim - 1)) * right
+            flat = left.reshape(-1, left.shape[-1]).T @ scaled.reshape(-1, right.shape[-1])
+            total = np.asarray(flat).ravel()
+        return total if self.places is None else total[self.places]
 
 
-class Part(Summand, Protocol):
-    """A piece whose norms were computed.
+@dataclass(repr=False, eq=False)
+class MeasuredPart(Part):
+    """A part whose norms were computed.
 
     Attributes
     ----------
@@ -81,146 +109,83 @@ class Part(Summand, Protocol):
     guard: Array
 
 
-class _Entries:
-    """Entries that are there one by one."""
+def merged(piece: SparseRows) -> SparseRows:
+    """Few rows of a table, of which equal ones of a record are added, whatever a layer gives."""
+    from skdp.kernels import merge_table_rows
 
-    def __init__(self, values: Floats) -> None:
-        from skdp.kernels import row_squares
-
-        self._values = values
-        self.squares = self.largest = row_squares(values)
-        self.guard = np.zeros_like(self.squares)
-
-    def sum(self, factors: Array) -> Floats:
-        return np.asarray(factors.astype(self._values.dtype) @ self._values)
+    rows, values = merge_table_rows(piece.rows, piece.values, piece.n_table)
+    return SparseRows(rows, values.astype(piece.values.dtype, copy=False), piece.n_table)
 
 
-class _Product:
-    """One outer product a record: its norm is the product of the norms."""
-
-    def __init__(self, piece: Outer) -> None:
-        from skdp.kernels import row_squares
-
-        self._left, self._right = piece.left, piece.right
-        left, right = row_squares(piece.left), row_squares(piece.right)
-        self.squares, self.largest = left * right, np.maximum(left, right)
-        self.guard = np.zeros_like(self.squares)
-
-    def sum(self, factors: Array) -> Floats:
-        scaled = factors.astype(self._right.dtype)[:, None] * self._right
-        return np.asarray(self._left.T @ scaled).ravel()
-
-
-class _MaskedProduct:
-    """Some entries of one outer product a record. They are multiplied out in the sum over the records alone."""
-
-    def __init__(self, piece: Outer, entries: Entries) -> None:
-        from skdp.kernels import masked_outer_squares
-
-        self._whole, self._places = _Product(piece), entries.places
-        mask = entries.mask.reshape(piece.left.shape[1], piece.right.shape[1])
-        self.squares = masked_outer_squares(piece.left, piece.right, mask)
-        # Of the whole arrays: the sum multiplies them out before it takes the entries.
-        self.largest, self.guard = self._whole.largest, self._whole.guard
-
-    def sum(self, factors: Array) -> Floats:
-        return self._whole.sum(factors)[self._places]
-
-
-class _Products:
-    """T outer products a record, never multiplied out: norms by Gram matrices, all in float64 (finding R2)."""
-
-    def __init__(self, piece: OuterSum) -> None:
-        from skdp.kernels import gram_products, row_squares
-
-        self._left = np.ascontiguousarray(piece.left, dtype=np.float64)
-        self._right = np.ascontiguousarray(piece.right, dtype=np.float64)
-        m, T, p = self._left.shape
-        q = self._right.shape[2]
-        left, right = (
-            row_squares(factor.reshape(m * T, factor.shape[2])).reshape(m, T)
-            for factor in (self._left, self._right)
-        )
-        spread = np.sqrt(left * right).sum(axis=1)
-        gram, few = np.empty(m), max(1, GRAM_ENTRIES // T**2)
-        for first in range(0, m, few):  # T^2 numbers a record are gigabytes for all of them
-            part = slice(first, first + few)
-            grams = (
-                np.matmul(factor[part], factor[part].transpose(0, 2, 1)) for factor in (self._left, self._right)
-            )
-            gram[part] = gram_products(*grams)
-        self.squares = np.maximum(gram, 0.0) + (2 * T + p + q + 8) * 2.0**-53 * spread**2
-        self.largest = np.maximum(left.sum(axis=1), right.sum(axis=1))
-        self.guard = T * spread
-
-    def sum(self, factors: Array) -> Floats:
-        m, T, p = self._left.shape
-        q = self._right.shape[2]
-        scaled = factors[:, None, None] * self._right
-        return np.asarray(self._left.reshape(m * T, p).T @ scaled.reshape(m * T, q)).ravel()
-
-
-class TableRows:
-    """Few rows of a table. Equal rows of a record are merged here, whatever a layer gives; the result is added.
-
-    Attributes
-    ----------
-    rows, values
-        As `merge_table_rows` gives them.
-    n_table : int
-    """
-
-    def __init__(self, piece: SparseRows, entries: Entries | None = None) -> None:
-        from skdp.kernels import merge_table_rows, row_squares
-
-        self.n_table, self._entries = piece.n_table, entries
-        self.rows, self.values = merge_table_rows(piece.rows, piece.values, piece.n_table)
-        if entries is not None:
-            # Where the row is -1 all is 0.
-            mask = entries.mask.reshape(piece.n_table, -1)[self.rows]
-            self.values = np.where(mask > 0, self.values, self.values.dtype.type(0))
-        self.squares = self.largest = row_squares(self.values.reshape(piece.n_rows, -1))
-        self.guard = np.zeros_like(self.squares)
-
-    @property
-    def whole(self) -> bool:
-        """Whether all entries of the table are added."""
-        return self._entries is None
-
-    def sum(self, factors: Array) -> Floats:
-        from skdp.kernels import add_table_rows
-
-        factors = factors.astype(self.values.dtype)
-        total = np.asarray(add_table_rows(self.rows, self.values, factors, self.n_table)).ravel()
-        return total if self._entries is None else total[self._entries.places]
-
-
-def parts_of(pieces: Sequence[Piece], *, ghost: bool, entries: Sequence[Entries] | None = None) -> list[Part]:
+def parts_of(
+    pieces: Sequence[Piece], *, ghost: bool, entries: Sequence[Entries] | None = None
+) -> list[MeasuredPart]:
     """Compute the norms of all pieces; without ``ghost`` sums of outer products are multiplied out.
 
     ``entries`` are those of each piece that are clipped and added; None takes all.
     """
     if entries is not None:
-        return [_masked_part(piece, own) for piece, own in zip(pieces, entries, strict=True)]
-    found: list[Part] = []
-    for piece in pieces:
-        if isinstance(piece, Outer):
-            found.append(_Product(piece))
-        elif isinstance(piece, SparseRows):
-            found.append(TableRows(piece))
-        elif isinstance(piece, OuterSum):
-            found.append(_Products(piece) if ghost else _Entries(piece.dense()))
-        else:
-            found.append(_Entries(piece.values))
-    return found
+        return [_masked(piece, own) for piece, own in zip(pieces, entries, strict=True)]
+    return [_measured(piece, ghost=ghost) for piece in pieces]
 
 
-def _masked_part(piece: Piece, entries: Entries) -> Part:
+def _measured(piece: Piece, *, ghost: bool) -> MeasuredPart:
+    """All entries of a piece."""
+    from skdp.kernels import row_squares
+
+    if isinstance(piece, Outer):  # its norm is the product of the norms
+        left, right = row_squares(piece.left), row_squares(piece.right)
+        return MeasuredPart(piece, left * right, np.maximum(left, right), np.zeros_like(left))
+    if isinstance(piece, OuterSum):
+        return _by_gram_matrices(piece) if ghost else _listed(Vectors(piece.dense()))
+    return _listed(merged(piece) if isinstance(piece, SparseRows) else piece)
+
+
+def _masked(piece: Piece, entries: Entries) -> MeasuredPart:
+    """Some entries of a piece."""
+    from skdp.kernels import masked_outer_squares
+
     if isinstance(piece, Outer):
-        return _MaskedProduct(piece, entries)
+        mask = entries.mask.reshape(piece.left.shape[1], piece.right.shape[1])
+        squares = masked_outer_squares(piece.left, piece.right, mask)
+        # Largest squares of the whole arrays: the sum multiplies them out before it takes the entries.
+        whole = _measured(piece, ghost=False)
+        return MeasuredPart(piece, squares, whole.largest, whole.guard, places=entries.places)
     if isinstance(piece, SparseRows):
-        return TableRows(piece, entries)
-    return _Entries(_taken(piece, entries.places))
+        table = merged(piece)
+        mask = entries.mask.reshape(piece.n_table, -1)[table.rows]  # where the row is -1 all is 0
+        values = np.where(mask > 0, table.values, table.values.dtype.type(0))
+        return _listed(SparseRows(table.rows, values, piece.n_table), entries.places)
+    return _listed(Vectors(_taken(piece, entries.places)))
+
+
+def _listed(piece: Vectors | SparseRows, places: NDArray[np.int64] | None = None) -> MeasuredPart:
+    """Entries that are there one by one."""
+    from skdp.kernels import row_squares
+
+    squares = row_squares(piece.values.reshape(piece.n_rows, math.prod(piece.values.shape[1:])))
+    return MeasuredPart(piece, squares, squares, np.zeros_like(squares), places=places)
+
+
+def _by_gram_matrices(piece: OuterSum) -> MeasuredPart:
+    """T outer products a record, never multiplied out: norms by Gram matrices, all in float64.
+
+    In float32 a Gram norm of products that nearly cancel may be far below the norm.
+    """
+    from skdp.kernels import gram_products, row_squares
+
+    factors = [np.ascontiguousarray(factor, dtype=np.float64) for factor in (piece.left, piece.right)]
+    m, T, p = factors[0].shape
+    q = factors[1].shape[2]
+    left, right = (row_squares(f.reshape(m * T, f.shape[2])).reshape(m, T) for f in factors)
+    spread = np.sqrt(left * right).sum(axis=1)
+    gram, few = np.empty(m), max(1, GRAM_ENTRIES // T**2)
+    for first in range(0, m, few):  # T^2 numbers a record are gigabytes for all of them
+        part = slice(first, first + few)
+        gram[part] = gram_products(*(np.matmul(f[part], f[part].transpose(0, 2, 1)) for f in factors))
+    squares = np.maximum(gram, 0.0) + (2 * T + p + q + 8) * 2.0**-53 * spread**2
+    largest = np.maximum(left.sum(axis=1), right.sum(axis=1))
+    return MeasuredPart(OuterSum(*factors), squares, largest, T * spread)
 
 
 def _taken(piece: Piece, places: NDArray[np.int64]) -> Floats:

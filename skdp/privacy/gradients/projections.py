@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from skdp.privacy import noise
 from skdp.privacy.gradients.blocks import BLOCK, GHOST, LARGEST_CLIP, LARGEST_FACTOR, LARGEST_SQUARE, BlockSum
-from skdp.privacy.gradients.parts import Summand, kept_rows
+from skdp.privacy.gradients.device import arrays_of, of_arrays
+from skdp.privacy.gradients.parts import Part, kept_rows, merged
 from skdp.privacy.gradients.totals import Total
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
@@ -98,10 +99,10 @@ class ProjectedSum(BlockSum):
             )
         return limit
 
-    def _clipped(self, pieces: Sequence[Piece], weights: Array, limit: float) -> tuple[Sequence[Summand], Array]:
+    def _clipped(self, pieces: Sequence[Piece], weights: Array, limit: float) -> tuple[Sequence[Part], Array]:
         pieces = [_in_float64(piece) for piece in pieces]
         if limit == math.inf:
-            return [Doubles(piece) for piece in pieces], weights
+            return [Part(piece) for piece in pieces], weights
         assert self.vectors is not None
         bounds = [bound_of(piece) for piece in pieces]
         norms = estimated_norms(pieces, bounds, self.projections.count, self.vectors)
@@ -111,7 +112,7 @@ class ProjectedSum(BlockSum):
             return [], factors
         if not kept.all():
             pieces, factors = [kept_rows(piece, kept) for piece in pieces], factors[kept]
-        return [Doubles(piece) for piece in pieces], factors
+        return [Part(piece) for piece in pieces], factors
 
     def _factors(
         self, pieces: Sequence[Piece], bounds: Sequence[Array], norms: Array, weights: Array,
@@ -136,38 +137,9 @@ class ProjectedSum(BlockSum):
 
 def _in_float64(piece: Piece) -> Piece:
     """The same numbers; equal rows of a table are merged, record by record."""
-    from skdp.kernels import merge_table_rows
-
-    if isinstance(piece, Vectors):
-        return Vectors(np.ascontiguousarray(piece.values, dtype=np.float64))
     if isinstance(piece, SparseRows):
-        values = piece.values.astype(np.float64)
-        rows, merged = merge_table_rows(piece.rows, values, piece.n_table)
-        return SparseRows(rows, merged.astype(np.float64, copy=False), piece.n_table)
-    left, right = (np.ascontiguousarray(a, dtype=np.float64) for a in (piece.left, piece.right))
-    return type(piece)(left, right)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Doubles:
-    """A piece of float64, ready to be added."""
-
-    piece: Piece
-
-    def sum(self, factors: Array) -> Array:
-        """Sum over the records of factor times entries: one BLAS product, or one loop."""
-        from skdp.kernels import add_table_rows
-
-        piece = self.piece
-        if isinstance(piece, Vectors):
-            return np.asarray(factors @ piece.values)
-        if isinstance(piece, SparseRows):
-            added = add_table_rows(piece.rows, piece.values, factors, piece.n_table)
-            return np.asarray(added).ravel()
-        left, right = piece.left, piece.right
-        scaled = factors.reshape(-1, *(1,) * (right.ndim - 1)) * right
-        flat = left.reshape(-1, left.shape[-1]).T @ scaled.reshape(-1, right.shape[-1])
-        return np.asarray(flat).ravel()
+        return merged(SparseRows(piece.rows, piece.values.astype(np.float64), piece.n_table))
+    return of_arrays(piece, [np.ascontiguousarray(array, dtype=np.float64) for array in arrays_of(piece)])
 
 
 def _rows_of_squares(array: Array) -> Array:

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.gradients.parts import Summand, TableRows
+from skdp.privacy.gradients.parts import Part
+from skdp.privacy.pieces import SparseRows
 
 __all__ = ["Total"]
 
@@ -34,11 +35,11 @@ class Total:
         # By the place of a piece's first entry: its end, and of a table the touched rows and zeros to add in.
         self._pieces: dict[int, tuple[int, NDArray[np.bool_] | None, Array | None]] = {}
 
-    def add(self, first: int, part: Summand, factors: Array) -> int:
+    def add(self, first: int, part: Part, factors: Array) -> int:
         """Add a piece of a block whose entries begin at ``first``; return where the next piece begins."""
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            if isinstance(part, TableRows) and part.whole:
-                return self._add_table(first, part, factors.astype(part.values.dtype))
+            if isinstance(part.piece, SparseRows) and part.places is None:
+                return self._add_table(first, part.piece, factors.astype(part.piece.values.dtype))
             found = part.sum(factors)
             here = self.values[first : first + found.size]
             if self._scale is None:
@@ -50,16 +51,16 @@ class Total:
         self._pieces[first] = (first + found.size, None, None)
         return first + int(found.size)
 
-    def _add_table(self, first: int, part: TableRows, factors: Array) -> int:
+    def _add_table(self, first: int, table: SparseRows, factors: Array) -> int:
         from skdp.kernels import add_rounded_rows
 
-        n_table, width = part.n_table, part.values.shape[2]
+        n_table, width = table.n_table, table.values.shape[2]
         end, touched, block = self._pieces.get(first, (first + n_table * width, None, None))
         if touched is None or block is None:
-            touched, block = (np.zeros(n_table, dtype=bool), np.zeros((n_table, width), part.values.dtype))
+            touched, block = (np.zeros(n_table, dtype=bool), np.zeros((n_table, width), table.values.dtype))
             self._pieces[first] = (end, touched, block)
         total = self.values[first:end].reshape(n_table, width)
-        add_rounded_rows(part.rows, part.values, factors, block, self._scale, total, touched)
+        add_rounded_rows(table.rows, table.values, factors, block, self._scale, total, touched)
         return end
 
     def positions(self) -> NDArray[np.int64]:

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from skdp.kernels import jit
 from skdp.kernels.protocols import Floats, Integers
+from skdp.privacy.noise.keystream import KeyStream
 from skdp.privacy.noise.samplers import draw_left
 
-__all__ = ["HEADROOM", "build", "decay", "layout", "select", "update"]
+__all__ = ["HEADROOM", "WeightTree", "build", "decay", "layout", "select", "update"]
 
 U64 = np.uint64
 Words = NDArray[np.uint64]
@@ -204,3 +205,66 @@ def _half(tree: Floats, at: int, size: int) -> float:
     if size == 4:
         return (tree[at] + tree[at + 1]) + (tree[at + 2] + tree[at + 3])
     return tree[at] + tree[at + 1] if size == 2 else tree[at]
+
+
+class WeightTree:
+    """The tree of sums that change from draw to draw: brought up to date before each.
+
+    Parameters
+    ----------
+    n_outputs : int
+        Sums of each feature, which stand together.
+    """
+
+    def __init__(self, n_outputs: int) -> None:
+        self._n_outputs = n_outputs
+        self._scale = 0.0  # of the weights; 0: there is no tree
+        # Features that changed since the tree was brought up to date, or that any may have.
+        self._pending: list[Integers] = []
+        self._all_pending = False
+        self._stream: KeyStream | None = None
+        self._spare = np.empty(0, dtype=np.uint64)
+
+    def forget(self) -> None:
+        """Build the tree from scratch at the next draw: all sums are new."""
+        self._scale = 0.0
+
+    def note(self, changed: list[Integers] | None) -> None:
+        """Take down the features whose sums change before the next draw; None means that any may."""
+        if changed is None:
+            self._all_pending = True
+        else:
+            self._pending += changed
+
+    def draw(self, sums: Integers, scale: float, stream: KeyStream) -> int:
+        """Draw a candidate with the weights exp(score / scale) from the present sums."""
+        if scale != self._scale:
+            self._scale = scale
+            self._levels = layout(2 * sums.size)
+            self._tree = np.zeros(self._levels[-1])
+            self._mark = np.zeros(self._levels[-1], dtype=np.bool_)
+            self._nodes = np.empty(sums.size, dtype=np.int64)
+            self._reference = build(sums, scale, self._tree, self._levels)
+        elif self._all_pending:
+            self._reference = rebuild(sums, scale, self._reference, self._tree, self._levels)
+        else:
+            for touched in self._pending:
+                self._reference = update(
+                    sums, self._n_outputs, touched, scale, self._reference, self._tree, self._levels,
+                    self._mark, self._nodes,
+                )  # fmt: skip
+        self._pending, self._all_pending = [], False
+        choices = 3 * (self._levels.size - 1)
+        words = self._drawn(stream, choices + 36)
+        chosen = int(select(words, self._tree, self._levels))
+        if chosen < 0:  # after two ties: the same words again, and as many more as can be needed
+            words = np.concatenate([words, stream.words(18 * choices)])
+            chosen = int(select(words, self._tree, self._levels))
+        return chosen
+
+    def _drawn(self, stream: KeyStream, count: int) -> Words:
+        """The next words, fetched for many steps at once; what is left is never used for another stream."""
+        if stream is not self._stream or self._spare.size < count:
+            self._stream, self._spare = stream, stream.words(64 * count)
+        words, self._spare = self._spare[:count], self._spare[count:]
+        return words

@@ -211,7 +211,7 @@ class Minibatches(SessionBase):
         Returns
         -------
         Partition
-            Secret, for `PrivateRecords.support_votes`.
+            Secret, for `skdp.privacy.statistics.support_votes`.
         """
         with self._lock:
             self._check_open()

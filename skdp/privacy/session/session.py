@@ -369,9 +369,10 @@ class PrivacySession(
             raise
 
     def _check_records(self, records: PrivateRecords) -> None:
-        if records.unit != self.unit:
-            raise ValueError(f"the session's unit is {self.unit!r} but the records' unit is {records.unit!r}")
-        if self.adjacency == "add-remove" and records.n_public is None:
+        unit = records.shape.unit
+        if unit != self.unit:
+            raise ValueError(f"the session's unit is {self.unit!r} but the records' unit is {unit!r}")
+        if self.adjacency == "add-remove" and records.shape.n_public is None:
             raise ValueError(
                 "under adjacency='add-remove' the number of records is private: give n_public, "
                 "the public number that means divide by"

@@ -28,6 +28,7 @@ def cell_sums(records: HoldsRows, matrices: Sequence[Integers], grid: float, *, 
 
     Parameters
     ----------
+    records : PrivateRecords
     matrices : sequence of ndarray of int64 of shape (n_answers, n_cells) or (n_cells,)
         One for each feature. Public. A vector stands for a diagonal matrix.
     grid : float

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Integers
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import HoldsRows
+from skdp.privacy.rows import FINE, HoldsRows
 
 __all__ = ["class_counts"]
 
@@ -16,6 +16,7 @@ def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bound
 
     Parameters
     ----------
+    records : PrivateRecords
     n_classes : int
         Public. The targets are class indices; a row with another target counts nowhere.
     adjacency : {"replace-one", "zero-out", "add-remove"}
@@ -50,10 +51,6 @@ def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bound
         edges = np.append(np.arange(k, dtype=np.float64), math.nextafter(k, 0.0))
         return bin_counts(codes[:, None], rows.members(), edges[None], most)[0]
 
-    def plain() -> Floats:
-        fine = 2.0**-30
-        return np.asarray(on_grid(fine) * fine)
-
-    source = rows.source(on_grid, plain, contribution=1.0)
+    source = rows.source(on_grid, contribution=1.0, fine=FINE)
     moved = math.sqrt(2.0) if adjacency == "replace-one" else 1.0
     return Bounded.from_source(source, (k,), l2=moved, linf=1.0, adjacency=adjacency)

@@ -108,13 +108,10 @@ def sum_of_units(
         raise ValueError("clip_norm must be > 0 and size at least 1")
     made = UnitVectors(rows, function, size, rows.units_of(batch), at_once)
 
-    def plain() -> Floats:
-        if math.isinf(clip_norm):
-            return made.plain()
-        fine = rows.fine(clip_norm)
-        return np.asarray(made.on_grid(clip_norm, fine) * fine)
-
-    source = rows.source(lambda unit: made.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch)
+    source = rows.source(
+        lambda unit: made.on_grid(clip_norm, unit), made.plain if math.isinf(clip_norm) else None,
+        contribution=clip_norm, batch=batch,
+    )  # fmt: skip
     return Bounded.from_source(source, (size,), l2=clip_norm)
 
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import HoldsRows, Rows
+from skdp.privacy.rows import FINE, HoldsRows, Rows
 
 __all__ = ["column_counts"]
 
@@ -62,11 +62,7 @@ def column_counts(
         half = math.floor(0.5 / unit)
         return threshold_counts(rows.matrix, rows.members(), at, center, bool(absolute), half)
 
-    def plain() -> Floats:
-        fine = 2.0**-30
-        return np.asarray(on_grid(fine) * fine)
-
-    source = rows.source(on_grid, plain, contribution=0.5)
+    source = rows.source(on_grid, contribution=0.5, fine=FINE)
     return Bounded.from_source(source, (d,), linf=0.5)
 
 

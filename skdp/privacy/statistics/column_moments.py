@@ -34,6 +34,7 @@ def column_moments(
 
     Parameters
     ----------
+    records : PrivateRecords
     centers, reaches : array-like of shape (n_features,), or float
         Finite, ``reaches`` > 0; public or released.
     present, squares : float

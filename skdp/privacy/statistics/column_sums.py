@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Integers
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only, numbers
@@ -67,11 +67,7 @@ def column_sums(
         windows = Windows(center, reach, middle, squares)
         return window_sums(rows.matrix, rows.members(), windows, limit / bound, limit)
 
-    def plain() -> Floats:
-        fine = rows.fine(bound)
-        return np.asarray(on_grid(fine) * fine)
-
-    return Bounded.from_source(rows.source(on_grid, plain, contribution=bound), (d,), linf=bound)
+    return Bounded.from_source(rows.source(on_grid, contribution=bound), (d,), linf=bound)
 
 
 def _below(count: int) -> float:

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Integers
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.blocks import BlockSum, places_of
@@ -177,14 +177,9 @@ def gradient_sum(
     own = None if chosen is None else entries_of(chosen, made.sizes)
     blocks = BlockSum(rows, made, places_of(rows, batch, run or 1), ghost, run, own)
 
-    def plain() -> Floats:
-        if math.isinf(clip_norm):
-            return blocks.plain()
-        fine = rows.fine(clip_norm)
-        return np.asarray(blocks.on_grid(clip_norm, fine) * fine)
-
     source = rows.source(
-        lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch,
+        lambda unit: blocks.on_grid(clip_norm, unit), blocks.plain if math.isinf(clip_norm) else None,
+        contribution=clip_norm, batch=batch,
         sparse=(lambda unit: blocks.sparse(clip_norm, unit)) if SparseRows in made.types else None,
     )  # fmt: skip
     return Bounded.from_source(source, (blocks.size,), l2=2 * clip_norm if run else clip_norm)

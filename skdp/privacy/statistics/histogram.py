@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Integers
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import HoldsRows
+from skdp.privacy.rows import FINE, HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["histogram"]
@@ -65,13 +65,9 @@ def histogram(records: HoldsRows, edges: ArrayLike, *, adjacency: str) -> Bounde
 
         return bin_counts(rows.matrix, rows.members(), at, math.floor(1.0 / unit))
 
-    def plain() -> Floats:
-        fine = 2.0**-30
-        return np.asarray(on_grid(fine) * fine)
-
     both = adjacency == "replace-one" and n_bins > 1
     return Bounded.from_source(
-        rows.source(on_grid, plain, contribution=1.0),
+        rows.source(on_grid, contribution=1.0, fine=FINE),
         (d, n_bins),
         l1=(2.0 if both else 1.0) * d,
         l2=math.sqrt(2.0 * d if both else d) * (1 + 2.0**-50),

@@ -32,7 +32,7 @@ def linear_map(bounded: Bounded, matrix: Matrix, *, norm: float | None = None) -
     ----------
     bounded : Bounded
         Of shape (p,) or (p, K), with a proven sensitivity (`Bounded.with_sensitivity`,
-        `PrivateRecords.ridge_minimizer`). A sum over records is refused: release that first.
+        `skdp.privacy.statistics.ridge_minimizer`). A sum over records is refused: release that first.
     matrix : ndarray or CSR matrix of shape (m, p)
         Public.
     norm : float, default=None
@@ -55,9 +55,10 @@ def linear_map(bounded: Bounded, matrix: Matrix, *, norm: float | None = None) -
     >>> import numpy as np
     >>> from skdp.losses import LogisticLoss
     >>> from skdp.privacy import PrivateRecords
+    >>> from skdp.privacy.statistics import ridge_minimizer
     >>> records = PrivateRecords(np.eye(4), np.array([0.0, 1.0, 1.0, 1.0]))
     >>> options = dict(alpha=0.5, row_norm=1.0, adjacency="replace-one")
-    >>> labels = linear_map(records.ridge_minimizer(LogisticLoss(), **options), 2 * np.eye(4))
+    >>> labels = linear_map(ridge_minimizer(records, LogisticLoss(), **options), 2 * np.eye(4))
     >>> round(labels.l2, 4)
     2.0
     """

@@ -2,11 +2,9 @@
 
 import math
 
-import numpy as np
-
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Integers
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import HoldsRows
+from skdp.privacy.rows import FINE, HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["magnitude_counts"]
@@ -20,6 +18,7 @@ def magnitude_counts(records: HoldsRows, low: int, high: int, *, adjacency: str)
 
     Parameters
     ----------
+    records : PrivateRecords
     low, high : int
         First and last octave, public.
     adjacency : {"replace-one", "zero-out", "add-remove"}
@@ -59,11 +58,7 @@ def magnitude_counts(records: HoldsRows, low: int, high: int, *, adjacency: str)
         most = math.floor(1.0 / unit)
         return octave_counts(rows.matrix, rows.members(), first, count, most)
 
-    def plain() -> Floats:
-        fine = 2.0**-30
-        return np.asarray(on_grid(fine) * fine)
-
-    source = rows.source(on_grid, plain, contribution=1.0)
+    source = rows.source(on_grid, contribution=1.0, fine=FINE)
     moved = math.sqrt(2.0 * d) if adjacency == "replace-one" else math.sqrt(d)
     moved *= 1 + 2.0**-50
     return Bounded.from_source(source, (d, count), l2=moved, linf=1.0, adjacency=adjacency)

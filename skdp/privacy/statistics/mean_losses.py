@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Integers
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import HoldsRows
@@ -18,6 +18,7 @@ def mean_losses(records: HoldsRows, loss: Loss, thetas: ArrayLike, bound: float)
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : object from `skdp.losses`
     thetas : ndarray of shape (n_candidates, n_parameters[, n_classes])
         Public or released points.
@@ -48,10 +49,6 @@ def mean_losses(records: HoldsRows, loss: Loss, thetas: ArrayLike, bound: float)
     def on_grid(grid: float) -> Integers:
         return np.asarray(kernel.loss_sums(points, bound, grid))
 
-    def plain() -> Floats:
-        fine = rows.fine(bound)
-        return np.asarray(on_grid(fine) * fine)
-
-    source = rows.source(on_grid, plain, contribution=0.5 * bound)
+    source = rows.source(on_grid, contribution=0.5 * bound, fine=rows.fine(bound))
     bounded = Bounded.from_source(source, (len(points),), linf=0.5 * bound)
     return bounded * (1.0 / rows.shape.n_units)

@@ -86,8 +86,8 @@ def second_moment(
     rows = records._rows
     if rows.weight is not None:
         raise ValueError("the second moment has no weighted form; fit without sample_weight")
-    kept = np.ones(rows.n_parameters, dtype=bool) if mask is None else np.array(mask, bool)
-    intercept = rows.intercept_value if rows.fit_intercept and kept[-1] else None
+    kept = np.ones(rows.shape.n_parameters, dtype=bool) if mask is None else np.array(mask, bool)
+    intercept = rows.shape.intercept if kept[-1] else None
     members = rows.members()
     moments = RowMoments(
         rows.table,

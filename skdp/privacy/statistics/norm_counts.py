@@ -1,7 +1,7 @@
 """Counts of the units whose row, gradient or target is not larger than a bound."""
 
 import math
-from typing import Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,37 +9,46 @@ from numpy.typing import ArrayLike
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel
 from skdp.privacy.rows import HoldsRows, Rows
 
-__all__ = [
-    "gradient_norm_count",
-    "gradient_sup_norm_count",
-    "row_norm_count",
-    "row_sup_norm_count",
-    "target_count",
-]
+__all__ = ["norm_count", "target_count"]
 
 
-class _Door(Protocol):
-    """`skdp.kernels.gradient_kernel` or `sup_gradient_kernel`."""
+def norm_count(
+    records: HoldsRows,
+    bound: float,
+    *,
+    loss: Loss | None = None,
+    theta: ArrayLike | None = None,
+    norm: Literal["l2", "max"] = "l2",
+    each_row: bool = False,
+) -> Bounded:
+    """Count the units whose feature row, or whose gradient, has norm at most ``bound``, centred.
 
-    def __call__(self, X: Matrix, y: Floats, loss: Loss, *, fit_intercept: bool) -> GradientKernel | SupKernel: ...
-
-
-def row_norm_count(records: HoldsRows, bound: float) -> Bounded:
-    """Count the units whose feature row has norm at most ``bound``, centred.
-
-    Of a group the largest norm of its rows counts. A norm that is not finite is above every finite bound.
+    Of a group the largest norm of its rows counts, but for the l2 norm of gradients: there it is the norm of their
+    sum. A norm that is not finite is above every finite bound.
 
     Parameters
     ----------
     bound : float
+    loss : object from `skdp.losses`, default=None
+        Count the gradients of this loss at ``theta``. None counts rows of features, without the intercept's.
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes), default=None
+        Public or released; with ``loss``, and only with it.
+    norm : {"l2", "max"}, default="l2"
+        The norm that `mean_gradient` clips, or that `skdp.privacy.statistics.mean_sup_gradient` clips.
+    each_row : bool, default=False
+        For l2 norms of groups' gradients: take the largest of a group's rows, not the norm of their sum.
 
     Returns
     -------
     Bounded
         Of shape (1,), with l1 = l2 = linf = 1/2.
+
+    Raises
+    ------
+    ValueError
+        If only one of ``loss`` and ``theta`` is given, or ``norm`` is another one.
 
     Notes
     -----
@@ -48,95 +57,30 @@ def row_norm_count(records: HoldsRows, bound: float) -> Bounded:
     replaced by 1.
     """
     rows = records._rows
-    norms = rows.kept_norms("rows")
-    if norms is None:
-        from skdp.kernels import gradient_kernel
+    if norm not in ("l2", "max"):
+        raise ValueError(f"norm must be 'l2' or 'max', got {norm!r}")
+    if (loss is None) != (theta is None):
+        raise ValueError("give loss and theta together, or neither of them")
+    at = None if theta is None else np.array(theta, dtype=np.float64)
 
-        norms = rows.keep_norms("rows", _row_norms(rows, gradient_kernel))
-    return _count(rows, norms, bound)
-
-
-def row_sup_norm_count(records: HoldsRows, bound: float) -> Bounded:
-    """Count the units whose feature row has sup norm at most ``bound``, centred; as `row_norm_count`.
-
-    Parameters
-    ----------
-    bound : float
-
-    Returns
-    -------
-    Bounded
-        Of shape (1,).
-    """
-    rows = records._rows
-    norms = rows.kept_norms("sup rows")
-    if norms is None:
-        from skdp.kernels import sup_gradient_kernel
-
-        norms = rows.keep_norms("sup rows", _row_norms(rows, sup_gradient_kernel))
-    return _count(rows, norms, bound)
-
-
-def gradient_norm_count(
-    records: HoldsRows, loss: Loss, theta: ArrayLike, bound: float, *, each_row: bool = False
-) -> Bounded:
-    """Count the units whose gradient at ``theta`` has norm at most ``bound``, centred.
-
-    As `row_norm_count`, of the norms that `mean_gradient` clips.
-
-    Parameters
-    ----------
-    loss : object from `skdp.losses`
-    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
-    bound : float
-    each_row : bool, default=False
-        For groups: take the largest gradient norm of a group's rows, not the norm of their sum.
-
-    Returns
-    -------
-    Bounded
-        Of shape (1,).
-    """
-    rows = records._rows
-    at = np.array(theta, dtype=np.float64)
-    key = (loss, at.tobytes(), each_row)
-    norms = rows.kept_norms(key)
-    if norms is None:
+    def norms() -> Floats:
+        if loss is None or at is None:
+            return _row_norms(rows, norm)
+        if norm == "max":
+            return rows.largest(rows.sup_kernel(loss).norms(at))
         found = rows.kernel(loss, by_group=not each_row).norms(at)
-        norms = rows.keep_norms(key, rows.largest(found) if each_row else found)
-    return _count(rows, norms, bound)
+        return rows.largest(found) if each_row else found
 
-
-def gradient_sup_norm_count(records: HoldsRows, loss: Loss, theta: ArrayLike, bound: float) -> Bounded:
-    """Count the units whose rows' gradients at ``theta`` have sup norm at most ``bound``, centred.
-
-    As `row_norm_count`, of the norms that `mean_sup_gradient` clips; a group's is the largest of its rows.
-
-    Parameters
-    ----------
-    loss : object from `skdp.losses`
-    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
-    bound : float
-
-    Returns
-    -------
-    Bounded
-        Of shape (1,).
-    """
-    rows = records._rows
-    at = np.array(theta, dtype=np.float64)
-    key = ("sup", loss, at.tobytes())
-    norms = rows.kept_norms(key)
-    if norms is None:
-        norms = rows.keep_norms(key, rows.largest(rows.sup_kernel(loss).norms(at)))
-    return _count(rows, norms, bound)
+    key = (norm, loss, None if at is None else at.tobytes(), each_row)
+    return _count(rows, rows.norms(key, norms), bound)
 
 
 def target_count(records: HoldsRows, bound: float, *, center: float = 0.0, absolute: bool = False) -> Bounded:
-    """Count the units whose target is at most ``bound``, centred, as `row_norm_count` does.
+    """Count the units whose target is at most ``bound``, centred, as `norm_count` does.
 
     Parameters
     ----------
+    records : PrivateRecords
     bound : float
     center : float, default=0.0
         Subtracted from the targets; public or released.
@@ -149,17 +93,17 @@ def target_count(records: HoldsRows, bound: float, *, center: float = 0.0, absol
         Of shape (1,).
     """
     rows = records._rows
-    key = ("target", center, absolute)
-    values = rows.kept_norms(key)
-    if values is None:
-        values = rows.targets_less(center)
+
+    def values() -> Floats:
+        found = rows.targets_less(center)
         if absolute:
-            values = rows.largest(np.abs(values))
-        elif rows.groups is not None and (members := rows.members()) is not None:
+            return rows.largest(np.abs(found))
+        if rows.groups is not None and (members := rows.members()) is not None:
             with np.errstate(all="ignore"):  # a warning would tell that a sum is too large
-                values = np.bincount(rows.groups, weights=values) / np.diff(members.starts)
-        rows.keep_norms(key, values)
-    return _count(rows, values, bound)
+                found = np.bincount(rows.groups, weights=found) / np.diff(members.starts)
+        return found
+
+    return _count(rows, rows.norms(("target", center, absolute), values), bound)
 
 
 def _count(rows: Rows, values: Floats, bound: float) -> Bounded:
@@ -183,7 +127,10 @@ def _count(rows: Rows, values: Floats, bound: float) -> Bounded:
     return Bounded.from_source(source, (1,), l1=0.5, l2=0.5, linf=0.5)
 
 
-def _row_norms(rows: Rows, kernel: _Door) -> Floats:
+def _row_norms(rows: Rows, norm: str) -> Floats:
+    from skdp.kernels import gradient_kernel, sup_gradient_kernel
+
+    kernel = gradient_kernel if norm == "l2" else sup_gradient_kernel
     # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
     ones = np.full(rows.X.shape[0], -1.0)
     made = kernel(rows.matrix, ones, SquaredLoss(), fit_intercept=False)

@@ -1,7 +1,7 @@
 """The minimiser of an l2-regularised sum of losses with a random linear term, and the error of the computed one.
 
 F(theta) = sum_i l_i(theta) + (penalty / 2) ||theta||^2 + <b, theta>, solved as the mean over the public count n by
-the solver of `skdp.privacy.statistics.minimizer`. Its proof needs only bounds on the gradient and on rounding
+the solver of `skdp.kernels.minimizer`. Its proof needs only bounds on the gradient and on rounding
 errors. Here both include b / n. No entry of b is drawn beyond `REACH` standard deviations, so the bounds are
 public.
 
@@ -20,10 +20,11 @@ from typing import NoReturn
 
 import numpy as np
 
+from skdp.kernels.minimizer import UNIT, Domain, lipschitz, solve, threshold
 from skdp.kernels.protocols import Floats
 from skdp.losses import Loss
 from skdp.privacy.rows import HoldsRows, Rows
-from skdp.privacy.statistics.minimizer import UNIT, Domain, Objective, lipschitz, solve, threshold
+from skdp.privacy.statistics.minimizer import objective_of
 
 __all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
 
@@ -35,7 +36,7 @@ GAP = 1e-9  # tau over the largest gradient of one record, where rounding allows
 
 @dataclass(frozen=True, repr=False)
 class PerturbedMinimizer:
-    """An objective whose minimiser a session can release; made by `PrivateRecords.perturbed_minimizer`.
+    """An objective whose minimiser a session can release; made by `skdp.privacy.statistics.perturbed_minimizer`.
 
     Attributes
     ----------
@@ -80,6 +81,7 @@ def perturbed_minimizer(
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : LogisticLoss or HuberLoss
     penalty : float
         Weight of ``||theta||^2 / 2`` beside the **sum** of the losses, > 0.
@@ -115,12 +117,11 @@ def perturbed_minimizer(
     if rows.weight is not None:
         raise ValueError("sample_weight is not supported: the objective weighs every record alike")
     lipschitz(loss)
-    intercept = rows.intercept_value if rows.fit_intercept else 0.0
-    radius = math.hypot(row_norm, intercept) * (1 + 2.0**-50)
+    radius = math.hypot(row_norm, rows.shape.intercept or 0.0) * (1 + 2.0**-50)
     if not math.isfinite(target_center):
         raise ValueError(f"target_center must be finite, got {target_center!r}")
     return PerturbedMinimizer(
-        loss, float(penalty), radius, float(row_norm), float(target_center), rows.n_parameters, rows
+        loss, float(penalty), radius, float(row_norm), float(target_center), rows.shape.n_parameters, rows
     )
 
 
@@ -138,11 +139,12 @@ class PerturbedDomain(Domain):
     gap = GAP
 
     def __init__(self, made: PerturbedMinimizer, noise_std: float) -> None:
-        rows, n, p = made._rows, made._rows.shape.n_units, made.n_parameters
+        shape, p = made._rows.shape, made.n_parameters
+        n = shape.n_units
         self.push = REACH * noise_std * math.sqrt(p) / n * (1 + 2.0**-40)
         mask = np.ones(p, dtype=bool)
-        super().__init__(rows, made.loss, made.penalty / n, made.row_norm, mask)
-        self.penalty, self.n_units, self.target_center = made.penalty, n, made.target_center
+        super().__init__(shape, made.loss, made.penalty / n, made.row_norm, mask)
+        self.penalty, self.target_center = made.penalty, made.target_center
 
     def farthest(self, mass: float) -> float:
         """Largest norm of a point where F is at most F(0)."""
@@ -169,26 +171,9 @@ class PerturbedDomain(Domain):
 
     def minimizer(self, rows: Rows, b: Floats) -> Floats:
         """Read the records and return the computed minimiser."""
-        base = self.objective(rows)
-        made = PerturbedObjective(self, base.rows, base.y, base.weight, base.mass)
-        made.linear = b / self.n_units
-        return solve(made, self.tau)
+        return solve(objective_of(self, rows, b / self.n_units), self.tau)
 
     def distance(self, grid: float) -> float:
         """Eta: how far the computed point can be from the exact minimiser."""
         shift = 0.501 * math.sqrt(self.width) * grid  # a thousandth for the product in float64
         return (self.n_units * self.tau + shift) / self.penalty * (1 + 2.0**-40)
-
-
-class PerturbedObjective(Objective):
-    """F / n on one data set."""
-
-    linear: Floats
-
-    def gradient_at(self, z: Floats, theta: Floats) -> Floats:
-        """Gradient of F / n."""
-        return self.gather(self.slope(z)) + self.alpha * theta + self.linear
-
-    def pushed(self, step: Floats) -> float:
-        """Slope of the linear term along ``step``."""
-        return float(np.vdot(self.linear, step))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Integers
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.blocks import places_of
@@ -92,13 +92,10 @@ def projected_sum(
         places = places_of(rows, batch, 1)
         blocks = ProjectedSum(rows, function, places, projections=projections, norm_ratio=ratio)
 
-    def plain() -> Floats:
-        if math.isinf(clip_norm):
-            return blocks.plain()
-        fine = rows.fine(clip_norm)
-        return np.asarray(blocks.on_grid(clip_norm, fine) * fine)
-
-    source = rows.source(lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch)
+    source = rows.source(
+        lambda unit: blocks.on_grid(clip_norm, unit), blocks.plain if math.isinf(clip_norm) else None,
+        contribution=clip_norm, batch=batch,
+    )  # fmt: skip
     largest = source.magnitude * min(ratio, LARGEST_RATIO)
     source = replace(source, magnitude=largest, extra=ProjectedClip(clip_norm))
     return Bounded.from_source(source, (size,), l2=math.inf)

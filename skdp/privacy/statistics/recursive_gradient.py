@@ -33,6 +33,7 @@ def recursive_gradient(
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : object from `skdp.losses`
     theta, previous : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
         Public or released points: this iterate and the one before.

@@ -8,14 +8,13 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.rows import HoldsRows, Rows
+from skdp.privacy.rows import FINE, HoldsRows, Rows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["binned_residuals", "residual_moments", "residual_squares"]
 
 
 _OF_A_ROW = 2.0**-29  # by what the rounding of rows moves two units apart in an entry, at most; see the notes
-_FINE = 2.0**-30  # grid of sums without noise
 
 
 def residual_moments(
@@ -29,6 +28,7 @@ def residual_moments(
 
     Parameters
     ----------
+    records : PrivateRecords
     center, reach, residual_reach : float
         Finite, the reaches > 0. Public or released.
     weights : array-like of shape (5,)
@@ -129,6 +129,7 @@ def residual_squares(
 
     Parameters
     ----------
+    records : PrivateRecords
     center, reach, residual_reach : float
         As in `residual_moments`.
     influence : (float, float, float)
@@ -189,6 +190,7 @@ def binned_residuals(records: HoldsRows, edges: ArrayLike, residual_reach: float
 
     Parameters
     ----------
+    records : PrivateRecords
     edges : array-like of shape (n_bins - 1,)
         Strictly increasing. Public or released.
     residual_reach : float
@@ -238,11 +240,7 @@ def _sums(
     rows: Rows, on_grid: Callable[[float], Integers], shape: tuple[int, ...], l2: float, adjacency: str
 ) -> Bounded:
     """Sums of numbers in [-1, 1] that are rounded row by row; `l2` makes room for it."""
-
-    def plain() -> Floats:
-        return np.asarray(on_grid(_FINE) * _FINE)
-
-    source = rows.source(on_grid, plain, contribution=1.0 + _OF_A_ROW, roundings=1)
+    source = rows.source(on_grid, contribution=1.0 + _OF_A_ROW, fine=FINE, roundings=1)
     return Bounded.from_source(source, shape, l2=l2, adjacency=adjacency)
 
 

@@ -25,6 +25,7 @@ def step_scores(
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : object from `skdp.losses`
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
     clip_norm : float

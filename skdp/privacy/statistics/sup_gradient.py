@@ -30,6 +30,7 @@ def mean_sup_gradient(
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : object from `skdp.losses`
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
         The intercept is the last row.
@@ -58,14 +59,11 @@ def mean_sup_gradient(
     def on_grid(grid: float) -> Integers:
         return kernel.clipped_sum(at, clip_norm, grid, rows=chosen)
 
-    def plain() -> Floats:
-        if math.isinf(clip_norm):
-            return np.asarray(kernel.plain_sum(at, rows=chosen), dtype=np.float64)
-        fine = rows.fine(clip_norm)
-        return np.asarray(on_grid(fine) * fine)
+    def unclipped() -> Floats:
+        return np.asarray(kernel.plain_sum(at, rows=chosen), dtype=np.float64)
 
     # The rows of a batch add up to no more than all units do.
-    source = rows.source(on_grid, plain, contribution=clip_norm)
+    source = rows.source(on_grid, unclipped if math.isinf(clip_norm) else None, contribution=clip_norm)
     bounded = Bounded.from_source(source, kernel.shape, linf=clip_norm)
     return bounded * (1.0 / float(rows.shape.n_units if divisor is None else divisor))
 
@@ -77,6 +75,7 @@ def gradient_scores(records: HoldsRows, loss: Loss, theta: ArrayLike, clip_norm:
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : object from `skdp.losses`
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
     clip_norm : float

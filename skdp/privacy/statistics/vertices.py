@@ -1,14 +1,14 @@
-"""VertexScores: the scores of the vertices of the l1 ball along a Frank-Wolfe path, and draws from them.
+"""VertexScores: the scores of the vertices of the l1 ball along a Frank-Wolfe path.
 
-Dense path and sparse path are one algorithm: integer scores and a tree of weights, kept up to date or computed
-anew in every step, with the same bits and so the same draws from the same key stream.
+Dense path and sparse path are one algorithm: integer scores (`skdp.kernels.vertex_kernel`) and a tree of weights
+(`skdp.privacy.noise.weight_tree`), kept up to date or computed anew in every step, with the same bits and so the
+same draws from the same key stream.
 """
 
 import math
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.kernels.protocols import Integers
 from skdp.losses import Loss
@@ -72,14 +72,15 @@ class VertexScores:
         if not (math.isfinite(clip_norm) and clip_norm > 0):
             raise ValueError(f"clip_norm must be finite and positive, got {clip_norm!r}")
         from skdp.kernels import vertex_kernel
+        from skdp.privacy.noise.weight_tree import WeightTree
 
         rows = records._rows
         self._kernel = vertex_kernel(
             rows.matrix,
             rows.y,
             loss,
-            fit_intercept=rows.fit_intercept,
-            intercept_value=rows.intercept_value,
+            fit_intercept=rows.shape.fit_intercept,
+            intercept_value=rows.shape.intercept_value,
             row_weight=rows.balance(),
             sample_weight=rows.weight,
             tolerance=tolerance,
@@ -90,12 +91,7 @@ class VertexScores:
         self._lazy, self._ratio = bool(lazy), float(refresh_ratio)
         self._steps, self._next = 0, 1.0
         self._unit = 0.0  # of the grid of the sums; 0: nothing has been computed
-        self._scale = 0.0  # of the weights; 0: there is no tree
-        # Features that changed since the tree was brought up to date, or that any may have.
-        self._pending: list[Integers] = []
-        self._all_pending = False
-        self._stream: KeyStream | None = None
-        self._spare = np.empty(0, dtype=np.uint64)
+        self._tree = WeightTree(self._kernel.shape[1])
         source = rows.source(
             self._on_grid,
             lambda: self._on_grid(self._fine()) * np.float64(self._fine()),
@@ -132,11 +128,7 @@ class VertexScores:
         sign = -1.0 if vertex % 2 else 1.0
         if self._unit == 0.0:
             self._start(self._fine())
-        changed = self._kernel.move(j, k, sign * radius * gamma, gamma, refresh=everything, lazy=self._lazy)
-        if changed is None:
-            self._all_pending = True
-        else:
-            self._pending += changed
+        self._tree.note(self._kernel.move(j, k, sign * radius * gamma, gamma, refresh=everything, lazy=self._lazy))
 
     def _fine(self) -> float:
         """The grid where no release has fixed one."""
@@ -144,7 +136,8 @@ class VertexScores:
 
     def _start(self, unit: float) -> None:
         self._kernel.start(self._clip, unit * self._divisor)
-        self._unit, self._scale = unit, 0.0
+        self._unit = unit
+        self._tree.forget()
 
     def _on_grid(self, unit: float) -> Integers:
         if unit != self._unit:
@@ -153,41 +146,9 @@ class VertexScores:
         return np.stack([-flat, flat], axis=1).ravel()
 
     def _choose(self, unit: float, scale: float, stream: KeyStream) -> int:
-        from skdp.privacy.noise import weight_tree as trees
-
         if unit != self._unit:
             self._start(unit)
-        sums = self._kernel.sums.ravel()
-        if scale != self._scale:
-            self._scale = scale
-            self._levels = trees.layout(2 * sums.size)
-            self._tree = np.zeros(self._levels[-1])
-            self._mark = np.zeros(self._levels[-1], dtype=np.bool_)
-            self._nodes = np.empty(sums.size, dtype=np.int64)
-            self._reference = trees.build(sums, scale, self._tree, self._levels)
-        elif self._all_pending:
-            self._reference = trees.rebuild(sums, scale, self._reference, self._tree, self._levels)
-        else:
-            for touched in self._pending:
-                self._reference = trees.update(
-                    sums, self._kernel.shape[1], touched, scale, self._reference, self._tree,
-                    self._levels, self._mark, self._nodes,
-                )  # fmt: skip
-        self._pending, self._all_pending = [], False
-        choices = 3 * (self._levels.size - 1)
-        words = self._drawn(stream, choices + 36)
-        chosen = int(trees.select(words, self._tree, self._levels))
-        if chosen < 0:  # after two ties: the same words again, and as many more as can be needed
-            words = np.concatenate([words, stream.words(18 * choices)])
-            chosen = int(trees.select(words, self._tree, self._levels))
-        return chosen
-
-    def _drawn(self, stream: KeyStream, count: int) -> NDArray[np.uint64]:
-        """The next words, fetched for many steps at once; what is left is never used for another stream."""
-        if stream is not self._stream or self._spare.size < count:
-            self._stream, self._spare = stream, stream.words(64 * count)
-        words, self._spare = self._spare[:count], self._spare[count:]
-        return words
+        return self._tree.draw(self._kernel.sums.ravel(), scale, stream)
 
     def __repr__(self) -> str:
         return f"VertexScores(shape={self._kernel.shape}, clip_norm={self._clip:g})"

@@ -43,6 +43,7 @@ def support_votes(
 
     Parameters
     ----------
+    records : PrivateRecords
     loss : object from `skdp.losses`
     n_nonzero_coefs : int
     blocks : Partition
@@ -76,7 +77,7 @@ def support_votes(
         if not counted:
             of_rows = block if rows.groups is None else block[rows.groups]
             y = np.asarray(rows.y)
-            found = count_votes(rows.matrix, y, loss, s, of_rows, intercept=rows.fit_intercept)
+            found = count_votes(rows.matrix, y, loss, s, of_rows, intercept=rows.shape.fit_intercept)
             counted.append(found)
         return counted[0]
 

@@ -59,7 +59,7 @@ def only_the_look(task, seed, part=1.0):
     def fit(X, y, groups=None):
         d = X.shape[1]
         records = PrivateRecords(X, y, groups=groups, fit_intercept=True)
-        session = PrivacySession(records, epsilon=EPSILON, delta=DELTA, random_state=seed, unit=records.unit)
+        session = PrivacySession(records, epsilon=EPSILON, delta=DELTA, random_state=seed, unit=records.shape.unit)
         ends = np.full(d, 4.0)
         columns = Columns(np.zeros(d), ends, np.zeros(d), 1 / ends, -ends, ends, True)
         shares, rows = BudgetSplit(session), columns.rows(records)

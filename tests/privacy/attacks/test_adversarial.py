@@ -109,7 +109,7 @@ def test_twin_that_clips_all_rows_but_one_is_caught(monkeypatch):
         bounded = honest_gradient(self, loss, theta, clip_norm, **options)
         source = bounded._value
         X, y = self._rows.X, self._rows.y
-        extra = (theta @ X[0] - y[0]) * X[0] / self.n_records
+        extra = (theta @ X[0] - y[0]) * X[0] / self.shape.n_records
 
         def on_grid(unit):
             return source.on_grid(unit) + np.rint(np.clip(extra, -50, 50) / unit).astype(np.int64)

@@ -14,10 +14,11 @@ from scipy.stats import norm
 
 from skdp import DPAGDClassifier
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, noise
+from skdp.privacy import Bounded, PrivacySession, accounting, noise
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
+from skdp.reproductions import adaptive_descent
 from skdp.reproductions.adaptive_descent import CHOICE, StepCosts
 from tests.privacy.audit import epsilon_lower, shown
 from tests.privacy.exact.test_replay import Tape
@@ -118,13 +119,13 @@ def test_a_neighbour_takes_the_same_path_within_the_sensitivities(n_classes, par
 
 
 def test_twin_without_the_clip_of_losses_is_caught(monkeypatch):
-    honest = PrivateRecords.mean_losses
+    honest = adaptive_descent.mean_losses
 
-    def unclipped(self, loss, thetas, bound):
-        wide = honest(self, loss, thetas, 1e4 * bound)
+    def unclipped(records, loss, thetas, bound):
+        wide = honest(records, loss, thetas, 1e4 * bound)
         return Bounded.from_source(wide._value, wide.shape, linf=wide.linf / 1e4)
 
-    monkeypatch.setattr(PrivateRecords, "mean_losses", unclipped)
+    monkeypatch.setattr(adaptive_descent, "mean_losses", unclipped)
     tape = Tape(monkeypatch)
     found = [tape.compare(lambda X, y: fit(X, y, **LOST), *pair) for pair in neighbours(0)]
     assert max(found) > 1

@@ -17,6 +17,7 @@ from scipy.special import log_expit
 
 from skdp import DPAMPClassifier, DPRRPSGDClassifier, DPSRMClassifier
 from skdp.fitting.linear import LinearFit
+from skdp.linear_model.srm import solver as srm
 from skdp.privacy import PrivateRecords, accounting, noise
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.objective_perturbation.cost import ObjectiveTerms, objective_delta
@@ -230,19 +231,19 @@ def test_the_factor_of_another_adjacency_is_caught(name, monkeypatch):
 @quick("recursive", among=["Poisson", "recursive"])
 def test_a_clip_that_is_too_wide_is_caught(name, monkeypatch):
     """Gradients of four times the norm that the statistic declares."""
-    for method in ("mean_gradient", "recursive_gradient"):
-        honest = getattr(PrivateRecords, method)
+    for owner, statistic in ((PrivateRecords, "mean_gradient"), (srm, "recursive_gradient")):
+        honest = getattr(owner, statistic)
 
-        def wide(self, *args, honest=honest, **options):
-            declared = honest(self, *args, **options)
+        def wide(records, *args, honest=honest, **options):
+            declared = honest(records, *args, **options)
             if "clip_norm" in options:
                 options["clip_norm"] *= 4
             else:
                 args = (*args[:2], args[2] * 4)
-            object.__setattr__(declared, "_value", honest(self, *args, **options)._value)
+            object.__setattr__(declared, "_value", honest(records, *args, **options)._value)
             return declared
 
-        monkeypatch.setattr(PrivateRecords, method, wide)
+        monkeypatch.setattr(owner, statistic, wide)
     options = {"others": 0.0} if name == "recursive" else {}
     low, high, claim = measured(ATTACKS[name][0], TWIN_RUNS, epsilon=4.0, **options)
     assert claim.broken_by(low, high, 0.0)

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import skdp.privacy.statistics.minimizer as minimizer
+import skdp.kernels.minimizer as minimizer
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss
 from skdp.privacy import PrivateRecords
+from skdp.privacy.statistics import ridge_minimizer
+from skdp.privacy.statistics.minimizer import objective_of
 
 Wide = np.longdouble
 wide_only = pytest.mark.skipif(np.finfo(Wide).nmant < 60, reason="no extended precision here")
@@ -82,8 +84,8 @@ def badly_conditioned(rng):
     shape = (records.n_parameters, loss.n_outputs)[: 1 + (loss.n_outputs > 1)]
     center = rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 3) if rng.random() < 0.2 else None
     mask = np.ones(records.n_parameters, dtype=bool)
-    domain = minimizer.Domain(records._rows, loss, alpha, row_norm, mask, center=center)
-    return domain, domain.objective(records._rows)
+    domain = minimizer.Domain(records.shape, loss, alpha, row_norm, mask, center=center)
+    return domain, objective_of(domain, records._rows)
 
 
 def forbidden(objective, tau):
@@ -122,9 +124,9 @@ def test_newton_does_not_jump_over_a_kink_for_ever(kind, monkeypatch):
         y = rng.normal(size=n) * 10.0 ** rng.uniform(-3, 9)
         records = PrivateRecords(X, y, fit_intercept=True)
         alpha = row_norm**2 / 10.0 ** rng.uniform(5, 13)
-        domain = minimizer.Domain(records._rows, loss, alpha, row_norm, np.ones(d + 1, dtype=bool))
+        domain = minimizer.Domain(records.shape, loss, alpha, row_norm, np.ones(d + 1, dtype=bool))
         with np.errstate(all="ignore"):
-            assert minimizer.newton(domain.objective(records._rows), domain.tau) is not None
+            assert minimizer.newton(objective_of(domain, records._rows), domain.tau) is not None
 
 
 def test_the_schedule_is_finite_and_tau_covers_its_rounding():
@@ -133,12 +135,12 @@ def test_the_schedule_is_finite_and_tau_covers_its_rounding():
     records = PrivateRecords(np.ones((10, 2)), np.ones(10))
     mask = np.ones(2, dtype=bool)
     for power in range(2, 21, 2):
-        domain = minimizer.Domain(records._rows, LogisticLoss(), 0.25 / 10.0**power, 1.0, mask)
+        domain = minimizer.Domain(records.shape, LogisticLoss(), 0.25 / 10.0**power, 1.0, mask)
         step = minimizer.UNIT * (domain.smoothness * domain.farthest(1.0) + 2 * domain.gradient)
         assert domain.tau >= 4 * (domain.rounding(1.0, domain.farthest(1.0)) + step)
         if power >= 16:
             assert domain.tau > domain.gradient
-            assert not minimizer.solve(domain.objective(records._rows), domain.tau).any()
+            assert not minimizer.solve(objective_of(domain, records._rows), domain.tau).any()
 
 
 # ------------------------------------------------------------------ sums of blocks
@@ -173,8 +175,8 @@ def test_gathered_rows_are_within_the_bound_of_the_tree(sparse):
     for n in (1, 1023, 1024, 1025, 5000, 30_000):
         X = rng.normal(size=(n, 3)) * 10.0 ** rng.uniform(-8, 0, size=(n, 1))
         records = PrivateRecords(sp.csr_matrix(X) if sparse else X, np.zeros(n), fit_intercept=True)
-        domain = minimizer.Domain(records._rows, LogisticLoss(), 1e-3, 1.0, np.ones(4, dtype=bool))
-        objective = domain.objective(records._rows)
+        domain = minimizer.Domain(records.shape, LogisticLoss(), 1e-3, 1.0, np.ones(4, dtype=bool))
+        objective = objective_of(domain, records._rows)
         rows = objective.rows.toarray() if sparse else objective.rows
         wide = np.column_stack([rows.astype(Wide), np.ones(n, dtype=Wide)])
         norms = np.sqrt((wide**2).sum(axis=1))
@@ -188,7 +190,7 @@ def test_gathered_rows_are_within_the_bound_of_the_tree(sparse):
 
 def solved(X, y, loss, alpha, **params):
     records = PrivateRecords(X, y, **params)
-    bounded = records.ridge_minimizer(loss, alpha=alpha, row_norm=1.0, adjacency="replace-one")
+    bounded = ridge_minimizer(records, loss, alpha=alpha, row_norm=1.0, adjacency="replace-one")
     return bounded, bounded._value.plain()
 
 

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 import skdp.privacy.statistics.linear_map as linear
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import PrivateRecords
+from skdp.privacy.statistics import ridge_minimizer
 from skdp.privacy.statistics.linear_map import linear_map, spectral_norm_bound
 
 
@@ -159,8 +160,8 @@ def test_rounding_of_an_image_is_within_its_share(loss):
     for trial in range(25):
         d, m = int(rng.integers(1, 7)), int(rng.integers(1, 20))
         X, y = rng.normal(size=(9, d)), rng.integers(0, max(2, loss.n_outputs), 9).astype(float)
-        bounded = PrivateRecords(X, y).ridge_minimizer(
-            loss, alpha=10.0 ** rng.uniform(-6, 0), row_norm=1.0, adjacency="replace-one"
+        bounded = ridge_minimizer(
+            PrivateRecords(X, y), loss, alpha=10.0 ** rng.uniform(-6, 0), row_norm=1.0, adjacency="replace-one"
         )
         theta = bounded._value.plain().reshape(d, -1)
         # Rows nearly orthogonal to theta: the inner products cancel.

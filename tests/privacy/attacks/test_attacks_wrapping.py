@@ -22,6 +22,7 @@ from skdp.privacy.mechanisms.sparse_vector import release as sparse_release
 from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan
 from skdp.privacy.mechanisms.top_k.release import TopKMechanism
 from skdp.privacy.noise import KeyStream
+from skdp.privacy.statistics import gradient_scores, mean_losses, mean_sup_gradient, step_scores
 from tests import texts
 from tests.privacy.releases import drawn, wrap_release
 
@@ -171,11 +172,11 @@ def test_no_choosing_statistic_passes_the_headroom(n_public, clip):
     records = PrivateRecords(X, (X[:, 0] > 0) * 1.0, n_public=n_public)
     theta, loss = np.zeros(3), SquaredLoss()
     asked = [
-        records.gradient_scores(loss, theta, clip),
-        records.mean_sup_gradient(loss, theta, clip),
-        records.mean_losses(loss, theta[None], clip),
-        records.step_scores(loss, theta, clip, 0.5),
-        records.row_norm_count(clip),
+        gradient_scores(records, loss, theta, clip),
+        mean_sup_gradient(records, loss, theta, clip),
+        mean_losses(records, loss, theta[None], clip),
+        step_scores(records, loss, theta, clip, 0.5),
+        records.norm_count(clip),
         VertexScores(records, loss, clip).scores(),
     ]
     tried = 0
@@ -203,7 +204,7 @@ def test_a_twin_whose_choices_use_the_usual_bound_is_caught(monkeypatch):
         grid, "_size", lambda bounded, *, additive: bounded._value.usual or bounded._value.magnitude
     )
     records = PrivateRecords(np.eye(3), np.zeros(3), n_public=2**30)
-    bounded = records.mean_sup_gradient(SquaredLoss(), np.zeros(3), 1.0)
+    bounded = mean_sup_gradient(records, SquaredLoss(), np.zeros(3), 1.0)
     _, row = drawn(TopKMechanism(1, 1e3), bounded, "add-remove", KeyStream(0))
     assert bounded._value.magnitude / row["grid"] > LIMIT
 
@@ -230,7 +231,7 @@ def test_scores_that_cancel_move_by_no_more_than_declared(loss):
         theta = rate * gradient.on_grid(unit) * unit * (1 + 2.0**-52 * rng.integers(0, 8))
         if loss.n_outputs > 1:
             theta = zero  # the gradient does not depend on it for the squared loss only
-        scores = [r.step_scores(loss, theta, clip, rate) for r in (first, second)]
+        scores = [step_scores(r, loss, theta, clip, rate) for r in (first, second)]
         moved = 2 * scores[0].linf
         power = int(rng.choice([42, 46]))
         grid = moved / 2**power * float(rng.uniform(0.5, 1))

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import skdp.privacy.mechanisms
+import skdp.statistics.moments
 from skdp import DPQuantileScaler, DPStandardScaler
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import PrivateRecords, accounting, noise
@@ -31,7 +33,10 @@ pytestmark = [
 EPSILON, DELTA, N = 16.0, 1e-5, 60
 MU = accounting.gaussian_mu(EPSILON, DELTA)
 RNG = np.random.default_rng(0)
-ASKED = ("column_counts", "column_moments", "column_sums", "histogram")
+ASKED = {
+    "column_counts": PrivateRecords, "column_sums": PrivateRecords, "histogram": PrivateRecords,
+    "column_moments": skdp.statistics.moments,
+}  # fmt: skip
 
 
 def scaler(cls, **params):
@@ -90,8 +95,8 @@ class Ear:
 
     def __init__(self, monkeypatch):
         self.question, self.heard = {}, []
-        for name in ASKED:
-            monkeypatch.setattr(PrivateRecords, name, self.asking(name))
+        for name, owner in ASKED.items():
+            monkeypatch.setattr(owner, name, self.asking(owner, name))
         honest = gaussian_release.gaussian
 
         def gaussian(bounded, drawn_with, stream):
@@ -101,8 +106,8 @@ class Ear:
 
         monkeypatch.setattr(gaussian_release, "gaussian", gaussian)
 
-    def asking(self, name):
-        honest = getattr(PrivateRecords, name)
+    def asking(self, owner, name):
+        honest = getattr(owner, name)
 
         def ask(records, *args, **options):
             made = honest(records, *args, **options)

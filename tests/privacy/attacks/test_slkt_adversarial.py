@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import pytest
 
+import skdp.kernels.minimizer as solver
 import skdp.linear_model.slkt.solver as slkt
 import skdp.privacy.statistics.minimizer as minimizer
 from skdp import DPSLKTRegressor
@@ -133,8 +134,8 @@ def half_the_spectral_norm(monkeypatch):
 
 
 def without_clipping(monkeypatch):
-    clip = minimizer.clipped_rows
-    monkeypatch.setattr(minimizer, "clipped_rows", lambda X, columns, norm: clip(X, columns, 1e9))
+    clip = solver.clipped_rows
+    monkeypatch.setattr(solver, "clipped_rows", lambda X, columns, norm: clip(X, columns, 1e9))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from skdp import DPSparseERM, DPSparseERMClassifier, DPSparseERMRegressor
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.fitting.task import Task
+from skdp.linear_model.sparse_erm import solver
 from skdp.linear_model.sparse_erm.batches import AllRows, FreshSample, PublicParts, cyclic, published
 from skdp.linear_model.sparse_erm.solver import Thresholds, sparse_erm
 from skdp.losses import SquaredLoss
@@ -30,6 +31,7 @@ from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.sparse_vector import noise as sparse_noise
 from skdp.privacy.mechanisms.sparse_vector import release as sparse_release
 from skdp.privacy.session import claim
+from skdp.privacy.statistics import mean_sup_gradient
 from tests.privacy.audit import mu_lower
 
 ALARM = 2.5e-7  # of one bound; an attack uses two: false alarm below 1e-6
@@ -155,13 +157,13 @@ def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
 
 
 def test_twin_without_the_clip_is_caught(monkeypatch):
-    honest = PrivateRecords.mean_sup_gradient
+    honest = solver.mean_sup_gradient
 
-    def clipped_too_late(self, loss, theta, clip_norm, **options):
-        wide = honest(self, loss, theta, 4 * clip_norm, **options)
+    def clipped_too_late(records, loss, theta, clip_norm, **options):
+        wide = honest(records, loss, theta, 4 * clip_norm, **options)
         return Bounded.from_source(wide._value, wide.shape, linf=wide.linf / 4)
 
-    monkeypatch.setattr(PrivateRecords, "mean_sup_gradient", clipped_too_late)
+    monkeypatch.setattr(solver, "mean_sup_gradient", clipped_too_late)
     first, second = (handed_to_the_sampler(*pair(sign), monkeypatch, threshold=4.6) for sign in (1.0, -1.0))
     assert max(losses(first, second)) > EPSILON
 
@@ -392,8 +394,8 @@ def moved(batch, make, linf):
     grid = 2.0**-30
     integers = []
     for records in make:
-        bounded = records.mean_sup_gradient(
-            SquaredLoss(), np.full(4, 0.3), 1.0, units=batch.units, divisor=batch.divisor
+        bounded = mean_sup_gradient(
+            records, SquaredLoss(), np.full(4, 0.3), 1.0, units=batch.units, divisor=batch.divisor
         )
         assert bounded.linf == pytest.approx(linf)
         integers.append(bounded._value.on_grid(grid))

@@ -19,6 +19,7 @@ import pytest
 
 from skdp import DPSRMClassifier
 from skdp.exceptions import UnsupportedAccounting
+from skdp.linear_model.srm import solver
 from skdp.linear_model.srm.solver import Clips, Course, estimates
 from skdp.losses import LogisticLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, accounting, noise
@@ -106,29 +107,29 @@ def test_zero_out_stays_below_its_claim():
 
 def with_bound(monkeypatch, bound):
     """Replace the sensitivity of a step: bound(momentum, C1, C2) over the batch size."""
-    honest = PrivateRecords.recursive_gradient
+    honest = solver.recursive_gradient
 
-    def recursive_gradient(self, loss, theta, previous, *, batch, **clips):
-        found = honest(self, loss, theta, previous, batch=batch, **clips)
+    def recursive_gradient(records, loss, theta, previous, *, batch, **clips):
+        found = honest(records, loss, theta, previous, batch=batch, **clips)
         l2 = bound(clips["momentum"], clips["clip_norm"], clips["clip_diff_norm"])
         object.__setattr__(found, "l2", l2 / batch.batch_size)
         return found
 
-    monkeypatch.setattr(PrivateRecords, "recursive_gradient", recursive_gradient)
+    monkeypatch.setattr(solver, "recursive_gradient", recursive_gradient)
 
 
 def without_clip(monkeypatch, name):
     """Replace one of the clips by ten thousand times it; the noise stays that of both."""
-    honest = PrivateRecords.recursive_gradient
+    honest = solver.recursive_gradient
 
-    def recursive_gradient(self, loss, theta, previous, *, batch, **clips):
-        bound = honest(self, loss, theta, previous, batch=batch, **clips).l2
+    def recursive_gradient(records, loss, theta, previous, *, batch, **clips):
+        bound = honest(records, loss, theta, previous, batch=batch, **clips).l2
         clips[name] *= 1e4
-        found = honest(self, loss, theta, previous, batch=batch, **clips)
+        found = honest(records, loss, theta, previous, batch=batch, **clips)
         object.__setattr__(found, "l2", bound)
         return found
 
-    monkeypatch.setattr(PrivateRecords, "recursive_gradient", recursive_gradient)
+    monkeypatch.setattr(solver, "recursive_gradient", recursive_gradient)
 
 
 def half_the_noise(monkeypatch):

@@ -100,7 +100,7 @@ def test_nothing_is_released_between_the_parts_of_a_batch(between):
     if between == "batch":
         session.gaussian(below(records, 1.0, session.draw(plan, records)), plan.parts[0])
     else:
-        session.gaussian(records.row_norm_count(1.0), small)
+        session.gaussian(records.norm_count(1.0), small)
     counter = session._keys.stream.counter
     with pytest.raises(UnsupportedAccounting, match="between them"):
         session.gaussian(below(records, 1.0, batch), plan.parts[1])
@@ -115,7 +115,7 @@ def test_a_release_inside_the_function_of_a_part_is_one_between_the_parts():
 
     def nested(X, y):
         if X.any() and not seen:
-            seen.append(session.gaussian(records.row_norm_count(1.0), small))
+            seen.append(session.gaussian(records.norm_count(1.0), small))
         return np.zeros((len(X), 1))
 
     seen = []

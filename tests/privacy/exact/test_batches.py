@@ -20,6 +20,7 @@ from skdp.privacy import batches as _batches
 from skdp.privacy.accounting.minibatch import sampled_epsilon
 from skdp.privacy.batches import Batch, BatchPlan, _binomial, draw_units
 from skdp.privacy.session.base import MinibatchSampler
+from skdp.privacy.statistics import mean_losses, recursive_gradient
 
 P_VALUE = 1e-7
 
@@ -382,8 +383,8 @@ def test_a_replaced_record_moves_a_batch_statistic_within_its_sensitivity(classe
         for data in ((X, y), (X2, y2)):
             records = PrivateRecords(*data)
             batch = Batch._make(plan, units, records._rows.family)
-            statistic = records.recursive_gradient(
-                loss, theta, previous, momentum=momentum, clip_norm=0.5, clip_diff_norm=0.1, batch=batch
+            statistic = recursive_gradient(
+                records, loss, theta, previous, momentum=momentum, clip_norm=0.5, clip_diff_norm=0.1, batch=batch
             )
             assert statistic.l2 == pytest.approx(((1 - momentum) * 0.1 + momentum * 0.5) / 10)
             sums.append(statistic._value.on_grid(2.0**-40).astype(object))
@@ -396,8 +397,8 @@ def test_a_replaced_record_moves_a_batch_statistic_within_its_sensitivity(classe
 def test_the_recursive_gradient_refuses_half_a_clip():
     records, _ = records_and_session()
     with pytest.raises(ValueError, match="both be finite"):
-        records.recursive_gradient(
-            LogisticLoss(), np.zeros(4), np.zeros(4), momentum=0.5, clip_norm=np.inf, clip_diff_norm=1
+        recursive_gradient(
+            records, LogisticLoss(), np.zeros(4), np.zeros(4), momentum=0.5, clip_norm=np.inf, clip_diff_norm=1
         )
 
 
@@ -406,7 +407,7 @@ def test_mean_losses_move_by_at_most_the_bound_over_n():
     X, y = rng.normal(size=(20, 3)), (rng.random(20) < 0.5).astype(float)
     points = 5 * rng.normal(size=(6, 3))
     records = PrivateRecords(X, y)
-    statistic = records.mean_losses(LogisticLoss(), points, 2.0)
+    statistic = mean_losses(records, LogisticLoss(), points, 2.0)
     assert statistic.linf == pytest.approx(2.0 / 2 / 20)
     wanted = np.array([np.mean(np.clip(LogisticLoss().value(X @ w, y), 0, 2.0)) - 1.0 for w in points])
     np.testing.assert_allclose(statistic._value.plain(), wanted, atol=1e-9)
@@ -414,7 +415,7 @@ def test_mean_losses_move_by_at_most_the_bound_over_n():
     X2[0] = 1e3 * np.sign(points[0]) * (2 * y[0] - 1)
     X3 = X2.copy()
     X3[0] *= -1.0
-    values = [PrivateRecords(Z, y).mean_losses(LogisticLoss(), points, 2.0) for Z in (X2, X3)]
+    values = [mean_losses(PrivateRecords(Z, y), LogisticLoss(), points, 2.0) for Z in (X2, X3)]
     change = np.abs(values[0]._value.on_grid(2.0**-40) - values[1]._value.on_grid(2.0**-40))
     assert 0.9 < change.max() / (2 * statistic.linf * 2**40) <= 1
 

@@ -22,6 +22,10 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 from skdp.losses import LogisticLoss
 from skdp.privacy import PrivateRecords, Standardization, Vectors
+from skdp.privacy.statistics import (
+    class_counts, gradient_scores, magnitude_counts, mean_losses, mean_sup_gradient, recursive_gradient,
+    ridge_minimizer, target_count,
+)
 from skdp.linear_model import DPLinearRegression, DPLogisticRegression
 from skdp.fitting.recalibrate import Statistic, _State
 
@@ -59,27 +63,27 @@ def statistics(records):
     theta_ = theta[: records.n_parameters]
     yield "second_moment", records.second_moment(1.0, 1.0, **adjacency)
     yield "mean_gradient", records.mean_gradient(LogisticLoss(), theta_, 1.0)
-    yield "mean_losses", records.mean_losses(LogisticLoss(), theta_[None], 1.0)
-    yield "mean_sup_gradient", records.mean_sup_gradient(LogisticLoss(), theta_, 1.0)
-    yield "gradient_scores", records.gradient_scores(LogisticLoss(), theta_, 1.0)
-    yield "gradient_norm_count", records.gradient_norm_count(LogisticLoss(), theta_, 1.0)
-    yield "gradient_sup_norm_count", records.gradient_sup_norm_count(LogisticLoss(), theta_, 1.0)
-    yield "row_norm_count", records.row_norm_count(1.0)
-    yield "row_sup_norm_count", records.row_sup_norm_count(1.0)
-    yield "recursive_gradient", records.recursive_gradient(
-        LogisticLoss(), theta_, theta_, momentum=0.1, clip_norm=1.0, clip_diff_norm=0.1)
+    yield "mean_losses", mean_losses(records, LogisticLoss(), theta_[None], 1.0)
+    yield "mean_sup_gradient", mean_sup_gradient(records, LogisticLoss(), theta_, 1.0)
+    yield "gradient_scores", gradient_scores(records, LogisticLoss(), theta_, 1.0)
+    yield "gradient_norm_count", records.norm_count(1.0, loss=LogisticLoss(), theta=theta_)
+    yield "gradient_sup_norm_count", records.norm_count(1.0, loss=LogisticLoss(), theta=theta_, norm="max")
+    yield "row_norm_count", records.norm_count(1.0)
+    yield "row_sup_norm_count", records.norm_count(1.0, norm="max")
+    yield "recursive_gradient", recursive_gradient(
+        records, LogisticLoss(), theta_, theta_, momentum=0.1, clip_norm=1.0, clip_diff_norm=0.1)
     yield "clipped_sum", records.scored(np.stack([theta_, theta_, -theta_], axis=1)).clipped_sum(
         made, made.bound, size=made.size, rowwise=True)
-    yield "class_counts", records.class_counts(2, **adjacency)
-    yield "target_count", records.target_count(1.0)
+    yield "class_counts", class_counts(records, 2, **adjacency)
+    yield "target_count", target_count(records, 1.0)
     yield "column_counts", records.column_counts(0.0)
     yield "column_sums", records.column_sums(0.0, 1.0)
     yield "histogram", records.residual(theta_).of_targets().histogram([-1.0, 0.0, 1.0], **adjacency)
-    yield "magnitude_counts", records.magnitude_counts(-2, 2, **adjacency)
-    if records.unit == "record" and isinstance(records._rows.X, np.ndarray):
+    yield "magnitude_counts", magnitude_counts(records, -2, 2, **adjacency)
+    if records.shape.unit == "record" and isinstance(records._rows.X, np.ndarray):
         yield "gradient_sum", records.gradient_sum(lambda X, y: [Vectors(X[:, :9] * 1.0)], 1.0, size=9)
-        yield "ridge_minimizer", records.ridge_minimizer(
-            LogisticLoss(), alpha=0.1, row_norm=1.0, **adjacency)
+        yield "ridge_minimizer", ridge_minimizer(
+            records, LogisticLoss(), alpha=0.1, row_norm=1.0, **adjacency)
 
 
 found = {}

@@ -170,7 +170,7 @@ def test_a_count_and_an_exact_sum_stay_within_64_bits():
     from skdp.privacy import PrivateRecords
 
     r = PrivateRecords(np.ones((3, 1)), np.full(3, -1.0))
-    both = r.mean_gradient(SquaredLoss(), np.zeros(1), 1.0) + r.row_norm_count(2.0)
+    both = r.mean_gradient(SquaredLoss(), np.zeros(1), 1.0) + r.norm_count(2.0)
     with pytest.raises(ValueError, match="one by one"):
         both._value.on_grid(2.0**-60)
     assert both._value.on_grid(2.0**-20)[0] == pytest.approx(2.5 * 2**20, rel=1e-5)

@@ -13,6 +13,7 @@ from skdp.privacy.budget import BudgetAccountant
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.records import PrivateRecords
+from skdp.privacy.statistics import perturbed_minimizer
 
 VALUES = np.array([3.0, 5.0])
 
@@ -60,7 +61,7 @@ def gaussian_above(session):
 
 def objective_perturbation(session):
     records = PrivateRecords(np.eye(100, 3), np.arange(100) % 2.0)
-    made = records.perturbed_minimizer(LogisticLoss(), penalty=5.0, row_norm=1.0)
+    made = perturbed_minimizer(records, LogisticLoss(), penalty=5.0, row_norm=1.0)
     plan = session.plan_gaussian(1)
     return lambda: session.objective_perturbation(made, plan)
 

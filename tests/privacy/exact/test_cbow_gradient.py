@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import log_expit
 
-from skdp.kernels import cbow_losses, sum_cbow_gradients
-from skdp.privacy import Negatives, PrivateRecords
+from skdp.kernels import Negatives, cbow_losses, sum_cbow_gradients
+from skdp.privacy import PrivateRecords
+from skdp.privacy.statistics import cbow_gradient
 
 WORDS, SIZE, WIDTH, CLIP, GRID = 12, 5, 7, 0.3, 2.0**-26
 UNIFORM = Negatives.by_weights(4, np.ones(WORDS))
@@ -27,7 +28,7 @@ def table(n_tables=1, seed=1, scale=1.0):
 
 def integers(X, vectors, clip=CLIP, key=7, grid=GRID, negatives=UNIFORM, **options):
     records = PrivateRecords(X, **options)
-    found = records.cbow_gradient(vectors, clip, negatives=negatives, key=key)
+    found = cbow_gradient(records, vectors, clip, negatives=negatives, key=key)
     return found._value.on_grid(grid)
 
 
@@ -47,7 +48,7 @@ def test_the_gradient_is_that_of_the_loss(n_tables):
     X, vectors, word = windows(20), table(n_tables), 3
     one = Negatives.by_weights(2, np.arange(WORDS) == word)
     records = PrivateRecords(X)
-    found = records.cbow_gradient(vectors, np.inf, negatives=one, key=0)._value.plain()
+    found = cbow_gradient(records, vectors, np.inf, negatives=one, key=0)._value.plain()
     wanted = np.zeros_like(vectors)
     for place in np.ndindex(vectors.shape):
         step = np.zeros_like(vectors)
@@ -95,7 +96,7 @@ def test_listed_integers_are_those_of_the_whole_sum(n, n_tables):
     """Few windows leave rows of the table untouched."""
     X = np.zeros((40, WIDTH), dtype=np.float32)
     X[:n] = windows(40, seed=8)[-n:] if n else 0
-    found = PrivateRecords(X).cbow_gradient(table(n_tables), CLIP, negatives=UNIFORM, key=1)
+    found = cbow_gradient(PrivateRecords(X), table(n_tables), CLIP, negatives=UNIFORM, key=1)
     whole = integers(X, table(n_tables), key=1).ravel()
     positions, values = found._value.support(GRID)
     np.testing.assert_array_equal(positions, np.flatnonzero(whole))
@@ -184,13 +185,13 @@ def test_what_does_not_fit_is_refused_before_anything_is_read():
     records, vectors = PrivateRecords(windows(5)), table()
     for wrong in (vectors[:-1], vectors[:, :0], vectors[0]):
         with pytest.raises(ValueError, match="vectors must have"):
-            records.cbow_gradient(wrong, 1.0, negatives=UNIFORM, key=0)
+            cbow_gradient(records, wrong, 1.0, negatives=UNIFORM, key=0)
     with pytest.raises(ValueError, match="clip_norm"):
-        records.cbow_gradient(vectors, 0.0, negatives=UNIFORM, key=0)
+        cbow_gradient(records, vectors, 0.0, negatives=UNIFORM, key=0)
     with pytest.raises(ValueError, match="windows are rows of ids"):
-        PrivateRecords(np.eye(4)).cbow_gradient(vectors, 1.0, negatives=UNIFORM, key=0)
+        cbow_gradient(PrivateRecords(np.eye(4)), vectors, 1.0, negatives=UNIFORM, key=0)
     with pytest.raises(ValueError, match="no sample weights"):
         weighted = PrivateRecords(windows(5), sample_weight=np.ones(5))
-        weighted.cbow_gradient(vectors, 1.0, negatives=UNIFORM, key=0)
+        cbow_gradient(weighted, vectors, 1.0, negatives=UNIFORM, key=0)
     with pytest.raises(ValueError, match="must exceed"):
         integers(windows(5), vectors, grid=CLIP)

@@ -9,6 +9,7 @@ import pytest
 from skdp.metrics.strategies import GRID, strategy
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.cell_matrices import LARGEST_ENTRY, columns_moved
+from skdp.privacy.statistics import cell_sums
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 MATRIX = np.random.default_rng(0).integers(-900, 900, size=(5, 4))
@@ -19,7 +20,7 @@ GRIDS = (2.0**-20, 0.3 * GRID, GRID / 7, 5.1 * GRID)
 def made(cells, matrices=(MATRIX,), groups=None, adjacency="replace-one", **options):
     table = np.asarray(cells, dtype=float).reshape(len(cells), -1)
     records = PrivateRecords(table, groups=groups, **options)
-    return records.cell_sums(list(matrices), GRID, adjacency=adjacency)
+    return cell_sums(records, list(matrices), GRID, adjacency=adjacency)
 
 
 def integers(cells, unit, **options):
@@ -138,4 +139,4 @@ def test_refusals():
     with pytest.raises(ValueError, match="entries up to"):
         made([0], (np.array([[LARGEST_ENTRY + 1]]),))
     with pytest.raises(ValueError, match="grid"):
-        PrivateRecords(np.zeros((1, 1))).cell_sums([MATRIX], 0.0, adjacency="zero-out")
+        cell_sums(PrivateRecords(np.zeros((1, 1))), [MATRIX], 0.0, adjacency="zero-out")

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy.statistics import class_counts
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 
@@ -15,7 +16,7 @@ ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 def made(codes, k=3, groups=None, adjacency="replace-one", **options):
     codes = np.asarray(codes, dtype=float)
     records = PrivateRecords(np.zeros((codes.size, 2)), codes, groups=groups, **options)
-    return records.class_counts(k, adjacency=adjacency)
+    return class_counts(records, k, adjacency=adjacency)
 
 
 def integers(codes, grid=2.0**-20, **options):
@@ -78,4 +79,4 @@ def test_the_container_does_not_matter():
     X, y = np.eye(4), np.array([0.0, 1.0, 1.0, 2.0])
     for form in (np.asfortranarray, sp.csr_matrix, np.float32):
         records = PrivateRecords(form(X), y)
-        assert records.class_counts(3, adjacency="zero-out")._value.plain().tolist() == [1, 2, 1]
+        assert class_counts(records, 3, adjacency="zero-out")._value.plain().tolist() == [1, 2, 1]

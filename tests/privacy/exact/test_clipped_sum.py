@@ -226,7 +226,8 @@ def test_the_sum_of_a_batch_is_that_of_its_units():
     groups = np.arange(50) % 11
     for options in ({}, {"groups": groups}):
         records = PrivateRecords(X, y, **options)
-        with PrivacySession(records, epsilon=2.0, delta=1e-5, minibatches=True, unit=records.unit) as session:
+        unit = records.shape.unit
+        with PrivacySession(records, epsilon=2.0, delta=1e-5, minibatches=True, unit=unit) as session:
             (plan,) = session.plan_batches([BatchGroup(1, 4)], n_units=records.n_units)
             batch = session.draw(plan, records)
         units = batch._units

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from skdp.kernels.counts import few_edges, moments, places
 from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy.statistics import column_moments
 from skdp.privacy.statistics.column_moments import MOST_OF_SQUARES
 from skdp.statistics.moments import ALONE, OF_ABSENT, OF_CLASSES, OF_ONE_CLASS
 
@@ -38,7 +39,7 @@ def statistic(X, codes=None, weights=OF_ONE_CLASS, adjacency="replace-one", **op
     present, squares = weights
     records = PrivateRecords(X, codes, **options)
     d = X.shape[1]
-    return records.column_moments(
+    return column_moments(records,
         CENTER[:d], REACH[:d], present=present, squares=squares, adjacency=adjacency,
         n_classes=None if codes is None else CLASSES,
     )  # fmt: skip
@@ -144,7 +145,9 @@ def test_more_of_the_squares_would_not_be_free():
         statistic(sp.csr_matrix(np.eye(3)), np.zeros(3))
     for center, reach in ((math.nan, 1.0), (0.0, 0.0), (0.0, math.inf)):
         with pytest.raises(ValueError, match="centers and reaches"):
-            PrivateRecords(np.eye(3)).column_moments(center, reach, present=1.0, squares=1.0, adjacency="zero-out")
+            column_moments(
+                PrivateRecords(np.eye(3)), center, reach, present=1.0, squares=1.0, adjacency="zero-out"
+            )
 
 
 @each_table

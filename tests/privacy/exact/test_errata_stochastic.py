@@ -9,6 +9,7 @@ from skdp.kernels import laplacian_smooth
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivateRecords
 from skdp.privacy.accounting import calibrate_batches, sampled_epsilon
+from skdp.privacy.statistics import recursive_gradient
 
 N, DELTA = 32_561, 1e-5  # a9a
 
@@ -16,7 +17,8 @@ N, DELTA = 32_561, 1e-5  # a9a
 def recursive_sensitivity(momentum, clip_norm, clip_diff_norm):
     """l2 sensitivity under replace-one that skdp takes for a step on all of 2 records, times n / 2."""
     records = PrivateRecords(np.eye(2), np.zeros(2), fit_intercept=False)
-    statistic = records.recursive_gradient(
+    statistic = recursive_gradient(
+        records,
         SquaredLoss(),
         np.ones(2),
         np.zeros(2),

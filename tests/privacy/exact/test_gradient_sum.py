@@ -298,7 +298,7 @@ def test_a_twin_whose_gram_norm_has_no_error_term_is_caught():
     too_small = 0
     for seed in range(7):
         left, right = (factor.astype(np.float32) for factor in nearly_cancelling(seed))
-        part = parts._Products(OuterSum(left[None], right[None]))
+        (part,) = parts.parts_of([OuterSum(left[None], right[None])], ghost=True)
         true = np.linalg.norm(left.T.astype(float) @ right.astype(float))
         assert part.squares[0] >= true**2
         too_small += gram_norm_in_float32(left, right) < 0.5 * true
@@ -432,7 +432,8 @@ def test_a_batch_gets_places_where_they_are_needed():
     X = rows(50)
     for options, placed in (({}, True), ({"n_public": 50}, False), ({"groups": np.arange(50)}, False)):
         records = PrivateRecords(X, **options)
-        with PrivacySession(records, epsilon=1.0, delta=1e-5, minibatches=True, unit=records.unit) as session:
+        unit = records.shape.unit
+        with PrivacySession(records, epsilon=1.0, delta=1e-5, minibatches=True, unit=unit) as session:
             (plan,) = session.plan_batches([BatchGroup(2, 20)], n_units=50)
             batch = session.draw(plan, records, places=True)
             assert (batch._places is not None) == placed

@@ -7,6 +7,7 @@ import pytest
 
 from skdp.losses import LogisticLoss
 from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy.statistics import class_counts, magnitude_counts
 
 
 def session(seed, unit="group"):
@@ -53,8 +54,12 @@ def test_limited_records_and_their_parents_share_no_order_of_rows(before):
     records = PrivateRecords(X, y, groups=groups)
 
     def integers(of):
-        counts = of.magnitude_counts(-3, 3, adjacency="replace-one")
-        found = [of.mean_gradient(LogisticLoss(), theta, 1.0), counts, of.class_counts(2, adjacency="replace-one")]
+        counts = magnitude_counts(of, -3, 3, adjacency="replace-one")
+        found = [
+            of.mean_gradient(LogisticLoss(), theta, 1.0),
+            counts,
+            class_counts(of, 2, adjacency="replace-one"),
+        ]
         found.append(of.predicted(theta).column_sums(0.0, 9.0))
         return [np.array(one._value.on_grid(2.0**-20)) for one in found]
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import skdp.privacy.statistics.linear_map as linear
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import Bounded, PrivateRecords
+from skdp.privacy.statistics import ridge_minimizer
 from skdp.privacy.statistics.linear_map import linear_map, spectral_norm_bound
 
 pytestmark = pytest.mark.blas
@@ -87,8 +88,12 @@ def test_duplicate_entries_count_as_their_sum(lie, most, monkeypatch):
 @pytest.mark.parametrize("lie", [False, True])
 def test_image_under_an_unmerged_or_integer_matrix(lie):
     A = np.array([[3, 0, 1, 0], [0, 2, 0, 5]])
-    bounded = PrivateRecords(np.eye(4), np.array([0.0, 1.0, 1.0, 1.0])).ridge_minimizer(
-        LogisticLoss(), alpha=0.5, row_norm=1.0, adjacency="replace-one"
+    bounded = ridge_minimizer(
+        PrivateRecords(np.eye(4), np.array([0.0, 1.0, 1.0, 1.0])),
+        LogisticLoss(),
+        alpha=0.5,
+        row_norm=1.0,
+        adjacency="replace-one",
     )
     wanted = linear_map(bounded, 90.0 * A)
     for form in (
@@ -156,7 +161,7 @@ def test_images_of_neighbours_stay_within_the_bound(loss):
         X[0], other[0] = 5 * direction, -5 * direction
         options = dict(alpha=0.5, row_norm=1.0, adjacency="replace-one")
         first, second = (
-            PrivateRecords(rows, target).ridge_minimizer(loss, **options) for rows, target in ((X, y), (other, y))
+            ridge_minimizer(PrivateRecords(rows, target), loss, **options) for rows, target in ((X, y), (other, y))
         )
         image = linear_map(first, A)
         moved = np.linalg.norm(image._value.plain() - linear_map(second, A)._value.plain())
@@ -175,6 +180,6 @@ def test_what_cannot_be_mapped():
     proven = Bounded.with_sensitivity(np.ones(3), adjacency="zero-out", l2=1.0)
     with pytest.raises(ValueError, match="public bound"):
         linear_map(proven, np.eye(3))
-    good = records.ridge_minimizer(LogisticLoss(), alpha=1, row_norm=1, adjacency="zero-out")
+    good = ridge_minimizer(records, LogisticLoss(), alpha=1, row_norm=1, adjacency="zero-out")
     with pytest.raises(ValueError, match="columns"):
         linear_map(good, np.eye(4))

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy.statistics import magnitude_counts
 
 LOW, HIGH = -3, 4
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
@@ -22,7 +23,7 @@ each_layout = pytest.mark.parametrize("layout", sorted(LAYOUTS))
 
 
 def made(X, adjacency="replace-one", **options):
-    return PrivateRecords(X, **options).magnitude_counts(LOW, HIGH, adjacency=adjacency)
+    return magnitude_counts(PrivateRecords(X, **options), LOW, HIGH, adjacency=adjacency)
 
 
 def integers(X, grid=2.0**-20, **options):
@@ -120,4 +121,4 @@ def test_it_can_be_released(adjacency):
 
 def test_octaves_out_of_order_are_refused():
     with pytest.raises(ValueError, match="low must be at most high"):
-        PrivateRecords(np.eye(2)).magnitude_counts(3, 2, adjacency="zero-out")
+        magnitude_counts(PrivateRecords(np.eye(2)), 3, 2, adjacency="zero-out")

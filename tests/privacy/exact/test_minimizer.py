@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import skdp.privacy.statistics.minimizer as minimizer
+import skdp.kernels.minimizer as minimizer
 from skdp.exceptions import UnsupportedAccounting
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy.statistics import perturbed_minimizer, ridge_minimizer
 
 pytestmark = pytest.mark.blas
 
@@ -26,7 +27,7 @@ def targets(loss, rng, n):
 
 def minimiser(X, y, loss, *, alpha=0.1, row_norm=1.0, adjacency="replace-one", mask=None, **params):
     records = PrivateRecords(X, y, **{"fit_intercept": True, **params})
-    bounded = records.ridge_minimizer(loss, alpha=alpha, row_norm=row_norm, adjacency=adjacency, mask=mask)
+    bounded = ridge_minimizer(records, loss, alpha=alpha, row_norm=row_norm, adjacency=adjacency, mask=mask)
     return bounded, bounded._value.plain()
 
 
@@ -217,25 +218,27 @@ def test_penalty_about_a_center(loss):
     X, y = rng.normal(size=(25, 4)), targets(loss, rng, 25)
     records = PrivateRecords(X, y, fit_intercept=True)
     options = dict(row_norm=1.0, adjacency="replace-one")
-    shape = records.ridge_minimizer(loss, alpha=1.0, **options).shape
+    shape = ridge_minimizer(records, loss, alpha=1.0, **options).shape
     center = rng.normal(size=shape)
     for alpha in (1e6, 0.1):
-        bounded = records.ridge_minimizer(loss, alpha=alpha, center=center, **options)
+        bounded = ridge_minimizer(records, loss, alpha=alpha, center=center, **options)
         theta = bounded._value.plain()
         # Gradient of the mean loss alone, plus the penalty's.
         gradient = slow_gradient(X, y, loss, theta, 0.0, 1.0) + alpha * (theta - center)
         tau = tau_of(bounded, minimizer.lipschitz(loss) * math.sqrt(2), 25, alpha)
         assert np.linalg.norm(gradient.ravel().astype(float)) <= tau + 1e-9 * alpha
-        plain = records.ridge_minimizer(loss, alpha=alpha, **options)
+        plain = ridge_minimizer(records, loss, alpha=alpha, **options)
         assert bounded.l2 == pytest.approx(plain.l2, rel=1e-4)  # a center costs nothing
         if alpha > 1:
             assert np.allclose(theta, center, atol=1e-4)
     other = X.copy()
     other[0] = -100 * X[0]
-    moved = PrivateRecords(other, y, fit_intercept=True).ridge_minimizer(loss, alpha=0.1, center=center, **options)
+    moved = ridge_minimizer(
+        PrivateRecords(other, y, fit_intercept=True), loss, alpha=0.1, center=center, **options
+    )
     assert 0 < np.linalg.norm(moved._value.plain() - theta) <= bounded.l2
     with pytest.raises(ValueError, match="center"):
-        records.ridge_minimizer(loss, alpha=1.0, center=np.zeros(2), **options)
+        ridge_minimizer(records, loss, alpha=1.0, center=np.zeros(2), **options)
 
 
 def test_rounding_of_the_last_addition_is_paid_for():
@@ -243,8 +246,8 @@ def test_rounding_of_the_last_addition_is_paid_for():
     n, alpha = 20_000, 0.5
     records = PrivateRecords(np.ones((n, 1)), np.ones(n))
     options = dict(alpha=alpha, row_norm=1.0, adjacency="replace-one")
-    plain = records.ridge_minimizer(LogisticLoss(), **options).l2
-    moved = records.ridge_minimizer(LogisticLoss(), center=np.full(1, 1e-100), **options).l2
+    plain = ridge_minimizer(records, LogisticLoss(), **options).l2
+    moved = ridge_minimizer(records, LogisticLoss(), center=np.full(1, 1e-100), **options).l2
     assert moved - plain >= 2 * 2.0**-53 / alpha
 
 
@@ -288,7 +291,7 @@ def test_replaced_record_of_labels_that_are_no_class(label):
     records = [PrivateRecords(*data) for data in ((X, y), (other, labels))]
     found = []
     for one in records:
-        made = one.perturbed_minimizer(LogisticLoss(), penalty=5.0, row_norm=1.0)
+        made = perturbed_minimizer(one, LogisticLoss(), penalty=5.0, row_norm=1.0)
         found.append(made._domain(1.0).minimizer(one._rows, np.zeros(1)))
     assert np.linalg.norm(found[0] - found[1]) <= 2 / 5.0  # a gradient of at most 1 each
 
@@ -319,7 +322,7 @@ def test_release_is_within_its_noise_and_exact_without():
     rng = np.random.default_rng(9)
     X = rng.normal(size=(400, 3))
     records = PrivateRecords(X, (X[:, 0] > 0) * 1.0, fit_intercept=True)
-    bounded = records.ridge_minimizer(LogisticLoss(), alpha=0.1, row_norm=2.0, adjacency="replace-one")
+    bounded = ridge_minimizer(records, LogisticLoss(), alpha=0.1, row_norm=2.0, adjacency="replace-one")
     session = PrivacySession(records, epsilon=1.0, delta=1e-5, random_state=0)
     plan = session.plan_gaussian(1)
     std = session.noise_std(bounded, plan)
@@ -334,13 +337,13 @@ def test_what_has_no_proof_is_refused():
     X, y = np.eye(3), np.array([0.0, 1.0, 1.0])
     options = dict(alpha=0.1, row_norm=1.0, adjacency="replace-one")
     with pytest.raises(ValueError, match="Huber"):
-        PrivateRecords(X, y).ridge_minimizer(SquaredLoss(), **options)
+        ridge_minimizer(PrivateRecords(X, y), SquaredLoss(), **options)
     with pytest.raises(ValueError, match="sample_weight"):
-        PrivateRecords(X, y, sample_weight=y).ridge_minimizer(LogisticLoss(), **options)
+        ridge_minimizer(PrivateRecords(X, y, sample_weight=y), LogisticLoss(), **options)
     with pytest.raises(ValueError, match="n_public"):
-        PrivateRecords(X, y).ridge_minimizer(LogisticLoss(), **{**options, "adjacency": "add-remove"})
+        ridge_minimizer(PrivateRecords(X, y), LogisticLoss(), **{**options, "adjacency": "add-remove"})
     for bad in ({"alpha": 0.0}, {"alpha": math.nan}, {"row_norm": math.inf}):
         with pytest.raises(ValueError, match="between"):
-            PrivateRecords(X, y).ridge_minimizer(LogisticLoss(), **{**options, **bad})
+            ridge_minimizer(PrivateRecords(X, y), LogisticLoss(), **{**options, **bad})
     with pytest.raises(ValueError, match="mask"):
-        PrivateRecords(X, y).ridge_minimizer(LogisticLoss(), **options, mask=[True])
+        ridge_minimizer(PrivateRecords(X, y), LogisticLoss(), **options, mask=[True])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import skdp.privacy.statistics.moments
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import PrivacySession, PrivateRecords, accounting, noise
+from skdp.privacy.statistics import target_count
 from skdp.privacy.statistics.moments import RowMoments
 from tests.privacy.audit import mu_lower
 
@@ -143,14 +144,14 @@ def test_targets_are_counted():
     plan = session.plan_gaussian(5)
     y = np.array([-3.0, -1.0, 0.0, 2.0])
     records = PrivateRecords(np.zeros((4, 1)), y)
-    assert session.gaussian(records.target_count(0.0), plan)[0] == 1.0
-    assert session.gaussian(records.target_count(1.5, absolute=True), plan)[0] == 0.0
-    assert session.gaussian(records.target_count(1.0, center=-2.0, absolute=True), plan)[0] == 0.0
+    assert session.gaussian(target_count(records, 0.0), plan)[0] == 1.0
+    assert session.gaussian(target_count(records, 1.5, absolute=True), plan)[0] == 0.0
+    assert session.gaussian(target_count(records, 1.0, center=-2.0, absolute=True), plan)[0] == 0.0
     grouped = PrivateRecords(np.zeros((4, 1)), y, groups=[0, 0, 1, 1])
     session = PrivacySession.without_privacy(unit="group")
     plan = session.plan_gaussian(2)
-    assert session.gaussian(grouped.target_count(0.0), plan)[0] == 0.0  # means -2 and 1
-    assert session.gaussian(grouped.target_count(2.5, absolute=True), plan)[0] == 0.0
+    assert session.gaussian(target_count(grouped, 0.0), plan)[0] == 0.0  # means -2 and 1
+    assert session.gaussian(target_count(grouped, 2.5, absolute=True), plan)[0] == 0.0
 
 
 # ------------------------------------------------------------------ the adversary

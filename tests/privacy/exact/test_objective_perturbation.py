@@ -24,6 +24,8 @@ from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting
 from skdp.privacy.mechanisms.objective_perturbation.cost import objective_delta, objective_noise, objective_terms
 from skdp.privacy.mechanisms.objective_perturbation.recheck import recheck_objective
+from skdp.privacy.statistics import perturbed_minimizer
+from skdp.privacy.statistics.minimizer import objective_of
 from tests.privacy.audit import mu_lower
 
 pytestmark = pytest.mark.blas
@@ -254,7 +256,7 @@ def release(records=None, *, penalty=5.0, loss=LOGISTIC, row_norm=1.0, **params)
     options = {"epsilon": 1.0, "delta": 1e-5, "set_aside": 0.9, "random_state": 0, **params}
     session = PrivacySession(**options)
     records = some_records() if records is None else records
-    made = records.perturbed_minimizer(loss, penalty=penalty, row_norm=row_norm)
+    made = perturbed_minimizer(records, loss, penalty=penalty, row_norm=row_norm)
     plan = session.plan_gaussian(1, purpose="computed point")
     return session, session.objective_perturbation(made, plan)
 
@@ -287,7 +289,7 @@ def test_ledger_and_claim_of_a_release():
 
 def test_what_is_set_aside_can_be_spent_once():
     session, _ = release()
-    made = some_records().perturbed_minimizer(LOGISTIC, penalty=5.0, row_norm=1.0)
+    made = perturbed_minimizer(some_records(), LOGISTIC, penalty=5.0, row_norm=1.0)
     with pytest.raises(PrivacyBudgetExceeded, match="left"):
         session.plan_gaussian(1)
     session = PrivacySession(epsilon=1.0, delta=1e-5, set_aside=0.9)
@@ -341,7 +343,7 @@ def test_computed_point_is_within_its_distance(loss, intercept):
     X = np.vstack([np.eye(3), np.eye(3)[::-1], 5 * RNG.normal(size=(150, 3))])
     y = (X[:, 0] > 0).astype(float) if loss is LOGISTIC else 150 * RNG.normal(size=len(X))
     records = PrivateRecords(X, y, fit_intercept=intercept, intercept_value=0.5)
-    made = records.perturbed_minimizer(loss, penalty=0.5, row_norm=2.0)
+    made = perturbed_minimizer(records, loss, penalty=0.5, row_norm=2.0)
     domain = made._domain(3.0)
     b = 3.0 * RNG.normal(size=records.n_parameters)
     theta = domain.minimizer(records._rows, b)
@@ -365,9 +367,9 @@ def test_a_record_moves_the_gradient_by_no_more_than_claimed():
         for row in hard:
             for y in targets:
                 records = PrivateRecords(np.array([row]), np.array([y]), fit_intercept=True, intercept_value=0.5)
-                made = records.perturbed_minimizer(loss, penalty=1.0, row_norm=1.5)
+                made = perturbed_minimizer(records, loss, penalty=1.0, row_norm=1.5)
                 domain = made._domain(1.0)
-                objective = domain.objective(records._rows)
+                objective = objective_of(domain, records._rows)
                 for theta in (np.zeros(3), np.array([50.0, -50.0, 50.0])):
                     gradients.append(objective.gradient(theta) - objective.alpha * theta)
         largest = max(np.linalg.norm(a - b) for a in gradients for b in gradients)
@@ -400,8 +402,8 @@ def test_a_record_changes_no_bit_of_the_targets_of_others(change, lie):
         bits = []
         for form in (first, second):
             records = PrivateRecords(form, y)
-            made = records.perturbed_minimizer(HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=0.3)
-            bits.append(made._domain(1.0).objective(records._rows).y[1:])
+            made = perturbed_minimizer(records, HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=0.3)
+            bits.append(objective_of(made._domain(1.0), records._rows).y[1:])
         assert np.array_equal(*bits)
 
 
@@ -409,11 +411,11 @@ def test_a_target_shrinks_with_its_row():
     rows = [[3.0, 4.0], [0.3, 0.4], [1.5e308, 1.5e308], [0.0, 0.0], [np.inf, 0.0]]
     y = np.array([11.0, 11.0, 1e308, 5000.0, -1.7e308])
     records = PrivateRecords(np.array(rows), y)
-    made = records.perturbed_minimizer(HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1e308)
-    objective = made._domain(1.0).objective(records._rows)
+    made = perturbed_minimizer(records, HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1e308)
+    objective = objective_of(made._domain(1.0), records._rows)
     assert np.abs(objective.y).max() <= 1000
-    made = records.perturbed_minimizer(HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1.0)
-    found = made._domain(1.0).objective(records._rows).y
+    made = perturbed_minimizer(records, HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1.0)
+    found = objective_of(made._domain(1.0), records._rows).y
     assert found[:2] == pytest.approx([2.0, 10.0], rel=1e-12)
     assert found[2] == pytest.approx(1 / (1.5 * math.sqrt(2)), rel=1e-9)
     assert found[3] == 1000
@@ -451,7 +453,7 @@ def statistics(pair, adjacency, runs):
     found = []
     for which, (row, label) in enumerate(versions):
         records = PrivateRecords(np.vstack([others, row]), np.append(labels, label))
-        made = records.perturbed_minimizer(LOGISTIC, penalty=penalty, row_norm=1.0)
+        made = perturbed_minimizer(records, LOGISTIC, penalty=penalty, row_norm=1.0)
         values = np.empty(runs)
         for run in range(runs):
             session = PrivacySession(

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from skdp.exceptions import UnsupportedAccounting
 from skdp.losses import LogisticLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, sum_of_owners
+from skdp.privacy.statistics import ridge_minimizer
 
 
 def owners(count=3, n=30, **options):
@@ -50,7 +51,7 @@ def test_sums_without_a_proof_are_refused():
             sum_of_owners(statistics(wrong))
     with pytest.raises(UnsupportedAccounting, match="one shape"):
         sum_of_owners([*statistics([one]), Bounded(np.zeros(3), l2=1.0)])
-    proven = two.ridge_minimizer(LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one")
+    proven = ridge_minimizer(two, LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one")
     with pytest.raises(UnsupportedAccounting, match="one adjacency"):
         sum_of_owners([*statistics([one]), proven])
 
@@ -59,11 +60,11 @@ def test_sums_without_a_proof_are_refused():
 def test_zeros_of_another_process_have_its_public_numbers(grouped):
     codes = {"groups": np.arange(30) // 3} if grouped else {}
     (real,) = owners(1, fit_intercept=True, **codes)
-    stand_in = PrivateRecords.elsewhere(real.shape, fit_intercept=True)
+    stand_in = PrivateRecords.elsewhere(real.shape)
     assert stand_in.shape == real.shape
     calls = [
         lambda r: r.mean_gradient(LogisticLoss(), np.ones(5), 0.5) * 0.25,
-        lambda r: r.ridge_minimizer(LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one"),
+        lambda r: ridge_minimizer(r, LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one"),
     ]
     for call in calls:
         here, there = call(real), call(stand_in).absent()

@@ -5,6 +5,7 @@ other numbers of them, across every size at which the package changes how it wor
 """
 
 import ast
+import dataclasses
 import inspect
 import warnings
 from pathlib import Path
@@ -22,6 +23,13 @@ from skdp.privacy import BudgetAccountant, PrivacySession, PrivateRecords, Publi
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.shape import MOST_PER_PUBLIC, MOST_UNITS
+from skdp.privacy.statistics import (
+    gradient_scores,
+    mean_losses,
+    mean_sup_gradient,
+    recursive_gradient,
+    target_count,
+)
 from tests import texts
 
 PACKAGE = Path(skdp.__file__).parent
@@ -101,9 +109,10 @@ def test_neighbours_have_one_shape():
 def test_derived_records_keep_what_is_public():
     X, y, groups = grouped([3, 1, 4])
     r = PrivateRecords(X, y, groups=groups, n_public=5, n_classes=2, fit_intercept=True)
-    for other in (r.centered(1.0), r.with_intercept(0.1), r.residual(np.zeros(4))):
+    for other in (r.centered(1.0), r.residual(np.zeros(4))):
         assert other.shape == r.shape
     assert r.restricted([0, 2]).shape == r.shape.with_features(2)
+    assert r.with_intercept(0.1).shape == dataclasses.replace(r.shape, intercept_value=0.1)
 
 
 # ------------------------------------------------------------------ the readers
@@ -146,14 +155,13 @@ READERS = {
     ("privacy/statistics/moments.py", "_blocks"),
     ("privacy/statistics/moments.py", "fill_block"),
     ("privacy/statistics/moments.py", "on_grid"),  # for the number of threads, which moves no bit
-    ("privacy/statistics/minimizer.py", "row_blocks"),
-    ("privacy/statistics/minimizer.py", "objective"),
+    ("privacy/statistics/minimizer.py", "objective_of"),
     ("privacy/statistics/votes.py", "block_vote"),
     # gradients of one block of places: how many of its places have a record is in their sum alone
     ("fitting/recursive.py", "pair_of"),
     ("privacy/pieces.py", "dense"),
     ("privacy/pieces.py", "n_rows"),
-    ("privacy/gradients/parts.py", "__init__"),
+    ("privacy/gradients/parts.py", "_listed"),
     ("privacy/gradients/parts.py", "_taken"),
     ("privacy/gradients/blocks.py", "_weighted"),
     ("privacy/gradients/projections.py", "_largest_square"),
@@ -329,14 +337,14 @@ def test_grids_do_not_follow_from_a_private_number(n):
             grid.gaussian_grid(bounded, 64.0, "add-remove")
             for bounded in (
                 r.mean_gradient(loss, theta, 1.0),
-                r.recursive_gradient(loss, theta, theta, momentum=0.5, clip_norm=1.0, clip_diff_norm=1.0),
-                r.row_norm_count(1.0),
-                r.target_count(1.0),
+                recursive_gradient(r, loss, theta, theta, momentum=0.5, clip_norm=1.0, clip_diff_norm=1.0),
+                r.norm_count(1.0),
+                target_count(r, 1.0),
             )
         ]
         found += [
             grid.grid_of(bounded, 2.0**-60 / n_public, additive=additive)
-            for bounded in (r.mean_losses(loss, theta[None], 1.0), r.mean_sup_gradient(loss, theta, 1.0))
+            for bounded in (mean_losses(r, loss, theta[None], 1.0), mean_sup_gradient(r, loss, theta, 1.0))
             for additive in (True, False)
         ]
         key = (n_public, "grids")
@@ -412,9 +420,9 @@ def test_choices_never_see_a_wrapped_sum():
     """Selections and sparse vectors use the bound that no data set can pass."""
     r = PrivateRecords(np.ones((5, 3)), np.zeros(5), n_public=5)
     for bounded in (
-        r.gradient_scores(SquaredLoss(), np.zeros(3), 1.0),
-        r.mean_sup_gradient(SquaredLoss(), np.zeros(3), 1.0),
-        r.mean_losses(SquaredLoss(), np.zeros((1, 3)), 1.0),
+        gradient_scores(r, SquaredLoss(), np.zeros(3), 1.0),
+        mean_sup_gradient(r, SquaredLoss(), np.zeros(3), 1.0),
+        mean_losses(r, SquaredLoss(), np.zeros((1, 3)), 1.0),
     ):
         unit = grid.grid_of(bounded, 1e-30)
         assert bounded._value.magnitude >= bounded.linf * MOST_UNITS
@@ -506,10 +514,10 @@ def test_the_largest_norm_of_groups_warns_of_nothing():
         with warnings.catch_warnings(), np.errstate(all="warn"):
             warnings.simplefilter("error")
             for bounded in (
-                r.row_norm_count(1.0),
-                r.row_sup_norm_count(1.0),
-                r.target_count(1.0, absolute=True),
-                r.gradient_norm_count(MultinomialLoss(2), np.zeros((4, 2)), 1.0, each_row=True),
+                r.norm_count(1.0),
+                r.norm_count(1.0, norm="max"),
+                target_count(r, 1.0, absolute=True),
+                r.norm_count(1.0, loss=MultinomialLoss(2), theta=np.zeros((4, 2)), each_row=True),
             ):
                 bounded._value.plain()
 

@@ -10,10 +10,30 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from skdp.kernels import Negatives
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import Bounded, Expansion, Negatives, PrivacySession, PrivateRecords, Standardization, Vectors
+from skdp.privacy import Bounded, Expansion, PrivacySession, PrivateRecords, Standardization, Vectors, statistics
 from skdp.privacy.batches import Partition
 from skdp.privacy.shape import PublicShape
+from skdp.privacy.statistics import (
+    binned_residuals,
+    cbow_gradient,
+    cell_sums,
+    class_counts,
+    column_moments,
+    gradient_scores,
+    magnitude_counts,
+    mean_losses,
+    mean_sup_gradient,
+    perturbed_minimizer,
+    recursive_gradient,
+    residual_moments,
+    residual_squares,
+    ridge_minimizer,
+    step_scores,
+    support_votes,
+    target_count,
+)
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
 
 RNG = np.random.default_rng(5)
@@ -35,25 +55,22 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
     ids = PrivateRecords(np.ones((2, 3), dtype=np.float32))
     law = Negatives.by_weights(1, [1.0])
     calls = {
-        "cbow_gradient": lambda: ids.cbow_gradient(np.ones((1, 2)), 1.0, negatives=law, key=0),
+        "cbow_gradient": lambda: cbow_gradient(ids, np.ones((1, 2)), 1.0, negatives=law, key=0),
         "mean_gradient": lambda: r.mean_gradient(LogisticLoss(), theta, 1.0),
-        "recursive_gradient": lambda: r.recursive_gradient(
-            LogisticLoss(), theta, theta, momentum=0.1, clip_norm=1.0, clip_diff_norm=0.1
+        "recursive_gradient": lambda: recursive_gradient(
+            r, LogisticLoss(), theta, theta, momentum=0.1, clip_norm=1.0, clip_diff_norm=0.1
         ),
         "clipped_sum": lambda: r.clipped_sum(lambda X, y: X * 1.0, 1.0, size=3),
         "gradient_sum": lambda: r.gradient_sum(lambda X, y: [Vectors(X * 1.0)], 1.0, size=3),
-        "mean_losses": lambda: r.mean_losses(LogisticLoss(), theta[None], 1.0),
-        "row_norm_count": lambda: r.row_norm_count(1.0),
-        "row_sup_norm_count": lambda: r.row_sup_norm_count(1.0),
-        "mean_sup_gradient": lambda: r.mean_sup_gradient(LogisticLoss(), theta, 1.0),
-        "gradient_sup_norm_count": lambda: r.gradient_sup_norm_count(LogisticLoss(), theta, 1.0),
-        "gradient_norm_count": lambda: r.gradient_norm_count(LogisticLoss(), theta, 1.0),
+        "mean_losses": lambda: mean_losses(r, LogisticLoss(), theta[None], 1.0),
+        "norm_count": lambda: r.norm_count(1.0),
+        "mean_sup_gradient": lambda: mean_sup_gradient(r, LogisticLoss(), theta, 1.0),
         "with_intercept": lambda: r.with_intercept(0.5),
         "restricted": lambda: r.restricted(np.array([0, 2])),
-        "support_votes": lambda: r.support_votes(
-            LogisticLoss(), 1, partition(r, np.zeros(20, int)), adjacency="replace-one"
+        "support_votes": lambda: support_votes(
+            r, LogisticLoss(), 1, partition(r, np.zeros(20, int)), adjacency="replace-one"
         ),
-        "gradient_scores": lambda: r.gradient_scores(LogisticLoss(), theta, 1.0),
+        "gradient_scores": lambda: gradient_scores(r, LogisticLoss(), theta, 1.0),
         "residual": lambda: r.residual(theta),
         "scored": lambda: r.scored(theta),
         "mapped": lambda: r.mapped(np.tanh, r.n_features),
@@ -67,32 +84,34 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "averaged": lambda: r.averaged(2.0),
         "shortened": lambda: r.shortened(2.0),
         "elsewhere": lambda: PrivateRecords.elsewhere(r.shape),
-        "magnitude_counts": lambda: r.magnitude_counts(-2, 2, adjacency="replace-one"),
-        "cell_sums": lambda: r.cell_sums([np.eye(2, dtype=np.int64)] * 3, 1.0, adjacency="replace-one"),
-        "class_counts": lambda: r.class_counts(2, adjacency="replace-one"),
-        "target_count": lambda: r.target_count(1.0),
+        "magnitude_counts": lambda: magnitude_counts(r, -2, 2, adjacency="replace-one"),
+        "cell_sums": lambda: cell_sums(r, [np.eye(2, dtype=np.int64)] * 3, 1.0, adjacency="replace-one"),
+        "class_counts": lambda: class_counts(r, 2, adjacency="replace-one"),
+        "target_count": lambda: target_count(r, 1.0),
         "column_counts": lambda: r.column_counts(np.zeros(3)),
         "column_sums": lambda: r.column_sums(0.0, 1.0),
-        "residual_moments": lambda: r.restricted([0, 1]).residual_moments(
-            0.0, 1.0, 1.0, np.ones(5), adjacency="replace-one"
+        "residual_moments": lambda: residual_moments(
+            r.restricted([0, 1]), 0.0, 1.0, 1.0, np.ones(5), adjacency="replace-one"
         ),
-        "residual_squares": lambda: r.restricted([0, 1]).residual_squares(
-            0.0, 1.0, 1.0, (1.0, 1.0, 0.0), [0, 1], adjacency="replace-one"
+        "residual_squares": lambda: residual_squares(
+            r.restricted([0, 1]), 0.0, 1.0, 1.0, (1.0, 1.0, 0.0), [0, 1], adjacency="replace-one"
         ),
-        "binned_residuals": lambda: r.restricted([0, 1]).binned_residuals([0.0], 1.0, adjacency="replace-one"),
-        "column_moments": lambda: r.column_moments(0.0, 1.0, present=1.0, squares=1.0, adjacency="replace-one"),
+        "binned_residuals": lambda: binned_residuals(r.restricted([0, 1]), [0.0], 1.0, adjacency="replace-one"),
+        "column_moments": lambda: column_moments(r, 0.0, 1.0, present=1.0, squares=1.0, adjacency="replace-one"),
         "histogram": lambda: r.histogram([0.0, 1.0], adjacency="replace-one"),
         "second_moment": lambda: r.second_moment(1.0, 1.0, adjacency="replace-one"),
-        "step_scores": lambda: r.step_scores(LogisticLoss(), theta, 1.0, 0.5),
-        "ridge_minimizer": lambda: r.ridge_minimizer(
-            LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one"
+        "step_scores": lambda: step_scores(r, LogisticLoss(), theta, 1.0, 0.5),
+        "ridge_minimizer": lambda: ridge_minimizer(
+            r, LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one"
         ),
-        "perturbed_minimizer": lambda: r.perturbed_minimizer(LogisticLoss(), penalty=1.0, row_norm=1.0),
+        "perturbed_minimizer": lambda: perturbed_minimizer(r, LogisticLoss(), penalty=1.0, row_norm=1.0),
     }
     opaque = (Bounded, PrivateRecords, PerturbedMinimizer, PublicShape)
-    for name in (n for n in dir(r) if not n.startswith("_")):
-        value = getattr(r, name)
-        if callable(value):
+    names = {n for n in dir(r) if not n.startswith("_")}
+    assert len(names) == 25  # a statistic that one method alone uses is a function
+    for name in sorted({*names, *statistics.__all__}):
+        value = None if name in statistics.__all__ else getattr(r, name)
+        if value is None or callable(value):
             value = calls[name]()
         assert isinstance(value, (*opaque, int, float, str, bool, type(None))), name
 
@@ -110,7 +129,7 @@ def test_repr_shows_shapes_only():
     assert repr(records(n_public=25)) == "PrivateRecords(n_public=25, n_features=3)"
     grouped = records(groups=np.arange(20) % 4)
     assert repr(grouped) == "PrivateRecords(n_groups=4, n_features=3)"
-    assert (grouped.n_records, grouped.n_groups, grouped.n_units) == (None, 4, 4)
+    assert (grouped.shape.n_records, grouped.shape.n_groups, grouped.n_units) == (None, 4, 4)
     assert "20" not in repr(records(groups=np.arange(20) % 4, n_public=9))
 
 
@@ -191,8 +210,8 @@ def test_a_replaced_record_moves_a_norm_count_by_at_most_one(kind):
             rows, gradients = [], []
             for X, y in (one, two):
                 r = PrivateRecords(X, y)
-                rows.append(r.row_norm_count(bound))
-                gradients.append(r.gradient_norm_count(loss, np.zeros(shape), bound))
+                rows.append(r.norm_count(bound))
+                gradients.append(r.norm_count(bound, loss=loss, theta=np.zeros(shape)))
             for found in (rows, gradients):
                 counts = [float(b._value.plain()[0]) for b in found]
                 assert all(abs(c) <= 3.0 for c in counts)  # six records of +-1/2
@@ -204,10 +223,10 @@ def test_a_replaced_record_moves_a_norm_count_by_at_most_one(kind):
 def test_norm_counts_of_groups_and_of_rows_without_a_finite_norm():
     X = np.array([[3.0, 4.0], [0.0, 1.0], [1e300, 1e300], [0.0, 0.0]])
     y = np.zeros(4)
-    counts = [PrivateRecords(X, y).row_norm_count(b)._value.plain()[0] for b in (0.5, 1.01, 5.01, 1e308)]
+    counts = [PrivateRecords(X, y).norm_count(b)._value.plain()[0] for b in (0.5, 1.01, 5.01, 1e308)]
     assert counts == [-1.0, 0.0, 1.0, 1.0]  # the row of norm inf is above every bound
     grouped = PrivateRecords(X, y, groups=np.array([0, 0, 1, 2]))
-    assert grouped.row_norm_count(1.01)._value.plain()[0] == -0.5  # largest norms 5, inf, 0
+    assert grouped.norm_count(1.01)._value.plain()[0] == -0.5  # largest norms 5, inf, 0
 
 
 def test_intercept_value_is_the_feature():
@@ -237,10 +256,10 @@ def test_restricted_records_are_those_of_fewer_columns(convert):
         common = {**params, "fit_intercept": True, "intercept_value": 0.3}
         few = PrivateRecords(convert(X), y, **common).restricted(kept)
         same = PrivateRecords(X[:, kept], y, **common)
-        assert (few.n_units, few.unit, few.n_features) == (same.n_units, same.unit, 2)
+        assert (few.n_units, few.shape.unit, few.n_features) == (same.n_units, same.shape.unit, 2)
         a, b = (r.mean_gradient(loss, theta, 0.5) for r in (few, same))
         assert np.array_equal(a._value.plain(), b._value.plain())
-        assert (a.l2, few.row_norm_count(1.0).l2) == (b.l2, 0.5)
+        assert (a.l2, few.norm_count(1.0).l2) == (b.l2, 0.5)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -267,7 +286,7 @@ def test_a_replaced_group_moves_the_sum_by_at_most_two_clip_norms(rows):
         y = np.r_[np.full(rows, sign * 1e6), np.zeros(3)]
         groups = np.r_[np.zeros(rows, int), [1, 1, 2]]
         r = PrivateRecords(X, y, groups=groups)
-        assert (r.unit, r.n_groups, r.n_units) == ("group", 3, 3)
+        assert (r.shape.unit, r.shape.n_groups, r.n_units) == ("group", 3, 3)
         bounded = r.mean_gradient(SquaredLoss(), np.zeros(2), 1.0)
         sums.append(bounded._value.on_grid(2.0**-20))
     moved = unit_norm(sums[0] - sums[1]) * 2.0**-20
@@ -299,7 +318,7 @@ def test_no_target_makes_a_warning(grouped):
         ):
             for center in (1.7e308, -1.7e308):
                 for absolute in (False, True):
-                    other.target_count(1.0, center=center, absolute=absolute)._value.plain()
+                    target_count(other, 1.0, center=center, absolute=absolute)._value.plain()
 
 
 def test_weights_come_before_the_clip():
@@ -328,7 +347,7 @@ def test_units_and_adjacency_of_session_and_records_must_agree():
         for bounded in (
             plain.mean_gradient(LogisticLoss(), theta, 1.0),
             plain.second_moment(1.0, 1.0, adjacency="add-remove"),
-            plain.support_votes(LogisticLoss(), 1, blocks, adjacency="add-remove"),
+            support_votes(plain, LogisticLoss(), 1, blocks, adjacency="add-remove"),
         ):
             with pytest.raises(ValueError, match="n_public"):
                 s.gaussian(bounded, plan)
@@ -351,7 +370,7 @@ def test_sparse_formats_whose_columns_could_be_read_as_rows_are_refused(containe
     X = container(np.eye(6))
     with pytest.raises(TypeError, match=f"in {kind} format; call X.tocsr"):
         PrivateRecords(X.asformat(kind), np.zeros(6))
-    assert PrivateRecords(X, np.zeros(6)).n_records == 6
+    assert PrivateRecords(X, np.zeros(6)).shape.n_records == 6
 
 
 @pytest.mark.parametrize("name", ["y", "groups", "sample_weight"])

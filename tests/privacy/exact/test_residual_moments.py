@@ -8,6 +8,7 @@ import pytest
 
 from skdp.kernels.counts import residuals
 from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy.statistics import binned_residuals, residual_moments, residual_squares
 
 GRID = 2.0**-20
 WINDOW = (10.0, 4.0, 0.5)  # centre and reach of y, reach of the residual
@@ -33,17 +34,17 @@ def others(n=9):
 
 
 def moments(X, name="halves", adjacency="replace-one", **options):
-    return PrivateRecords(X, **options).residual_moments(*WINDOW, WEIGHTS[name], adjacency=adjacency)
+    return residual_moments(PrivateRecords(X, **options), *WINDOW, WEIGHTS[name], adjacency=adjacency)
 
 
 def squares(X, name=None, adjacency="replace-one", **options):
-    return PrivateRecords(X, **options).residual_squares(*WINDOW, INFLUENCE, [0, 1, 2], adjacency=adjacency)
+    return residual_squares(PrivateRecords(X, **options), *WINDOW, INFLUENCE, [0, 1, 2], adjacency=adjacency)
 
 
 def binned(X, name=None, adjacency="replace-one", **options):
     # The columns are the residual and the prediction.
     X = np.column_stack((X[:, 1], X[:, 0]))
-    return PrivateRecords(X, **options).binned_residuals(EDGES, WINDOW[2], adjacency=adjacency)
+    return binned_residuals(PrivateRecords(X, **options), EDGES, WINDOW[2], adjacency=adjacency)
 
 
 def integers(statistic, X, name, grid=GRID, **options):
@@ -106,7 +107,7 @@ def test_the_bound_is_that_of_a_fine_grid_for_any_weights():
         curve_y, curve_v = np.stack((t, t**2)) * w[:2, None], np.stack((t, t**2, abs(t)))
         curve_v *= w[[2, 3, 4], None]
         found = math.sqrt(sum(((c[:, :, None] - c[:, None, :]) ** 2).sum(0).max() for c in (curve_y, curve_v)))
-        made = PrivateRecords(others()).residual_moments(*WINDOW, w, adjacency="replace-one")
+        made = residual_moments(PrivateRecords(others()), *WINDOW, w, adjacency="replace-one")
         assert found <= made.l2
         if w[4] >= w[2]:
             assert made.l2 <= 1.001 * found
@@ -205,22 +206,22 @@ def test_numbers_that_are_none_are_refused_before_anything_is_read():
     near = dict(adjacency="replace-one")
     for window in ((math.nan, 1.0, 1.0), (0.0, 0.0, 1.0), (0.0, 1.0, -1.0), (0.0, math.inf, 1.0)):
         with pytest.raises(ValueError, match="finite"):
-            records.residual_moments(*window, HALVES, **near)
+            residual_moments(records, *window, HALVES, **near)
     for weights in ((1, 1, 1), (0, 0, 0, 0, 0), (1.1, 1, 1, 1, 1), (math.nan, 1, 1, 1, 1)):
         with pytest.raises(ValueError, match="weights must"):
-            records.residual_moments(*WINDOW, weights, **near)
+            residual_moments(records, *WINDOW, weights, **near)
     for edges in ([], [1.0, 0.0], [math.nan], [[0.0]]):
         with pytest.raises(ValueError, match="edges must"):
-            records.binned_residuals(edges, 1.0, **near)
+            binned_residuals(records, edges, 1.0, **near)
     for influence in ((0.0, 0.0, 0.0), (-1.0, 1.0, 0.0), (1.0, math.nan, 0.0), (1.0, 1.0, 1.5)):
         with pytest.raises(ValueError, match="influence must"):
-            records.residual_squares(*WINDOW, influence, [0], **near)
+            residual_squares(records, *WINDOW, influence, [0], **near)
     for kept in ([], [3], [1, 0], [0, 0]):
         with pytest.raises(ValueError, match="kept must"):
-            records.residual_squares(*WINDOW, INFLUENCE, kept, **near)
+            residual_squares(records, *WINDOW, INFLUENCE, kept, **near)
     for X in (np.zeros((3, 3)), sp.csr_matrix(np.zeros((3, 2)))):
         with pytest.raises(ValueError, match="two dense columns"):
-            PrivateRecords(X).residual_moments(*WINDOW, HALVES, **near)
+            residual_moments(PrivateRecords(X), *WINDOW, HALVES, **near)
 
 
 @pytest.mark.parametrize("statistic", [moments, binned, squares])

@@ -220,7 +220,7 @@ def test_a_method_gets_nothing_of_what_was_planned_before_it():
     records = PrivateRecords(*data(1))
     for made in (plan, kept):
         for _ in range(made.releases):
-            session.gaussian(records.row_norm_count(1.0), made)
+            session.gaussian(records.norm_count(1.0), made)
     report = session.report()
     assert report.epsilon == 1.0
     assert report.mu == pytest.approx(session.mu, rel=1e-9)

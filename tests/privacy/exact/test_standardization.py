@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from skdp.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords, Standardization
+from skdp.privacy.statistics import magnitude_counts
 
 WORST = [0.0, 5e-324, 0.5, -1e300, 1.7e308, math.inf, -math.inf, math.nan]
 MAP = Standardization.make([0.0, 1.0, -2.0], [1.0, math.inf, 1e-300])
@@ -219,7 +220,7 @@ STATISTICS = {
     "mean_gradient": lambda r, a: r.averaged(1.2).mean_gradient(SquaredLoss(), np.full(4, 0.3), 0.7),
     "histogram": lambda r, a: r.histogram(np.tile([-np.inf, -0.5, 0.0, 0.5, np.inf], (3, 1)), adjacency=a),
     "column_sums": lambda r, a: r.column_sums(0.0, 1.0),
-    "magnitude_counts": lambda r, a: r.magnitude_counts(-3, 3, adjacency=a),
+    "magnitude_counts": lambda r, a: magnitude_counts(r, -3, 3, adjacency=a),
     "column_counts": lambda r, a: r.column_counts(0.2),
 }  # fmt: skip
 # By how much of its bound the worst pair below moves a statistic at least.

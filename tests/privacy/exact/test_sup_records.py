@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy.statistics import mean_sup_gradient
 
 LOSSES = {
     "squared": SquaredLoss(),
@@ -44,7 +45,7 @@ def test_replaced_record_moves_each_entry_within_the_bound(name, storage):
         sums = []
         for data, target in ((X, y), (X2, y2)):
             r = PrivateRecords(storage(data), target, fit_intercept=True)
-            bounded = r.mean_sup_gradient(loss, theta, clip_norm, units=batch, divisor=20)
+            bounded = mean_sup_gradient(r, loss, theta, clip_norm, units=batch, divisor=20)
             assert bounded.linf == pytest.approx(clip_norm / 20)
             assert bounded._value.roundings == 0
             sums.append(bounded._value.on_grid(GRID))
@@ -58,7 +59,7 @@ def test_opposite_clipped_records_reach_the_bound_and_halving_it_fails():
     sums = []
     for sign in (-1.0, 1.0):
         r = PrivateRecords(np.eye(4), np.array([sign * 1e6, 0, 0, 0]))
-        bounded = r.mean_sup_gradient(SquaredLoss(), np.zeros(4), 1.0)
+        bounded = mean_sup_gradient(r, SquaredLoss(), np.zeros(4), 1.0)
         assert bounded.linf == 0.25
         sums.append(bounded._value.on_grid(GRID))
     moved = int(np.max(np.abs(sums[0] - sums[1])))
@@ -73,7 +74,7 @@ def test_group_moves_like_one_record_whatever_its_size(rows):
         y = np.r_[np.full(rows, sign * 1e6), np.zeros(3)]
         groups = np.r_[np.zeros(rows, int), [1, 1, 2]]
         r = PrivateRecords(X, y, groups=groups)
-        bounded = r.mean_sup_gradient(SquaredLoss(), np.zeros(2), 1.0)
+        bounded = mean_sup_gradient(r, SquaredLoss(), np.zeros(2), 1.0)
         assert bounded.linf == pytest.approx(1 / 3)
         sums.append(bounded._value.on_grid(GRID))
     moved = int(np.max(np.abs(sums[0] - sums[1])))
@@ -83,11 +84,11 @@ def test_group_moves_like_one_record_whatever_its_size(rows):
 def test_norm_counts_count_units_at_or_below_the_bound():
     X = np.array([[3.0, -4.0], [1.0, 0.5], [0.0, 0.0], [9.0, 1.0]])
     r = PrivateRecords(X, np.array([1.0, 2.0, 3.0, 4.0]))
-    assert float(r.row_sup_norm_count(4.0)._value.plain()[0]) == 1.0
-    counted = r.gradient_sup_norm_count(SquaredLoss(), np.zeros(2), 4.0)
+    assert float(r.norm_count(4.0, norm="max")._value.plain()[0]) == 1.0
+    counted = r.norm_count(4.0, loss=SquaredLoss(), theta=np.zeros(2), norm="max")
     assert float(counted._value.plain()[0]) == 1.0  # norms 4, 2, 0, 36
     grouped = PrivateRecords(X, np.ones(4), groups=np.array([0, 1, 1, 0]))
-    assert float(grouped.row_sup_norm_count(4.0)._value.plain()[0]) == 0.0
+    assert float(grouped.norm_count(4.0, norm="max")._value.plain()[0]) == 0.0
     assert (counted.l1, counted.linf) == (0.5, 0.5)
 
 
@@ -95,7 +96,7 @@ def test_exact_session_gives_the_plain_mean():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
     r = PrivateRecords(X, y)
-    mean = r.mean_sup_gradient(SquaredLoss(), np.ones(3), math.inf)
+    mean = mean_sup_gradient(r, SquaredLoss(), np.ones(3), math.inf)
     with PrivacySession.without_privacy() as session:
         found = session.gaussian(mean, session.plan_gaussian(1))
     assert np.allclose(found, X.T @ (X @ np.ones(3) - y) / 50)

@@ -15,6 +15,7 @@ from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores
 from skdp.privacy.noise import SELECTION_LOG_ERROR, KeyStream
 from skdp.privacy.noise import weight_tree as trees
+from skdp.privacy.statistics import mean_sup_gradient
 
 LOSSES = {
     "squared": SquaredLoss(),
@@ -116,7 +117,7 @@ def test_without_tolerance_scores_are_the_gradients_of_the_rows_that_were_looked
         vertices.move(vertex, 1.5, gamma)
         theta *= 1 - gamma
         theta[vertex // 2] += gamma * 1.5 * (-1) ** vertex
-        expected = records.mean_sup_gradient(loss, theta, 0.3)._value.plain()
+        expected = mean_sup_gradient(records, loss, theta, 0.3)._value.plain()
         np.testing.assert_allclose(-vertices.scores()._value.plain()[::2], expected, atol=1e-8)
 
 

@@ -13,6 +13,7 @@ from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 from skdp.privacy.batches import Partition
 from skdp.privacy.mechanisms.top_k import release as top_k_release
+from skdp.privacy.statistics import gradient_scores, support_votes
 from skdp.privacy.statistics.votes import block_vote
 from tests.privacy.audit import epsilon_lower
 
@@ -28,7 +29,7 @@ LOSSES = {
 def votes(X, y, loss, s, blocks, groups=None):
     records = PrivateRecords(X, y, groups=groups, fit_intercept=True)
     blocks = Partition._make(np.asarray(blocks), records._rows.family)
-    return records.support_votes(loss, s, blocks, adjacency="replace-one")._value.on_grid(1.0)
+    return support_votes(records, loss, s, blocks, adjacency="replace-one")._value.on_grid(1.0)
 
 
 @pytest.mark.parametrize("kind", sorted(LOSSES))
@@ -121,13 +122,13 @@ def test_blocks_are_a_sessions_own_and_weights_refused():
     session = PrivacySession(epsilon=1.0, delta=1e-5, adjacency="zero-out")
     blocks = session.partition(records, 2)
     with pytest.raises(TypeError, match="partition"):
-        records.support_votes(SquaredLoss(), 1, np.zeros(4, int), adjacency="zero-out")
+        support_votes(records, SquaredLoss(), 1, np.zeros(4, int), adjacency="zero-out")
     with pytest.raises(ValueError, match="these records"):
-        PrivateRecords(np.eye(4), np.zeros(4)).support_votes(SquaredLoss(), 1, blocks, adjacency="zero-out")
-    assert records.centered(1.0).support_votes(SquaredLoss(), 1, blocks, adjacency="zero-out").size
+        support_votes(PrivateRecords(np.eye(4), np.zeros(4)), SquaredLoss(), 1, blocks, adjacency="zero-out")
+    assert support_votes(records.centered(1.0), SquaredLoss(), 1, blocks, adjacency="zero-out").size
     weighted = PrivateRecords(np.eye(4), np.zeros(4), sample_weight=np.ones(4))
     with pytest.raises(ValueError, match="weighted"):
-        weighted.support_votes(SquaredLoss(), 1, session.partition(weighted, 2), adjacency="zero-out")
+        support_votes(weighted, SquaredLoss(), 1, session.partition(weighted, 2), adjacency="zero-out")
     assert repr(blocks) == "Partition()"
     for use in (len, list, np.asarray, pickle.dumps, copy.copy):
         with pytest.raises(TypeError):
@@ -153,7 +154,7 @@ def test_a_replaced_record_moves_every_score_by_at_most_the_bound(kind):
         scores = []
         for A, b in ((X, y), (X2, y2)):
             records = PrivateRecords(A, b, fit_intercept=True)
-            scores.append(records.gradient_scores(loss, np.zeros(shape), clip))
+            scores.append(gradient_scores(records, loss, np.zeros(shape), clip))
         ints = [s._value.on_grid(unit) for s in scores]
         assert all(i.min() >= 0 for i in ints)
         limit = 2 * scores[0].linf / unit

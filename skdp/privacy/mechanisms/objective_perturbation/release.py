@@ -60,7 +60,7 @@ class PerturbedMinima(GaussianReleases):
         Parameters
         ----------
         minimizer : PerturbedMinimizer
-            Made by `PrivateRecords.perturbed_minimizer`.
+            Made by `skdp.privacy.statistics.perturbed_minimizer`.
         plan : GaussianPlan
             Of this session, with a release left.
         purpose : str, default="minimiser"
