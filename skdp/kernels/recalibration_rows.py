@@ -11,7 +11,7 @@ import numpy as np
 
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.ordered_sums import sum_of_products, sum_of_squares
-from skdp.kernels.rows import decay
+from skdp.kernels.losses import decay
 
 __all__ = ["binary_vectors", "multinomial_vectors"]
 

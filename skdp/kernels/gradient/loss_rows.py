@@ -3,8 +3,6 @@
 theta holds all points: (m K, p) for dense rows, (p, m K) for CSR. A unit adds integers.
 """
 
-import math
-
 import numpy as np
 
 from skdp.kernels.gradient.csr_rows import CACHED, ask_member, scores_of
@@ -16,35 +14,13 @@ from skdp.kernels.gradient.dense_rows import (
     rows_in_block,
     rows_in_column_block,
 )
+from skdp.kernels.losses import loss_value, target_of
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD
 
 __all__ = ["column_losses", "csr_groups_losses", "csr_losses", "dense_groups_losses", "dense_losses"]
 
 NO_MASK = np.empty(0, dtype=np.bool_)
-
-
-@jit
-def _loss(code, parameter, z, target):
-    """Loss of one row with predictors ``z``; NaN or infinite if one of them is not finite."""
-    if code == 3:
-        top = z[0]
-        for k in range(1, z.size):
-            top = max(top, z[k])
-        total = 0.0
-        wrong = 0.0
-        for k in range(z.size):
-            total += math.exp(z[k] - top)
-            wrong += z[k] - z[k]
-        return math.log(total) + (top - z[np.int64(target)]) + wrong
-    score = z[0]
-    if code == 2:
-        return max(score, 0.0) - score * target + math.log1p(math.exp(-abs(score)))
-    size = abs(score - target)
-    if code == 1:
-        inner = min(size, parameter) + (size - size)
-        return 0.5 * inner * inner + parameter * (size - inner)
-    return 0.5 * size * size
 
 
 @jit
@@ -64,7 +40,7 @@ def _add_losses(
         w = weight[first + q] if weight.size else 1.0
         for t in range(acc.size):
             z = scores[t * n_outputs : (t + 1) * n_outputs, q]
-            loss = _loss(code, parameter, z, y[first + q]) * w
+            loss = loss_value(code, parameter, z, target_of(y, first + q, t)) * w
             acc[t] += _part(loss, bound, inverse_unit, top)
 
 
@@ -184,5 +160,5 @@ def csr_groups_losses(
 def _add_row(z, i, n_outputs, y, weight, code, parameter, losses):
     w = weight[i] if weight.size else 1.0
     for t in range(losses.size):
-        loss = _loss(code, parameter, z[t * n_outputs : (t + 1) * n_outputs], y[i])
+        loss = loss_value(code, parameter, z[t * n_outputs : (t + 1) * n_outputs], target_of(y, i, t))
         losses[t] += loss * w

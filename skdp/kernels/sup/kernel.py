@@ -13,11 +13,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from skdp.kernels.inputs import checked_clip_units, checked_vectors, csr_parts, frozen, on_host, usable, vector
+from skdp.kernels.losses import code_of, is_compiled
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Rows
-from skdp.kernels.rows import LOSS_CODES
 from skdp.kernels.sup.rows import csr_sup, dense_sup
 from skdp.kernels.threads import run_blocks
-from skdp.losses import is_shipped
 
 __all__ = ["SupGradientKernel", "sup_gradient_kernel"]
 
@@ -319,7 +318,7 @@ def sup_gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(2), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.99999905])
     """
-    if not is_shipped(loss):
+    if not is_compiled(loss):
         from skdp.kernels.declared import DeclaredSums
 
         options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}
@@ -350,6 +349,6 @@ def checked_input(
     balance = frozen(NO_FLOATS) if row_weight is None else vector(row_weight, n, "row_weight")
     if balance.size and not (balance.min() >= 0 and balance.max() <= 1):
         raise ValueError("row_weight must lie between 0 and 1.")
-    code, parameter = LOSS_CODES[loss.name], float(getattr(loss, "threshold", 0.0))
+    code, parameter = code_of(loss)
     p, kappa = d + bool(fit_intercept), float(intercept_value)
     return X, y, code, parameter, d, p, kappa, int(loss.n_outputs), weight, balance
