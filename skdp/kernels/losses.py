@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp.kernels.numba_jit import inner_jit, jit, jit_made
+from skdp.kernels.numba_jit import inner_jit, jit, jit_inlined
 from skdp.kernels.protocols import KernelLoss
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
@@ -31,8 +31,8 @@ __all__ = [
     "derivative",
     "derivatives",
     "is_compiled",
-    "logistic",
     "loss_value",
+    "several_derivatives",
     "target_of",
 ]
 
@@ -74,9 +74,10 @@ class CompiledLoss(NamedTuple):
     loss : type
         The class of the loss, which is no subclass.
     derivative : compiled function
-        Of (parameter, score, target). With several outputs it replaces a row's scores and returns 0.
+        Of (parameter, score, target, weight), times the weight. With several outputs it replaces the scores of a
+        row by its derivatives and returns the sum of their squares.
     value : compiled function
-        Of (parameter, score, target); with several outputs of a row's scores.
+        Of the same arguments, times the weight.
     cuda : Cuda
     parameter : str, default=""
         Name of the attribute that kernels need, if any.
@@ -117,46 +118,45 @@ def decay(t):
     return _DECAYS[np.uint64(np.int64(k))] * series
 
 
-@inner_jit
-def _squared(parameter, score, target):
-    return score - target
+@jit_inlined
+def _squared(parameter, score, target, weight):
+    return (score - target) * weight
 
 
-@inner_jit
-def _squared_value(parameter, score, target):
+@jit_inlined
+def _squared_value(parameter, score, target, weight):
     size = abs(score - target)
-    return 0.5 * size * size
+    return 0.5 * size * size * weight
 
 
-@inner_jit
-def _huber(parameter, score, target):
-    return min(max(score - target, -parameter), parameter)
+@jit_inlined
+def _huber(parameter, score, target, weight):
+    return min(max(score - target, -parameter), parameter) * weight
 
 
-@inner_jit
-def _huber_value(parameter, score, target):
+@jit_inlined
+def _huber_value(parameter, score, target, weight):
     size = abs(score - target)
     inner = min(size, parameter)
-    return 0.5 * inner * inner + parameter * (size - inner)
+    return (0.5 * inner * inner + parameter * (size - inner)) * weight
 
 
-@inner_jit
-def logistic(parameter, score, target):
-    """p - y with the probability p."""
+@jit_inlined
+def _logistic(parameter, score, target, weight):
     tail = decay(abs(score))
     value = 1.0 / (1.0 + tail)
     if score < 0.0:
         value *= tail
-    return value - target
+    return (value - target) * weight
 
 
-@inner_jit
-def _logistic_value(parameter, score, target):
-    return max(score, 0.0) - score * target + math.log1p(math.exp(-abs(score)))
+@jit_inlined
+def _logistic_value(parameter, score, target, weight):
+    return (max(score, 0.0) - score * target + math.log1p(math.exp(-abs(score)))) * weight
 
 
-@inner_jit
-def _softmax(parameter, z, target):
+@jit_inlined
+def _softmax(parameter, z, target, weight):
     top = z[0]
     for k in range(1, z.size):
         top = max(top, z[k])
@@ -164,14 +164,19 @@ def _softmax(parameter, z, target):
     for k in range(z.size):
         z[k] = decay(top - z[k]) + (z[k] - z[k])
         total += z[k]
+    square = 0.0
     for k in range(z.size):
-        z[k] /= total
-    z[np.int64(target)] -= 1.0
-    return 0.0
+        value = z[k] / total
+        if k == np.int64(target):
+            value -= 1.0
+        value *= weight
+        z[k] = value
+        square += value * value
+    return square
 
 
-@inner_jit
-def _softmax_value(parameter, z, target):
+@jit_inlined
+def _softmax_value(parameter, z, target, weight):
     top = z[0]
     for k in range(1, z.size):
         top = max(top, z[k])
@@ -180,12 +185,12 @@ def _softmax_value(parameter, z, target):
     for k in range(z.size):
         total += math.exp(z[k] - top)
         wrong += z[k] - z[k]
-    return math.log(total) + (top - z[np.int64(target)]) + wrong
+    return (math.log(total) + (top - z[np.int64(target)]) + wrong) * weight
 
 
-@inner_jit
-def _given(parameter, score, target):
-    return target
+@jit_inlined
+def _given(parameter, score, target, weight):
+    return target * weight
 
 
 LOSSES = (
@@ -208,7 +213,7 @@ LOSSES = (
     ),
     CompiledLoss(
         LogisticLoss,
-        logistic,
+        _logistic,
         _logistic_value,
         Cuda(
             "(score < 0 ? tail : 1.0) / (1.0 + tail) - target",
@@ -259,16 +264,16 @@ Coded = Sequence[tuple[int, Callable[..., Any]]]
 def _chosen(functions: Coded) -> Any:
     """One compiled function that calls the function of a code; without one it returns NaN."""
     if not functions:
-        return jit_made(lambda code, parameter, score, target: np.nan)
+        return jit_inlined(lambda code, parameter, score, target, weight: np.nan)
     (number, function), *rest = functions
     others = _chosen(rest)
 
-    def choose(code, parameter, score, target):  # type: ignore[no-untyped-def]
+    def choose(code, parameter, score, target, weight):  # type: ignore[no-untyped-def]
         if code == number:
-            return function(parameter, score, target)
-        return others(code, parameter, score, target)
+            return function(parameter, score, target, weight)
+        return others(code, parameter, score, target, weight)
 
-    return jit_made(choose)
+    return jit_inlined(choose)
 
 
 _one, _one_value, _several, _several_value = (
@@ -281,7 +286,7 @@ _one, _one_value, _several, _several_value = (
 @inner_jit
 def derivative(code, parameter, score, target):
     """Derivative of a loss with one output; NaN if the score is not finite."""
-    return _one(code, parameter, score, target) + (score - score)
+    return _one(code, parameter, score, target, 1.0) + (score - score)
 
 
 @inner_jit
@@ -290,20 +295,22 @@ def derivatives(code, parameter, z, target, weight):
     if z.size == 1:
         z[0] = derivative(code, parameter, z[0], target) * weight
         return abs(z[0])
-    square = _several(code, parameter, z, target)
-    for k in range(z.size):
-        value = z[k] * weight
-        z[k] = value
-        square += value * value
+    return several_derivatives(code, parameter, z, target, weight)
+
+
+@inner_jit
+def several_derivatives(code, parameter, z, target, weight):
+    """The same for a loss with several outputs."""
+    square = _several(code, parameter, z, target, weight)
     return np.sqrt(square) + np.sqrt(z.size) * UNDERFLOW
 
 
 @jit
-def loss_value(code, parameter, z, target):
-    """Loss of one row with predictors ``z``; NaN or infinite if one of them is not finite."""
+def loss_value(code, parameter, z, target, weight):
+    """Weighted loss of one row with predictors ``z``; NaN or infinite if one of them is not finite."""
     if z.size == 1:
-        return _one_value(code, parameter, z[0], target) + (z[0] - z[0])
-    return _several_value(code, parameter, z, target)
+        return _one_value(code, parameter, z[0], target, weight) + (z[0] - z[0])
+    return _several_value(code, parameter, z, target, weight)
 
 
 @inner_jit

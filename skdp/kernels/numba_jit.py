@@ -19,7 +19,7 @@ __all__ = [
     "jit",
     "jit_any_order",
     "jit_fused",
-    "jit_made",
+    "jit_inlined",
     "warn_without_cache",
 ]
 
@@ -69,9 +69,9 @@ def inner_jit_any_order(function: F) -> F:
     return _only_inside(_compile(function, fastmath={"reassoc"}, wrapped=False))
 
 
-def jit_made(function: Callable[..., Any]) -> Any:
-    """As `inner_jit` for a function that was made of others: the cache knows it as a part of its callers only."""
-    return _only_inside(numba.njit(function, no_cpython_wrapper=True, **OPTIONS))
+def jit_inlined(function: Callable[..., Any]) -> Any:
+    """Compile ``function`` as a part of each compiled function that calls it; only these are in the cache."""
+    return _only_inside(numba.njit(function, inline="always", no_cpython_wrapper=True, **OPTIONS))
 
 
 class _Inner(CPUDispatcher):  # type: ignore[misc]  # numba has no types

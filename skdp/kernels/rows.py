@@ -9,7 +9,7 @@ place of the block, because each operation is rounded by itself.
 
 import numpy as np
 
-from skdp.kernels.losses import UNDERFLOW, derivative, derivatives
+from skdp.kernels.losses import UNDERFLOW, derivative, several_derivatives
 from skdp.kernels.numba_jit import inner_jit
 
 __all__ = [
@@ -68,7 +68,7 @@ def factors(scores, squares, rows, first, m, y, weight, code, parameter, p, limi
     for q in range(m):
         i = row_of(rows, first + q)
         w = weight[i] if weight.size else 1.0
-        size = derivatives(code, parameter, scores[:, q], y[i], w)
+        size = several_derivatives(code, parameter, scores[:, q], y[i], w)
         squares[q] = size * (np.sqrt(squares[q]) + slack)
     return _clipped(scores, squares, rows, first, m, limit, inverse_unit, mode, norms)
 

@@ -398,7 +398,6 @@ def gradient_kernel(
     """
     lazy = isinstance(X, LazyTable)
     if not is_compiled(loss):
-        X = X.whole() if lazy else X
         from skdp.kernels.declared import DeclaredSums
 
         options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}

@@ -9,7 +9,7 @@ to another function, and counting costs as much as reading a row of 50 numbers.
 
 import numpy as np
 
-from skdp.kernels.losses import UNDERFLOW, derivative, derivatives
+from skdp.kernels.losses import UNDERFLOW, derivative, several_derivatives
 from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit
 from skdp.kernels.prefetch import AHEAD, prefetch_begin, prefetch_end, prefetch_entry, prefetch_row
 from skdp.kernels.rows import NORMS, OPEN, PLAIN, clip_scale, factors, factors_of_one, row_of
@@ -438,7 +438,7 @@ def slopes(z, order, first, m, y, weight, code, parameter):
         for q in range(m):
             i = order[first + q]
             w = weight[i] if weight.size else 1.0
-            derivatives(code, parameter, z[:, q], y[i], w)
+            several_derivatives(code, parameter, z[:, q], y[i], w)
         return
     for q in range(m):
         i = order[first + q]

@@ -40,7 +40,7 @@ def _add_losses(
         w = weight[first + q] if weight.size else 1.0
         for t in range(acc.size):
             z = scores[t * n_outputs : (t + 1) * n_outputs, q]
-            loss = loss_value(code, parameter, z, target_of(y, first + q, t)) * w
+            loss = loss_value(code, parameter, z, target_of(y, first + q, t), w)
             acc[t] += _part(loss, bound, inverse_unit, top)
 
 
@@ -160,5 +160,5 @@ def csr_groups_losses(
 def _add_row(z, i, n_outputs, y, weight, code, parameter, losses):
     w = weight[i] if weight.size else 1.0
     for t in range(losses.size):
-        loss = loss_value(code, parameter, z[t * n_outputs : (t + 1) * n_outputs], target_of(y, i, t))
-        losses[t] += loss * w
+        points = z[t * n_outputs : (t + 1) * n_outputs]
+        losses[t] += loss_value(code, parameter, points, target_of(y, i, t), w)
