@@ -359,7 +359,11 @@ def _check_records(name: str, function: Callable[[Array, Array], ArrayLike], cla
     """
     rng = np.random.default_rng(0)
     z = np.concatenate((3.0 * rng.normal(size=PROBES - FAR.size), FAR))
-    y = rng.integers(0, 2, PROBES) if classes else np.where(np.arange(PROBES) % 2, rng.integers(0, 4, PROBES), z[::-1])
+    y = (
+        rng.integers(0, 2, PROBES)
+        if classes
+        else np.where(np.arange(PROBES) % 2, rng.integers(0, 4, PROBES), z[::-1])
+    )
     y = np.clip(y.astype(np.float64), -1e300, 1e300)
     for part in (z, y):
         part.flags.writeable = False

@@ -195,10 +195,7 @@ def _given(parameter, score, target, weight):
 
 LOSSES = (
     CompiledLoss(
-        SquaredLoss,
-        _squared,
-        _squared_value,
-        Cuda("score - target", "0.5 * (score - target) * (score - target)"),
+        SquaredLoss, _squared, _squared_value, Cuda("score - target", "0.5 * (score - target) * (score - target)")
     ),
     CompiledLoss(
         HuberLoss,
@@ -332,13 +329,17 @@ def cuda_losses() -> str:
     parts = []
     for what in ("derivative", "value"):
         parts.append(f"__device__ double loss_{what}{of_one}")
-        parts += [f"{codes[row.loss]}        return {getattr(row.cuda, what)} + (score - score); }}\n" for row in one]
+        parts += [
+            f"{codes[row.loss]}        return {getattr(row.cuda, what)} + (score - score); }}\n" for row in one
+        ]
         parts.append(unknown)
     parts.append(f"__device__ double several_value{of_several}) {{\n")
     parts += [f"{codes[row.loss]}        return {row.cuda.value}; }}\n" for row in several]
     parts.append(unknown)
     # All lanes compute each entry, and meet before one of them writes it, because the next ones are read.
-    parts.append(f"__device__ double several_derivatives{of_several}, double w, int lane) {{\n    double square = 0;\n")
+    parts.append(
+        f"__device__ double several_derivatives{of_several}, double w, int lane) {{\n    double square = 0;\n"
+    )
     for row in several:
         parts.append(
             f"{codes[row.loss]}        for (int k = 0; k < K; ++k) {{\n"

@@ -29,6 +29,7 @@ from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import Task, given
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
+from skdp.losses import is_shipped
 from skdp.privacy import PrivacySession
 
 __all__ = [
@@ -115,7 +116,7 @@ class ThresholdingFit(LinearFit):
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         if is_classifier(self):
             return super()._closing(problem)
-        return (TargetUnits.of(self, searched=self._settings().adaptive),)
+        return (TargetUnits.of(self, searched=self._settings().adaptive and is_shipped(problem.loss)),)
 
     def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
@@ -238,6 +239,7 @@ class DPIGHTClassifier(ThresholdingFit, LabelModel, PrivateFit[Problem]):
     (2.0, 1e-05)
     """
 
+    loss: Any = parameters.CLASS_LOSS
     n_nonzero_coefs = changed(more=parameters.CLASS_NORMS)
 
 
@@ -283,7 +285,7 @@ class DPIGHTRegressor(ThresholdingFit, NumberModel, PrivateFit[Problem]):
     'proven'
     """
 
-    loss: Literal["squared", "huber"] = parameters.LOSS
+    loss: Any = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
 
 
@@ -332,6 +334,7 @@ class IGHTClassifier(ExactThresholdingFit, LabelModel, ExactFit[Problem]):
     3
     """
 
+    loss: Any = parameters.CLASS_LOSS
     n_nonzero_coefs = changed(more=parameters.CLASS_NORMS)
     classes: Any = parameters.EXACT_CLASSES
     class_weight: Any = parameters.EXACT_CLASS_WEIGHT
@@ -371,8 +374,11 @@ class IGHTRegressor(ExactThresholdingFit, NumberModel, ExactFit[Problem]):
     True
     """
 
-    loss: Literal["squared", "huber"] = parameter(
-        choice("squared", "huber"), "Huber's loss is linear beyond ``huber_threshold``.", default="squared"
+    loss: Any = parameter(
+        parameters.WordOrLoss(("squared", "huber"), classes=False),
+        """Huber's loss is linear beyond ``huber_threshold``. A loss of your own inherits from `skdp.losses.Loss`;
+        `predict` gives its linear predictor.""",
+        default="squared",
     )
     huber_threshold: float = parameters.HUBER_THRESHOLD
     bounded: bool = fixed(default=False)

@@ -25,6 +25,7 @@ from skdp.fitting.scales import Between, Scales, released_prior
 from skdp.fitting.search import noisy_search
 from skdp.fitting.steps import square
 from skdp.fitting.task import Task
+from skdp.losses import is_shipped
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["are_few", "pays", "pursue", "require_room"]
@@ -96,7 +97,7 @@ def pursue(task: Task, s: int, scales: Scales) -> Solution:
     between = (scales.gradient / math.sqrt(theta.size), scales.gradient)
     sup, prior_budget, clip_budget = budget.split(sup=SUP_SHARE, prior=PRIOR_SHARE, clip=CLIP_SHARE)
     largest = sup_median(replace(task, budget=sup), theta, between)
-    if loss.is_classification and records.fit_intercept and records.unit == "record":
+    if is_shipped(loss) and loss.is_classification and records.fit_intercept and records.unit == "record":
         # Without the prior, gradients of unequal classes would show the class frequencies, not the features.
         prior = theta.copy()
         prior[-1] = released_prior(prior_budget, records, loss, theta)

@@ -1,6 +1,6 @@
 """The estimators of sparse-gradient ERM; the fit is in `fit`, the algorithm in `solver`."""
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -257,6 +257,8 @@ class DPSparseERMClassifier(SparseGradientFit, LabelModel, PrivateFit[Problem]):
     (np.True_, np.True_)
     """
 
+    loss: Any = parameters.CLASS_LOSS
+
 
 @document(DPSparseERM)
 class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
@@ -299,5 +301,5 @@ class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     (True, True)
     """
 
-    loss: Literal["squared", "huber"] = parameters.LOSS
+    loss: Any = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
