@@ -25,8 +25,8 @@ class Loss(Protocol):
     A loss of your own fits where gradients are clipped record by record: the parameter ``loss`` of the estimators
     that take gradient steps. The clip then bounds what a record adds, whatever the derivative is, so no fact below
     enters the privacy claim. One thing does: the derivative of a record must follow from that record alone, to the
-    last bit. The package looks at it with generated records and can prove nothing, and the report says "record-wise
-    by the user's declaration". A record adds nothing if its derivative is not finite or cannot be computed.
+    last bit. The package looks at it with generated records and can prove nothing, and the report says
+    "record-wise by the user's declaration". A record adds nothing if its derivative is not finite or cannot be computed.
     Mechanisms that release a minimiser refuse such a loss: there a wrong ``lipschitz`` would void the claim.
 
     The facts are class attributes or properties; all but ``name`` and ``smoothness`` have a default.
@@ -322,8 +322,8 @@ def is_shipped(loss: Any) -> bool:
 def check_loss(loss: Any) -> None:
     """Raise unless ``loss`` is of this module, or has all of `Loss` with one linear predictor and may be used.
 
-    TypeError or ValueError name what is missing; UnsupportedAccounting says that the derivative or the value raises
-    for some numbers, or that a record's number depends on other records.
+    TypeError or ValueError name what is missing; UnsupportedAccounting says that the derivative or the value
+    raises for some numbers, or that a record's number depends on other records.
     """
     if is_shipped(loss):
         return
@@ -359,12 +359,9 @@ def _check_records(name: str, function: Callable[[Array, Array], ArrayLike], cla
     """
     rng = np.random.default_rng(0)
     z = np.concatenate((3.0 * rng.normal(size=PROBES - FAR.size), FAR))
-    y = (
-        rng.integers(0, 2, PROBES)
-        if classes
-        else np.where(np.arange(PROBES) % 2, rng.integers(0, 4, PROBES), z[::-1])
-    )
-    y = np.clip(y.astype(np.float64), -1e300, 1e300)
+    y = rng.integers(0, 2 if classes else 4, PROBES).astype(np.float64)
+    if not classes:
+        y[::2] = np.nan_to_num(z[::-2], nan=0.5)
     for part in (z, y):
         part.flags.writeable = False
 

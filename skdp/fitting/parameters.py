@@ -218,8 +218,8 @@ NAMED_LOSS: Literal["squared", "huber"] = parameter(
 )
 LOSS: Any = parameter(
     WordOrLoss(("squared", "huber"), classes=False),
-    """Huber's loss is linear beyond ``huber_threshold``. A loss of your own inherits from `skdp.losses.Loss`. Targets
-    are then left in units of y, without a released centre, and `predict` gives the linear predictor. Gradients of
+    """Huber's loss is linear beyond ``huber_threshold``. A loss of your own inherits from `skdp.losses.Loss`; then
+    targets stay in units of y, without a released centre, and `predict` gives the linear predictor. Gradients of
     all losses are clipped.""",
     default="squared",
 )

@@ -169,8 +169,8 @@ def require_probabilities(model: Any) -> None:
     """Refuse a model whose scores are not log odds."""
     if not _is_word(model.loss):
         raise TypeError(
-            "the scores of a loss of your own are no log odds, so there are no probabilities: use decision_function "
-            "and predict, or fit with loss='logistic'"
+            "the scores of a loss of your own are no log odds, so there are no probabilities: use "
+            "decision_function and predict, or fit with loss='logistic'"
         )
 
 

@@ -273,7 +273,8 @@ class DPAGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     loss_bound: Auto = parameter(
         real(low=0, strict=True, high=1e100, word="auto"),
         """The loss of one record (or group) is clipped to [0, loss_bound] when distances are compared. "auto" is
-        three times the loss of the zero model: ``3 log(n_classes)``. A loss of your own then needs a ``start_value``.""",
+        three times the loss of the zero model: ``3 log(n_classes)``. A loss of your own then needs a
+        ``start_value``.""",
         default="auto",
     )
     clip_norm: Auto = parameters.DESCENT_CLIP_NORM
