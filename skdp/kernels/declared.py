@@ -1,8 +1,8 @@
 """Sums for a loss of the user's own, which no compiled pass knows.
 
 The user's derivatives at the public points are computed first, and then the passes of `GivenDerivatives` clip,
-round and add: their proofs hold for any derivative that is a function of the row alone. Linear predictors are computed
-row by row. For the derivative the user declares it, and `check_loss` looks at it (`skdp.losses.Loss`).
+round and add: their proofs hold for any derivative that is a function of the row alone. Linear predictors are
+computed row by row. For the derivative the user declares it, and `check_loss` looks at it (`skdp.losses.Loss`).
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,9 @@
 """The losses that kernels compute: a row of `LOSSES` for each, of which passes and CUDA program are made.
 
 A row names the class in `skdp.losses`, which has the facts, and says how kernels compute derivative and value. A
-new loss is such a class and such a row. Its code is its place in the table. Passes take the code and one parameter,
-and choose the function by the code. `code_of` refuses a loss without a row; a code without a row gives NaN, so that
-no record adds anything.
+new loss is such a class and such a row; its code is its place in the table. Passes take the code and one
+parameter, and choose the function by the code. `code_of` refuses a loss without a row; a code without a row gives
+NaN, so that no record adds anything.
 
 Privacy: what a function returns follows from its arguments alone, with the same bits for a row at every place of a
 block, because each operation is rounded by itself.
