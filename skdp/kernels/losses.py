@@ -10,12 +10,11 @@ block, because each operation is rounded by itself.
 """
 
 import math
-from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp.kernels.numba_jit import inner_jit, jit, jit_inlined
+from skdp.kernels.numba_jit import inner_jit, jit_inlined
 from skdp.kernels.protocols import KernelLoss
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
@@ -25,13 +24,13 @@ __all__ = [
     "CompiledLoss",
     "Cuda",
     "GivenDerivatives",
+    "chosen",
     "code_of",
     "cuda_losses",
     "decay",
-    "derivative",
     "derivatives",
     "is_compiled",
-    "loss_value",
+    "one_derivative",
     "several_derivatives",
     "target_of",
 ]
@@ -73,10 +72,10 @@ class CompiledLoss(NamedTuple):
     ----------
     loss : type
         The class of the loss, which is no subclass.
-    derivative : compiled function
-        Of (parameter, score, target, weight), times the weight. With several outputs it replaces the scores of a
-        row by its derivatives and returns the sum of their squares.
-    value : compiled function
+    derivative : function
+        Of (parameter, score, target, weight), times the weight; numba compiles it. With several outputs it
+        replaces the scores of a row by its derivatives and returns the sum of their squares.
+    value : function
         Of the same arguments, times the weight.
     cuda : Cuda
     parameter : str, default=""
@@ -101,7 +100,7 @@ with np.errstate(under="ignore"):
     _DECAYS = np.exp(-np.arange(6000) / 8.0)
 
 
-@inner_jit
+@jit_inlined
 def decay(t):
     """exp(-t) for t >= 0 with a relative error below 1e-15; NaN and numbers above 749 count as 749.
 
@@ -118,30 +117,25 @@ def decay(t):
     return _DECAYS[np.uint64(np.int64(k))] * series
 
 
-@jit_inlined
 def _squared(parameter, score, target, weight):
     return (score - target) * weight
 
 
-@jit_inlined
 def _squared_value(parameter, score, target, weight):
     size = abs(score - target)
     return 0.5 * size * size * weight
 
 
-@jit_inlined
 def _huber(parameter, score, target, weight):
     return min(max(score - target, -parameter), parameter) * weight
 
 
-@jit_inlined
 def _huber_value(parameter, score, target, weight):
     size = abs(score - target)
     inner = min(size, parameter)
     return (0.5 * inner * inner + parameter * (size - inner)) * weight
 
 
-@jit_inlined
 def _logistic(parameter, score, target, weight):
     tail = decay(abs(score))
     value = 1.0 / (1.0 + tail)
@@ -150,12 +144,10 @@ def _logistic(parameter, score, target, weight):
     return (value - target) * weight
 
 
-@jit_inlined
 def _logistic_value(parameter, score, target, weight):
     return (max(score, 0.0) - score * target + math.log1p(math.exp(-abs(score)))) * weight
 
 
-@jit_inlined
 def _softmax(parameter, z, target, weight):
     top = z[0]
     for k in range(1, z.size):
@@ -175,7 +167,6 @@ def _softmax(parameter, z, target, weight):
     return square
 
 
-@jit_inlined
 def _softmax_value(parameter, z, target, weight):
     top = z[0]
     for k in range(1, z.size):
@@ -188,7 +179,6 @@ def _softmax_value(parameter, z, target, weight):
     return (math.log(total) + (top - z[np.int64(target)]) + wrong) * weight
 
 
-@jit_inlined
 def _given(parameter, score, target, weight):
     return target * weight
 
@@ -255,17 +245,18 @@ def code_of(loss: KernelLoss) -> tuple[int, float]:
 
 # ---------------------------------------------------------------- what passes call
 
-Coded = Sequence[tuple[int, Callable[..., Any]]]
+
+def chosen(what: str, several: bool) -> Any:
+    """One compiled function that calls the derivative or the value of a code's row; NaN for another code."""
+    found = jit_inlined(lambda code, parameter, score, target, weight: np.nan)
+    for code, row in reversed(list(enumerate(LOSSES))):
+        if row.several == several:
+            found = _first(code, jit_inlined(getattr(row, what)), found)
+    return found
 
 
-def _chosen(functions: Coded) -> Any:
-    """One compiled function that calls the function of a code; without one it returns NaN."""
-    if not functions:
-        return jit_inlined(lambda code, parameter, score, target, weight: np.nan)
-    (number, function), *rest = functions
-    others = _chosen(rest)
-
-    def choose(code, parameter, score, target, weight):  # type: ignore[no-untyped-def]
+def _first(number: int, function: Any, others: Any) -> Any:
+    def choose(code, parameter, score, target, weight):
         if code == number:
             return function(parameter, score, target, weight)
         return others(code, parameter, score, target, weight)
@@ -273,15 +264,11 @@ def _chosen(functions: Coded) -> Any:
     return jit_inlined(choose)
 
 
-_one, _one_value, _several, _several_value = (
-    _chosen([(code, getattr(row, what)) for code, row in enumerate(LOSSES) if row.several == several])
-    for several in (False, True)
-    for what in ("derivative", "value")
-)
+_one, _several = chosen("derivative", several=False), chosen("derivative", several=True)
 
 
 @inner_jit
-def derivative(code, parameter, score, target):
+def one_derivative(code, parameter, score, target):
     """Derivative of a loss with one output; NaN if the score is not finite."""
     return _one(code, parameter, score, target, 1.0) + (score - score)
 
@@ -290,7 +277,7 @@ def derivative(code, parameter, score, target):
 def derivatives(code, parameter, z, target, weight):
     """Replace the linear predictors ``z`` of one row by weighted derivatives; bound their norm."""
     if z.size == 1:
-        z[0] = derivative(code, parameter, z[0], target) * weight
+        z[0] = one_derivative(code, parameter, z[0], target) * weight
         return abs(z[0])
     return several_derivatives(code, parameter, z, target, weight)
 
@@ -300,14 +287,6 @@ def several_derivatives(code, parameter, z, target, weight):
     """The same for a loss with several outputs."""
     square = _several(code, parameter, z, target, weight)
     return np.sqrt(square) + np.sqrt(z.size) * UNDERFLOW
-
-
-@jit
-def loss_value(code, parameter, z, target, weight):
-    """Weighted loss of one row with predictors ``z``; NaN or infinite if one of them is not finite."""
-    if z.size == 1:
-        return _one_value(code, parameter, z[0], target, weight) + (z[0] - z[0])
-    return _several_value(code, parameter, z, target, weight)
 
 
 @inner_jit

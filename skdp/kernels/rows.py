@@ -9,7 +9,7 @@ place of the block, because each operation is rounded by itself.
 
 import numpy as np
 
-from skdp.kernels.losses import UNDERFLOW, derivative, several_derivatives
+from skdp.kernels.losses import UNDERFLOW, one_derivative, several_derivatives
 from skdp.kernels.numba_jit import inner_jit
 
 __all__ = ["NORMS", "OPEN", "PLAIN", "ROUNDED", "clip_scale", "factors", "factors_of_one", "row_of"]
@@ -76,7 +76,7 @@ def factors_of_one(
     slack = np.sqrt(p) * UNDERFLOW
     z = scores[0]
     for q in range(m):
-        z[q] = derivative(code, parameter, z[q], y[row_of(rows, first + q)])
+        z[q] = one_derivative(code, parameter, z[q], y[row_of(rows, first + q)])
     for q in range(m):
         if weight.size:
             z[q] *= weight[row_of(rows, first + q)]

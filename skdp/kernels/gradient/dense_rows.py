@@ -9,7 +9,7 @@ to another function, and counting costs as much as reading a row of 50 numbers.
 
 import numpy as np
 
-from skdp.kernels.losses import UNDERFLOW, derivative, several_derivatives
+from skdp.kernels.losses import UNDERFLOW, one_derivative, several_derivatives
 from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit
 from skdp.kernels.prefetch import AHEAD, prefetch_begin, prefetch_end, prefetch_entry, prefetch_row
 from skdp.kernels.rows import NORMS, OPEN, PLAIN, clip_scale, factors, factors_of_one, row_of
@@ -442,7 +442,7 @@ def slopes(z, order, first, m, y, weight, code, parameter):
         return
     for q in range(m):
         i = order[first + q]
-        z[0, q] = derivative(code, parameter, z[0, q], y[i])
+        z[0, q] = one_derivative(code, parameter, z[0, q], y[i])
         if weight.size:
             z[0, q] *= weight[i]
 

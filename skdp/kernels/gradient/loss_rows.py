@@ -14,13 +14,24 @@ from skdp.kernels.gradient.dense_rows import (
     rows_in_block,
     rows_in_column_block,
 )
-from skdp.kernels.losses import loss_value, target_of
+from skdp.kernels.losses import chosen, target_of
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD
 
 __all__ = ["column_losses", "csr_groups_losses", "csr_losses", "dense_groups_losses", "dense_losses"]
 
 NO_MASK = np.empty(0, dtype=np.bool_)
+
+
+_value_of_one, _value_of_several = chosen("value", several=False), chosen("value", several=True)
+
+
+@jit
+def _loss(code, parameter, z, target, weight):
+    """Weighted loss of one row with predictors ``z``; NaN or infinite if one of them is not finite."""
+    if z.size == 1:
+        return _value_of_one(code, parameter, z[0], target, weight) + (z[0] - z[0])
+    return _value_of_several(code, parameter, z, target, weight)
 
 
 @jit
@@ -40,7 +51,7 @@ def _add_losses(
         w = weight[first + q] if weight.size else 1.0
         for t in range(acc.size):
             z = scores[t * n_outputs : (t + 1) * n_outputs, q]
-            loss = loss_value(code, parameter, z, target_of(y, first + q, t), w)
+            loss = _loss(code, parameter, z, target_of(y, first + q, t), w)
             acc[t] += _part(loss, bound, inverse_unit, top)
 
 
@@ -161,4 +172,4 @@ def _add_row(z, i, n_outputs, y, weight, code, parameter, losses):
     w = weight[i] if weight.size else 1.0
     for t in range(losses.size):
         points = z[t * n_outputs : (t + 1) * n_outputs]
-        losses[t] += loss_value(code, parameter, points, target_of(y, i, t), w)
+        losses[t] += _loss(code, parameter, points, target_of(y, i, t), w)
