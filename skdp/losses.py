@@ -310,6 +310,11 @@ PROBES = 64  # generated records at which a loss of the user's own is looked at
 # Linear predictors among them that are far from 0, or no numbers.
 FAR = np.array([0.0, -0.0, 1e3, -1e3, 1e300, -1e300, np.inf, -np.inf, np.nan])
 _SHIPPED = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
+# Losses of regressions by gradient steps, by the word that these take, made of the parameter ``huber_threshold``.
+NAMED: dict[str, Callable[[Any], Loss]] = {
+    "squared": lambda _: SquaredLoss(),
+    "huber": lambda t: HuberLoss(float(t)),
+}
 
 
 def is_shipped(loss: Any) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from skdp.base.declare import Parameter, parameter, word_or_object
 from skdp.base.kinds import callback, check_choice, choice, described, integer, real
 from skdp.fitting.optimizers import SGD, Adam
-from skdp.losses import check_loss
+from skdp.losses import NAMED, check_loss
 
 __all__ = [
     "ALPHA",
@@ -217,7 +217,7 @@ NAMED_LOSS: Literal["squared", "huber"] = parameter(
     default="squared",
 )
 LOSS: Any = parameter(
-    WordOrLoss(("squared", "huber"), classes=False),
+    WordOrLoss(tuple(NAMED), classes=False),
     """Huber's loss is linear beyond ``huber_threshold``. A loss of your own inherits from `skdp.losses.Loss`; then
     targets stay in units of y, without a released centre, and `predict` gives the linear predictor. Gradients of
     all losses are clipped.""",

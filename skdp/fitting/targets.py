@@ -23,7 +23,7 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.bounded import cut
 from skdp.fitting.probabilities import of_two_classes, softmax
 from skdp.kernels import is_cupy, on_host
-from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from skdp.losses import NAMED, LogisticLoss, MultinomialLoss
 from skdp.privacy import PrivateRecords, PublicShape
 
 __all__ = [
@@ -420,9 +420,7 @@ class NumberModel(RegressorMixin, Declared):
         """Return the loss object, and what its choice leaks."""
         if not _is_word(self.loss):
             return self.loss, ()
-        if self.loss == "huber":
-            return HuberLoss(float(self.huber_threshold)), ()
-        return SquaredLoss(), ()
+        return NAMED[self.loss](getattr(self, "huber_threshold", None)), ()
 
     def _given_bounds(self) -> tuple[float, float] | None:
         """The public range of the targets, if the user gave one."""

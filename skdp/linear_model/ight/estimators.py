@@ -29,7 +29,7 @@ from skdp.fitting.target_units import TargetUnits
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import Task, given
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
-from skdp.losses import is_shipped
+from skdp.losses import NAMED, is_shipped
 from skdp.privacy import PrivacySession
 
 __all__ = [
@@ -375,7 +375,7 @@ class IGHTRegressor(ExactThresholdingFit, NumberModel, ExactFit[Problem]):
     """
 
     loss: Any = parameter(
-        parameters.WordOrLoss(("squared", "huber"), classes=False),
+        parameters.WordOrLoss(tuple(NAMED), classes=False),
         """Huber's loss is linear beyond ``huber_threshold``. A loss of your own inherits from `skdp.losses.Loss`;
         `predict` gives its linear predictor.""",
         default="squared",

@@ -17,11 +17,11 @@ from skdp.fitting.probabilities import softmax
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, like
 from skdp.kernels import on_host
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit
-from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss, check_loss, is_shipped
+from skdp.losses import NAMED, LogisticLoss, MultinomialLoss, check_loss, is_shipped
 
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
-_NAMED = {"squared": SquaredLoss(), "huber": HuberLoss(1.0), "logistic": LogisticLoss()}
+_NAMED = {**{name: make(1.0) for name, make in NAMED.items()}, "logistic": LogisticLoss()}
 
 
 @document()
