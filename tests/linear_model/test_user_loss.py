@@ -217,6 +217,21 @@ def test_a_record_at_which_the_derivative_fails_adds_nothing_and_nobody_hears_of
         assert np.array_equal(found, want)
 
 
+@pytest.mark.parametrize("how", ["raises", "warns", "is no number"])
+def test_a_whole_fit_does_not_tell_that_a_record_made_the_loss_fail(how):
+    X, y = table(n=2000)
+    told = []
+    for target in (7.0, 6.0):
+        changed = np.where(np.arange(2000) == 5, target, y)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = DPSGDRegressor(loss=Failing(how), epsilon=4.0, batch_size=500).fit(X, changed)
+        assert np.isfinite(model.coef_).all()
+        told.append((model.privacy_.assumptions, [row["purpose"] for row in model.privacy_.mechanisms]))
+        assert not any("secret" in str(each.message) for each in caught)
+    assert told[0] == told[1]
+
+
 class Averaging(Declared):
     def derivative(self, z, y):
         return z - np.mean(z)
