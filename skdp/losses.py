@@ -5,11 +5,14 @@ kernels of :mod:`skdp.kernels` compute the same derivative. To add a loss of you
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from skdp.exceptions import UnsupportedAccounting
 
 __all__ = ["HuberLoss", "LogisticLoss", "Loss", "MultinomialLoss", "SquaredLoss", "check_loss", "is_shipped"]
 
@@ -19,11 +22,13 @@ Array = NDArray[np.float64]
 class Loss(Protocol):
     """What a loss has; inherit from it to write one of your own.
 
-    A loss of your own fits where gradients are clipped record by record (`skdp.DPSparseERM`). The clip then bounds
-    what a record adds, whatever the derivative is, so no fact below enters the privacy claim. One thing does: the
-    derivative of a record must follow from that record alone, to the last bit. The package cannot check it, and
-    the report says "record-wise by the user's declaration". Mechanisms that release a minimiser refuse such a
-    loss: there a wrong ``lipschitz`` would void the claim.
+    A loss of your own fits where gradients are clipped record by record: the parameter ``loss`` of the estimators
+    that take gradient steps. The clip then bounds what a record adds, whatever the derivative is, so no fact below
+    enters the privacy claim. One thing does: the derivative of a record must follow from that record alone, to the
+    last bit. The package looks at it with generated records and can prove nothing, and the report says
+    "record-wise by the user's declaration". A record adds nothing if its derivative is not finite or cannot be
+    computed. Mechanisms that release a minimiser refuse such a loss: there a wrong ``lipschitz`` would void the
+    claim.
 
     The facts are class attributes or properties; all but ``name`` and ``smoothness`` have a default.
 
@@ -301,7 +306,15 @@ class MultinomialLoss:
         return p
 
 
+PROBES = 64  # generated records at which a loss of the user's own is looked at
+# Linear predictors among them that are far from 0, or no numbers.
+FAR = np.array([0.0, -0.0, 1e3, -1e3, 1e300, -1e300, np.inf, -np.inf, np.nan])
 _SHIPPED = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
+# Losses of regressions by gradient steps, by the word that these take, made of the parameter ``huber_threshold``.
+NAMED: dict[str, Callable[[Any], Loss]] = {
+    "squared": lambda _: SquaredLoss(),
+    "huber": lambda t: HuberLoss(float(t)),
+}
 
 
 def is_shipped(loss: Any) -> bool:
@@ -313,7 +326,11 @@ def is_shipped(loss: Any) -> bool:
 
 
 def check_loss(loss: Any) -> None:
-    """Raise TypeError unless ``loss`` is of this module, or has all of `Loss` with one linear predictor."""
+    """Raise unless ``loss`` is of this module, or has all of `Loss` with one linear predictor and may be used.
+
+    TypeError or ValueError name what is missing; UnsupportedAccounting says that the derivative or the value
+    raises for some numbers, or that a record's number depends on other records.
+    """
     if is_shipped(loss):
         return
     facts = [name for name, value in vars(Loss).items() if isinstance(value, property)]
@@ -337,3 +354,43 @@ def check_loss(loss: Any) -> None:
         hash(loss)
     except TypeError:
         raise TypeError("a loss of your own must be hashable: it is a key of cached passes") from None
+    for name in ("derivative", "value"):
+        _check_records(f"the {name} of your loss", getattr(loss, name), bool(loss.is_classification))
+
+
+def _check_records(name: str, function: Callable[[Array, Array], ArrayLike], classes: bool) -> None:
+    """Refuse a function that raises, or whose number of a record depends on its place or on other records.
+
+    The records are generated, none is read. It cannot show that a function keeps its promise for all values.
+    """
+    rng = np.random.default_rng(0)
+    z = np.concatenate((3.0 * rng.normal(size=PROBES - FAR.size), FAR))
+    y = rng.integers(0, 2 if classes else 4, PROBES).astype(np.float64)
+    if not classes:
+        y[::2] = np.nan_to_num(z[::-2], nan=0.5)
+    for part in (z, y):
+        part.flags.writeable = False
+
+    def numbers(places: NDArray[np.intp]) -> Array:
+        try:
+            with np.errstate(all="ignore"):
+                found = np.array(function(z[places], y[places]))
+        except Exception as error:
+            raise UnsupportedAccounting(
+                f"{name} raised {type(error).__name__} for some numbers, which would tell of a record: no values "
+                "may make it raise"
+            ) from error
+        if found.shape != places.shape or found.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must return one real number for each record")
+        return found.astype(np.float64)
+
+    order = np.arange(PROBES)
+    whole = numbers(order)
+    shuffled = rng.permutation(PROBES)
+    for places in (order[::-1], shuffled, order[1::2], order[:7], np.repeat(order, 2), *order[:, None]):
+        if not np.array_equal(numbers(places), whole[places], equal_nan=True):
+            raise UnsupportedAccounting(
+                f"{name} changed a record's number, if only in its last bits, with its place or with the other "
+                f"records of a batch of {places.size}: one record would then change what others add. Compute it "
+                "from z[i] and y[i] alone, without random numbers"
+            )

@@ -24,6 +24,7 @@ from skdp import (
 from skdp.base.declare import WordOrObject, declares, parameters_of
 from skdp.base.kinds import Choice, Flag, Number, Required
 from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
 
 RNG = np.random.default_rng(0)
@@ -60,6 +61,8 @@ DESCRIBED = {
     "Sequential": (3, "x", []),
     "tuple of int": (8, (8,), (0, 5), "ab"),
     '{"squared", "huber", "logistic", "multinomial"} or object of `skdp.losses`': ("x", 3, None),
+    '{"squared", "huber"} or object of `skdp.losses.Loss`': ("x", 3, None, LogisticLoss(), MultinomialLoss(2)),
+    '{"logistic"} or object of `skdp.losses.Loss`': ("x", 3, None, SquaredLoss(), MultinomialLoss(2)),
     "private estimator, or list of them": (3, None, []),
     "private classifier, or a Pipeline that ends in one": (3, None),
     "dict, list of dict, or None": (3, "x"),

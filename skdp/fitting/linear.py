@@ -20,10 +20,11 @@ from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
 from skdp.fitting.closing import Closing, LinearDecision, Recalibrated, closed, decide, opened
 from skdp.fitting.predictions import NOWHERE, cut_text
-from skdp.fitting.targets import Problem, expected_weight, is_classifier, table_records
+from skdp.fitting.targets import Problem, expected_weight, is_classifier, require_probabilities, table_records
 from skdp.fitting.task import from_theta, parameter_shape
 from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
 from skdp.kernels import are_rows_alone, is_cupy, on_host
+from skdp.losses import is_shipped
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
 __all__ = ["LinearFit", "Solution", "count_assumption", "cut_export", "prediction_bounds"]
@@ -108,7 +109,8 @@ class LinearFit(_Frame):
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         """The closing steps, the outermost first."""
-        return (Recalibrated.of(self, problem),) if is_classifier(self) else ()
+        probabilities = is_classifier(self) and is_shipped(problem.loss)
+        return (Recalibrated.of(self, problem),) if probabilities else ()
 
     def _run(self, session: PrivacySession, problem: Problem) -> Solution:
         """Run the method and its closing steps."""
@@ -159,6 +161,15 @@ class LinearFit(_Frame):
             labels = np.asarray(problem.fitted["classes_"]).tolist()
             facts["classes"] = [x if isinstance(x, (str, int, float)) else str(x) for x in labels]
         return facts
+
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        found = super()._assumptions(problem)
+        if is_shipped(problem.loss):
+            return found
+        return (
+            *found,
+            f"the derivative of the loss {problem.loss.name!r} is record-wise by the user's declaration",
+        )
 
     def _post_processing(self, solution: Solution) -> tuple[str, ...]:
         bounds = prediction_bounds(self, solution.attributes) if declares(self, "bounded") else NOWHERE
@@ -291,8 +302,8 @@ class LinearFit(_Frame):
         Raises
         ------
         TypeError
-            If the predictions are not those of a model of scikit-learn: `DPSparseERM` with a loss of your own,
-            or with a classification loss, whose `predict` returns probabilities.
+            If the predictions are not those of a model of scikit-learn: a classifier or `DPSparseERM` with a loss
+            of your own, and `DPSparseERM` with a classification loss, whose `predict` returns probabilities.
 
         Examples
         --------
@@ -307,6 +318,7 @@ class LinearFit(_Frame):
         """
         check_is_fitted(self)
         if is_classifier(self):
+            require_probabilities(self)
             made = logistic_regression(self, self.coef_.copy(), self.intercept_)
         else:
             # scikit-learn would take a sparse coefficient for that of several targets.

@@ -5,7 +5,7 @@ A frame lists those that it has: ``verbose: bool = VERBOSE``. An estimator chang
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import cleandoc
 from numbers import Real
 from typing import Any, Literal, TypeVar, cast
@@ -13,13 +13,15 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 
 from skdp.base.declare import Parameter, parameter, word_or_object
-from skdp.base.kinds import callback, choice, described, integer, real
+from skdp.base.kinds import callback, check_choice, choice, described, integer, real
 from skdp.fitting.optimizers import SGD, Adam
+from skdp.losses import NAMED, check_loss
 
 __all__ = [
     "ALPHA",
     "BATCH_SIZE",
     "CALLBACK",
+    "CLASS_LOSS",
     "CLASS_NORMS",
     "CLIP_NORM",
     "CLIP_SUP_NORM",
@@ -36,6 +38,7 @@ __all__ = [
     "LOSS",
     "MAX_ITER",
     "MAX_WEIGHT",
+    "NAMED_LOSS",
     "N_NONZERO_COEFS",
     "OPTIMIZER",
     "PENALTY",
@@ -50,6 +53,7 @@ __all__ = [
     "Auto",
     "AutoInt",
     "Sampling",
+    "WordOrLoss",
     "check_y_bounds",
     "is_range",
     "more",
@@ -82,6 +86,31 @@ def is_range(bounds: Any) -> bool:
     if any(isinstance(b, (bool, np.bool_)) or not isinstance(b, Real) for b in pair):
         return False
     return all(-1e100 <= b <= 1e100 for b in pair) and float(pair[1]) - float(pair[0]) >= 1e-100
+
+
+@dataclass(frozen=True)
+class WordOrLoss:
+    """The kind of a loss: a word, or an object for the same task; ``classes`` tells which."""
+
+    choices: tuple[str, ...]
+    classes: bool
+
+    @property
+    def words(self) -> str:
+        return "{{{}}} or object of `skdp.losses.Loss`".format(", ".join(f'"{word}"' for word in self.choices))
+
+    def check(self, name: str, value: Any) -> None:
+        if isinstance(value, str):
+            check_choice(name, value, self.choices)
+            return
+        check_loss(value)
+        if value.n_outputs != 1:
+            raise TypeError(f"{name} must have one linear predictor: give {name}={self.choices[0]!r}")
+        if bool(value.is_classification) != self.classes:
+            raise TypeError(
+                f"{name}={type(value).__name__}(...) must have is_classification = {self.classes}: here y is "
+                + ("0 or 1, the index of the class" if self.classes else "a number")
+            )
 
 
 Auto = float | Literal["auto"]
@@ -182,10 +211,27 @@ PENALTY: Literal["l2", "nonconvex"] = parameter(
 ALPHA: float = parameter(
     real(low=0, finite=True), "Weight of the penalty, >= 0. The penalty is added to the mean loss.", default=1e-3
 )
-LOSS: Literal["squared", "huber"] = parameter(
+NAMED_LOSS: Literal["squared", "huber"] = parameter(
     choice("squared", "huber"),
     "Huber's loss is linear beyond ``huber_threshold``. Gradients of both losses are clipped.",
     default="squared",
+)
+LOSS: Any = parameter(
+    WordOrLoss(tuple(NAMED), classes=False),
+    """Huber's loss is linear beyond ``huber_threshold``. A loss of your own inherits from `skdp.losses.Loss`; then
+    targets stay in units of y, without a released centre, and `predict` gives the linear predictor. Gradients of
+    all losses are clipped.""",
+    default="squared",
+)
+CLASS_LOSS: Any = parameter(
+    WordOrLoss(("logistic",), classes=True),
+    """"logistic" is the logistic loss of two classes, and the multinomial loss of more. A loss of your own for two
+    classes inherits from `skdp.losses.Loss`, with ``is_classification = True``: its y is 0 for the first class and
+    1 for the second, which `predict` takes where the score is positive. Such scores are no log odds, so they are
+    not recalibrated, and there are no probabilities.""",
+    default="logistic",
+    releases="unless default",
+    place="targets",
 )
 HUBER_THRESHOLD: float = parameter(
     real(low=0, strict=True), "Residual beyond which Huber's loss is linear, in units of y, > 0.", default=1.0

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp._compat import warn_user
@@ -20,7 +21,7 @@ from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.predictions import cut, like, of_signs, of_two_classes, softmax
 from skdp.kernels import is_cupy, on_host
-from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from skdp.losses import NAMED, LogisticLoss, MultinomialLoss
 from skdp.privacy import PrivateRecords, PublicShape
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "is_classifier",
     "numeric_targets",
     "relative_weights",
+    "require_probabilities",
     "table_records",
     "unfitted_copy",
 ]
@@ -155,6 +157,27 @@ def is_classifier(estimator: object) -> bool:
     return isinstance(estimator, ClassifierMixin)
 
 
+def _is_word(loss: object) -> bool:
+    return isinstance(loss, str)
+
+
+def require_probabilities(model: Any) -> None:
+    """Refuse a model whose scores are not log odds."""
+    if not _is_word(model.loss):
+        raise TypeError(
+            "the scores of a loss of your own are no log odds, so there are no probabilities: use "
+            "decision_function and predict, or fit with loss='logistic'"
+        )
+
+
+def _has_probabilities(model: Any) -> bool:
+    try:
+        require_probabilities(model)
+    except TypeError as error:
+        raise AttributeError(f"{type(model).__name__} has no probabilities here: {error}") from None
+    return True
+
+
 class LabelModel(ClassifierMixin, Declared):
     """Labels and predictions of binary (logistic) and multiclass (softmax) models."""
 
@@ -177,6 +200,7 @@ class LabelModel(ClassifierMixin, Declared):
         place="targets",
     )
     classes_: np.ndarray = fitted()
+    loss = "logistic"  # a parameter of classifiers by gradient steps
 
     _missing = False  # whether X may hold NaN
     _records: ClassVar[Callable[..., PrivateRecords]]
@@ -187,7 +211,10 @@ class LabelModel(ClassifierMixin, Declared):
         return _table_tags(self, super().__sklearn_tags__())
 
     def _check_targets(self) -> None:
-        check_class_weight(self.class_weight, self._declared_classes())
+        declared = self._declared_classes()
+        check_class_weight(self.class_weight, declared)
+        if declared is not None:
+            self._loss_of_labels(declared.size)
 
     def _declared_classes(self) -> np.ndarray | None:
         if self.classes is None:
@@ -223,7 +250,7 @@ class LabelModel(ClassifierMixin, Declared):
                 raise ValueError("y holds one class only; give the label set with classes= to fit such data")
             leaks = _inferred(self)
         codes = _known(y) if by_cell else _encode(y, declared)
-        loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
+        loss = self._loss_of_labels(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
         public = None if self.classes is None else declared.size  # inferred classes are not public
         of_class = relative_weights(self._weights_of_loss(), declared)
@@ -235,17 +262,28 @@ class LabelModel(ClassifierMixin, Declared):
         declared = self._declared_classes()
         if declared is None:
             declared = np.arange(shape.n_classes or 2)
-        loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
+        loss = self._loss_of_labels(declared.size)
         shape = replace(shape, n_classes=None if self.classes is None else declared.size)
         records = _no_records(self, shape)
         return Problem(records, {"classes_": declared}, (), loss)
+
+    def _loss_of_labels(self, n_classes: int) -> Any:
+        """The loss for a number of classes."""
+        if _is_word(self.loss):
+            return LogisticLoss() if n_classes == 2 else MultinomialLoss(n_classes)
+        if n_classes > 2:
+            raise ValueError(
+                f"a loss of your own has one linear predictor, for two classes, and here are {n_classes}: give "
+                "loss='logistic', or fit scikit-learn's OneVsRestClassifier of this estimator"
+            )
+        return self.loss
 
     def _weights_of_loss(self) -> Any:
         """The class weights that multiply gradients."""
         return self.class_weight
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the classes; their softmax is `predict_proba`.
+        """Scores of the classes; their softmax is `predict_proba`, unless the loss is your own.
 
         Parameters
         ----------
@@ -273,6 +311,7 @@ class LabelModel(ClassifierMixin, Declared):
             return like(X, of_signs(scores, self.classes_))
         return like(X, self.classes_[scores.argmax(axis=1)])
 
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, for every declared class.
 
@@ -289,6 +328,7 @@ class LabelModel(ClassifierMixin, Declared):
             return like(X, of_two_classes(scores))
         return like(X, softmax(scores))
 
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of `predict_proba`, as scikit-learn defines them.
 
@@ -374,9 +414,9 @@ class NumberModel(RegressorMixin, Declared):
 
     def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
         """Return the loss object, and what its choice leaks."""
-        if self.loss == "huber":
-            return HuberLoss(float(self.huber_threshold)), ()
-        return SquaredLoss(), ()
+        if not _is_word(self.loss):
+            return self.loss, ()
+        return NAMED[self.loss](getattr(self, "huber_threshold", None)), ()
 
     def _given_bounds(self) -> tuple[float, float] | None:
         """The public range of the targets, if the user gave one."""

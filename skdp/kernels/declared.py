@@ -1,45 +1,53 @@
-"""Clipped gradient sums for a loss of the user's own, which no compiled pass knows.
+"""Sums for a loss of the user's own, which no compiled pass knows.
 
-The user's derivatives r are computed first. The gradient of a row is r times the row. That is also the gradient of
-the squared loss at theta = 0 with the target -r. So the compiled passes of the squared loss clip, round and
-add it. Their proofs hold for any r that is a function of the row alone. Linear predictors are computed row by row.
-For the derivative the user declares it (`skdp.losses.Loss`).
+The user's derivatives at the public points are computed first, and then the passes of `GivenDerivatives` clip,
+round and add: their proofs hold for any derivative that is a function of the row alone. Linear predictors are
+computed row by row. For the derivative the user declares it, and `check_loss` looks at it (`skdp.losses.Loss`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from skdp.kernels.inputs import csr_parts, frozen, usable
-from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import is_cupy
-from skdp.losses import SquaredLoss, check_loss
+from skdp._compat import no_warnings_of_any_library
+from skdp.kernels.inputs import frozen, members_of, usable
+from skdp.kernels.losses import GivenDerivatives
+from skdp.kernels.protocols import Floats, Integers, Rows, is_cupy
+from skdp.kernels.scores import CELLS, linear_scores
+from skdp.kernels.standardized import LazyTable
+from skdp.losses import check_loss
 
-__all__ = ["DeclaredSums"]
-
-
-@jit
-def _dense_predictors(X, theta, out):
-    for i in range(out.size):
-        total = 0.0
-        for j in range(theta.size):
-            total += X[i, j] * theta[j]
-        out[i] = total
+__all__ = ["DeclaredSums", "by_record"]
 
 
-@jit
-def _csr_predictors(data, indices, indptr, theta, out):
-    for i in range(out.size):
-        total = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            total += data[e] * theta[indices[e]]
-        out[i] = total
+def by_record(function: Callable[[Any, Any], Any], z: Floats, y: Floats) -> Floats:
+    """Numbers of a user's function of predictors and targets; NaN for a record at which it fails.
+
+    An exception or a warning would tell of a record. So a failed call is made again for each record alone.
+    """
+
+    def numbers(z: Floats, y: Floats) -> Floats:
+        found = np.asarray(function(frozen(z), frozen(y)))
+        if found.shape != z.shape or found.dtype.kind not in "fiub":
+            raise TypeError
+        return found.astype(np.float64)
+
+    with no_warnings_of_any_library(), np.errstate(all="ignore"):
+        with suppress(Exception):
+            return numbers(z, y)
+        found = np.full(z.shape, np.nan)
+        for i in range(z.size):
+            with suppress(Exception):
+                found[i] = numbers(z[i : i + 1], y[i : i + 1])[0]
+        return found
 
 
 class DeclaredSums:
     """The sums of `gradient_kernel` or `sup_gradient_kernel` for a loss of the user's own.
+
+    A record whose derivative is not finite, or for which the user's function fails, adds nothing.
 
     Parameters
     ----------
@@ -54,53 +62,78 @@ class DeclaredSums:
         check_loss(loss)
         if is_cupy(X):
             raise TypeError("a loss of your own is computed on the host: X must not be a CuPy array")
-        X = usable(X)
-        self._inner = make(X, y, SquaredLoss(), **options)
+        self._X = X if isinstance(X, LazyTable) else usable(X)
+        self._inner = make(self._X, y, GivenDerivatives(), **options)
         self._loss, self._intercept = loss, float(options.get("intercept_value", 1.0))
         self._y = frozen(np.array(y, dtype=np.float64))
-        self._parts = tuple(map(frozen, csr_parts(X))) if sp.issparse(X) else frozen(X)
         self.shape, self.n_features = self._inner.shape, int(X.shape[1])
 
-    def clipped_sum(self, theta: Any, *arguments: Any, **options: Any) -> Any:
-        """As of the kernel that clips."""
-        return self._at(theta).clipped_sum(np.zeros(self.shape), *arguments, **options)
+    def clipped_sum(self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Rows = None) -> Any:
+        """As of the kernel that clips; rows of the sup norm take no mask."""
+        masks = () if mask is None else (mask,)
+        return self._at([theta], rows).clipped_sum(np.zeros(self.shape), clip_norm, unit, *masks, rows=rows)
 
-    def plain_sum(self, theta: Any, *arguments: Any, **options: Any) -> Any:
-        """As of the kernel that clips."""
-        return self._at(theta).plain_sum(np.zeros(self.shape), *arguments, **options)
+    def plain_sum(self, theta: Any, mask: Any = None, rows: Rows = None) -> Any:
+        """As of the kernel that clips; rows of the sup norm take no mask."""
+        masks = () if mask is None else (mask,)
+        return self._at([theta], rows).plain_sum(np.zeros(self.shape), *masks, rows=rows)
 
     def norms(self, theta: Any) -> Any:
         """As of the kernel that clips."""
-        return self._at(theta).norms(np.zeros(self.shape))
+        return self._at([theta]).norms(np.zeros(self.shape))
 
-    def _refuse(self, *arguments: Any, **options: Any) -> Any:
-        raise TypeError(
-            "recursive momentum and sums of losses have compiled passes for the losses of skdp.losses only"
-        )
+    def recursive_sum(
+        self, theta: Any, previous: Any, momentum: float, clip_norm: float, clip_diff_norm: float,
+        unit: float, rows: Rows = None,
+    ) -> Any:  # fmt: skip
+        """As of the kernel that clips."""
+        if momentum == 1.0:
+            return self.clipped_sum(theta, clip_norm, unit, rows=rows)
+        zero, given = np.zeros(self.shape), self._at([theta, previous], rows)
+        return given.recursive_sum(zero, zero, momentum, clip_norm, clip_diff_norm, unit, rows=rows)
 
-    recursive_sum = loss_sums = _refuse
+    def loss_sums(self, thetas: Any, bound: float, unit: float, rows: Rows = None) -> Any:
+        """As of the kernel that clips; a loss that is not finite counts as ``bound``."""
+        given = self._at(thetas, rows, self._loss.value) if len(thetas) else self._inner
+        return given.loss_sums(np.zeros(np.shape(thetas)), bound, unit, rows=rows)
 
-    def _at(self, theta: Any) -> Any:
-        """The inner kernel with targets that give its rows the gradients at ``theta``."""
-        slope = np.asarray(self._slope(np.ascontiguousarray(theta, dtype=np.float64)))
-        if slope.shape != self._y.shape or slope.dtype.kind not in "fiub":
-            raise ValueError("the derivative of your loss must return one real number for each record")
-        target = frozen(-slope.astype(np.float64))
-        if hasattr(self._inner, "_vectors"):
-            self._inner._vectors = (target, *self._inner._vectors[1:])
-        else:
-            self._inner._y = target
+    def _at(self, thetas: Sequence[Any], rows: Rows = None, function: Any = None) -> Any:
+        """The kernel that clips, with the derivatives (or values) at some points in place of the targets.
+
+        Of the chosen units alone; no other is read.
+        """
+        function = function or self._loss.derivative
+        places = None if rows is None else self._places(self._inner._check_rows(rows))
+        y = self._y if places is None else frozen(self._y[places])
+        columns = [by_record(function, self._predictors(theta, places), y) for theta in thetas]
+        found = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+        if places is not None:
+            whole = np.zeros((len(self._y), *found.shape[1:]))
+            whole[places] = found
+            found = whole
+        self._inner._y = frozen(found)
         return self._inner
 
-    def _slope(self, theta: Any) -> Any:
+    def _places(self, units: Integers) -> Integers:
+        """The rows of the chosen units."""
+        starts = getattr(self._inner, "_starts", None)
+        return units if starts is None else members_of(self._inner._order, starts, units)[0]
+
+    def _predictors(self, theta: Any, places: Rows) -> Floats:
+        theta = np.asarray(theta, dtype=np.float64)
         if theta.shape != self.shape:
             raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
-        d, z = self.n_features, np.empty(len(self._y))
-        if isinstance(self._parts, tuple):
-            _csr_predictors(*self._parts, theta[:d], z)
-        else:
-            _dense_predictors(self._parts, theta[:d], z)
-        if len(theta) > d:
-            z += self._intercept * theta[d]
-        with np.errstate(all="ignore"):  # a warning would reveal a record
-            return self._loss.derivative(frozen(z), self._y)
+        d = self.n_features
+        intercept = self._intercept * theta[d:] if len(theta) > d else np.zeros(1)
+        weights = theta[:d, None]
+        if places is None:
+            return linear_scores(self._X, weights, intercept)[:, 0]
+        if not isinstance(self._X, LazyTable):
+            return linear_scores(self._X[places], weights, intercept)[:, 0]
+        found, step = np.empty(len(places)), max(1, CELLS // max(1, d))
+        for first in range(0, len(places), step):
+            part = places[first : first + step]
+            made = np.empty((len(part), d))
+            self._X.fill_rows(part, made)
+            found[first : first + step] = linear_scores(made, weights, intercept)[:, 0]
+        return found

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Integers, on_host
-from skdp.losses import is_shipped
 
 __all__ = [
     "GroupRows",
@@ -99,10 +98,6 @@ def checked_vectors(y: Any, sample_weight: Any, n: int, loss: Any, intercept_val
 
     Every kernel calls this, so that no device reads a class index out of range.
     """
-    if not is_shipped(loss):
-        raise TypeError(
-            f"this sum has compiled passes for the losses of skdp.losses only, not for {type(loss).__name__}"
-        )
     if not 0 < intercept_value < math.inf:
         raise ValueError(f"intercept_value must be finite and positive, got {intercept_value!r}.")
     y = vector(on_host(y), n, "y")

@@ -13,9 +13,18 @@ from numba.core.registry import CPUDispatcher
 
 from skdp._compat import warn_user
 
-__all__ = ["inner_jit", "inner_jit_any_order", "jit", "jit_any_order", "jit_fused", "warn_without_cache"]
+__all__ = [
+    "inner_jit",
+    "inner_jit_any_order",
+    "jit",
+    "jit_any_order",
+    "jit_fused",
+    "jit_inlined",
+    "warn_without_cache",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
+OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 _warned: list[bool] = []  # whether a process was warned
 
@@ -60,6 +69,11 @@ def inner_jit_any_order(function: F) -> F:
     return _only_inside(_compile(function, fastmath={"reassoc"}, wrapped=False))
 
 
+def jit_inlined(function: Callable[..., Any]) -> Any:
+    """Compile ``function`` as a part of each compiled function that calls it; only these are in the cache."""
+    return _only_inside(numba.njit(function, inline="always", no_cpython_wrapper=True, **OPTIONS))
+
+
 class _Inner(CPUDispatcher):  # type: ignore[misc]  # numba has no types
     """A compiled function without an entry from Python: numba would jump to address 0."""
 
@@ -74,7 +88,7 @@ def _only_inside(dispatcher: Any) -> Any:
 
 
 def _compile(function: F, fastmath: Any, wrapped: bool = True) -> F:
-    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True}
+    options = {**OPTIONS, "fastmath": fastmath}
     if not wrapped:
         options["no_cpython_wrapper"] = True
     try:

@@ -87,11 +87,7 @@ else:
 
 
 class KernelLoss(Protocol):
-    """A loss that the compiled passes have by its name; Huber's also has a ``threshold``."""
-
-    @property
-    def name(self) -> str:
-        """Key of `skdp.kernels.rows.LOSS_CODES`."""
+    """A loss of which `skdp.kernels.losses` has a row."""
 
     @property
     def n_outputs(self) -> int:

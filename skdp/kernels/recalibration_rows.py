@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
+from skdp.kernels.losses import decay
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.ordered_sums import sum_of_products, sum_of_squares
-from skdp.kernels.rows import decay
 
 __all__ = ["binary_vectors", "multinomial_vectors"]
 

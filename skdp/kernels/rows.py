@@ -9,33 +9,13 @@ place of the block, because each operation is rounded by itself.
 
 import numpy as np
 
+from skdp.kernels.losses import UNDERFLOW, one_derivative, several_derivatives
 from skdp.kernels.numba_jit import inner_jit
 
-__all__ = [
-    "LOSS_CODES",
-    "NORMS",
-    "OPEN",
-    "PLAIN",
-    "ROUNDED",
-    "UNDERFLOW",
-    "clip_scale",
-    "decay",
-    "derivatives",
-    "factors",
-    "factors_of_one",
-    "huber",
-    "logistic",
-    "row_of",
-]
-
-LOSS_CODES = {"squared": 0, "huber": 1, "logistic": 2, "multinomial": 3}
+__all__ = ["NORMS", "OPEN", "PLAIN", "ROUNDED", "clip_scale", "factors", "factors_of_one", "row_of"]
 
 # What a pass over the rows produces.
 ROUNDED, PLAIN, NORMS, OPEN = 0, 1, 2, 3
-
-# A square below 2**-1022 may become zero; over m entries that takes at most sqrt(m) * 2**-511 from
-# a norm.
-UNDERFLOW = 2.0**-511
 
 # Smallest clip factor: below it, products come near the subnormal numbers and lose relative precision.
 SMALLEST_SCALE = 2.0**-960
@@ -55,76 +35,6 @@ def clip_scale(norm, limit, inverse_unit):
     return scale
 
 
-# exp(-k / 8) for k < 6000; the remaining factor lies within 1/16 of 1 in the exponent.
-# The last ones are subnormal, and the caller may have that raised.
-with np.errstate(under="ignore"):
-    _DECAYS = np.exp(-np.arange(6000) / 8.0)
-
-
-@inner_jit
-def decay(t):
-    """exp(-t) for t >= 0 with a relative error below 1e-15; NaN and numbers above 749 count as 749.
-
-    It is short enough to be inlined. A call of the mathematical library would cost the dense kernels a third of
-    their speed.
-    """
-    if not t < 749.0:
-        t = 749.0
-    k = np.rint(8.0 * t)
-    f = 0.125 * k - t
-    series = 1.0 + f * (1.0 / 7.0) * (1.0 + f * 0.125)
-    series = 1.0 + f * 0.25 * (1.0 + f * 0.2 * (1.0 + f * (1.0 / 6.0) * series))
-    series = 1.0 + f * (1.0 + f * 0.5 * (1.0 + f * (1.0 / 3.0) * series))
-    return _DECAYS[np.uint64(np.int64(k))] * series
-
-
-# Each derivative is NaN if the linear predictor is not finite.
-
-
-@inner_jit
-def logistic(score, target):
-    """Derivative of the logistic loss, p - y."""
-    tail = decay(abs(score))
-    value = 1.0 / (1.0 + tail)
-    if score < 0.0:
-        value *= tail
-    return (value - target) + (score - score)
-
-
-@inner_jit
-def huber(parameter, score, target):
-    """The squared loss is a Huber loss whose parameter is infinite."""
-    return min(max(score - target, -parameter), parameter) + (score - score)
-
-
-@inner_jit
-def derivatives(code, parameter, z, target, weight):
-    """Replace the linear predictors ``z`` of one row by weighted derivatives; bound their norm."""
-    if code != 3:
-        if code == 2:
-            slope = logistic(z[0], target)
-        else:
-            slope = huber(parameter if code == 1 else np.inf, z[0], target)
-        z[0] = slope * weight
-        return abs(z[0])
-    top = z[0]
-    for k in range(1, z.size):
-        top = max(top, z[k])
-    total = 0.0
-    for k in range(z.size):
-        z[k] = decay(top - z[k]) + (z[k] - z[k])
-        total += z[k]
-    square = 0.0
-    for k in range(z.size):
-        value = z[k] / total
-        if k == np.int64(target):
-            value -= 1.0
-        value *= weight
-        z[k] = value
-        square += value * value
-    return np.sqrt(square) + np.sqrt(z.size) * UNDERFLOW
-
-
 @inner_jit
 def row_of(rows, i):
     """The i-th of the chosen rows; without a choice (None) it is row i."""
@@ -140,7 +50,7 @@ def factors(scores, squares, rows, first, m, y, weight, code, parameter, p, limi
     ``squares`` are the rows' squared norms, the intercept's feature included; they are used up. With
     ``mode == NORMS`` the bounds on the gradient norms are stored instead.
     """
-    if code != 3:
+    if scores.shape[0] == 1:
         return factors_of_one(
             scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit,
             mode, norms,
@@ -149,7 +59,7 @@ def factors(scores, squares, rows, first, m, y, weight, code, parameter, p, limi
     for q in range(m):
         i = row_of(rows, first + q)
         w = weight[i] if weight.size else 1.0
-        size = derivatives(code, parameter, scores[:, q], y[i], w)
+        size = several_derivatives(code, parameter, scores[:, q], y[i], w)
         squares[q] = size * (np.sqrt(squares[q]) + slack)
     return _clipped(scores, squares, rows, first, m, limit, inverse_unit, mode, norms)
 
@@ -160,17 +70,13 @@ def factors_of_one(
 ):
     """The same for losses with one output, of which a fit may need nothing else.
 
-    One plain loop for each loss: the compiler works on eight rows at a time.
+    The code is the same in all of the first loop: the compiler makes a loop for each loss, and works on eight
+    rows at a time.
     """
     slack = np.sqrt(p) * UNDERFLOW
     z = scores[0]
-    if code == 2:
-        for q in range(m):
-            z[q] = logistic(z[q], y[row_of(rows, first + q)])
-    else:
-        most = parameter if code == 1 else np.inf
-        for q in range(m):
-            z[q] = huber(most, z[q], y[row_of(rows, first + q)])
+    for q in range(m):
+        z[q] = one_derivative(code, parameter, z[q], y[row_of(rows, first + q)])
     for q in range(m):
         if weight.size:
             z[q] *= weight[row_of(rows, first + q)]

@@ -7,9 +7,10 @@ import math
 
 import numpy as np
 
+from skdp.kernels.losses import UNDERFLOW
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.ordered_sums import sum_of_squares
-from skdp.kernels.rows import UNDERFLOW, clip_scale
+from skdp.kernels.rows import clip_scale
 
 __all__ = ["add_clipped", "add_to_groups"]
 

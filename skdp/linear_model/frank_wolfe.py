@@ -343,7 +343,7 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
         median sup norm of the rows, or 1 without one."""
     )
 
-    loss: Literal["squared", "huber"] = parameters.LOSS
+    loss: Literal["squared", "huber"] = parameters.NAMED_LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:

@@ -1,5 +1,7 @@
 """Noisy gradient descent (DP-GD, Wang, Ye & Xu 2017): a fixed number of steps on full gradients."""
 
+from typing import Any
+
 from skdp._docs import document
 from skdp.base.declare import changed, fixed
 from skdp.base.fit import PrivateFit
@@ -85,6 +87,7 @@ class DPGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     ((1, 20), True, 2.0)
     """
 
+    loss: Any = parameters.CLASS_LOSS
     max_iter = changed(
         more="""
         Each step reads all records. "auto" is ``n mu / (8 sqrt(p))``, at least 20 and at most 100, with p

@@ -28,6 +28,8 @@ def in_old_words(params: Mapping[str, object], kind: type | None) -> dict[str, o
     if not {"weighting", "version"} & old.keys():  # estimators of owners had the new word before
         found = [x for x in ADAPTIVE if isinstance(old.get(x), str) and old[x] == "auto"]
         old |= dict.fromkeys(found, "adaptive")
+    if "classes" in old and isinstance(old.get("loss"), str) and old["loss"] == "logistic":
+        del old["loss"]  # classifiers had no such parameter
     if not {"optimizer", "batch_size"} <= old.keys():
         return old
     optimizer = old["optimizer"]

@@ -9,6 +9,7 @@ happens (a filter). The claim is the total.
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from skdp.fitting.parameters import Auto, AutoInt, Sampling
 from skdp.fitting.start import Start, StepPlan, StepSettings, begin, scales_and_steps
 from skdp.fitting.stochastic import StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
-from skdp.fitting.task import NO_PENALTY, Task
+from skdp.fitting.task import NO_PENALTY, Task, given
 from skdp.privacy.statistics import mean_losses
 
 __all__ = ["AdaptiveSettings", "DPAGDClassifier", "StepCosts", "adaptive_descent"]
@@ -257,6 +258,7 @@ class DPAGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     ((1, 20), True, 2.0)
     """
 
+    loss: Any = parameters.CLASS_LOSS
     max_iter = changed(
         text="""Largest number of steps. The first step gets 1 / max_iter of the budget; "auto" gives it 1 / 30.
         The fit ends when the budget does not hold another step."""
@@ -269,7 +271,8 @@ class DPAGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     loss_bound: Auto = parameter(
         real(low=0, strict=True, high=1e100, word="auto"),
         """The loss of one record (or group) is clipped to [0, loss_bound] when distances are compared. "auto" is
-        three times the loss of the zero model: ``3 log(n_classes)``.""",
+        three times the loss of the zero model: ``3 log(n_classes)``. A loss of your own then needs a
+        ``start_value``.""",
         default="auto",
     )
     clip_norm: Auto = parameters.DESCENT_CLIP_NORM
@@ -280,6 +283,14 @@ class DPAGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
 
     _planned = staticmethod(planned_descent)
     _algorithm = staticmethod(adaptive_descent)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if given(self.loss_bound) is None and getattr(self.loss, "start_value", 0.0) is None:
+            raise ValueError(
+                "loss_bound='auto' is three times the loss of the zero model, and your loss has no start_value: "
+                "give loss_bound as a number, or the loss a start_value"
+            )
 
     def _settings(self) -> AdaptiveSettings:
         return AdaptiveSettings(**self._numbers("max_iter", "learning_rate", "clip_norm", "loss_bound"))

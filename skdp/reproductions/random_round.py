@@ -4,6 +4,8 @@ It takes steps on minibatches and keeps the iterate of a round that was drawn be
 a fixed plan of Gaussian releases, and the claim is the cost of the whole plan.
 """
 
+from typing import Any
+
 from skdp._docs import document
 from skdp.base.declare import changed
 from skdp.base.fit import PrivateFit
@@ -112,6 +114,7 @@ class DPRRPSGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     ((1, 20), True, 2.0)
     """
 
+    loss: Any = parameters.CLASS_LOSS
     batch_size = changed(more='"auto" is n / 64, but at least 64. The paper has 1.')
     max_iter = changed(
         text="""Number T of planned steps. The iterate of one of them is kept, drawn uniformly from 1 to T. "auto"

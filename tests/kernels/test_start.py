@@ -49,7 +49,7 @@ def test_kernels_are_imported_by_storage_and_kind():
     dense, sparse = done.stdout.splitlines()
     names, _, count = dense.rpartition(" ")
     assert names == "['dense_rows']"
-    assert int(count) <= 60  # 82 with those of all storages
+    assert int(count) <= 64  # 86 with those of all storages; 13 choose the loss, in 2 ms
     assert sparse == "['csr_rows', 'dense_rows', 'feature_major']"
 
 

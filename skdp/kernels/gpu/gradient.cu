@@ -29,18 +29,6 @@ __device__ long long column(const Problem& a, long long start, long long e) {
     return SPARSE ? (long long)a.indices[e] : e - start;
 }
 
-__device__ double derivative(const Problem& a, double score, double target) {
-    double value;
-    if (a.code == 2) {
-        double tail = exp(-fabs(score));
-        value = (score < 0 ? tail : 1.0) / (1.0 + tail) - target;
-    } else {
-        value = score - target;
-        if (a.code == 1) value = fmin(fmax(value, -a.parameter), a.parameter);
-    }
-    return value + (score - score);
-}
-
 /* Linear predictors of row i into r. All lanes take part. */
 __device__ void row_scores(const Problem& a, long long i, int lane, double* r) {
     long long start = row_start(a, i), stop = row_start(a, i + 1);
@@ -58,22 +46,13 @@ __device__ void row_scores(const Problem& a, long long i, int lane, double* r) {
 __device__ double row_derivatives(const Problem& a, long long i, int lane, double* r) {
     row_scores(a, i, lane, r);
     double w = a.weight ? a.weight[i] : 1.0, size = 0;
-    if (a.code != 3) {
-        double value = derivative(a, r[0], a.y[i]) * w;
+    if (a.K == 1) {
+        double value = loss_derivative(a.code, a.parameter, r[0], a.y[i]) * w;
         __syncwarp();
         if (lane == 0) r[0] = value;
         size = fabs(value);
     } else {
-        double top = r[0], total = 0, wrong = 0;
-        for (int k = 0; k < a.K; ++k) { top = fmax(top, r[k]); wrong += r[k] - r[k]; }
-        for (int k = 0; k < a.K; ++k) total += exp(r[k] - top);
-        for (int k = 0; k < a.K; ++k) {
-            double value = exp(r[k] - top) / total - (k == (int)a.y[i] ? 1.0 : 0.0);
-            value = (value + wrong) * w;
-            __syncwarp();
-            if (lane == 0) r[k] = value;
-            size += value * value;
-        }
+        size = several_derivatives(a.code, a.parameter, r, a.K, a.y[i], w, lane);
         size = sqrt(size) + sqrt((double)a.K) * UNDERFLOW_MARGIN;
     }
     __syncwarp();

@@ -17,6 +17,7 @@ import numpy as np
 from skdp.kernels.gpu.source import OPTIONS, cuda_source
 from skdp.kernels.gradient.abstract import NO_MASK, GradientKernel
 from skdp.kernels.inputs import members_of
+from skdp.kernels.losses import cuda_losses
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 
 __all__ = ["GpuGradientKernel", "gpu_gradient_kernel", "gradient_program"]
@@ -40,7 +41,7 @@ def gradient_program(dtype: Any, index: Any, sparse: bool) -> str:
         "LARGEST": "1.7976931348623157e308",
     }
     definitions = "".join(f"#define {name} {value}\n" for name, value in values.items())
-    return definitions + cuda_source("gradient.cu") + cuda_source("recursive_and_loss_sums.cu")
+    return definitions + cuda_losses() + cuda_source("gradient.cu") + cuda_source("recursive_and_loss_sums.cu")
 
 
 WARPS_PER_BLOCK = 4  # a choice, not tuned

@@ -89,19 +89,8 @@ extern "C" __global__ void recursive_groups(PROBLEM, const double* previous, lon
 /* Loss of row i; NaN or infinite if a predictor is not finite. All lanes take part. */
 __device__ double row_loss(const Problem& a, long long i, int lane, double* r) {
     row_scores(a, i, lane, r);
-    double value;
-    if (a.code == 3) {
-        double top = r[0], total = 0, wrong = 0;
-        for (int k = 0; k < a.K; ++k) { top = fmax(top, r[k]); wrong += r[k] - r[k]; }
-        for (int k = 0; k < a.K; ++k) total += exp(r[k] - top);
-        value = log(total) + (top - r[(int)a.y[i]]) + wrong;
-    } else if (a.code == 2) {
-        value = fmax(r[0], 0.0) - r[0] * a.y[i] + log1p(exp(-fabs(r[0]))) + (r[0] - r[0]);
-    } else {
-        double size = fabs(r[0] - a.y[i]);
-        double inner = (a.code == 1 ? fmin(size, a.parameter) : size) + (size - size);
-        value = 0.5 * inner * inner + (a.code == 1 ? a.parameter * (size - inner) : 0.0);
-    }
+    double value = a.K == 1 ? loss_value(a.code, a.parameter, r[0], a.y[i])
+                            : several_value(a.code, a.parameter, r, a.K, a.y[i]);
     __syncwarp();
     return value * (a.weight ? a.weight[i] : 1.0);
 }

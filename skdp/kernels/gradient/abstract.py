@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.kernels.inputs import checked_clip_units, frozen
+from skdp.kernels.losses import code_of
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows
-from skdp.kernels.rows import LOSS_CODES
 
 __all__ = ["NO_FLOATS", "NO_MASK", "GradientKernel"]
 
@@ -93,8 +93,7 @@ class GradientKernel(ABC):
         self.n_features = n_features
         self.n_outputs = int(loss.n_outputs)
         self.shape = (p,) if self.n_outputs == 1 else (p, self.n_outputs)
-        self._code = LOSS_CODES[loss.name]
-        self._parameter = float(getattr(loss, "threshold", 0.0))
+        self._code, self._parameter = code_of(loss)
         self._intercept = intercept
         self._constants = (self._code, self._parameter, intercept)
         self._y = y

@@ -25,11 +25,11 @@ from skdp.kernels.gradient.passes import (
     run_units,
 )
 from skdp.kernels.inputs import checked_vectors, csr_parts, frozen, group_rows, members_of, usable
+from skdp.kernels.losses import is_compiled
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows, is_cupy
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
-from skdp.losses import is_shipped
 
 __all__ = ["DenseKernel", "GradientKernel", "LazyKernel", "SparseKernel", "gradient_kernel"]
 
@@ -395,8 +395,7 @@ def gradient_kernel(
     array([ 0.5       , -0.89442..., ...])
     """
     lazy = isinstance(X, LazyTable)
-    if not is_shipped(loss):
-        X = X.whole() if lazy else X
+    if not is_compiled(loss):
         from skdp.kernels.declared import DeclaredSums
 
         options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}

@@ -7,9 +7,10 @@ unsigned integers: signed ones cost a check for negative values at every entry. 
 
 import numpy as np
 
+from skdp.kernels.losses import UNDERFLOW, derivatives
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import prefetch_entry, prefetch_span
-from skdp.kernels.rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors, factors_of_one
+from skdp.kernels.rows import NORMS, PLAIN, clip_scale, factors, factors_of_one
 
 __all__ = ["csr_groups", "csr_outputs", "csr_rows"]
 

@@ -9,21 +9,10 @@ to another function, and counting costs as much as reading a row of 50 numbers.
 
 import numpy as np
 
+from skdp.kernels.losses import UNDERFLOW, one_derivative, several_derivatives
 from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit
 from skdp.kernels.prefetch import AHEAD, prefetch_begin, prefetch_end, prefetch_entry, prefetch_row
-from skdp.kernels.rows import (
-    NORMS,
-    OPEN,
-    PLAIN,
-    UNDERFLOW,
-    clip_scale,
-    derivatives,
-    factors,
-    factors_of_one,
-    huber,
-    logistic,
-    row_of,
-)
+from skdp.kernels.rows import NORMS, OPEN, PLAIN, clip_scale, factors, factors_of_one, row_of
 
 __all__ = ["column_rows", "dense_groups", "dense_outputs", "dense_rows"]
 
@@ -445,17 +434,15 @@ def dense_groups(
 @inner_jit
 def slopes(z, order, first, m, y, weight, code, parameter):
     """Replace predictors (K, m) of rows by weighted derivatives: of one output in a loop that needs no call."""
-    if code == 3:
+    if z.shape[0] > 1:
         for q in range(m):
             i = order[first + q]
             w = weight[i] if weight.size else 1.0
-            derivatives(code, parameter, z[:, q], y[i], w)
+            several_derivatives(code, parameter, z[:, q], y[i], w)
         return
     for q in range(m):
         i = order[first + q]
-        z[0, q] = (
-            logistic(z[0, q], y[i]) if code == 2 else huber(parameter if code == 1 else np.inf, z[0, q], y[i])
-        )
+        z[0, q] = one_derivative(code, parameter, z[0, q], y[i])
         if weight.size:
             z[0, q] *= weight[i]
 

@@ -3,8 +3,6 @@
 theta holds all points: (m K, p) for dense rows, (p, m K) for CSR. A unit adds integers.
 """
 
-import math
-
 import numpy as np
 
 from skdp.kernels.gradient.csr_rows import CACHED, ask_member, scores_of
@@ -16,6 +14,7 @@ from skdp.kernels.gradient.dense_rows import (
     rows_in_block,
     rows_in_column_block,
 )
+from skdp.kernels.losses import chosen, target_of
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD
 
@@ -24,27 +23,15 @@ __all__ = ["column_losses", "csr_groups_losses", "csr_losses", "dense_groups_los
 NO_MASK = np.empty(0, dtype=np.bool_)
 
 
+_value_of_one, _value_of_several = chosen("value", several=False), chosen("value", several=True)
+
+
 @jit
-def _loss(code, parameter, z, target):
-    """Loss of one row with predictors ``z``; NaN or infinite if one of them is not finite."""
-    if code == 3:
-        top = z[0]
-        for k in range(1, z.size):
-            top = max(top, z[k])
-        total = 0.0
-        wrong = 0.0
-        for k in range(z.size):
-            total += math.exp(z[k] - top)
-            wrong += z[k] - z[k]
-        return math.log(total) + (top - z[np.int64(target)]) + wrong
-    score = z[0]
-    if code == 2:
-        return max(score, 0.0) - score * target + math.log1p(math.exp(-abs(score)))
-    size = abs(score - target)
-    if code == 1:
-        inner = min(size, parameter) + (size - size)
-        return 0.5 * inner * inner + parameter * (size - inner)
-    return 0.5 * size * size
+def _loss(code, parameter, z, target, weight):
+    """Weighted loss of one row with predictors ``z``; NaN or infinite if one of them is not finite."""
+    if z.size == 1:
+        return _value_of_one(code, parameter, z[0], target, weight) + (z[0] - z[0])
+    return _value_of_several(code, parameter, z, target, weight)
 
 
 @jit
@@ -64,7 +51,7 @@ def _add_losses(
         w = weight[first + q] if weight.size else 1.0
         for t in range(acc.size):
             z = scores[t * n_outputs : (t + 1) * n_outputs, q]
-            loss = _loss(code, parameter, z, y[first + q]) * w
+            loss = _loss(code, parameter, z, target_of(y, first + q, t), w)
             acc[t] += _part(loss, bound, inverse_unit, top)
 
 
@@ -184,5 +171,5 @@ def csr_groups_losses(
 def _add_row(z, i, n_outputs, y, weight, code, parameter, losses):
     w = weight[i] if weight.size else 1.0
     for t in range(losses.size):
-        loss = _loss(code, parameter, z[t * n_outputs : (t + 1) * n_outputs], y[i])
-        losses[t] += loss * w
+        points = z[t * n_outputs : (t + 1) * n_outputs]
+        losses[t] += _loss(code, parameter, points, target_of(y, i, t), w)

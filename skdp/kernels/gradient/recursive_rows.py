@@ -20,9 +20,10 @@ from skdp.kernels.gradient.dense_rows import (
     rows_in_column_block,
     sum_of_squares,
 )
+from skdp.kernels.losses import UNDERFLOW, derivatives, target_of
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD
-from skdp.kernels.rows import UNDERFLOW, clip_scale, derivatives
+from skdp.kernels.rows import clip_scale
 
 __all__ = [
     "column_recursive",
@@ -61,8 +62,8 @@ def _recursive_factors(
         i = first + q
         w = weight[i] if weight.size else 1.0
         now, before = scores[:n_outputs, q], scores[n_outputs:, q]
-        size = derivatives(code, parameter, now, y[i], w)
-        derivatives(code, parameter, before, y[i], w)
+        size = derivatives(code, parameter, now, target_of(y, i, 0), w)
+        derivatives(code, parameter, before, target_of(y, i, 1), w)
         square = 0.0
         for k in range(n_outputs):
             before[k] = now[k] - before[k]
@@ -178,8 +179,8 @@ def dense_groups_recursive(
                 z[k] = dot(X, i, theta[k], d)
                 if p > d:
                     z[k] += theta[k, d]
-            derivatives(code, parameter, z[:n_outputs], y[i], w)
-            derivatives(code, parameter, z[n_outputs:], y[i], w)
+            derivatives(code, parameter, z[:n_outputs], target_of(y, i, 0), w)
+            derivatives(code, parameter, z[n_outputs:], target_of(y, i, 1), w)
             for k in range(2 * n_outputs):
                 add_row(v, k, X, i, z[k], d, True)
                 if p > d:
@@ -221,8 +222,8 @@ def csr_groups_recursive(
             i = order[e]
             w = weight[i] if weight.size else 1.0
             scores_of(data, indices, begins[i], ends[i], d, points, z)
-            derivatives(code, parameter, z[:n_outputs], y[i], w)
-            derivatives(code, parameter, z[n_outputs:], y[i], w)
+            derivatives(code, parameter, z[:n_outputs], target_of(y, i, 0), w)
+            derivatives(code, parameter, z[n_outputs:], target_of(y, i, 1), w)
             count = add_member(data, indices, begins[i], ends[i], d, z, kappa, v, mark, touched, count)
         if p > d:
             touched[count] = d

@@ -13,11 +13,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from skdp.kernels.inputs import checked_clip_units, checked_vectors, csr_parts, frozen, on_host, usable, vector
+from skdp.kernels.losses import code_of, is_compiled
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Rows
-from skdp.kernels.rows import LOSS_CODES
 from skdp.kernels.sup.rows import csr_sup, dense_sup
 from skdp.kernels.threads import run_blocks
-from skdp.losses import is_shipped
 
 __all__ = ["SupGradientKernel", "sup_gradient_kernel"]
 
@@ -72,7 +71,8 @@ class SupGradientKernel(ABC):
         self.shape = (p,) if n_outputs == 1 else (p, n_outputs)
         self.n_rows = len(y)
         self._constants = (code, parameter, kappa)
-        self._vectors = (y, weight, balance)
+        self._y = y
+        self._vectors = (weight, balance)
         self._all_rows = frozen(np.arange(self.n_rows, dtype=np.int64))
         self._read(X)
 
@@ -118,7 +118,7 @@ class SupGradientKernel(ABC):
         """
         clip_units = checked_clip_units(clip_norm, unit)
         check_clip_units(clip_units)
-        rows, theta = self._rows(rows), self._layout(theta)
+        rows, theta = self._check_rows(rows), self._layout(theta)
         limit, inverse = clip_units * MARGIN, 1.0 / unit
         sums: dict[int, Any] = {}
         n_blocks, work = self._blocks(rows)
@@ -149,7 +149,7 @@ class SupGradientKernel(ABC):
         ndarray of float64, shape ``self.shape``
             The same bits for every number of threads.
         """
-        rows, theta = self._rows(rows), self._layout(theta)
+        rows, theta = self._check_rows(rows), self._layout(theta)
         _, work = self._blocks(rows)
         parts = int(min(PARTS, max(1, work // (16 * theta.size)), max(1, len(rows))))
         sums = np.zeros((parts, *theta.shape))
@@ -194,7 +194,7 @@ class SupGradientKernel(ABC):
         work = 2.0 * self._entries() * self.n_outputs * len(rows) / max(1, self.n_rows) + len(rows)
         return int(min(max(1, len(rows)), max(1, min(64, work // 2**18)))), work
 
-    def _rows(self, rows: ArrayLike | None) -> Integers:
+    def _check_rows(self, rows: ArrayLike | None) -> Integers:
         if rows is None:
             return self._all_rows
         rows = np.ascontiguousarray(rows)
@@ -238,7 +238,7 @@ class _DenseSup(SupGradientKernel):
     ) -> None:
         constants: tuple[Any, ...] = (theta, *self._constants, limit, inverse)
         if self._X.flags.c_contiguous:
-            before = (self._X, *self._vectors, rows, lo, hi)
+            before = (self._X, self._y, *self._vectors, rows, lo, hi)
             self._function(*before, *constants, *out)
             return
         acc, sums, norms = out
@@ -246,7 +246,7 @@ class _DenseSup(SupGradientKernel):
             last = min(hi, first + ROW_BLOCK)
             part = rows[first:last]
             block = frozen(np.ascontiguousarray(self._X[part]))
-            vectors = [frozen(v[part] if v.size else v) for v in self._vectors]
+            vectors = [frozen(v[part] if v.size else v) for v in (self._y, *self._vectors)]
             order = self._all_rows[: len(part)]
             self._function(block, *vectors, order, 0, len(part), *constants, acc, sums, norms[first:last])
 
@@ -265,7 +265,7 @@ class _SparseSup(SupGradientKernel):
     def _run(
         self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: Any
     ) -> None:
-        before = (*self._csr, *self._vectors, rows, lo, hi, theta)
+        before = (*self._csr, self._y, *self._vectors, rows, lo, hi, theta)
         self._function(*before, *self._constants, limit, inverse, *out)
 
 
@@ -319,7 +319,7 @@ def sup_gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(2), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.99999905])
     """
-    if not is_shipped(loss):
+    if not is_compiled(loss):
         from skdp.kernels.declared import DeclaredSums
 
         options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}
@@ -350,6 +350,6 @@ def checked_input(
     balance = frozen(NO_FLOATS) if row_weight is None else vector(row_weight, n, "row_weight")
     if balance.size and not (balance.min() >= 0 and balance.max() <= 1):
         raise ValueError("row_weight must lie between 0 and 1.")
-    code, parameter = LOSS_CODES[loss.name], float(getattr(loss, "threshold", 0.0))
+    code, parameter = code_of(loss)
     p, kappa = d + bool(fit_intercept), float(intercept_value)
     return X, y, code, parameter, d, p, kappa, int(loss.n_outputs), weight, balance

@@ -7,8 +7,9 @@ import numpy as np
 
 from skdp.kernels.gradient.csr_rows import scores_of
 from skdp.kernels.gradient.dense_rows import dot
+from skdp.kernels.losses import derivatives
 from skdp.kernels.numba_jit import inner_jit, jit
-from skdp.kernels.rows import clip_scale, derivatives
+from skdp.kernels.rows import clip_scale
 
 __all__ = ["csr_sup", "dense_sup", "sup_factors"]
 

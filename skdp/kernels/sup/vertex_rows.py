@@ -88,8 +88,8 @@ def shrink_all(margins, shrink):
 
 @jit
 def touch(
-    rows, values, k, amount, margins, shrink, tops, y, weight, balance, code, parameter, limit,
-    inverse, tolerance, c, used, stale, fresh,
+    rows, values, k, amount, margins, shrink, tops, y, weight, balance, code, parameter, curvature,
+    limit, inverse, tolerance, c, used, stale, fresh,
 ):  # fmt: skip
     """Move margin k of the given rows by ``amount * values``, then list the rows to refresh.
 
@@ -109,8 +109,8 @@ def touch(
             z[q] = margins[i, q] * shrink
         margin, share = z[0], (balance[i] if balance.size else 1.0)
         # The derivative is Lipschitz and so is its clip: most rows need not be computed.
-        if code != 3:
-            slope = (0.25 if code == 2 else 1.0) * (weight[i] if weight.size else 1.0) * inverse
+        if n_outputs == 1:
+            slope = curvature * (weight[i] if weight.size else 1.0) * inverse
             if abs(margin - used[i]) * slope * tops[i] <= 0.999 * tolerance * limit:
                 continue
         _factors(i, z, tops, y, weight, balance, code, parameter, limit, inverse)

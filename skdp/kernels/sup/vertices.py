@@ -13,9 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from skdp.kernels.inputs import csr_parts, frozen
-from skdp.kernels.protocols import Integers, KernelLoss
+from skdp.kernels.protocols import Integers
 from skdp.kernels.sup import vertex_rows as passes
 from skdp.kernels.sup.kernel import MARGIN, check_clip_units, checked_input
+from skdp.losses import Loss
 
 __all__ = ["VertexKernel", "vertex_kernel"]
 
@@ -40,13 +41,13 @@ class VertexKernel(ABC):
     (proof: `SupGradientKernel`).
     """
 
-    def __init__(self, inputs: Any, tolerance: float) -> None:
+    def __init__(self, inputs: Any, curvature: float, tolerance: float) -> None:
         X, y, code, parameter, d, p, kappa, n_outputs, weight, balance = inputs
         n = len(y)
         self.shape = (p, n_outputs)
         self._d, self._kappa = d, kappa
         self._read(X)
-        self._rows = (self._tops(kappa if p > d else 0.0), y, weight, balance, code, parameter)
+        self._rows = (self._tops(kappa if p > d else 0.0), y, weight, balance, code, parameter, curvature)
         self._tolerance = float(tolerance)
         self._margins, self._shrink = np.zeros((n, n_outputs)), 1.0
         self._limits = (0.0, 0.0)
@@ -233,7 +234,7 @@ class _DenseVertices(VertexKernel):
 def vertex_kernel(
     X: Any,
     y: Any,
-    loss: KernelLoss,
+    loss: Loss,
     *,
     fit_intercept: bool = True,
     intercept_value: float = 1.0,
@@ -270,4 +271,4 @@ def vertex_kernel(
     """
     inputs = checked_input(X, y, loss, fit_intercept, intercept_value, row_weight, sample_weight)
     kind = _SparseVertices if sp.issparse(inputs[0]) else _DenseVertices
-    return kind(inputs, tolerance)
+    return kind(inputs, float(loss.smoothness), tolerance)

@@ -31,6 +31,7 @@ from skdp.fitting.task import (
     start_point,
 )
 from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
+from skdp.losses import NAMED, is_shipped
 from skdp.privacy import PrivacySession
 
 __all__ = [
@@ -117,7 +118,7 @@ class ThresholdingFit(LinearFit):
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         if is_classifier(self):
             return super()._closing(problem)
-        return (TargetUnits.of(self, searched=self._settings().adaptive),)
+        return (TargetUnits.of(self, searched=self._settings().adaptive and is_shipped(problem.loss)),)
 
     def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
@@ -240,6 +241,7 @@ class DPIGHTClassifier(ThresholdingFit, LabelModel, PrivateFit[Problem]):
     (2.0, 1e-05)
     """
 
+    loss: Any = parameters.CLASS_LOSS
     n_nonzero_coefs = changed(more=parameters.CLASS_NORMS)
 
 
@@ -285,7 +287,7 @@ class DPIGHTRegressor(ThresholdingFit, NumberModel, PrivateFit[Problem]):
     'proven'
     """
 
-    loss: Literal["squared", "huber"] = parameters.LOSS
+    loss: Any = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
 
 
@@ -334,6 +336,7 @@ class IGHTClassifier(ExactThresholdingFit, LabelModel, ExactFit[Problem]):
     3
     """
 
+    loss: Any = parameters.CLASS_LOSS
     n_nonzero_coefs = changed(more=parameters.CLASS_NORMS)
     classes: Any = parameters.EXACT_CLASSES
     class_weight: Any = parameters.EXACT_CLASS_WEIGHT
@@ -373,8 +376,11 @@ class IGHTRegressor(ExactThresholdingFit, NumberModel, ExactFit[Problem]):
     True
     """
 
-    loss: Literal["squared", "huber"] = parameter(
-        choice("squared", "huber"), "Huber's loss is linear beyond ``huber_threshold``.", default="squared"
+    loss: Any = parameter(
+        parameters.WordOrLoss(tuple(NAMED), classes=False),
+        """Huber's loss is linear beyond ``huber_threshold``. A loss of your own inherits from `skdp.losses.Loss`;
+        `predict` gives its linear predictor.""",
+        default="squared",
     )
     huber_threshold: float = parameters.HUBER_THRESHOLD
     bounded: bool = fixed(default=False)

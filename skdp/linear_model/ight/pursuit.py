@@ -24,6 +24,7 @@ from skdp.fitting.refit import Refit, refit
 from skdp.fitting.scales import Between, Scales, released_prior
 from skdp.fitting.search import noisy_search
 from skdp.fitting.task import Task
+from skdp.losses import is_shipped
 from skdp.privacy import PrivateRecords
 from skdp.privacy.statistics import gradient_scores
 
@@ -82,7 +83,8 @@ def pursue(task: Task, s: int, scales: Scales) -> Solution:
     between = (scales.gradient / math.sqrt(theta.size), scales.gradient)
     sup, prior_budget, clip_budget = budget.split(sup=SUP_SHARE, prior=PRIOR_SHARE, clip=CLIP_SHARE)
     largest = sup_median(replace(task, budget=sup), theta, between)
-    if loss.is_classification and records.shape.fit_intercept and records.shape.unit == "record":
+    one_each = records.shape.fit_intercept and records.shape.unit == "record"
+    if is_shipped(loss) and loss.is_classification and one_each:
         # Without the prior, gradients of unequal classes would show the class frequencies, not the features.
         prior = theta.copy()
         prior[-1] = released_prior(prior_budget, records, loss, theta)

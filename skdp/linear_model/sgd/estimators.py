@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from skdp._docs import document
 from skdp.base.declare import changed, fixed, parameter
@@ -16,6 +16,7 @@ from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import given
 from skdp.linear_model.sgd.solver import AVERAGE, Settings, planned_descent, stochastic_descent
+from skdp.losses import is_shipped
 
 __all__ = ["DPLSSGDClassifier", "DPLSSGDRegressor", "DPSGDClassifier", "DPSGDRegressor", "StochasticDescentFit"]
 
@@ -70,7 +71,7 @@ class StochasticDescentFit(StochasticFit):
             return super()._closing(problem)
         # Numbers for all scales make it the published algorithm.
         searched = given(self.clip_norm) is None or given(self.learning_rate) is None
-        return (TargetUnits.of(self, searched=searched),)
+        return (TargetUnits.of(self, searched=searched and is_shipped(problem.loss)),)
 
     def _settings(self) -> Settings:
         # Iterates of the user's own step size are not averaged.
@@ -143,6 +144,7 @@ class DPLSSGDClassifier(StochasticDescentFit, LabelModel, PrivateFit[Problem]):
     'Poisson'
     """
 
+    loss: Any = parameters.CLASS_LOSS
     smoothing: float = parameter(
         real(low=0, finite=True),
         """The number s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied. The
@@ -193,7 +195,7 @@ class DPLSSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     ((20,), 100, 2.0)
     """
 
-    loss: Literal["squared", "huber"] = parameters.LOSS
+    loss: Any = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
     clip_norm = changed(more=OF_TARGETS)
 
@@ -254,6 +256,8 @@ class DPSGDClassifier(StochasticDescentFit, LabelModel, PrivateFit[Problem]):
     'Poisson'
     """
 
+    loss: Any = parameters.CLASS_LOSS
+
 
 @document(DPLSSGDRegressor)
 class DPSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
@@ -299,6 +303,6 @@ class DPSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     ((20,), 100, 2.0)
     """
 
-    loss: Literal["squared", "huber"] = parameters.LOSS
+    loss: Any = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
     clip_norm = changed(more=OF_TARGETS)

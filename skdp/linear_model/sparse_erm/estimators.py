@@ -1,6 +1,6 @@
 """The estimators of sparse-gradient ERM; the fit is in `fit`, the algorithm in `solver`."""
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -16,11 +16,11 @@ from skdp.fitting.predictions import cut, like, softmax
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.kernels import on_host
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit
-from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss, check_loss, is_shipped
+from skdp.losses import NAMED, LogisticLoss, MultinomialLoss, check_loss, is_shipped
 
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
-_NAMED = {"squared": SquaredLoss(), "huber": HuberLoss(1.0), "logistic": LogisticLoss()}
+_NAMED = {**{name: make(1.0) for name, make in NAMED.items()}, "logistic": LogisticLoss()}
 
 
 @document()
@@ -256,6 +256,8 @@ class DPSparseERMClassifier(SparseGradientFit, LabelModel, PrivateFit[Problem]):
     (np.True_, np.True_)
     """
 
+    loss: Any = parameters.CLASS_LOSS
+
 
 @document(DPSparseERM)
 class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
@@ -298,5 +300,5 @@ class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     (True, True)
     """
 
-    loss: Literal["squared", "huber"] = parameters.LOSS
+    loss: Any = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD

@@ -30,7 +30,7 @@ from skdp.linear_model.sparse_erm.solver import (
     planned_sparse,
     solve,
 )
-from skdp.losses import HuberLoss, SquaredLoss, is_shipped
+from skdp.losses import HuberLoss, SquaredLoss
 from skdp.privacy import PrivacySession
 
 __all__ = ["SparseGradientFit"]
@@ -279,9 +279,7 @@ class SparseGradientFit(LinearFit):
         return known if self.batch_size is None else {**known, "batch_size": int(self.batch_size)}
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        found: tuple[str, ...] = ()
-        if not is_shipped(problem.loss):
-            found = (f"the derivative of the loss {problem.loss.name!r} is record-wise by the user's declaration",)
+        found = super()._assumptions(problem)
         if problem.batch_codes is not None:
             found += ("which row is in which of batch_groups is public, and no record could change it",)
         elif self.batch_size is not None:

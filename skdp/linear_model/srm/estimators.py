@@ -145,6 +145,7 @@ class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
     ((1, 20), True, 2.0)
     """
 
+    loss: Any = parameters.CLASS_LOSS
     max_iter = changed(
         more="""
         It is at most 10^8. "auto" is ``1.65 n mu / sqrt(p)``, with p parameters and the mu of (epsilon,
@@ -235,6 +236,7 @@ class STORMClassifier(MomentumFit, LabelModel, ExactFit[Problem]):
     True
     """
 
+    loss: Any = parameters.CLASS_LOSS
     max_iter = changed(
         text="""Number of steps, at most 10^8. There is no stopping rule. "auto" is 2000, at most what leaves
         batches of 16, and at least 20. With a given ``batch_size`` it is what makes 20 passes over the data,
