@@ -14,7 +14,7 @@ from skdp.base.budget import BudgetSplit
 from skdp.base.plan import Step
 from skdp.base.problem import Solution
 from skdp.fitting.decision import LinearDecision, Method
-from skdp.fitting.recalibrate import LARGEST_SLOPE, plan_recalibration
+from skdp.fitting.recalibrate import plan_recalibration
 from skdp.fitting.targets import Problem, expected_weight
 
 __all__ = ["Closing", "Recalibrated", "closed", "decide", "opened"]
@@ -49,7 +49,7 @@ class Recalibrated:
     """
 
     weights: tuple[float, float] = (1.0, 1.0)
-    steepest: float = LARGEST_SLOPE
+    steepest: float | None = None
 
     @classmethod
     def of(cls, model: Any, problem: Problem) -> "Recalibrated":
@@ -58,7 +58,7 @@ class Recalibrated:
         # A penalty that the user asked for makes coefficients small on purpose.
         shrinks = isinstance(alpha, (int, float)) and alpha > 0 and getattr(model, "penalty", "l2") == "l2"
         largest = 1.0 if given is None else float(given)
-        return cls((expected_weight(model, problem), largest), 1.0 if shrinks else LARGEST_SLOPE)
+        return cls((expected_weight(model, problem), largest), 1.0 if shrinks else None)
 
     def decided(self, budget: BudgetSplit, problem: Problem, method: Method) -> LinearDecision:
         plan = plan_recalibration(budget.session, problem.records, problem.loss, self.weights, self.steepest)

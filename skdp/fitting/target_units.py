@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp.base.budget import BudgetSplit
 from skdp.base.problem import Solution
-from skdp.fitting.calibration import MOST, calibrate, released_shift
+from skdp.fitting.calibration import calibrate, released_shift
 from skdp.fitting.decision import LinearDecision, Method, TargetShares
 from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES, SMALLEST_SHARE, TargetRange, released_range
 from skdp.fitting.scales import grown_share
@@ -71,7 +71,7 @@ class TargetUnits:
     searched: bool | None = None
     calibrates: bool = True
     needs_reach: bool = False
-    largest_factor: float = MOST
+    largest_factor: float | None = None
     hopeless: float | None = None
     shares: tuple[float, float, float] | None = None
 

@@ -15,7 +15,7 @@ from scipy.special import softmax
 from skdp.base.budget import BudgetSplit
 from skdp.base.plan import Step
 from skdp.base.problem import Solution
-from skdp.fitting.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
+from skdp.fitting.recalibrate import Recalibration, plan_recalibration
 from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto import intercepts
 from skdp.linear_model.auto.columns import Columns, standardize
@@ -123,7 +123,7 @@ def _plan_recalibration(
     if mass < DEFAULTS.classes.min_recalibrated_effective_n or is_noisy:
         return None
     # A penalty that the user asked for makes coefficients small on purpose.
-    plan = plan_recalibration(session, rows, loss, steepest=1.0 if alpha else LARGEST_SLOPE)
+    plan = plan_recalibration(session, rows, loss, steepest=1.0 if alpha else None)
     if plan is not None:
         budget.left -= plan.share
     return plan

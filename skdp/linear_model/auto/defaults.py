@@ -5,30 +5,19 @@ The code reads ``DEFAULTS.group.name``. Shares are parts of mu^2, the budget of 
 ``docs/contributing/defaults.rst`` shows the results. Constants that a proof or an integral fixes are not here.
 """
 
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass
+
+from skdp.fitting.defaults import MASS, NOISE_RATIO, NOT_TUNED, NUMERICAL, OF_SHARE, PROOF, SHARE, STD, number
 
 __all__ = ["DEFAULTS", "BinDefaults", "Defaults", "HistogramDefaults"]
-
-_T = TypeVar("_T")
 
 # Origins.
 SUITE = "inner splits of the development suite"
 TAILS = "inner splits of the development suite and examples/heavy_tails.py"
 PERTURBED = "the run that chose it is not recorded; perturbed by tools/defaults"
-PROOF = "a bound by proof"
-NUMERICAL = "a numerical resolution, not tuned"
-NOT_TUNED = "not tuned"
 
 # Units.
-SHARE, OF_SHARE, OF_REST = "mu^2 of the fit", "part of that share", "part of the mu^2 that is left"
-STD, MASS, BINS = "noise standard deviations", "n mu", "bins (factors of 2)"
-NOISE_RATIO = "(d + 1)^1.5 / (n mu)"
-
-
-def number(value: _T, unit: str, effect: str, origin: str) -> _T:
-    """A field: its default, unit, what happens above and below, and its origin."""
-    return field(default=value, metadata={"unit": unit, "effect": effect, "origin": origin})
+OF_REST, BINS = "part of the mu^2 that is left", "bins (factors of 2)"
 
 
 # fmt: off
@@ -110,9 +99,9 @@ class HistogramDefaults:
 
     n_bins: int = number(16, "bins", "above: more noise in the sums; below: centres are coarse", PERTURBED)
     n_centers: int = number(33, "laws", "a finer grid of centres costs time only", NUMERICAL)
-    smallest_scale: float = number(-5.0, "log2 of the reach",
+    smallest_scale: float = number(-5.0, "log2 of the half-width",
         "above: narrow laws are taken for wider ones; below: laws that fill a part of one bin", PERTURBED)
-    scale_step: float = number(0.5, "log2 of the reach", "a finer grid of scales costs time only", NUMERICAL)
+    scale_step: float = number(0.5, "log2 of the half-width", "a finer grid of scales costs time only", NUMERICAL)
     atoms: tuple[float, ...] = number((0.3, 0.6, 0.85), "part of the values that is 0",
         "laws with zeros and an exponential tail; others are taken for their neighbour", PERTURBED)
     heavy_atoms: tuple[float, ...] = number((0.35, 0.5, 0.65, 0.8, 0.9, 0.97), "part of the values in one bin",
@@ -124,16 +113,16 @@ class HistogramDefaults:
     seen_evidence: float = number(3.5, STD,
         "above: a second hump is missed; below: noise widens windows", PERTURBED)
     seen_part: float = number(0.001, "part of the units", "the same, for tables without noise", PERTURBED)
-    min_deviation: float = number(0.09, "deviation / reach",
+    min_deviation: float = number(0.09, "deviation / half-width",
         "above: more histograms are released; below: the last one is coarse", PERTURBED)
     next_window: float = number(6.0, "deviations",
         "above: windows narrow slowly; below: values are lost on the way", PERTURBED)
     last_window: float = number(4.0, "deviations",
         "above: the last histogram is coarse; below: tails are cut", PERTURBED)
-    beyond: float = number(5.0, "reaches",
+    beyond: float = number(5.0, "half-widths",
         "centre and deviation of values beyond one end; above: the next window overshoots; below: it falls short",
         PERTURBED)
-    min_reach: float = number(2.0**-40, "reach / |centre|",
+    min_half_width: float = number(2.0**-40, "half-width / |centre|",
         "below: edges of bins might be equal in float64", PROOF)
     max_windows: int = number(12, "histograms",
         "above: nothing; below: values close together are not found", NUMERICAL)
@@ -154,7 +143,7 @@ class ColumnDefaults:
         "above: missing values count as 0; below: noise is taken for them", PERTURBED)
     min_present: float = number(0.05, "part of the records",
         "above: mostly empty columns are scaled wrongly; below: noise is divided by a tiny part", PERTURBED)
-    margin: float = number(1.25, "reach / end of the highest bin",
+    margin: float = number(1.25, "half-width / end of the highest bin",
         "above: windows are wider than the cells; below: cells of the next bin are cut", PERTURBED)
     min_filled: float = number(0.02, "mean square / squared window",
         "above: tails are cut; below: a slope follows from few cells (.01 to .25 were compared on normal, "
@@ -169,13 +158,13 @@ class ColumnDefaults:
     max_low_evidence: float = number(2.0, STD,
         "of 2, 2.5 and 3 the largest with less than 1e-5 false windows in all simulations of 1e6",
         "tests/linear_model/auto/test_false_windows.py")
-    typical_mean_square: float = number(0.1, "mean square / squared reach",
+    typical_mean_square: float = number(0.1, "mean square / squared half-width",
         "above: more noise in the moments; below: rows are scaled down", PERTURBED)
     min_weight: float = number(0.2, "part of the records",
         "above: rows that were scaled down count too little; below: noise is divided by a tiny weight", PERTURBED)
     variance_floor: float = number(0.5, "variance / typical variance",
         "above: noisy columns are scaled too small; below: too large", PERTURBED)
-    min_variance: float = number(1e-6, "variance / squared reach",
+    min_variance: float = number(1e-6, "variance / squared half-width",
         "above: narrow columns are scaled too small; below: constant ones are divided by nothing", PERTURBED)
     standardized_deviations: tuple[float, float] = number((0.6, 1.6), "deviation",
         "wider: more tables are taken as standardized; narrower: rare dummies of such tables are cut", PERTURBED)
@@ -204,7 +193,7 @@ class ColumnDefaults:
         "above: columns keep the wide window; below: dummies lose their rare values", PERTURBED)
     window_deviations: float = number(3.0, "deviations",
         "above: windows are wide; below: tails are cut", PERTURBED)
-    max_window: float = number(0.5, "new reach / old reach",
+    max_window: float = number(0.5, "new half-width / old half-width",
         "above: windows that hardly help; below: columns keep the wide window", NOT_TUNED)
 
 
@@ -228,7 +217,7 @@ class TargetDefaults:
         "above: the histograms before it cost more in sum; below: the last one is noisy", NOT_TUNED)
     upper_quantile: float = number(0.9, "posterior probability",
         "above: windows are too wide; below: the largest targets are missed", PERTURBED)
-    reach_deviations: float = number(2.5, "deviations",
+    half_width_deviations: float = number(2.5, "deviations",
         "above: more noise in sums; below: tails are cut", SUITE)
     max_atom_evidence: float = number(4.0, "log likelihood ratio",
         "above: windows close around a frequent value such as 0; below: years keep the wide window", PERTURBED)
@@ -250,7 +239,7 @@ class TargetDefaults:
         "above: less for the model; below: the targets are not found the second time either", PERTURBED)
     min_left_for_counts: float = number(0.5, SHARE,
         "above: no second counts; below: too little for the model", NOT_TUNED)
-    prediction_reaches: float = number(3.0, "reaches",
+    prediction_half_widths: float = number(3.0, "half-widths",
         "above: wild predictions are not cut; below: right ones are (the smallest of 1, 1.5, 2, 3 and inf that "
         "loses nothing)", TAILS)
 
@@ -374,7 +363,8 @@ class NumberDefaults:
         "where a constant is released; above: a noisy mean; below: windows miss the targets", SUITE)
     max_constant_range_share: float = number(0.6, SHARE, "the same, where units are fewest", SUITE)
     constant_effective_n: float = number(25.0, MASS, "the share is (this / n mu)^2 between its limits", SUITE)
-    constant_clip: float = number(0.8, "reaches of the targets", "above: more noise; below: tails are cut", SUITE)
+    constant_clip: float = number(0.8, "half-widths of the targets",
+        "above: more noise; below: tails are cut", SUITE)
     n_unused_releases: int = number(3, "releases",
         "where no targets were found; below: a release takes more than `max_release_share`", PROOF)
 
@@ -390,8 +380,8 @@ class SlopeDefaults:
     max_share: float = number(0.03, SHARE, "the same, where units are few", TAILS)
     noise: float = number(0.15, "noise of the slope",
         "above: rows weigh less farther out, with more noise; below: tails are cut", TAILS)
-    min_reaches: float = number(2.5, "deviations", "above: more noise; below: tails are cut", TAILS)
-    max_reaches: float = number(12.0, "deviations", "above: outliers count; below: tails are cut", TAILS)
+    min_deviations: float = number(2.5, "deviations", "above: more noise; below: tails are cut", TAILS)
+    max_deviations: float = number(12.0, "deviations", "above: outliers count; below: tails are cut", TAILS)
     evidence: float = number(1.5, STD,
         "above: steep predictions stay; below: good ones are shrunk", TAILS)
     max_factor: float = number(0.9, "slope", "above: good predictions are shrunk; below: steep ones stay", TAILS)

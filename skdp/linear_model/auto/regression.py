@@ -66,7 +66,7 @@ def moment_regression(
     gram = released_gram(budget, rows, left * defaults.gram_part)
     left *= 1.0 - defaults.gram_part
     clean = mass / rows.n_parameters**1.5
-    deviation = reach / DEFAULTS.targets.reach_deviations
+    deviation = reach / DEFAULTS.targets.half_width_deviations
     model = _Steps(budget, rows, gram, deviation, _clips(clean), plan.alpha, plan.automatic)
     kept = np.arange(rows.n_features)
     if growth is not None and growth.begins(columns):
@@ -83,7 +83,7 @@ def moment_regression(
     theta, doubt_of_mean = model.theta, 0.0
     if records.fit_intercept:
         cut = min(defaults.max_mean_clip, 0.5 * defaults.mean_noise * mass * math.sqrt(last))
-        cut = max(DEFAULTS.targets.reach_deviations, model.far, cut) * model.deviation
+        cut = max(DEFAULTS.targets.half_width_deviations, model.far, cut) * model.deviation
         residuals = model.rows.residual(theta)
         bound = max(cut, _tail(budget, residuals, defaults.tail_part * last, highest))
         share, bias = (1.0 - defaults.tail_part) * last, defaults.mean_bias * model.deviation
@@ -211,7 +211,7 @@ class _Steps(Steps):
     def rescaled(self, share: float) -> float:
         """Release the deviation of the residuals with a part of a share; return what is left of it."""
         residuals = self.rows.residual(self.theta).of_targets()
-        window = np.zeros(1), np.array([DEFAULTS.targets.reach_deviations * self.deviation])
+        window = np.zeros(1), np.array([DEFAULTS.targets.half_width_deviations * self.deviation])
         part = DEFAULTS.numbers.scale_part
         found = released_spread(self.budget, residuals, part * share, *window, "scale of the residuals")
         now = math.hypot(float(found.deviation[0]), float(found.center[0]))

@@ -55,7 +55,7 @@ def released_slope(
     only[d:] = 0.0
     mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     reaches = math.sqrt(DEFAULTS.slopes.noise * mass * math.sqrt(share) / 2.0)
-    reaches = min(DEFAULTS.slopes.max_reaches, max(DEFAULTS.slopes.min_reaches, reaches))
+    reaches = min(DEFAULTS.slopes.max_deviations, max(DEFAULTS.slopes.min_deviations, reaches))
     bound, clip = reaches * spread, reaches * deviation
     constant = spread if rows.fit_intercept else 0.0
     scored = rows.residual(theta).predicted(only)

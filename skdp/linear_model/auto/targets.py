@@ -136,13 +136,13 @@ def _between(given: tuple[float, float], centered: bool) -> tuple[np.ndarray, np
 def _window(spread: Spread, highest: int, centered: bool, given: tuple[float, float] | None) -> TargetWindow:
     """Centre, reach and ends; an end is the highest octave's where targets surely lie beyond the window."""
     middle, deviation = float(spread.center[0]), float(spread.deviation[0])
-    reach = DEFAULTS.targets.reach_deviations * (deviation if centered else math.hypot(middle, deviation))
+    reach = DEFAULTS.targets.half_width_deviations * (deviation if centered else math.hypot(middle, deviation))
     middle = middle if centered else 0.0
     if given is not None:
         return TargetWindow(middle, reach, highest, *given)
     farthest, ends = 2.0 ** (DEFAULTS.bins.lowest + highest + 1), []
     for side, sign in enumerate((-1.0, 1.0)):
-        end = middle + sign * DEFAULTS.targets.prediction_reaches * reach
+        end = middle + sign * DEFAULTS.targets.prediction_half_widths * reach
         if spread.beyond[0, side]:
             end = sign * max(sign * end, farthest)
         ends.append(end)

@@ -58,7 +58,7 @@ def released_spread(
     """
     defaults = DEFAULTS.histograms
     session, n = budget.session, records.n_units
-    middle, reach = center, np.maximum(reach, defaults.min_reach * np.abs(center))
+    middle, reach = center, np.maximum(reach, defaults.min_half_width * np.abs(center))
     edges = np.empty((reach.size, defaults.n_bins + 3))
     edges[:, 1:-1] = center[:, None] + reach[:, None] * np.linspace(-1.0, 1.0, defaults.n_bins + 1)
     edges[:, 0], edges[:, -1] = -np.inf, np.inf
