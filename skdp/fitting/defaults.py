@@ -46,8 +46,10 @@ class RecalibrationDefaults:
     min_share: float = number(0.02, SHARE, "above: less for the method; below: noisy slopes", SUITE)
     max_share: tuple[float, float] = number((0.2, 0.3), SHARE,
         "above: less for the method; below: few units are not recalibrated", SUITE)
-    scarce_effective_n: float = number(120.0, MASS, "above: the largest share grows for more fits", SUITE)
-    max_scarce_share: float = number(0.3, SHARE, "the largest share where units are few", SUITE)
+    scarce_effective_n: float = number(120.0, MASS,
+        "above: the largest share grows for more fits; below: for fewer", SUITE)
+    max_scarce_share: float = number(0.3, SHARE,
+        "where units are few; above: less for the method; below: noisy slopes", SUITE)
     half_believed_effective_n: tuple[float, float] = number((80.0, 220.0), MASS,
         "above: scores are shrunk more before anything of them is released; below: noise in them is believed",
         SUITE)
@@ -61,8 +63,8 @@ class RecalibrationDefaults:
     parts: tuple[tuple[float, ...], ...] = number(
         ((0.07, 0.08, 0.1, 0.15, 0.2, 0.4), (0.06, 0.06, 0.09, 0.12, 0.16, 0.51)), OF_SHARE,
         "centre, scale, four rounds: more for one is less for the others", SUITE)
-    scale_questions: int = number(6, "counts", "more: finer, and noisier; enough for the grid", PROOF)
-    center_questions: int = number(5, "counts", "more: finer, and noisier; enough for the grid", PROOF)
+    scale_questions: int = number(6, "counts", "above: more noise in each; below: too few for the grid", PROOF)
+    center_questions: int = number(5, "counts", "above: more noise in each; below: too few for the grid", PROOF)
     max_first_intercept: float = number(3.0, "logits", "above: the first round looks where p is flat", SUITE)
     scale_quantile: float = number(0.8, "quantile of the scores' distance from their centre",
         "above: few scores decide; below: many are clipped", SUITE)
@@ -94,7 +96,7 @@ class CalibrationDefaults:
 
     search_part: float = number(0.2, OF_SHARE,
         "of each search for a half-width; above: noisier moments; below: wrong half-widths", SUITE)
-    questions: int = number(7, "counts", "more: finer, and noisier; enough for the grid", PROOF)
+    questions: int = number(7, "counts", "above: more noise in each; below: too few for the grid", PROOF)
     max_half_width: float = number(4.0, "half-width of the predictions / half-width of the targets",
         "above: noise is calibrated; below: coefficients become 0", SUITE)
     tail: float = number(0.02, "part of the records", "above: tails are cut; below: more noise", SUITE)

@@ -43,6 +43,8 @@ def constants():
                 left_out[name] = field.metadata["origin"]
             elif group in NO_SCORES:
                 left_out[name] = NO_SCORES[group]
+            elif field.metadata["unit"].startswith(("exponent", "log2")):
+                left_out[name] = "an end of a grid of powers"
             elif isinstance(value, tuple):
                 left_out[name] = "several numbers"
             else:

@@ -8,7 +8,8 @@ Three stages, each a part of ``results.tsv``:
 
 A constant that is a part or a probability has its odds multiplied in place of itself. Skill is (score - constant)
 / (without privacy - constant), of R2 or minus the log loss. The noise of a seed is the same at each value, so that
-differences are paired; standard errors are over seeds, which split a table and draw the noise.
+differences are paired, as long as the releases keep their shapes. Standard errors are over seeds, which split a
+table and draw the noise. ``moved`` is the root mean square over tables of the gain, less what noise adds to it.
 """
 
 import argparse
@@ -26,7 +27,7 @@ COLUMNS = (
     "stage", "constant", "factor", "value", "table", "epsilon", "tables", "seeds", "skill", "skill_se",
     "gain", "gain_se", "moved", "harmed", "worst_gain", "worst_table", "failed",
 )  # fmt: skip
-SEEDS, SCREEN_SEEDS, DRAWN = 6, 3, 10
+SEEDS, SCREEN_SEEDS, DRAWN = 6, 4, 10
 SCREEN_EPSILONS = (0.5, 3.0)
 # A table is harmed where it loses more than this and than three standard errors.
 HARM = 0.01
@@ -66,7 +67,8 @@ def compared(stage, name, factor, names, at_default, epsilons):
             "stage": stage, "constant": name, "factor": factor, "value": value, "epsilon": epsilon,
             "tables": len(kept), "seeds": seeds, "skill": middle[k], "skill_se": error[k],
             "gain": gains[k].mean(), "gain_se": gains[k].std(ddof=1) / np.sqrt(seeds),
-            "moved": np.abs(of_tables[:, k]).mean(), "harmed": int(harmed[:, k].sum()),
+            "moved": max(0.0, float(np.mean(of_tables[:, k] ** 2 - spread[:, k] ** 2))) ** 0.5,
+            "harmed": int(harmed[:, k].sum()),
             "worst_gain": of_tables[worst, k], "worst_table": names[kept[worst]],
             "failed": int(failed[:, k].sum()),
         }  # fmt: skip

@@ -39,8 +39,8 @@ OTHERS = {
 }  # fmt: skip
 # Tables of both kinds on which constants are compared before the ten that matter most are known.
 QUICK = (
-    "Computers", "OFP", "Star", "Males", "baseball", "SLID",
-    "Hdma", "turnout", "Chile", "bfi", "Yogurt", "breast_cancer",
+    "Computers", "OFP", "Star", "Males", "baseball", "Griliches", "Housing",
+    "Hdma", "turnout", "Chile", "bfi", "Yogurt", "breast_cancer", "Mroz",
 )  # fmt: skip
 NAMES = (*NUMBERS, *CLASSES, *OTHERS)
 

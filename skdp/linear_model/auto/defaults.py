@@ -36,13 +36,14 @@ class ChoiceDefaults:
     min_effective_n: float = number(75.0, MASS,
         "above: a regression releases a constant where slopes would help; below: slopes that are noise", SUITE)
     min_effective_n_per_feature: float = number(1.0, "n mu / features",
-        "the same, for each feature", SUITE)
+        "above: wide tables get a constant where slopes would help; below: slopes that are noise", SUITE)
     max_class_noise: float = number(0.1, "sqrt(d + 1) / (n mu)",
         "above: a classification releases coefficients that are noise; below: frequencies only", PERTURBED)
     max_release_share: float = number(0.35, SHARE,
         "above: enormous epsilons are refused that would fit; below: they fail after releases", PROOF)
     max_constant_share: float = number(0.75, SHARE,
-        "the same, of a regression that releases a constant", PROOF)
+        "of a regression that releases a constant; above: enormous epsilons are refused that would fit; below: "
+        "they fail after releases", PROOF)
 
 
 @dataclass(frozen=True)
@@ -82,14 +83,14 @@ class BinDefaults:
     higher_evidence: float = number(2.5, STD,
         "above: codes such as 999 are cut; below: noise widens windows", PERTURBED)
     evidence_per_bin: float = number(0.5, "noise standard deviations per bin",
-        "the same, for each bin that the count is higher", PERTURBED)
+        "above: codes far from the other cells are cut; below: noise widens windows far", PERTURBED)
     distant: int = number(4, BINS,
         "from here on a bin above must show `sure_evidence`; above: noise widens windows more", PERTURBED)
     sure_evidence: float = number(5.6, STD,
-        "above: rare bins are missed; below: more than 4e-6 of the windows are made of noise "
-        "(normal tail x 83 bins x 4 shapes)", PROOF)
+        "above: rare bins are missed; below: more than 4e-6 of the windows are made of noise (normal tail x 83 "
+        "bins x 4 shapes)", PROOF)
     exact_noise: float = number(0.25, "records",
-        "the noise that counts without noise are read with: whole numbers; above 0.5 they could be confused",
+        "the noise with which exact counts are read; above 0.5 whole numbers could be confused; below: nothing",
         PROOF)
 
 
@@ -98,10 +99,12 @@ class HistogramDefaults:
     """Histograms of columns in a window, and the family of laws by which they are read."""
 
     n_bins: int = number(16, "bins", "above: more noise in the sums; below: centres are coarse", PERTURBED)
-    n_centers: int = number(33, "laws", "a finer grid of centres costs time only", NUMERICAL)
+    n_centers: int = number(33, "laws",
+        "above: a finer grid, which costs time; below: centres are coarse", NUMERICAL)
     smallest_scale: float = number(-5.0, "log2 of the half-width",
         "above: narrow laws are taken for wider ones; below: laws that fill a part of one bin", PERTURBED)
-    scale_step: float = number(0.5, "log2 of the half-width", "a finer grid of scales costs time only", NUMERICAL)
+    scale_step: float = number(0.5, "log2 of the half-width",
+        "above: scales are coarse; below: a finer grid, which costs time", NUMERICAL)
     atoms: tuple[float, ...] = number((0.3, 0.6, 0.85), "part of the values that is 0",
         "laws with zeros and an exponential tail; others are taken for their neighbour", PERTURBED)
     heavy_atoms: tuple[float, ...] = number((0.35, 0.5, 0.65, 0.8, 0.9, 0.97), "part of the values in one bin",
@@ -112,7 +115,8 @@ class HistogramDefaults:
         "above: windows are too wide; below: values are cut", PERTURBED)
     seen_evidence: float = number(3.5, STD,
         "above: a second hump is missed; below: noise widens windows", PERTURBED)
-    seen_part: float = number(0.001, "part of the units", "the same, for tables without noise", PERTURBED)
+    seen_part: float = number(0.001, "part of the units",
+        "above: a rare second hump is missed; below: few records widen windows", PERTURBED)
     min_deviation: float = number(0.09, "deviation / half-width",
         "above: more histograms are released; below: the last one is coarse", PERTURBED)
     next_window: float = number(6.0, "deviations",
@@ -153,11 +157,11 @@ class ColumnDefaults:
     bulk_evidence: float = number(3.0, STD,
         "above: the bulk of a column is not found; below: a window ends at noise", SUITE)
     usual_bins: tuple[int, int] = number((-2, 4), "exponents of 2",
-        "wider: noise makes more windows; narrower: 0/1 columns need more evidence "
-        "(a wrong window among them is at most 16 times too large)", PROOF)
+        "wider: noise makes more windows; narrower: 0/1 columns need more evidence (a wrong window among them is "
+        "at most 16 times too large)", NOT_TUNED)
     max_low_evidence: float = number(2.0, STD,
-        "of 2, 2.5 and 3 the largest with less than 1e-5 false windows in all simulations of 1e6",
-        "tests/linear_model/auto/test_false_windows.py")
+        "above: more than 1e-5 of the windows are false (of 2, 2.5 and 3, in simulations of 1e6); below: tiny "
+        "columns need more evidence", "tests/linear_model/auto/test_false_windows.py")
     typical_mean_square: float = number(0.1, "mean square / squared half-width",
         "above: more noise in the moments; below: rows are scaled down", PERTURBED)
     min_weight: float = number(0.2, "part of the records",
@@ -202,8 +206,10 @@ class TargetDefaults:
     """The range of the targets of a regression."""
 
     share: float = number(0.06, SHARE, "above: less for the gradients; below: windows miss the targets", SUITE)
-    max_share: float = number(0.5, SHARE, "the same, where units are few", SUITE)
-    effective_n: float = number(30.0, MASS, "the share is (this / n mu)^2 between its limits", SUITE)
+    max_share: float = number(0.5, SHARE,
+        "where units are few; above: less for the gradients; below: windows miss the targets", SUITE)
+    effective_n: float = number(30.0, MASS,
+        "above: the share, (this / n mu)^2 between its limits, grows for more fits; below: for fewer", SUITE)
     parts: tuple[float, float] = number((0.4, 0.6), OF_SHARE,
         "counts by bins, histograms: more for one is less for the other", PERTURBED)
     histogram_noise: float = number(28.0, "noise of a histogram x n mu",
@@ -271,7 +277,8 @@ class ClassDefaults:
         "above: less for the gradients; below: columns are scaled wrongly", SUITE)
     column_evidence: float = number(2.5, STD, "above: columns are given up; below: windows made of noise", SUITE)
     counts_share: float = number(0.03, SHARE, "above: less for the gradients; below: noisy frequencies", SUITE)
-    max_counts_share: float = number(0.3, SHARE, "the same, where units are few", SUITE)
+    max_counts_share: float = number(0.3, SHARE,
+        "where units are few; above: less for the gradients; below: noisy frequencies", SUITE)
     counts_noise: float = number(0.05, "noise of a frequency",
         "above: noisy frequencies; below: the counts take their largest share sooner", SUITE)
     min_counts: float = number(2.0, STD,
@@ -291,7 +298,8 @@ class ClassDefaults:
         "above: the gradients lose more than recalibration mends; below: slopes stay wrong", SUITE)
     min_recalibrated_effective_n: float = number(700.0, MASS,
         "above: slopes stay wrong; below: the gradients lose more than recalibration mends", SUITE)
-    n_scores: int = number(512, "simulated scores", "an error of the curvature of some 3 %", NUMERICAL)
+    n_scores: int = number(512, "simulated scores",
+        "above: time; below: the curvature is off by more than some 3 %", NUMERICAL)
     slope_doubt: float = number(0.5, "part of the slope",
         "above: noisy slopes are believed where rows have grown; below: slopes stay wrong", PERTURBED)
 
@@ -303,11 +311,12 @@ class InterceptDefaults:
     share: float = number(0.03, SHARE, "above: less for the gradients; below: noisy intercepts", PERTURBED)
     max_noise: float = number(0.02, "noise of a mean probability",
         "above: noise is corrected; below: a bias stays", PERTURBED)
-    n_draws: int = number(2048, "simulated scores", "more cost time only", NUMERICAL)
+    n_draws: int = number(2048, "simulated scores", "above: time; below: noisy curvatures", NUMERICAL)
     max_shift: float = number(2.0, "logits",
         "above: a noisy mean moves predictions far; below: a bias stays", PERTURBED)
     min_probability: float = number(1e-4, "mean probability", "below: log odds of noise", NUMERICAL)
-    max_iter: int = number(50, "rounds of matching odds", "more cost time only", NUMERICAL)
+    max_iter: int = number(50, "rounds of matching odds",
+        "above: time; below: the odds do not match yet", NUMERICAL)
 
 
 @dataclass(frozen=True)
@@ -329,7 +338,8 @@ class NumberDefaults:
     max_clip: float = number(30.0, "typical norm of a gradient", "above: outliers count; below: a bias", SUITE)
     clip: float = number(1.1, "typical norm of a gradient, at a noise of `clip_noise`",
         "above: more noise; below: a bias", SUITE)
-    clip_noise: float = number(0.1, NOISE_RATIO, "where the clip norm is `clip`", SUITE)
+    clip_noise: float = number(0.1, NOISE_RATIO,
+        "above: all clip norms grow, with noise; below: they shrink, and biases grow", SUITE)
     clip_power: float = number(0.4, "power of `clip_noise` / noise",
         "above: clip norms grow faster as noise falls; below: slower", SUITE)
     min_last_clip: float = number(1.6, "typical norm of a gradient", "above: more noise; below: a bias", SUITE)
@@ -337,7 +347,8 @@ class NumberDefaults:
         "above: outliers count; below: a bias", SUITE)
     last_clip: float = number(2.0, "typical norm of a gradient, at a noise of `last_clip_noise`",
         "above: more noise; below: a bias for skewed targets", SUITE)
-    last_clip_noise: float = number(0.06, NOISE_RATIO, "where the last clip norm is `last_clip`", SUITE)
+    last_clip_noise: float = number(0.06, NOISE_RATIO,
+        "above: the last clip norm grows, with noise; below: it shrinks, and biases grow", SUITE)
     last_clip_power: float = number(0.25, "power of `last_clip_noise` / noise",
         "above: clip norms grow faster as noise falls; below: slower", SUITE)
     min_inside: float = number(0.75, "part of the residuals that a clip leaves",
@@ -347,8 +358,10 @@ class NumberDefaults:
     bias: float = number(0.1, "deviation of the residuals",
         "of the robust steps; above: the last step is noisy; below: a bias stays", SUITE)
     mean_share: float = number(0.04, SHARE, "above: less for the gradients; below: a noisy mean", SUITE)
-    max_mean_share: float = number(0.17, SHARE, "the same, where units are few", SUITE)
-    mean_effective_n: float = number(20.0, MASS, "the share is (this / n mu)^2 between its limits", SUITE)
+    max_mean_share: float = number(0.17, SHARE,
+        "where units are few; above: less for the gradients; below: a noisy mean", SUITE)
+    mean_effective_n: float = number(20.0, MASS,
+        "above: the share, (this / n mu)^2 between its limits, grows for more fits; below: for fewer", SUITE)
     mean_bias: float = number(0.2, "deviation of the residuals",
         "what the clips may have left; above: the mean is shrunk less; below: more", SUITE)
     mean_noise: float = number(0.06, "deviation of the residuals",
@@ -361,8 +374,11 @@ class NumberDefaults:
         "above: far residuals are left out; below: noise widens the clip", SUITE)
     min_constant_range_share: float = number(0.3, SHARE,
         "where a constant is released; above: a noisy mean; below: windows miss the targets", SUITE)
-    max_constant_range_share: float = number(0.6, SHARE, "the same, where units are fewest", SUITE)
-    constant_effective_n: float = number(25.0, MASS, "the share is (this / n mu)^2 between its limits", SUITE)
+    max_constant_range_share: float = number(0.6, SHARE,
+        "where a constant is released and units are fewest; above: a noisy mean; below: windows miss the targets",
+        SUITE)
+    constant_effective_n: float = number(25.0, MASS,
+        "above: the share, (this / n mu)^2 between its limits, grows for more fits; below: for fewer", SUITE)
     constant_clip: float = number(0.8, "half-widths of the targets",
         "above: more noise; below: tails are cut", SUITE)
     n_unused_releases: int = number(3, "releases",
@@ -375,15 +391,16 @@ class SlopeDefaults:
 
     min_effective_n: float = number(300.0, MASS,
         "above: steep predictions stay; below: the slope costs more than it mends", TAILS)
-    effective_n: float = number(300.0, MASS, "the share is (this / n mu)^2 between its limits", TAILS)
+    effective_n: float = number(300.0, MASS,
+        "above: the share, (this / n mu)^2 between its limits, grows for more fits; below: for fewer", TAILS)
     min_share: float = number(0.015, SHARE, "above: less for the gradients; below: a noisy slope", TAILS)
-    max_share: float = number(0.03, SHARE, "the same, where units are few", TAILS)
+    max_share: float = number(0.03, SHARE,
+        "where units are few; above: less for the gradients; below: a noisy slope", TAILS)
     noise: float = number(0.15, "noise of the slope",
         "above: rows weigh less farther out, with more noise; below: tails are cut", TAILS)
     min_deviations: float = number(2.5, "deviations", "above: more noise; below: tails are cut", TAILS)
     max_deviations: float = number(12.0, "deviations", "above: outliers count; below: tails are cut", TAILS)
-    evidence: float = number(1.5, STD,
-        "above: steep predictions stay; below: good ones are shrunk", TAILS)
+    evidence: float = number(1.5, STD, "above: steep predictions stay; below: good ones are shrunk", TAILS)
     max_factor: float = number(0.9, "slope", "above: good predictions are shrunk; below: steep ones stay", TAILS)
 
 
@@ -392,9 +409,8 @@ class PenaltyDefaults:
     """How ``C="auto"`` weighs strengths of the shrinkage: by evidence and Stein's risk."""
 
     temperature: float = number(4.0, "risk of a direction that is not shrunk",
-        "above: the risk tells less; below: its noise is believed (Leung and Barron "
-        "2006 prove 4 for least squares)",
-        "examples/penalty_choice.py")
+        "above: the risk tells less; below: its noise is believed (Leung and Barron 2006 prove 4 for least "
+        "squares)", "examples/penalty_choice.py")
     evidence_power: float = number(0.5, "power of the evidence",
         "above: the risk tells less; below: more tables lose", "examples/penalty_choice.py")
 
