@@ -30,6 +30,8 @@ NO_SCORES = {
     "penalty": 'read with C="auto" only: examples/penalty_choice.py',
     "doubts": "moves warnings only",
     "calibration": "read by other regressors",
+    "quantiles": "read by other regressors",
+    "runs": "read by nets and words",
 }
 
 
