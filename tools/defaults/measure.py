@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
-from skdp.fitting.defaults import NUMERICAL, PROOF
+from skdp.fitting.defaults import NUMERICAL, PROOF, SHARE
 from tools.defaults.override import groups, override
 from tools.defaults.tables import load
 
@@ -24,6 +24,8 @@ LEAST_GAIN = 0.02
 # Skills are cut here: a single fit that fails counts as much as one fit can be good.
 WORST, BEST = -1.0, 1.5
 FACTORS = (0.25, 0.5, 2.0, 4.0)
+# Units of numbers between 0 and 1, whose odds are multiplied.
+PARTS = ("part of", "posterior probability", "quantile", SHARE)
 # Groups that only regressions, or only classifications, read; and those that move no default fit's scores.
 OF_NUMBERS, OF_CLASSES = {"numbers", "targets", "slopes"}, {"classes", "intercepts", "recalibration"}
 NO_SCORES = {
@@ -60,7 +62,7 @@ def scaled(name, factor):
     table = groups()[group]
     value = getattr(table, field)
     unit = table.__dataclass_fields__[field].metadata["unit"]
-    if unit.startswith(("part of", "posterior probability", "mu^2 of the fit")) and value < 1.0:
+    if unit.startswith(PARTS) and value < 1.0:
         odds = factor * value / (1.0 - value)
         other = odds / (1.0 + odds)
     else:

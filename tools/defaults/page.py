@@ -35,7 +35,8 @@ def table():
             measured = f"{moved[name]:.2f}" if name in moved else ""
             default = getattr(values, field.name)
             default = f"{default:.4g}" if isinstance(default, float) else str(default)
-            writer.writerow((name, default, known["unit"], known["effect"], known["origin"], measured))
+            texts = (known[key].replace("`", "``") for key in ("unit", "effect", "origin"))
+            writer.writerow((name, default, *texts, measured))
     return file.getvalue()
 
 
@@ -66,7 +67,7 @@ def draw(found):
     for ax, (name, of_epsilons) in zip(axes.flat, found.items(), strict=True):
         for epsilon, points in of_epsilons.items():
             x, y, error = zip(*points, strict=True)
-            ax.errorbar(x, y, error, color=COLOURS[epsilon], lw=1.2, capsize=2, label=f"epsilon {epsilon}")
+            ax.errorbar(x, y, error, color=COLOURS[epsilon], lw=1.2, label=f"epsilon {epsilon}")
         ax.axhline(0.0, color=GREY, lw=0.5)
         ax.set_xscale("log", base=2)
         ax.set_xticks([0.25, 1.0, 4.0], ["1/4", "1", "4"])

@@ -14,7 +14,8 @@ __all__ = ["DEFAULTS", "BinDefaults", "Defaults", "HistogramDefaults"]
 # Origins.
 SUITE = "inner splits of the development suite"
 TAILS = "inner splits of the development suite and examples/heavy_tails.py"
-PERTURBED = "the run that chose it is not recorded; perturbed by tools/defaults"
+UNRECORDED = "the run that chose it is not recorded"
+PERTURBED = "the run that chose it is not recorded; doubled and halved by tools/defaults"
 
 # Units.
 OF_REST, BINS = "part of the mu^2 that is left", "bins (factors of 2)"
@@ -57,7 +58,7 @@ class BinDefaults:
     prior_scale: float = number(2.0, BINS,
         "above: the prior is flatter; below: columns far from 1 need more evidence", PERTURBED)
     usual: tuple[int, int] = number((-6, 8), "exponents of 2",
-        "wider: noise in rare bins counts more; narrower: unusual units need more evidence", PERTURBED)
+        "wider: noise in rare bins counts more; narrower: unusual units need more evidence", UNRECORDED)
     below_usual_factor: float = number(1e-4, "prior probability, relative",
         "above: windows that are too small, which do most harm; below: tiny columns need more evidence", PERTURBED)
     above_usual_factor: float = number(1e-2, "prior probability, relative",
@@ -71,9 +72,9 @@ class BinDefaults:
     shapes: tuple[tuple[float, ...], ...] = number(
         ((1.0,), (0.6, 0.4), (0.4, 0.35, 0.25), (0.3, 0.25, 0.2, 0.15, 0.1)),
         "parts of the cells, from the top bin",
-        "more shapes: long tails are recognised, and noise fits more; fewer: less of both", PERTURBED)
+        "more shapes: long tails are recognised, and noise fits more; fewer: less of both", UNRECORDED)
     parts: tuple[float, ...] = number((1.0, 0.6, 0.3, 0.12, 0.05, 0.02), "part of the records that is not 0",
-        "smaller ones: rarer columns are found, and noise is taken for them", PERTURBED)
+        "smaller ones: rarer columns are found, and noise is taken for them", UNRECORDED)
     upper_quantile: float = number(0.95, "posterior probability",
         "above: windows are too wide; below: the largest cells are cut", PERTURBED)
     neighbours: int = number(2, BINS,
@@ -102,13 +103,13 @@ class HistogramDefaults:
     n_centers: int = number(33, "laws",
         "above: a finer grid, which costs time; below: centres are coarse", NUMERICAL)
     smallest_scale: float = number(-5.0, "log2 of the half-width",
-        "above: narrow laws are taken for wider ones; below: laws that fill a part of one bin", PERTURBED)
+        "above: narrow laws are taken for wider ones; below: laws that fill a part of one bin", UNRECORDED)
     scale_step: float = number(0.5, "log2 of the half-width",
         "above: scales are coarse; below: a finer grid, which costs time", NUMERICAL)
     atoms: tuple[float, ...] = number((0.3, 0.6, 0.85), "part of the values that is 0",
-        "laws with zeros and an exponential tail; others are taken for their neighbour", PERTURBED)
+        "laws with zeros and an exponential tail; others are taken for their neighbour", UNRECORDED)
     heavy_atoms: tuple[float, ...] = number((0.35, 0.5, 0.65, 0.8, 0.9, 0.97), "part of the values in one bin",
-        "smaller ones: more columns keep their first window", PERTURBED)
+        "smaller ones: more columns keep their first window", UNRECORDED)
     misfit: float = number(0.02, "part of the units in a bin",
         "above: histograms say less; below: a law is believed that the family only resembles", PERTURBED)
     deviation_quantile: float = number(0.6, "posterior probability",
@@ -126,7 +127,7 @@ class HistogramDefaults:
     beyond: float = number(5.0, "half-widths",
         "centre and deviation of values beyond one end; above: the next window overshoots; below: it falls short",
         PERTURBED)
-    min_half_width: float = number(2.0**-40, "half-width / |centre|",
+    min_half_width: float = number(2.0**-40, "half-width / size of the centre",
         "below: edges of bins might be equal in float64", PROOF)
     max_windows: int = number(12, "histograms",
         "above: nothing; below: values close together are not found", NUMERICAL)
@@ -140,7 +141,7 @@ class ColumnDefaults:
         "for windows of columns far from 0; above: less for the gradients; below: years keep their noise",
         PERTURBED)
     far_parts: tuple[float, float] = number((0.7, 0.3), OF_SHARE,
-        "histograms, moments: more for one is less for the other", PERTURBED)
+        "histograms, moments: more for one is less for the other", UNRECORDED)
     presence_share: float = number(0.01, SHARE,
         "for counts of missing values; above: less for the gradients; below: they are not seen", PERTURBED)
     missing_evidence: float = number(4.0, STD,
@@ -171,7 +172,7 @@ class ColumnDefaults:
     min_variance: float = number(1e-6, "variance / squared half-width",
         "above: narrow columns are scaled too small; below: constant ones are divided by nothing", PERTURBED)
     standardized_deviations: tuple[float, float] = number((0.6, 1.6), "deviation",
-        "wider: more tables are taken as standardized; narrower: rare dummies of such tables are cut", PERTURBED)
+        "wider: more tables are taken as standardized; narrower: rare dummies of such tables are cut", UNRECORDED)
     standardized_mean: float = number(0.4, "deviations",
         "above: more columns count as standardized; below: fewer", PERTURBED)
     standardized_part: float = number(0.22, "part of the columns",
@@ -211,7 +212,7 @@ class TargetDefaults:
     effective_n: float = number(30.0, MASS,
         "above: the share, (this / n mu)^2 between its limits, grows for more fits; below: for fewer", SUITE)
     parts: tuple[float, float] = number((0.4, 0.6), OF_SHARE,
-        "counts by bins, histograms: more for one is less for the other", PERTURBED)
+        "counts by bins, histograms: more for one is less for the other", UNRECORDED)
     histogram_noise: float = number(28.0, "noise of a histogram x n mu",
         "above: histograms on the way take more; below: they miss the targets", PERTURBED)
     max_histogram_part: float = number(0.3, OF_SHARE,

@@ -11,7 +11,7 @@ import pytest
 
 import skdp
 from skdp import DPLinearRegression
-from skdp.linear_model.auto.defaults import DEFAULTS
+from skdp.linear_model.auto.defaults import DEFAULTS, PERTURBED
 from skdp.linear_model.auto.windows import _family
 from tools.defaults.override import TABLES, groups, override
 from tools.defaults.page import DOCS, TABLE, table
@@ -98,6 +98,9 @@ def test_the_committed_results_are_of_these_defaults():
     from tools.defaults.page import results
 
     rows = [*results("screen"), *results("curve")]
+    measured = {row["constant"] for row in results("screen")}
+    claimed = [(name, f) for name, group in groups().items() for f in fields(group)]
+    assert measured >= {f"{name}.{f.name}" for name, f in claimed if f.metadata["origin"] == PERTURBED}
     assert len({row["constant"] for row in results("curve")}) == 10
     for row in rows:
         value = next(iter(scaled(row["constant"], float(row["factor"])).values()))
