@@ -21,6 +21,7 @@ import argparse
 import importlib.util
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from sklearn.metrics import log_loss, r2_score
@@ -28,7 +29,7 @@ from sklearn.model_selection import train_test_split
 
 import skdp
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.auto import penalty
+from skdp.linear_model.auto.defaults import DEFAULTS
 
 # Seeds make these figures repeatable and are for this only: each fit would say so.
 warnings.filterwarnings("ignore", "random_state is a seed")
@@ -118,10 +119,11 @@ def main():
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--suite", help="a script with tables, such as the development suite")
     parser.add_argument("--inner", action="store_true", help="look at the training parts only")
-    parser.add_argument("--evidence", type=float, default=penalty.PART_OF_EVIDENCE)
-    parser.add_argument("--temperature", type=float, default=penalty.TEMPERATURE)
+    parser.add_argument("--evidence", type=float, default=DEFAULTS.penalty.evidence_power)
+    parser.add_argument("--temperature", type=float, default=DEFAULTS.penalty.temperature)
     options = parser.parse_args()
-    penalty.PART_OF_EVIDENCE, penalty.TEMPERATURE = options.evidence, options.temperature
+    chosen = replace(DEFAULTS.penalty, evidence_power=options.evidence, temperature=options.temperature)
+    vars(DEFAULTS)["penalty"] = chosen
     found = {}
     for name, X, y, classes in tables(options.suite):
         gains(name, X, y, classes, options, found)

@@ -9,49 +9,31 @@ left of a prediction, the model predicts the released centre of the targets.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
 from skdp.base.plan import BudgetSplit
+from skdp.fitting.defaults import DEFAULTS, CalibrationDefaults
 from skdp.fitting.search import likely_search
 from skdp.privacy import Bounded, PrivateRecords
 from skdp.privacy.statistics import target_count
 
-__all__ = ["MOST", "Calibration", "calibrate", "released_shift"]
+__all__ = ["Calibration", "calibrate", "released_shift"]
 
-# All chosen on inner splits of the training parts of the suite and on synthetic tables.
-SEARCH = 0.2  # part of the share for the reach of the predictions, and for that of the residuals
-QUESTIONS = 7  # counts of such a search
-SCORES = 2.0 ** (np.arange(-24, 17) / 4)  # reaches of predictions, over that of the targets
-LARGEST = 4.0  # reach of predictions, over that of the targets, above which all coefficients become 0
-TAIL = 0.02  # part of the records whose predictions may reach further
-SEEN = 2.2  # least such part, in standard deviations of an answer
-INTERCEPT = 1.0  # value of the intercept's feature over the reach of the predictions
-SMALLEST = 0.02  # factor below which all coefficients become 0
-FINEST = 1e-3  # least standard deviation of a slope that is used
-MOST = 1.5  # largest factor of the coefficients
-BELIEF = (0.7, 0.18, 0.12)  # weights of factor 0, of factors about 1, of all factors
-ABOUT_ONE = 0.15  # standard deviation of factors about 1
-# Of the mean residual: least and largest clip over the reach of the targets, and its noise for one between.
-NEAREST, FARTHEST, MEAN_NOISE = 1.0, 4.0, 0.03
-LEAST_KEPT = 0.05  # least part of a mean that is kept; a choice, not tuned
-NEAREST_CONSTANT = 0.6  # the least clip where there is no other coefficient
-SKEW = 0.1  # standard deviation of the mean about the median before it is measured, over the reach
+SCORES = 2.0 ** (np.arange(-24, 17) / 4)  # half-widths of predictions over the one of the targets: a grid
 
 
-def _prior() -> tuple[np.ndarray, np.ndarray]:
+@lru_cache(maxsize=1)
+def _prior(defaults: CalibrationDefaults) -> tuple[np.ndarray, np.ndarray]:
     """Factors of predictions, and their weights before anything is measured."""
-    factors = np.append(0.0, np.geomspace(1e-3, MOST, 200))
+    factors = np.append(0.0, np.geomspace(1e-3, defaults.max_factor, 200))
     width = np.gradient(factors)
-    about_one = width * np.exp(-0.5 * ((factors - 1.0) / ABOUT_ONE) ** 2)
+    about_one = width * np.exp(-0.5 * ((factors - 1.0) / defaults.about_one) ** 2)
     between = np.where(factors > 0, width, 0.0)
-    weights = BELIEF[1] * about_one / about_one.sum() + BELIEF[2] * between / between.sum()
-    weights[0] += BELIEF[0]
+    weights = defaults.belief[1] * about_one / about_one.sum() + defaults.belief[2] * between / between.sum()
+    weights[0] += defaults.belief[0]
     return factors, weights
-
-
-FACTORS, WEIGHTS = _prior()
 
 
 @dataclass(frozen=True)
@@ -69,7 +51,7 @@ class Calibration:
 
 
 def calibrate(
-    budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, reach: float, largest: float = MOST
+    budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, reach: float, largest: float | None = None
 ) -> Calibration:
     """Release the moments of predictions and targets, and find factor and shift from them.
 
@@ -84,17 +66,18 @@ def calibrate(
         Released coefficients.
     reach : float
         Public or released; targets are clipped to it.
-    largest : float, default=1.5
-        Largest factor.
+    largest : float, default=None
+        Largest factor; None is the default of `DEFAULTS`.
     """
-    searches, moments = budget.split(searches=2 * SEARCH, moments=None)
+    defaults = DEFAULTS.calibration
+    searches, moments = budget.split(searches=2 * defaults.search_part, moments=None)
     part, scored, left = searches.equal(2), records.predicted(theta), records.residual(theta)
     bound = quantile(part, scored.norm_count, records.n_units, reach * SCORES)
     far = partial(target_count, left, absolute=True)
     of_left = quantile(part, far, records.n_units, reach * SCORES)
-    if bound > LARGEST * reach:
+    if bound > defaults.max_half_width * reach:
         return Calibration(0.0, 0.0)
-    constant = INTERCEPT * bound if records.shape.fit_intercept else 0.0
+    constant = defaults.intercept * bound if records.shape.fit_intercept else 0.0
     close = of_left < reach
     known, scored = (1.0, left.predicted(theta)) if close else (0.0, scored)
     scored = scored.with_intercept(constant) if constant else scored
@@ -103,8 +86,8 @@ def calibrate(
     plan = moments.plan_gaussian(1, purpose="calibration")
     matrix = budget.session.gaussian(moment, plan)
     scale, noise = clip / math.hypot(bound, constant), budget.session.noise_std(moment, plan)
-    released = Moments(0.5 * (matrix + matrix.T), noise, scale, constant, SKEW * reach)
-    return released.solve(known, largest)
+    released = Moments(0.5 * (matrix + matrix.T), noise, scale, constant, defaults.skew * reach)
+    return released.solve(known, defaults.max_factor if largest is None else largest)
 
 
 def released_shift(budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, reach: float) -> float:
@@ -122,20 +105,22 @@ def released_shift(budget: BudgetSplit, records: PrivateRecords, theta: np.ndarr
     reach : float
         Of the targets; public or released.
     """
+    defaults = DEFAULTS.calibration
     left, n = records.residual(theta).of_targets(), records.n_units
-    nearest = NEAREST if theta.any() else NEAREST_CONSTANT
+    nearest = defaults.min_clip if theta.any() else defaults.min_clip_of_constant
     plan = budget.plan_gaussian(1, purpose="calibration")
     noise = budget.session.noise_std(left.column_sums(0.0, reach), plan) / n  # over the clip, whatever it is
-    clip = reach * min(FARTHEST, max(nearest, MEAN_NOISE / noise))
+    clip = reach * min(defaults.max_clip, max(nearest, defaults.clip_noise / noise))
     mean = float(budget.session.gaussian(left.column_sums(0.0, clip), plan)[0]) / n
-    return clip * mean * max(LEAST_KEPT, 1.0 - (noise / mean) ** 2) if mean else 0.0
+    return clip * mean * max(defaults.min_kept, 1.0 - (noise / mean) ** 2) if mean else 0.0
 
 
 def quantile(budget: BudgetSplit, count: Callable[[float], Bounded], n_units: int, grid: np.ndarray) -> float:
     """Release a number that few units exceed: 2 %, or as many as the noise allows to see."""
-    plan = budget.plan_gaussian(QUESTIONS, purpose="calibration")
+    defaults = DEFAULTS.calibration
+    plan = budget.plan_gaussian(defaults.questions, purpose="calibration")
     noise = budget.session.noise_std(count(1.0), plan) / n_units
-    level = 1 - min(0.5, max(TAIL, SEEN * noise))
+    level = 1 - min(0.5, max(defaults.tail, defaults.min_tail * noise))
     return likely_search(budget.session, plan, count, grid, n_units=n_units, level=level)
 
 
@@ -191,8 +176,9 @@ class Slope:
         The mean has the least expected squared error. The prior says that predictions are worth nothing, or about
         what they say, or something between.
         """
-        spread = max(self.doubt / self.square, FINEST)
-        distance = (known + self.cross / self.square - FACTORS) / spread
-        weight = WEIGHTS * np.exp(-0.5 * (distance**2 - np.min(distance**2)))
-        mean = float(np.sum(weight * FACTORS) / np.sum(weight))
-        return min(largest, mean) if mean >= SMALLEST else 0.0
+        spread = max(self.doubt / self.square, DEFAULTS.calibration.min_deviation)
+        factors, weights = _prior(DEFAULTS.calibration)
+        distance = (known + self.cross / self.square - factors) / spread
+        weight = weights * np.exp(-0.5 * (distance**2 - np.min(distance**2)))
+        mean = float(np.sum(weight * factors) / np.sum(weight))
+        return min(largest, mean) if mean >= DEFAULTS.calibration.min_factor else 0.0

@@ -15,9 +15,9 @@ import numpy as np
 
 from skdp.base.plan import BudgetSplit, Decision, Step
 from skdp.base.problem import Solution
-from skdp.fitting.calibration import MOST, calibrate, released_shift
+from skdp.fitting.calibration import calibrate, released_shift
 from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES, SMALLEST_SHARE, TargetRange, released_range
-from skdp.fitting.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
+from skdp.fitting.recalibrate import Recalibration, plan_recalibration
 from skdp.fitting.scales import grown_share
 from skdp.fitting.targets import Problem, expected_weight
 from skdp.fitting.utility import Release
@@ -128,7 +128,7 @@ class Recalibrated:
     """
 
     weights: tuple[float, float] = (1.0, 1.0)
-    steepest: float = LARGEST_SLOPE
+    steepest: float | None = None
 
     @classmethod
     def of(cls, model: Any, problem: Problem) -> "Recalibrated":
@@ -137,7 +137,7 @@ class Recalibrated:
         # A penalty that the user asked for makes coefficients small on purpose.
         shrinks = isinstance(alpha, (int, float)) and alpha > 0 and getattr(model, "penalty", "l2") == "l2"
         largest = 1.0 if given is None else float(given)
-        return cls((expected_weight(model, problem), largest), 1.0 if shrinks else LARGEST_SLOPE)
+        return cls((expected_weight(model, problem), largest), 1.0 if shrinks else None)
 
     def decided(self, budget: BudgetSplit, problem: Problem, method: Method) -> LinearDecision:
         plan = plan_recalibration(budget.session, problem.records, problem.loss, self.weights, self.steepest)
@@ -238,7 +238,7 @@ class TargetUnits:
     searched: bool | None = None
     calibrates: bool = True
     needs_reach: bool = False
-    largest_factor: float = MOST
+    largest_factor: float | None = None
     hopeless: float | None = None
     shares: tuple[float, float, float] | None = None
 

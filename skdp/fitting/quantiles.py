@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp.base.plan import BudgetSplit
+from skdp.fitting.defaults import DEFAULTS
 from skdp.fitting.scales import grown_share
 from skdp.fitting.search import AVERAGED, QUESTIONS, likely_search, noisy_search
 from skdp.privacy import Bounded, PrivateRecords
@@ -32,11 +33,6 @@ REACHES = 2.0 ** (np.arange(-8, 11) / 4)  # reaches of targets near 0, in sizes
 WIDE_REACHES = 2.0 ** (np.arange(-32, 9) / 4)  # and of targets far from it
 RANGE_SEARCHES = 3  # number of searches of `released_range`
 RANGE_QUESTIONS = 10  # of each of them
-MOST_ABOVE = 0.05  # part of the targets above their size
-SEEN = 2.2  # least tail, in standard deviations of an answer
-AGAIN = 0.4  # part of the share of a search that is kept for another one
-NEAR = 0.0625  # centre, in sizes, below which targets are near 0
-TAIL = 0.02  # part of the targets that may be clipped, if the noise allows to count so few
 SMALLEST_SHARE = 0.05  # least part of mu^2 for all searches of a fit
 
 
@@ -89,19 +85,20 @@ def released_range(budget: BudgetSplit, records: PrivateRecords, *, centered: bo
     centered : bool, default=True
         False leaves the centre at 0.
     """
+    defaults = DEFAULTS.quantiles
     part = budget.equal(RANGE_SEARCHES)
-    size = _quantile(part, records, SIZES, MOST_ABOVE)
+    size = _quantile(part, records, SIZES, defaults.max_above)
     if not centered:
-        return TargetRange(0.0, _quantile(part + part, records, size * REACHES, TAIL))
-    first, again = part.split(first=1 - AGAIN, again=AGAIN)
+        return TargetRange(0.0, _quantile(part + part, records, size * REACHES, defaults.tail))
+    first, again = part.split(first=1 - defaults.repeated_part, again=defaults.repeated_part)
     center = _median(first, records, size * EVEN_GRID)
     moved = records.centered(center)
-    if abs(center) < NEAR * size:
-        return TargetRange(center, _quantile(part + again, moved, size * REACHES, TAIL))
-    size = _quantile(first, moved, size * WIDE_REACHES, TAIL)
+    if abs(center) < defaults.near_zero * size:
+        return TargetRange(center, _quantile(part + again, moved, size * REACHES, defaults.tail))
+    size = _quantile(first, moved, size * WIDE_REACHES, defaults.tail)
     center += _median(again, moved, size * EVEN_GRID)
     moved = records.centered(center)
-    return TargetRange(center, _quantile(again, moved, size * WIDE_REACHES, TAIL))
+    return TargetRange(center, _quantile(again, moved, size * WIDE_REACHES, defaults.tail))
 
 
 def _median(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
@@ -121,7 +118,7 @@ def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, ta
 
     plan = budget.plan_gaussian(RANGE_QUESTIONS, purpose="scale")
     noise = budget.session.noise_std(count(1.0), plan) / records.n_units
-    seen = min(0.5, max(tail, SEEN * noise))
+    seen = min(0.5, max(tail, DEFAULTS.quantiles.min_tail * noise))
     found = likely_search(budget.session, plan, count, grid, n_units=records.n_units, level=1 - seen)
     return found * float(ndtri(tail / 2) / ndtri(seen / 2)) if seen > tail else found
 
@@ -138,7 +135,7 @@ def released_reach(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarra
 
     plan = budget.plan_gaussian(QUESTIONS, purpose="scale")
     noise = budget.session.noise_std(count(1.0), plan) / records.n_units
-    tail = min(0.5, max(TAIL, 2.0 * noise))
+    tail = min(0.5, max(DEFAULTS.quantiles.tail, 2.0 * noise))
     offset = (0.5 - tail) * records.n_units
     reach = noisy_search(budget, count, grid=grid, doubt=AVERAGED, offset=offset, plan=plan)
-    return reach * float(ndtri(TAIL / 2) / ndtri(tail / 2))
+    return reach * float(ndtri(DEFAULTS.quantiles.tail / 2) / ndtri(tail / 2))

@@ -26,47 +26,19 @@ from typing import Any
 import numpy as np
 
 from skdp.base.plan import BudgetSplit
+from skdp.fitting.defaults import DEFAULTS
 from skdp.fitting.search import noisy_search
 from skdp.losses import Loss
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
 
-__all__ = ["LARGEST_SLOPE", "Recalibration", "plan_recalibration"]
+__all__ = ["Recalibration", "plan_recalibration"]
 
-# All chosen on parts held out of the training parts of the suite's tables, and on generated data.
-SMALLEST_SHARE = 0.02  # of mu^2
-LARGEST_SHARE = (0.2, 0.3)  # of mu^2, for two classes and for more
-SCARCE, LARGEST_SCARCE = 120.0, 0.3  # units times mu below which more may be taken, to a limit
-# Units times mu at which half of a score is believed before anything of it is released, for two classes and for
-# more: the fewer the units, the more of the scores is noise.
-HALF_BELIEVED = (80.0, 220.0)
-WANTED = (0.008, 0.005)  # noise of a mean probability for which the share grows; two classes, and more
-# (d + 1)^1.5 / (n mu) above which several classes are not recalibrated: there is so much noise in the scores that
-# moved intercepts cost more labels than they mend probabilities (MNIST at epsilon 0.1: .858 to .850).
-WIDE = 3.0
-TOO_NOISY = 0.15  # noise of a mean probability with which nothing is recalibrated
-# Of the share: the centre, the scale, and four rounds; for two classes and for more.
-PARTS = ((0.07, 0.08, 0.1, 0.15, 0.2, 0.4), (0.06, 0.06, 0.09, 0.12, 0.16, 0.51))
-# Scales of the scores: half octaves from 2^-8 to 2^10.
+MAX_NORM = 1.0  # of u: the proof of `bound_of` holds for any
+MAX_SCORE = 1e6  # scales: longer scores are cut, a numerical guard
+# Scales of the scores, in half powers of two, and centres: grids of searches.
 SCALES = 2.0 ** (np.arange(-16, 21) / 2) * (1 + 2.0**-7)
-QUESTIONS = 6  # counts that find a scale
 _SIDE = 2.0 ** np.arange(-2, 5.1, 0.5)
-CENTRES = np.concatenate([-_SIDE[::-1], [0.0], _SIDE]) + 2.0**-9  # of medians of scores
-CENTRE_QUESTIONS = 5  # counts that find one
-FARTHEST = 3.0  # largest intercept, in logits, at which the first round looks
-LEVEL = 0.8  # quantile of the scores' distance from the centre that is their scale; most may be equal
-REACH = 1.0  # length of the longest score that is not clipped, in scales
-FIRST_LOGIT = (1.7, 2.5)  # largest logit at the scale in the first round, over sqrt(n_outputs)
-PRIOR = (1.0, 1.0)  # standard deviation of intercepts and of the size of a logit, before anything was released
-LONGEST = 2.0  # longest step of an intercept before the last round
-LESS, MORE = (0.25, 4.0)  # smallest and largest slope after a round, over that before, but for the last round
-DOUBT = 0.5  # error of a round that the curvature does not show, over the length of its step
-LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 4.0  # the least is over that of the first round
-FAR = 1e6  # longest score, in scales
-MOST_CLASSES = 32  # largest number of classes, whose square is released in each round
-LENGTH = 1.0  # largest norm of u
-FLOOR = 1.0  # least curvature over the spectral norm of its noise
-CURVATURE = 0.7  # weight of the curvature in a release
-LAST_SLOPE = 0.3  # weight of <r, u> in the last round for several classes, where no curvature is released
+CENTRES = np.concatenate([-_SIDE[::-1], [0.0], _SIDE]) + 2.0**-9
 
 
 @dataclass(frozen=True)
@@ -86,7 +58,7 @@ class Recalibration:
     belief : float
         Part of a score that is believed before anything is released; public.
     slope_doubt : float, default=inf
-        Standard deviation of the slope over the slope, before anything was released; `PRIOR` is the largest.
+        Standard deviation of the slope over the slope, before anything was released; `prior` is the largest.
         Where most scores are near the centre and some far from it, released sums say little of the slope.
     """
 
@@ -116,6 +88,7 @@ class Recalibration:
         """Return the recalibrated theta, and the known noise of its slope over the slope."""
         if not np.isfinite(theta).all() or not theta.any():
             return theta, 0.0
+        defaults = DEFAULTS.recalibration
         k = self.n_outputs
         full = theta.reshape(len(theta), k)
         full = full - full.mean(axis=1, keepdims=True) if k > 1 else full
@@ -128,15 +101,15 @@ class Recalibration:
             scored.norm_count,
             grid=SCALES,
             plan=self.scale,
-            offset=(LEVEL - 0.5) * records.n_units,
+            offset=(defaults.scale_quantile - 0.5) * records.n_units,
         )
-        first = min(1.0, FIRST_LOGIT[k > 1] * math.sqrt(k) / spread)
+        first = min(1.0, defaults.first_logit[k > 1] * math.sqrt(k) / spread)
         intercepts = self.belief * centre if self.shifts else centre[:0]
-        slope, scale = self.belief * first, REACH / LENGTH * spread
+        slope, scale = self.belief * first, defaults.clip / MAX_NORM * spread
         state = _State.start(intercepts, slope, scale, self.slope_doubt)
         for index, plan in enumerate(self.rounds):
             state = self._round(session, scored, state, plan, last=index == len(self.rounds) - 1)
-        slope = max(state.mean[-1] / state.scale, LEAST_SLOPE * first)
+        slope = max(state.mean[-1] / state.scale, defaults.min_slope * first)
         slope = min(slope, self.steepest)
         found = slope * full
         if self.shifts:
@@ -171,7 +144,7 @@ class Recalibration:
         released = session.gaussian(total, plan)
         noise = session.noise_std(total, plan)
         gradient, curvature, noises = statistic.split(released, noise)
-        doubt = noise / CURVATURE
+        doubt = noise / DEFAULTS.recalibration.curvature_weight
         if short and state.curvature is not None:
             curvature, doubt = state.curvature, state.doubt
         return state.updated(gradient, curvature, noises, doubt, last)
@@ -189,8 +162,10 @@ class _State:
 
     @classmethod
     def start(cls, intercepts: np.ndarray, slope: float, scale: float, slope_doubt: float = math.inf) -> "_State":
-        mean = np.append(np.clip(intercepts, -FARTHEST, FARTHEST), slope * scale)
-        sd = np.append(np.full(len(intercepts), PRIOR[0]), min(PRIOR[1], slope_doubt * slope * scale))
+        defaults = DEFAULTS.recalibration
+        most, prior = defaults.max_first_intercept, defaults.prior
+        mean = np.append(np.clip(intercepts, -most, most), slope * scale)
+        sd = np.append(np.full(len(intercepts), prior[0]), min(prior[1], slope_doubt * slope * scale))
         return cls(scale, mean, np.diag(sd**2))
 
     def updated(
@@ -200,8 +175,9 @@ class _State:
 
         ``noise`` is that of the gradient's entries, and ``doubt`` that of the curvature's.
         """
+        defaults = DEFAULTS.recalibration
         values, basis = np.linalg.eigh(curvature)
-        values = np.maximum(values, FLOOR * doubt * math.sqrt(2 * len(values)))
+        values = np.maximum(values, defaults.min_curvature * doubt * math.sqrt(2 * len(values)))
         c = (basis * values) @ basis.T
         precision = np.linalg.inv(self.covariance) + (c / noise**2) @ c
         covariance = np.linalg.inv(precision)
@@ -209,10 +185,11 @@ class _State:
         step = -covariance @ (c @ (gradient / noise**2))
         if last:
             return replace(self, mean=self.mean + step, covariance=covariance)
-        moved = self.mean + np.clip(step, -LONGEST, LONGEST)
-        moved[-1] = np.clip(self.mean[-1] + step[-1], self.mean[-1] * LESS, self.mean[-1] * MORE)
+        moved = self.mean + np.clip(step, -defaults.max_step, defaults.max_step)
+        least, most = (self.mean[-1] * part for part in defaults.slope_change)
+        moved[-1] = np.clip(self.mean[-1] + step[-1], least, most)
         went = float(np.linalg.norm(moved - self.mean))
-        covariance = covariance + DOUBT**2 * went**2 * np.eye(len(step))
+        covariance = covariance + defaults.doubt**2 * went**2 * np.eye(len(step))
         return replace(self, mean=moved, covariance=covariance, curvature=curvature, doubt=doubt)
 
 
@@ -228,7 +205,7 @@ class Statistic:
         self._d = k * shifts + 1
         self._upper = np.triu_indices(self._d)
         off_diagonal = self._upper[0] != self._upper[1]
-        self._weights = CURVATURE * np.where(off_diagonal, math.sqrt(2.0), 1.0)
+        self._weights = DEFAULTS.recalibration.curvature_weight * np.where(off_diagonal, math.sqrt(2.0), 1.0)
         self.size = self._d + (0 if short else len(self._weights))
         self.bound = bound_of(k, shifts, short)
 
@@ -240,12 +217,12 @@ class Statistic:
         state, out = self._state, np.empty((len(scores), self.size))
         intercepts = state.mean[:-1] if self._shifts else np.empty(0)
         given = frozen(np.ascontiguousarray(scores)), frozen(np.asarray(y, dtype=np.float64))
-        slope, ends = float(state.mean[-1]), (FAR, LENGTH)
+        slope, ends = float(state.mean[-1]), (MAX_SCORE, MAX_NORM)
         if self._k == 1:
             intercept = float(intercepts[0]) if self._shifts else 0.0
             binary_vectors(*given, state.scale, intercept, slope, self._shifts, *ends, self._weights, out)
         else:
-            last = LAST_SLOPE if self._short else 0.0
+            last = DEFAULTS.recalibration.last_slope_weight if self._short else 0.0
             multinomial_vectors(*given, state.scale, intercepts, slope, *ends, last, self._weights, out)
         return out
 
@@ -254,8 +231,8 @@ class Statistic:
         gradient, noises = released[: self._d].copy(), np.full(self._d, noise)
         curvature = np.zeros((self._d, self._d))
         if self._short:
-            gradient[-1] /= LAST_SLOPE
-            noises[-1] /= LAST_SLOPE
+            gradient[-1] /= DEFAULTS.recalibration.last_slope_weight
+            noises[-1] /= DEFAULTS.recalibration.last_slope_weight
             return gradient, curvature, noises
         curvature[self._upper] = released[self._d :] / self._weights
         return gradient, curvature + np.triu(curvature, 1).T, noises
@@ -263,14 +240,15 @@ class Statistic:
 
 def bound_of(k: int, shifts: bool, short: bool = False) -> float:
     """The largest norm of a row's vector."""
+    defaults = DEFAULTS.recalibration
     if k == 1:  # |r| <= 1, and the curvature is p (1 - p) times the square of (1, u)
-        gradient = shifts + LENGTH**2
+        gradient = shifts + MAX_NORM**2
         curvature = 0.25 * gradient
     else:  # |r|^2 <= 2, <r, u>^2 <= 2 |u|^2, and the trace of the covariance of (e_k, u_k)
-        gradient, curvature = 2.0 * (shifts + LENGTH**2), shifts + 0.5 * LENGTH**2
+        gradient, curvature = 2.0 * (shifts + MAX_NORM**2), shifts + 0.5 * MAX_NORM**2
     if short:
-        gradient, curvature = 2.0 * (shifts + (LAST_SLOPE * LENGTH) ** 2), 0.0
-    return math.sqrt(gradient + (CURVATURE * curvature) ** 2) * (1 + 2.0**-20)
+        gradient, curvature = 2.0 * (shifts + (defaults.last_slope_weight * MAX_NORM) ** 2), 0.0
+    return math.sqrt(gradient + (defaults.curvature_weight * curvature) ** 2) * (1 + 2.0**-20)
 
 
 def plan_recalibration(
@@ -278,38 +256,40 @@ def plan_recalibration(
     records: PrivateRecords,
     loss: Loss,
     weights: tuple[float, float] = (1.0, 1.0),
-    steepest: float = LARGEST_SLOPE,
+    steepest: float | None = None,
 ) -> Recalibration | None:
     """Plan a recalibration, before the fit; None where its noise would be worse than what it mends.
 
-    The rule reads public numbers. The share grows until the noise of a mean probability is at most `WANTED`.
+    The rule reads public numbers. The share grows until the noise of a mean probability is at most `wanted_noise`.
 
     Parameters
     ----------
     weights : tuple of float
         What rows are expected to weigh, and the most that one may weigh; public.
-    steepest : float, default=4.0
-        Largest slope; public.
+    steepest : float, default=None
+        Largest slope; public. None is the default of `DEFAULTS`.
     """
+    defaults = DEFAULTS.recalibration
     k, shifts = loss.n_outputs, records.shape.fit_intercept
-    if session.exact or session.delta == 0 or k > MOST_CLASSES:
+    if session.exact or session.delta == 0 or k > defaults.max_classes:
         return None
     expected, largest = weights
     mass = expected * records.n_units * session.mu
     wide = (records.n_features + 1) ** 1.5 / mass
-    if k > 1 and wide > WIDE:
+    if k > 1 and wide > defaults.max_relative_noise:
         return None
     noise = factor(session.adjacency) * largest * bound_of(k, shifts, short=k > 1)
-    noise /= math.sqrt(PARTS[k > 1][-1]) * mass
-    belief = 1.0 / (1.0 + (HALF_BELIEVED[k > 1] / mass) ** 2)
-    most = LARGEST_SHARE[k > 1]
-    most = min(LARGEST_SCARCE, max(most, most * (SCARCE / mass) ** 2))
-    share = min(most, max(SMALLEST_SHARE, (noise / WANTED[k > 1]) ** 2))
-    if noise / math.sqrt(share) > TOO_NOISY:
+    noise /= math.sqrt(defaults.parts[k > 1][-1]) * mass
+    belief = 1.0 / (1.0 + (defaults.half_believed_effective_n[k > 1] / mass) ** 2)
+    most = defaults.max_share[k > 1]
+    most = min(defaults.max_scarce_share, max(most, most * (defaults.scarce_effective_n / mass) ** 2))
+    share = min(most, max(defaults.min_share, (noise / defaults.wanted_noise[k > 1]) ** 2))
+    if noise / math.sqrt(share) > defaults.max_noise:
         return None
-    counts = (CENTRE_QUESTIONS, QUESTIONS, 1, 1, 1, 1)
+    steepest = defaults.max_slope if steepest is None else steepest
+    counts = (defaults.center_questions, defaults.scale_questions, 1, 1, 1, 1)
     centre, scale, *rounds = (
         session.plan_gaussian(count, part * share, purpose="recalibration")
-        for count, part in zip(counts, PARTS[k > 1])
+        for count, part in zip(counts, defaults.parts[k > 1])
     )
     return Recalibration(k, shifts, largest, steepest, belief, centre, scale, tuple(rounds))

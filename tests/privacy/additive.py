@@ -17,9 +17,9 @@ import pytest
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.linear_model.additive import search
-from skdp.linear_model.auto import choice, slopes
 from skdp.privacy import PrivacySession, accounting
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
+from tools.defaults.override import set_defaults
 
 EPSILON, DELTA = 6.0, 1e-2
 CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
@@ -103,10 +103,13 @@ def set_thresholds(monkeypatch, thresholds, *, every_step=True):
             monkeypatch.setattr(search, name, value)
     if not every_step:
         return
-    monkeypatch.setattr(choice, "HOPELESS", INF)
-    monkeypatch.setattr(choice, "EACH", 0.0)
-    monkeypatch.setattr(choice, "FEW", 0.0)
-    monkeypatch.setattr(slopes, "ENOUGH", 0.0)
+    set_defaults(
+        monkeypatch,
+        choice__max_class_noise=INF,
+        choice__min_effective_n=0.0,
+        choice__min_effective_n_per_feature=0.0,
+        slopes__min_effective_n=0.0,
+    )
 
 
 def table(task, path, seed=0, n=N):

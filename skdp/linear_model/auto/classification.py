@@ -14,35 +14,21 @@ from scipy.special import softmax
 
 from skdp.base.plan import BudgetSplit, Step
 from skdp.base.problem import Solution
-from skdp.fitting.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
+from skdp.fitting.recalibrate import Recalibration, plan_recalibration
 from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto import intercepts
 from skdp.linear_model.auto.columns import Columns, standardize
+from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.linear_model.auto.doubts import doubt_of_classes
 from skdp.linear_model.auto.moments import Moments, rest_step
 from skdp.linear_model.auto.penalty import matching_C
 from skdp.linear_model.auto.scatter import along_direction, common_factor, covariances, replaced
-from skdp.linear_model.auto.steps import FIRST, ROW_NORM, Gram, Growth, Steps, largest_rows, released_gram
+from skdp.linear_model.auto.steps import Gram, Growth, Steps, largest_rows, released_gram
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import class_counts
 
 __all__ = ["classification_steps", "moment_classification"]
-
-REACH, MOMENTS = 0.1, 0.14  # shares of mu^2 for the columns
-OWN = 2.5  # standard deviations that a column's own counts must show
-COUNTS = 0.03  # share of mu^2 for the class counts
-GRAM = 0.1  # part of what is left
-ROUNDS, DAMP = ((0.3, 0.3, 0.4), 0.1)  # parts of the rest; part of Boehning's bound in the classes' covariance
-STRONGEST = 1e100  # penalty: with a larger one squares overflow, and coefficients are 0 already
-COUNTS_NOISE, MOST_COUNTS = 0.05, 0.3  # wanted noise of a frequency; the largest share for it
-CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released frequencies
-# (d + 1)^1.5 / (n mu) up to which, and units times mu from which scores are recalibrated by slope and intercepts.
-# Elsewhere that costs the gradients more than it mends, and the intercepts alone are corrected.
-CLEAN, MANY = 0.2, 700.0
-N_SCORES = 512  # normal scores in the curvature of a finished model: an error of some 3 %
-SLOPE_DOUBT = 0.5  # of that slope where rows have grown, over the slope
-BENT = 0.3  # part of a squared step that the next gradient is expected to correct
 
 
 @one_blas_thread()  # decompositions would wait for each other beside busy processes
@@ -66,30 +52,32 @@ def moment_classification(
     Solution
         Its theta is in the user's units.
     """
-    budget, alpha = BudgetSplit(session), min(plan.alpha, STRONGEST)
+    defaults = DEFAULTS.classes
+    budget, alpha = BudgetSplit(session), min(plan.alpha, defaults.max_alpha)
     if plan.constant:
         frequency, none = _frequencies(budget, records, n_classes, 1.0), Columns.none(records)
         constant = {**none.attributes(), "C_": 0.0}
         return Solution(_start(records, loss, frequency), 0, constant)
-    columns = standardize(budget, records, REACH, MOMENTS, own=OWN, given=plan.feature_bounds)
+    shares, own = (defaults.bins_share, defaults.moments_share), defaults.column_evidence
+    columns = standardize(budget, records, *shares, own=own, given=plan.feature_bounds)
     frequency = _frequencies(budget, records, n_classes, counts_share(session, records))
     rows = columns.rows(records)
     recalibration = _plan_recalibration(budget, rows, loss, alpha)
     last = not recalibration and rows.shape.fit_intercept and intercepts.is_worth(budget, rows, loss)
-    left = budget.left - last * intercepts.SHARE
-    gram = released_gram(budget, rows, left * GRAM)
-    left *= 1.0 - GRAM
+    left = budget.left - last * DEFAULTS.intercepts.share
+    gram = released_gram(budget, rows, left * defaults.gram_part)
+    left *= 1.0 - defaults.gram_part
     model = _Steps(budget, rows, loss, frequency, gram, alpha, plan.automatic)
     kept = np.arange(rows.n_features)
     if growth is not None and growth.begins(columns, frequency):
         growth.run(model, left)
         if recalibration:
-            recalibration = replace(recalibration, slope_doubt=SLOPE_DOUBT)
+            recalibration = replace(recalibration, slope_doubt=defaults.slope_doubt)
     else:
-        model.round(left * ROUNDS[0], first=True)
+        model.round(left * defaults.gradient_parts[0], first=True)
         kept = largest_rows(model.theta[: rows.n_features], plan.n_nonzero_coefs)
         model.restrict(kept)
-        for part in ROUNDS[1:]:
+        for part in defaults.gradient_parts[1:]:
             model.round(left * part)
     theta = model.theta
     if recalibration:
@@ -108,7 +96,8 @@ def moment_classification(
 def counts_share(session: PrivacySession, records: PrivateRecords) -> float:
     """Share of mu^2 for the class counts; public."""
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    return min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
+    defaults = DEFAULTS.classes
+    return min(defaults.max_counts_share, max(defaults.counts_share, 2.0 / (defaults.counts_noise * mass) ** 2))
 
 
 def classification_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
@@ -118,8 +107,8 @@ def classification_steps(budget: BudgetSplit, records: PrivateRecords, plan: Mom
     return rest_step(
         budget,
         "Gram matrix, gradients and intercepts",
-        *budget.step("octaves", None, REACH),
-        *budget.step("column moments", None, MOMENTS),
+        *budget.step("octaves", None, DEFAULTS.classes.bins_share),
+        *budget.step("column moments", None, DEFAULTS.classes.moments_share),
         *budget.step("class counts", 1, counts_share(budget.session, records)),
     )
 
@@ -130,10 +119,11 @@ def _plan_recalibration(
     """Plan the recalibration of the scores, where n mu and the number of seen columns say that it helps."""
     session = budget.session
     mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    if mass < MANY or rows.n_parameters**1.5 > CLEAN * mass:
+    is_noisy = rows.n_parameters**1.5 > DEFAULTS.classes.max_recalibrated_noise * mass
+    if mass < DEFAULTS.classes.min_recalibrated_effective_n or is_noisy:
         return None
     # A penalty that the user asked for makes coefficients small on purpose.
-    plan = plan_recalibration(session, rows, loss, steepest=1.0 if alpha else LARGEST_SLOPE)
+    plan = plan_recalibration(session, rows, loss, steepest=1.0 if alpha else None)
     if plan is not None:
         budget.left -= plan.share
     return plan
@@ -155,7 +145,7 @@ def _frequencies(budget: BudgetSplit, records: PrivateRecords, n_classes: int, s
     counts = class_counts(records, n_classes, adjacency=session.adjacency)
     plan = budget.take(share, "class counts")
     found = session.gaussian(counts, plan)
-    found = np.maximum(found, max(2.0 * session.noise_std(counts, plan), 0.5))
+    found = np.maximum(found, max(DEFAULTS.classes.min_counts * session.noise_std(counts, plan), 0.5))
     return np.asarray(found / found.sum())
 
 
@@ -174,7 +164,6 @@ class _Steps(Steps):
     The Hessian at the frequencies is the Gram matrix x the covariance of the classes.
     """
 
-    _bent = BENT
     slope_noise: float | None = None  # of the slope of a recalibration, over the slope
 
     def __init__(
@@ -190,19 +179,20 @@ class _Steps(Steps):
         super().__init__(budget, rows, gram, alpha, automatic)
         self._loss, self.theta = loss, _start(rows, loss, frequency)
         self._of_classes, self._between = _between(frequency)
-        self._damped = (1.0 - DAMP) * self._between + DAMP / 2
+        self._damped = (1.0 - DEFAULTS.classes.damping) * self._between + DEFAULTS.classes.damping / 2
         # Between a typical gradient at the frequencies and that of a record of the rarest class.
         square = float(frequency @ frequency)
         rarest = float((1.0 - 2.0 * frequency + square).max())
-        self._clip = CLIP * ((1.0 - square) * rarest) ** 0.25
+        self._clip = DEFAULTS.classes.clip * ((1.0 - square) * rarest) ** 0.25
         self._binary = self.theta.ndim == 1
         self._doubled = math.sqrt(2.0) if self._binary else 1.0
+        self._bend = DEFAULTS.classes.bend
         self._restart(grown=True)
 
     def _restart(self, *, grown: bool) -> None:
         p, q = self.rows.n_parameters, self._between.size
         if grown:
-            self._scales, self._variance = FIRST, np.full((p, q), 1.0 / p)
+            self._scales, self._variance = np.array(DEFAULTS.steps.first_variances), np.full((p, q), 1.0 / p)
         else:
             self._variance = np.full((p, q), self._variance.mean())
         self._turn()
@@ -294,14 +284,14 @@ class _Steps(Steps):
         scores = np.column_stack([np.zeros(len(theta)), theta]) if self._binary else theta
         spread = scores[:d].T @ self.gram[:d, :d] @ scores[:d]
         values, vectors = np.linalg.eigh(spread)
-        normal = np.random.default_rng(0).normal(size=(N_SCORES, len(values)))
+        normal = np.random.default_rng(0).normal(size=(DEFAULTS.classes.n_scores, len(values)))
         p = softmax(scores[-1] + normal * np.sqrt(np.maximum(values, 0.0)) @ vectors.T, axis=1)
         bent = p[:, :, None] * (of - (p @ of)[:, None])  # derivatives of the residual, (scores, classes, q)
         found = np.zeros(of.shape[1])
         for label in range(len(of)):
             residual = p - np.eye(len(of))[label]
             size = np.maximum(np.linalg.norm(residual, axis=1, keepdims=True), 1e-300)
-            part, unit = np.minimum(1.0, self._clip / ROW_NORM / size), residual / size
+            part, unit = np.minimum(1.0, self._clip / DEFAULTS.steps.row_norm / size), residual / size
             along = np.einsum("nk,nkq->nq", unit, bent) * (part < 1.0)
             moved = np.einsum("kq,nkq->nq", of, bent) - (unit @ of) * along
             found += (p[:, label, None] * part * moved).mean(axis=0)

@@ -16,42 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.base.plan import BudgetSplit
-from skdp.linear_model.auto.octaves import HIGH, LOW, SURELY, highest_octaves
-from skdp.linear_model.auto.windows import NARROW, narrowed, released_spread
+from skdp.linear_model.auto.defaults import DEFAULTS
+from skdp.linear_model.auto.octaves import highest_octaves
+from skdp.linear_model.auto.windows import narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization, accounting
 from skdp.privacy.statistics import magnitude_counts
 
 __all__ = ["ColumnWindows", "Columns", "released_windows", "standardize"]
 
-ZOOM, PRESENT = 0.06, 0.01  # shares of mu^2
-MISSED = 4.0  # standard deviations of a count by which values must be missing
-LEAST_PRESENT = 0.05  # of a column
-MARGIN = 1.25  # of a reach
-# Least mean square of a column over its squared window, below which the window is lowered; and standard
-# deviations of its noise that an octave's count must show to take part. Of .01 to .25 the one that does no harm
-# to normal, exponential, Laplace and Student columns of any unit, nor on inner splits of the training parts of
-# the suite.
-FILLED, SHOWN, CELLS = 0.02, 1.5, 3.0
-MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in an octave, over its squared end
-# Octaves that need no more evidence than `standardize` was asked for: of 0/1 columns and small numbers. A wrong
-# window among them is at most 16 times too large for a 0/1 column, and does no harm.
-USUAL_OCTAVES = (-2, 4)
-# Standard deviations for which a mean square counts at most in a window below the usual octaves. Of 2, 2.5 and 3
-# the largest with a rate of false windows below 1e-5 in every simulation of 1e6 (`ColumnWindows.is_doubtful`).
-AT_THE_ENDS = 2.0
-TYPICAL = 0.1  # mean square of a column in its reach
-LEAST_WEIGHT = 0.2  # of the records, after rows were scaled down
-FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
-# Deviations, and means over them, of columns that look standardized; part of the columns that must; and least
-# deviation that is then taken for the bulk of a standardized column.
-USUAL, CLOSE, PART, BULK = (0.6, 1.6), 0.4, 0.22, 1 / 256
-LEAST_VARIANCE = 1e-6  # of a column over its squared reach
-FAR = 0.6  # part of the records in the two highest octaves
-UNSEEN = 4.0  # deviations of the variance's noise
-ZOOM_PARTS = (0.7, 0.3)  # of the share of a zoom: histograms, moments
-LOOK, LEAST_LOOK = (14.0, 1e-4)  # units of noise in a histogram that finds a window; its least share of mu^2
-CLEAR = 0.2  # part of the units: a histogram whose noise is larger would not find a window
-GIVEN_UP, SPREAD = 8.0, 2.0  # evidence for an atom that is too much, and for none that is enough
+MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in a bin, over its squared end
 
 
 @dataclass
@@ -191,8 +164,8 @@ def standardize(
     taken = _taken_as_standardized(columns, found) if centered else np.zeros(d, dtype=bool)
     columns.reach[~taken & found.is_doubtful(square)] = np.inf
     if centered:
-        unseen = np.isfinite(columns.reach) & (variance < UNSEEN * noise)
-        far = np.flatnonzero(unseen & ~taken & (found.in_two > FAR * records.n_units))
+        unseen = np.isfinite(columns.reach) & (variance < DEFAULTS.columns.far_evidence * noise)
+        far = np.flatnonzero(unseen & ~taken & (found.in_two > DEFAULTS.columns.far_part * records.n_units))
         if far.size:
             _zoom(budget, records, columns, far, found.ends)
     return columns
@@ -206,13 +179,14 @@ def _taken_as_standardized(columns: Columns, found: "ColumnWindows") -> np.ndarr
     """
     center, scale = columns.scaled()
     chosen = np.zeros(columns.center.size, dtype=bool)
-    usual = (scale > USUAL[0]) & (scale < USUAL[1]) & (np.abs(center) < CLOSE * scale)
-    if usual.mean() < PART:
+    low, high = DEFAULTS.columns.standardized_deviations
+    usual = (scale > low) & (scale < high) & (np.abs(center) < DEFAULTS.columns.standardized_mean * scale)
+    if usual.mean() < DEFAULTS.columns.standardized_part:
         return chosen
     reach = columns.reach[columns.seen]
     # Windows of 1 and more may be those of dummies that nobody standardized.
     free = ~found.is_given[columns.seen]
-    taken = columns.seen[free & (usual | ((scale > BULK) & (reach < 1.0)))]
+    taken = columns.seen[free & (usual | ((scale > DEFAULTS.columns.standardized_min_deviation) & (reach < 1.0)))]
     columns.center[taken], columns.reach[taken] = 0.0, 1.0
     columns.mean[taken], columns.deviation[taken] = 0.0, 1.0
     chosen[taken] = True
@@ -268,16 +242,17 @@ class ColumnWindows:
         Notes
         -----
         Both pieces of evidence are normal and independent where the column is empty. Their norm is larger than
-        `SURELY` with a rate below 1e-5, with all octaves and shapes that were looked at. Of a column with few
-        cells that are not 0, the mean square in a window that is too low shows these cells at its ends, wherever
-        the window is. So below the usual octaves it counts for `AT_THE_ENDS` at most, and octave counts must show
-        5.2 standard deviations themselves.
+        `sure_evidence` with a rate below 1e-5, with all octaves and shapes that were looked at. Of a column with
+        few cells that are not 0, the mean square in a window that is too low shows these cells at its ends,
+        wherever the window is. So below the usual octaves it counts for `max_low_evidence` at most, and octave
+        counts must show 5.2 standard deviations themselves.
         """
-        octave = np.log2(np.where(np.isfinite(self.reach), self.reach, 1.0) / MARGIN)
-        usual = (octave >= USUAL_OCTAVES[0]) & (octave <= USUAL_OCTAVES[1])
-        most = np.where(octave < USUAL_OCTAVES[0], AT_THE_ENDS, math.inf)
+        defaults = DEFAULTS.columns
+        octave = np.log2(np.where(np.isfinite(self.reach), self.reach, 1.0) / defaults.margin)
+        usual = (octave >= defaults.usual_bins[0]) & (octave <= defaults.usual_bins[1])
+        most = np.where(octave < defaults.usual_bins[0], defaults.max_low_evidence, math.inf)
         square = np.minimum(square, most)
-        return ~usual & (np.hypot(self.evidence, np.maximum(square, 0.0)) < SURELY)
+        return ~usual & (np.hypot(self.evidence, np.maximum(square, 0.0)) < DEFAULTS.bins.sure_evidence)
 
 
 def released_windows(
@@ -304,15 +279,15 @@ def _released_reaches(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Release octave counts; return the reaches, inf where nothing is seen, ``in_two`` and ``evidence``."""
     session = budget.session
-    bounded = magnitude_counts(records, LOW, HIGH, adjacency=session.adjacency)
+    bounded = magnitude_counts(records, DEFAULTS.bins.lowest, DEFAULTS.bins.highest, adjacency=session.adjacency)
     plan = budget.take(share, "octaves")
     counts = session.gaussian(bounded, plan)
-    noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
+    noise = max(session.noise_std(bounded, plan), DEFAULTS.bins.exact_noise)
     top, sure, evidence = highest_octaves(counts, noise, records.n_units, least)
     top, evidence = _of_the_bulk(counts, noise, records.n_units, top, evidence)
     place = np.arange(len(counts))
     in_two = counts[place, top] + counts[place, np.maximum(top - 1, 0)]
-    return np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf), in_two, evidence
+    return np.where(sure, DEFAULTS.columns.margin * 2.0 ** (DEFAULTS.bins.lowest + top), np.inf), in_two, evidence
 
 
 def _of_the_bulk(
@@ -320,7 +295,7 @@ def _of_the_bulk(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Octaves at which columns are cut, so that their bulk fills the window: the highest one for most columns.
 
-    Also the evidence for them: at least `SURELY` for those that are lower.
+    Also the evidence for them: at least `sure_evidence` for those that are lower.
 
     Of a column with a long tail, or with rare codes, nearly all cells lie far below the highest octave. The mean
     square over the squared window is then tiny, and a slope would follow from few cells.
@@ -328,23 +303,25 @@ def _of_the_bulk(
     A window is lowered no farther than to the lowest octave that surely holds cells, by its own count or with the
     two below it. Where few cells differ from 0, the sum over dozens of octaves of noise would fill any window.
     """
+    defaults, bins = DEFAULTS.columns, DEFAULTS.bins
     place = np.arange(counts.shape[1])
     padded = np.pad(counts, [(0, 0), (2, 0)])
     in_three = padded[:, 2:] + padded[:, 1:-1] + padded[:, :-2]
-    sure = (counts > SURELY * noise) | (in_three > SURELY * math.sqrt(3.0) * noise)
+    sure = (counts > bins.sure_evidence * noise) | (in_three > bins.sure_evidence * math.sqrt(3.0) * noise)
     lowest = np.where(sure.any(axis=1), sure.argmax(axis=1), counts.shape[1])
-    parts = np.where((counts > SHOWN * noise) & (place <= top[:, None]), counts / n, 0.0)
+    parts = np.where((counts > defaults.filled_evidence * noise) & (place <= top[:, None]), counts / n, 0.0)
     above = parts.sum(axis=1)[:, None] - np.cumsum(parts, axis=1)
     # Cells of an octave are taken as uniform in it.
-    shrunk = MEAN_SQUARE * parts * 4.0 ** (place - (HIGH - LOW))
-    below = np.cumsum(shrunk, axis=1) * 4.0 ** (HIGH - LOW - place)
+    shrunk = MEAN_SQUARE * parts * 4.0 ** (place - (bins.highest - bins.lowest))
+    below = np.cumsum(shrunk, axis=1) * 4.0 ** (bins.highest - bins.lowest - place)
     filled = above + below + noise / n
     # Between the bulk and a rare code lie octaves without cells: a window ends at the bulk, and not among them.
-    fills = (filled >= FILLED) & (counts > CELLS * noise) & (place <= top[:, None]) & (place >= lowest[:, None])
+    fills = (filled >= defaults.min_filled) & (counts > defaults.bulk_evidence * noise)
+    fills &= (place <= top[:, None]) & (place >= lowest[:, None])
     lowered = np.where(fills, place, -1).max(axis=1)
-    is_low = (filled[np.arange(top.size), top] < FILLED) & (lowered >= 0) & (lowered < top)
+    is_low = (filled[np.arange(top.size), top] < defaults.min_filled) & (lowered >= 0) & (lowered < top)
     lowered = np.where(is_low, lowered, top)
-    return lowered, np.where(is_low, np.maximum(evidence, SURELY), evidence)
+    return lowered, np.where(is_low, np.maximum(evidence, bins.sure_evidence), evidence)
 
 
 def _moments(
@@ -371,7 +348,8 @@ def _moments(
     present = _present(budget, few) if centered else np.ones(d)
     few = few.standardized(columns.window(chosen)).with_intercept(1.0)
     p = few.n_parameters
-    moment = few.second_moment(math.sqrt(TYPICAL * d), 1.0, adjacency=session.adjacency, target_weight=0.0)
+    norm = math.sqrt(DEFAULTS.columns.typical_mean_square * d)
+    moment = few.second_moment(norm, 1.0, adjacency=session.adjacency, target_weight=0.0)
     plan = budget.take(share, "column moments")
     released = session.gaussian(moment, plan)[:p, :p] / n
     noise = session.noise_std(moment, plan) / n
@@ -379,14 +357,14 @@ def _moments(
     square, mean = np.diag(both)[:d].copy(), np.zeros(d)
     plain = square / max(noise, 1e-300)
     if centered:
-        whole = max(both[d, d], LEAST_WEIGHT)
+        whole = max(both[d, d], DEFAULTS.columns.min_weight)
         both[:d, d] /= present  # missing values counted as 0
         square /= present
         mean = np.clip(_james_stein(both[:d, d] / whole, noise / whole / math.sqrt(2)), -1.0, 1.0)
         square, noise = square / whole - mean**2, noise / whole
     typical = max(square.mean(), 2 * noise / math.sqrt(d))
     columns.mean[chosen] = mean
-    least = min(noise, FLOOR * typical) + LEAST_VARIANCE
+    least = min(noise, DEFAULTS.columns.variance_floor * typical) + DEFAULTS.columns.min_variance
     columns.deviation[chosen] = np.sqrt(np.maximum(_james_stein(square, noise), least))
     variance, in_noise = np.zeros((2, columns.center.size))
     variance[chosen], in_noise[chosen] = square, plain
@@ -397,10 +375,11 @@ def _present(budget: BudgetSplit, records: PrivateRecords) -> np.ndarray:
     """Release which part of each column is not missing; 1 where that cannot be told from all of it."""
     session, n = budget.session, records.n_units
     counts = records.column_counts(np.inf)
-    plan = budget.take(PRESENT, "missing values")
+    plan = budget.take(DEFAULTS.columns.presence_share, "missing values")
     found = session.gaussian(counts, plan) / n + 0.5
     noise = session.noise_std(counts, plan) / n
-    return np.where(found > 1.0 - MISSED * noise, 1.0, np.clip(found, LEAST_PRESENT, 1.0))
+    is_all = found > 1.0 - DEFAULTS.columns.missing_evidence * noise
+    return np.where(is_all, 1.0, np.clip(found, DEFAULTS.columns.min_present, 1.0))
 
 
 def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
@@ -414,21 +393,28 @@ def _zoom(
     budget: BudgetSplit, records: PrivateRecords, columns: Columns, far: np.ndarray, ends: np.ndarray
 ) -> None:
     """Move the windows of columns that are far from 0 to where their records are, within public ends."""
+    defaults = DEFAULTS.columns
     session, n = budget.session, records.n_units
-    mass, left = n * accounting.gaussian_mu(session.epsilon, session.delta), ZOOM_PARTS[0] * ZOOM
-    if 2.0 * math.sqrt(far.size / left) > CLEAR * mass:
+    mass, left = (
+        n * accounting.gaussian_mu(session.epsilon, session.delta),
+        defaults.far_parts[0] * defaults.far_share,
+    )
+    if 2.0 * math.sqrt(far.size / left) > defaults.max_histogram_noise * mass:
         return
     few, wide = records.restricted(far), columns.reach[far]
-    look = max(LEAST_LOOK, min(0.5 * left, far.size * (LOOK / mass) ** 2))
-    found = narrowed(budget, few, wide, look, left - look, "zoom", GIVEN_UP, start=columns.center[far])
+    look = min(defaults.max_histogram_part * left, far.size * (defaults.histogram_noise / mass) ** 2)
+    look = max(defaults.min_histogram_share, look)
+    most, start = defaults.max_atom_evidence, columns.center[far]
+    found = narrowed(budget, few, wide, look, left - look, "zoom", most, start=start)
     if not found.columns.size:
         return
     far, wide, few = far[found.columns], wide[found.columns], few.restricted(found.columns)
     last = released_spread(budget, few, left - found.spent, found.center, found.reach, "zoom")
-    width = 3.0 * last.deviation
+    width = defaults.window_deviations * last.deviation
     # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
     # hundreds of deviations away.
-    is_good = (width < 0.5 * wide) & (last.deviation > NARROW * found.reach) & (last.spread > SPREAD)
+    is_good = (width < defaults.max_window * wide) & (last.spread > defaults.min_spread_evidence)
+    is_good &= last.deviation > DEFAULTS.histograms.min_deviation * found.reach
     low = np.maximum(last.center - width, ends[0, far])
     high = np.minimum(last.center + width, ends[1, far])
     good = np.flatnonzero(is_good & (low < high))
@@ -436,4 +422,4 @@ def _zoom(
         place = far[good]
         columns.center[place], columns.reach[place] = last.center[good], width[good]
         columns.low[place], columns.high[place] = low[good], high[good]
-        _moments(budget, records, columns, place, ZOOM_PARTS[1] * ZOOM, True)
+        _moments(budget, records, columns, place, defaults.far_parts[1] * defaults.far_share, True)

@@ -9,17 +9,12 @@ warning.
 
 from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
+from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.privacy import PublicShape
 
 __all__ = ["doubt_of_classes", "doubt_of_numbers", "no_targets"]
 
 Warnings = tuple[Advice, ...]
-
-# Loss of the variance explained that one record more or less makes: with so few records a held-out score is
-# chance.
-OF_A_RECORD = 10.0
-NUMBERS_UNKNOWN, NUMBERS_POWER, NUMBERS_LIMIT = 0.125, 0.3, 0.045
-CLASSES_UNKNOWN, CLASSES_POWER, CLASSES_LIMIT = 0.2, 0.6, 0.09
 
 
 def doubt_of_numbers(
@@ -36,9 +31,10 @@ def doubt_of_numbers(
     unknown, mean : float
         Variance of the predictions, and of their mean, that is noise.
     """
+    defaults = DEFAULTS.doubts
     whole = max(signal + left, 1e-300)
-    loss = (mean + NUMBERS_UNKNOWN * unknown + OF_A_RECORD * left / shape.n_units) / whole
-    if loss <= NUMBERS_LIMIT * (signal / whole) ** NUMBERS_POWER:
+    loss = (mean + defaults.numbers_unknown * unknown + defaults.record_loss * left / shape.n_units) / whole
+    if loss <= defaults.numbers_limit * (signal / whole) ** defaults.numbers_power:
         return ()
     return _told(shape, n_seen, f"{signal / whole:.0%} of the variance of y")
 
@@ -54,9 +50,10 @@ def doubt_of_classes(shape: PublicShape, n_seen: int, signal: float, unknown: fl
         Variance of the scores, times the one of the labels (twice the gain in log loss), and how much of it may
         be noise.
     """
+    defaults = DEFAULTS.doubts
     signal = max(signal, 0.0)
-    loss = CLASSES_UNKNOWN * unknown + OF_A_RECORD / shape.n_units / (1.0 + signal)
-    if loss <= CLASSES_LIMIT * signal**CLASSES_POWER:
+    loss = defaults.classes_unknown * unknown + defaults.record_loss / shape.n_units / (1.0 + signal)
+    if loss <= defaults.classes_limit * signal**defaults.classes_power:
         return ()
     return _told(shape, n_seen, f"a gain of {0.5 * signal:.2g} in log loss")
 

@@ -15,10 +15,7 @@ from skdp.linear_model.auto.regression import moment_regression, regression_step
 from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["LARGEST_STEP", "OF_CLASSES", "OF_NUMBERS", "Family"]
-
-LARGEST_STEP = 0.35  # part of mu^2 that no release of the method of moments exceeds after the first
-LARGEST_MEAN = 0.75  # and of a regression that releases a constant only
+__all__ = ["OF_CLASSES", "OF_NUMBERS", "Family"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +27,6 @@ class Family:
     is_constant : callable
         Of a session and records: whether so few records leave the method of moments a constant only; public
         numbers decide.
-    largest_of_a_constant : float
-        Part of mu^2 that no release of a constant exceeds.
     steps : callable
         Of a budget, records and a plan: the parts of the budget of the method of moments.
     moments : callable
@@ -41,7 +36,6 @@ class Family:
     """
 
     is_constant: Callable[[PrivacySession, PrivateRecords], bool]
-    largest_of_a_constant: float
     steps: Callable[[BudgetSplit, PrivateRecords, Moments], tuple[Step, ...]]
     moments: Callable[[PrivacySession, Problem, Moments, Growth | None], Solution]
     specialists: Mapping[str, str]
@@ -65,12 +59,6 @@ def _numbers(session: PrivacySession, problem: Problem, plan: Moments, growth: G
 
 
 OF_CLASSES = Family(
-    _is_frequencies,
-    LARGEST_STEP,
-    classification_steps,
-    _classes,
-    {"ight": "DPIGHTClassifier", "lssgd": "DPLSSGDClassifier"},
+    _is_frequencies, classification_steps, _classes, {"ight": "DPIGHTClassifier", "lssgd": "DPLSSGDClassifier"}
 )
-OF_NUMBERS = Family(
-    _is_mean, LARGEST_MEAN, regression_steps, _numbers, {"ight": "DPIGHTRegressor", "lssgd": "DPLSSGDRegressor"}
-)
+OF_NUMBERS = Family(_is_mean, regression_steps, _numbers, {"ight": "DPIGHTRegressor", "lssgd": "DPLSSGDRegressor"})

@@ -29,7 +29,8 @@ from skdp.fitting.task import check_features
 from skdp.fitting.utility import utility_warnings
 from skdp.kernels import is_cupy
 from skdp.linear_model.auto.choice import Choice, choose
-from skdp.linear_model.auto.families import LARGEST_STEP, OF_CLASSES, OF_NUMBERS, Family
+from skdp.linear_model.auto.defaults import DEFAULTS
+from skdp.linear_model.auto.families import OF_CLASSES, OF_NUMBERS, Family
 from skdp.linear_model.auto.moments import Moments
 from skdp.linear_model.auto.public_bounds import check_feature_bounds, column_ends
 from skdp.linear_model.auto.steps import Growth
@@ -155,7 +156,8 @@ class AutoFit(LinearFit):
             constant=family.is_constant(budget.session, records),
         )
         # No step takes more, which is why an enormous epsilon is refused here and not after half of the releases.
-        largest = family.largest_of_a_constant if plan.constant else LARGEST_STEP
+        is_mean = plan.constant and not is_classifier(self)
+        largest = DEFAULTS.choice.max_constant_share if is_mean else DEFAULTS.choice.max_release_share
         budget.require_feasible(self._size(problem), 1, largest)
         size = records.n_parameters * problem.loss.n_outputs
         return LinearDecision(

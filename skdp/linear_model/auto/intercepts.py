@@ -10,22 +10,19 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from skdp.base.plan import BudgetSplit
+from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords, accounting, factor
 
-__all__ = ["SHARE", "corrected", "is_worth"]
-
-SHARE = 0.03  # of mu^2
-WORTH = 0.02  # noise of a mean probability from which on nothing is corrected
-DRAWS = 2048  # simulated scores
-LARGEST = 2.0  # largest change of an intercept
+__all__ = ["corrected", "is_worth"]
 
 
 def is_worth(budget: BudgetSplit, rows: PrivateRecords, loss: Loss) -> bool:
     """Whether the noise of the correction is small enough; public numbers decide."""
     session = budget.session
     mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    return factor(session.adjacency) * loss.lipschitz / (mass * math.sqrt(SHARE)) < WORTH
+    noise = factor(session.adjacency) * loss.lipschitz / (mass * math.sqrt(DEFAULTS.intercepts.share))
+    return noise < DEFAULTS.intercepts.max_noise
 
 
 def corrected(
@@ -52,7 +49,7 @@ def corrected(
     only = np.zeros(rows.n_parameters, dtype=bool)
     only[-1] = True
     mean = rows.averaged().mean_gradient(loss, theta, loss.lipschitz, mask=only)
-    plan = budget.take(SHARE, "mean probabilities")
+    plan = budget.take(DEFAULTS.intercepts.share, "mean probabilities")
     surplus = session.gaussian(mean, plan)[-1]
     noise = session.noise_std(mean, plan)
     size = float(np.sum(surplus**2))
@@ -67,23 +64,25 @@ def _simulated(theta: np.ndarray, gram: np.ndarray) -> np.ndarray:
     weights = theta[:-1].reshape(len(theta) - 1, -1)
     covariance = weights.T @ gram[:-1, :-1] @ weights
     values, vectors = np.linalg.eigh(covariance)
-    normal = np.random.default_rng(0).standard_normal((DRAWS // 2, len(values)))
+    defaults = DEFAULTS.intercepts
+    normal = np.random.default_rng(0).standard_normal((defaults.n_draws // 2, len(values)))
     scores = np.vstack([normal, -normal]) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
-    return (scores + theta[-1]).reshape(DRAWS, *theta.shape[1:])
+    return (scores + theta[-1]).reshape(defaults.n_draws, *theta.shape[1:])
 
 
 def _shift(scores: np.ndarray, surplus: np.ndarray) -> np.ndarray:
     """What to add to the scores so that their mean probabilities fall by ``surplus``."""
+    defaults = DEFAULTS.intercepts
     probability = expit if scores.ndim == 1 else softmax_of_rows
     wanted = probability(scores).mean(axis=0) - surplus
-    wanted = np.clip(wanted, 1e-4, 1.0 - 1e-4)
+    wanted = np.clip(wanted, defaults.min_probability, 1.0 - defaults.min_probability)
     shift = np.zeros_like(wanted)
-    for _ in range(50):  # each step matches odds, as iterative proportional fitting does
+    for _ in range(defaults.max_iter):  # each step matches odds, as iterative proportional fitting does
         now = np.clip(probability(scores + shift).mean(axis=0), 1e-12, 1.0 - 1e-12)
         step = np.log(wanted / now)
         if scores.ndim == 1:
             step = step - np.log((1.0 - wanted) / (1.0 - now))
-        shift = np.clip(shift + step, -LARGEST, LARGEST)
+        shift = np.clip(shift + step, -defaults.max_shift, defaults.max_shift)
     return shift if scores.ndim == 1 else shift - shift.mean()
 
 

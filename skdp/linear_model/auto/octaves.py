@@ -5,24 +5,9 @@ from functools import lru_cache
 
 import numpy as np
 
-__all__ = ["HIGH", "LOW", "NEAR", "NEXT", "SURELY", "highest_octaves", "posterior_of_tops"]
+from skdp.linear_model.auto.defaults import DEFAULTS, BinDefaults
 
-LOW, HIGH = -34, 48  # octaves
-COMMON = 2.0  # octaves: spread of the public prior of a highest octave, around 1
-# Octaves that columns often have, and what the prior of lower and of higher ones is multiplied by. Among so many
-# octaves noise finds some high count, and a reach that is too small does the more harm the smaller it is.
-CORE, RARE_LOW, RARE_HIGH, LOWER = (-6, 8), 1e-4, 1e-2, 1.0
-PSEUDO = 3.0  # columns that the public prior counts for
-ROUNDS = 5  # of the estimate of the shared prior
-# How the records of a column lie, from its highest octave downward, and which part of the records is not 0.
-SHAPES = ((1.0,), (0.6, 0.4), (0.4, 0.35, 0.25), (0.3, 0.25, 0.2, 0.15, 0.1))
-PARTS = (1.0, 0.6, 0.3, 0.12, 0.05, 0.02)
-UPPER = 0.95  # quantile of the highest octave that is taken
-NEAR, SURE = 2, 0.8  # octaves around it; least probability that they hold the highest one
-# Standard deviations of its noise that the count of a higher octave must show, and more for each octave that it is
-# higher. Codes for missing answers, such as 999, may lie far above. From `NEXT` octaves on it is `SURELY`: the
-# normal tail beyond it, times the 83 octaves and 4 shapes that are looked at, is 4e-6.
-HIGHER, MORE, NEXT, SURELY = 2.5, 0.5, 4, 5.6
+__all__ = ["highest_octaves", "posterior_of_tops"]
 
 
 def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -30,41 +15,42 @@ def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndar
 
     Also the evidence of a column's own counts for each octave, in standard deviations.
 
-    A column is one of `SHAPES`, counted from its highest octave downward, of a part of the records.
+    A column is one of the `shapes`, counted from its highest octave downward, of a part of the records.
     """
-    base = _base()
+    bins = DEFAULTS.bins
+    base = _base(bins)
     terms, own = [], np.full(counts.shape, -np.inf)
     # Octaves below the lowest hold nothing.
-    lead = max(map(len, SHAPES)) - 1
+    lead = max(map(len, bins.shapes)) - 1
     padded = np.zeros((*counts.shape[:-1], lead + counts.shape[-1]))
     padded[..., lead:] = counts
-    for shape in SHAPES:
+    for shape in bins.shapes:
         fit = sum(weight * padded[..., lead - k : padded.shape[-1] - k] for k, weight in enumerate(shape))
         square = sum(weight**2 for weight in shape)
         own = np.maximum(own, fit / (noise * math.sqrt(square)))
-        for part in PARTS:
+        for part in bins.parts:
             terms.append((n * part * fit - 0.5 * (n * part) ** 2 * square) / noise**2)
     every = np.stack(terms)
     largest = every.max(axis=0)
     total = largest + np.log(np.mean(np.exp(every - largest), axis=0))
     likelihood = np.exp(total - total.max(axis=-1)[..., None])
     prior = base
-    for _ in range(ROUNDS):
+    for _ in range(bins.prior_rounds):
         known = likelihood * prior
         known /= known.sum(axis=-1)[..., None]
         # Of the other columns only: a column's own noise would confirm itself.
-        prior = PSEUDO * base + np.maximum(known.sum(axis=-2, keepdims=True) - known, 0.0)
+        prior = bins.prior_columns * base + np.maximum(known.sum(axis=-2, keepdims=True) - known, 0.0)
     return known, own
 
 
 @lru_cache(maxsize=1)
-def _base() -> np.ndarray:
+def _base(bins: BinDefaults) -> np.ndarray:
     """The public prior of a highest octave."""
-    octave = np.arange(LOW, HIGH + 1)
-    base = 1.0 / (1.0 + (octave / COMMON) ** 2)
-    low = octave < CORE[0]
-    base[low] *= RARE_LOW * np.exp(LOWER * (octave[low] - CORE[0]))
-    base[octave > CORE[1]] *= RARE_HIGH
+    octave = np.arange(bins.lowest, bins.highest + 1)
+    base = 1.0 / (1.0 + (octave / bins.prior_scale) ** 2)
+    low = octave < bins.usual[0]
+    base[low] *= bins.below_usual_factor * np.exp(bins.below_usual_decay * (octave[low] - bins.usual[0]))
+    base[octave > bins.usual[1]] *= bins.above_usual_factor
     base /= base.sum()
     base.setflags(write=False)
     return base
@@ -88,22 +74,24 @@ def highest_octaves(
 
     Notes
     -----
-    An octave that lies `NEXT` or more above the likely one is taken where its count alone is larger than
-    `SURELY` standard deviations of noise. The normal tail, times the looks, is then the rate of a range that noise
-    made 16 times too large.
+    An octave that lies `distant` or more above the likely one is taken where its count alone is larger than
+    `sure_evidence` standard deviations of noise. The normal tail, times the looks, is then the rate of a range
+    that noise made 16 times too large.
     """
+    bins = DEFAULTS.bins
     known, own = posterior_of_tops(counts, noise, n)
     below, place = np.cumsum(known, axis=-1), np.arange(counts.shape[-1])
     likely = known.argmax(axis=-1)
     # The upper end of a posterior that has two modes would be a range made of noise.
-    top = np.minimum((below < UPPER).sum(axis=-1), likely + NEXT - 1)
-    top = np.minimum(top, HIGH - LOW)[..., None]
-    near = np.abs(place - top) <= NEAR
-    sure = (known * near).sum(axis=-1) > SURE
+    top = np.minimum((below < bins.upper_quantile).sum(axis=-1), likely + bins.distant - 1)
+    top = np.minimum(top, bins.highest - bins.lowest)[..., None]
+    near = np.abs(place - top) <= bins.neighbours
+    sure = (known * near).sum(axis=-1) > bins.min_probability
     # Other columns may say where a column probably lies; only its own counts say that it does.
     evidence = np.where(near, own, -np.inf).max(axis=-1)
     sure &= evidence > least
     above = place - top
-    needed = np.where(above < NEXT, HIGHER + MORE * above, SURELY)
+    needed = bins.higher_evidence + bins.evidence_per_bin * above
+    needed = np.where(above < bins.distant, needed, bins.sure_evidence)
     higher = (above > 0) & (counts > needed * noise)
     return np.where(higher, place, top).max(axis=-1), sure, evidence

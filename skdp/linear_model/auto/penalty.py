@@ -11,19 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from skdp.linear_model.auto.defaults import DEFAULTS
+
 __all__ = ["Weigh", "evidence", "evidence_and_risk", "matching_C", "stein_risk", "weighing"]
 
 # (gradient, curvature, noise, signals) -> logarithms of the weights, of shape (n_scales,). ``signals`` are prior
 # variances of the gradient without its noise, of shape (n_scales, n_directions, n_outputs).
 Noise = float | np.ndarray  # of all entries of a gradient, or of each direction, of shape (n_directions, 1)
 Weigh = Callable[[np.ndarray, np.ndarray, Noise, np.ndarray], np.ndarray]
-
-# Risk over the mean risk of a direction that is not shrunk, for which a weight falls by e: that of Leung and
-# Barron (2006), "Information theory and mixing least-squares regressions", whose proof is for least squares. And
-# the power of the evidence as the weights before the risk. Both were compared with others on inner splits of the
-# training parts of the suite and on generated tables.
-TEMPERATURE = 4.0
-PART_OF_EVIDENCE = 0.5  # power of the evidence as the weights before the risk; chosen on inner splits of the suite
 
 
 def weighing(automatic: bool) -> Weigh:
@@ -41,10 +36,11 @@ def evidence_and_risk(
     gradient: np.ndarray, curvature: np.ndarray, noise: Noise, signals: np.ndarray
 ) -> np.ndarray:
     """The root of the evidence, times exp(-risk / temperature) with Stein's risk of each scale."""
+    defaults = DEFAULTS.penalty
     risk = stein_risk(gradient, curvature, noise, signals / (signals + noise**2))
     of_a_direction = float(np.mean(np.square(noise))) * float(np.mean(1.0 / curvature))
     known = evidence(gradient, curvature, noise, signals)
-    return np.asarray(PART_OF_EVIDENCE * known - risk / (TEMPERATURE * of_a_direction))
+    return np.asarray(defaults.evidence_power * known - risk / (defaults.temperature * of_a_direction))
 
 
 def stein_risk(gradient: np.ndarray, curvature: np.ndarray, noise: Noise, kept: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ __all__ = ["check_feature_bounds", "check_target_bounds", "column_ends", "column
 NAME = "feature_bounds"
 # Least width of a window over its farthest end, and limits of ends: numbers beyond them cannot be divided by, or
 # their squares overflow.
-NARROWEST, SMALLEST, LARGEST = 2.0**-30, 1e-100, 1e100
+MIN_RELATIVE_WIDTH, MIN_WIDTH, MAX_END = 2.0**-30, 1e-100, 1e100
 SHOULD = (
     "feature_bounds must be None, (low, high), each a number or one for each column, infinite where none is "
     "known, or a dict of such pairs by column"
@@ -45,9 +45,9 @@ def _check_width(name: str, low: float, high: float) -> None:
     if not (math.isfinite(low) and math.isfinite(high)):
         return
     size = max(abs(low), abs(high))
-    if size > LARGEST or high - low < max(SMALLEST, NARROWEST * size):
+    if size > MAX_END or high - low < max(MIN_WIDTH, MIN_RELATIVE_WIDTH * size):
         raise ValueError(
-            f"{name} must be at most {LARGEST:g} in size, and at least 1e-9 of that apart, got ({low!r}, "
+            f"{name} must be at most {MAX_END:g} in size, and at least 1e-9 of that apart, got ({low!r}, "
             f"{high!r}): subtract a public number from the values, or choose another unit"
         )
 

@@ -16,47 +16,20 @@ from skdp.base.plan import BudgetSplit, Step
 from skdp.base.problem import Solution
 from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto.columns import Columns, standardize
+from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.linear_model.auto.doubts import doubt_of_numbers, no_targets
 from skdp.linear_model.auto.moments import Moments, rest_step
-from skdp.linear_model.auto.octaves import HIGH, LOW
 from skdp.linear_model.auto.penalty import matching_C
 from skdp.linear_model.auto.scatter import along_direction, covariances, replaced
 from skdp.linear_model.auto.slopes import released_slope, slope_share
-from skdp.linear_model.auto.steps import FIRST, Gram, Growth, Steps, largest_rows, released_gram
-from skdp.linear_model.auto.targets import KEY, PURPOSE, TargetWindow, range_share, released_target_range
+from skdp.linear_model.auto.steps import Gram, Growth, Steps, largest_rows, released_gram
+from skdp.linear_model.auto.targets import PURPOSE, TargetWindow, range_share, released_target_range
 from skdp.linear_model.auto.windows import released_spread
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import magnitude_counts
 
 __all__ = ["moment_regression", "regression_steps"]
-
-# All chosen on inner splits of the training parts of the suite and on generated tables.
-REACH, MOMENTS = 0.06, 0.08  # shares of mu^2 for the columns
-OWN = 3.5  # standard deviations that a column's own counts must show
-GRAM = 0.2  # part of what the columns and the range of the targets leave
-NEAR = (0.14, 0.14, 0.175, 0.245)  # parts of the rest for gradients that are clipped near their typical norm
-FAR = 0.3  # and for the last one
-SCALE = 0.06  # part of a round for the scale of the residuals
-# Clip norms over the typical norm: the least, the largest, and one at a (d + 1)^1.5 / (n mu). The less noise there
-# is, the less a clip is worth what it cuts.
-NEAR_CLIP, NEAR_POWER = (0.6, 30.0, 1.1, 0.1), 0.4
-FAR_CLIP, FAR_POWER = (1.6, 30.0, 2.0, 0.06), 0.25
-LEAST_INSIDE = 0.75  # of the residuals that a clip leaves: a smaller part would make steps too long
-BENT = 0.1  # part of a squared step that the next gradient is expected to correct
-BIAS = 0.1  # of the robust steps together, over the deviation of the residuals
-# Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
-LAST, LAST_MASS, LARGEST_LAST = 0.04, 20.0, 0.17
-SKEW = 0.2  # of that mean, over the deviation: what the clips may have left
-MEAN_NOISE, FARTHEST = (0.06, 100.0)  # of that mean, over the deviation, for which its clip goes farther out
-# Where few records leave a constant only, the range of the targets takes a share between two limits, the larger
-# one where units times mu are below a mass; the mean takes the rest.
-FEW_RANGE, FEW_MASS = (0.3, 0.6), 25.0
-# Part of that share for counts of the residuals by octaves, and standard deviations of its noise that a count must
-# show: as far out go the residuals that the mean must not leave out.
-FAR_SHARE, CLEARLY = 0.3, 5.0
-LAST_LOOKS = 3  # where nothing is found: none of them takes more than the largest step of a fit
-FEW_BOUND = 0.8  # of the distances from the centre in the mean, over the range
 
 
 @one_blas_thread()  # decompositions would wait for each other beside busy processes
@@ -75,11 +48,13 @@ def moment_regression(
     Solution
         Its theta is in the user's units.
     """
+    defaults = DEFAULTS.numbers
     budget = BudgetSplit(session)
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     if plan.constant:
         return _constant(budget, records, plan.y_bounds)
-    columns = standardize(budget, records, REACH, MOMENTS, own=OWN, given=plan.feature_bounds)
+    shares, own = (defaults.bins_share, defaults.moments_share), defaults.column_evidence
+    columns = standardize(budget, records, *shares, own=own, given=plan.feature_bounds)
     window = released_target_range(budget, records, given=plan.y_bounds)
     if not window.reach:
         return _nothing(budget, records, window)
@@ -88,29 +63,31 @@ def moment_regression(
     last = mean_share(session, records)
     of_slope = slope_share(budget, records)
     left = budget.left - last - of_slope
-    gram = released_gram(budget, rows, left * GRAM)
-    left *= 1.0 - GRAM
+    gram = released_gram(budget, rows, left * defaults.gram_part)
+    left *= 1.0 - defaults.gram_part
     clean = mass / rows.n_parameters**1.5
-    clips = _between(*NEAR_CLIP, NEAR_POWER, clean), _between(*FAR_CLIP, FAR_POWER, clean)
-    model = _Steps(budget, rows, gram, reach / KEY, clips, plan.alpha, plan.automatic)
+    deviation = reach / DEFAULTS.targets.half_width_deviations
+    model = _Steps(budget, rows, gram, deviation, _clips(clean), plan.alpha, plan.automatic)
     kept = np.arange(rows.n_features)
     if growth is not None and growth.begins(columns):
         growth.run(model, left)
     else:
-        model.round(left * NEAR[0], first=True)
+        model.round(left * defaults.gradient_parts[0], first=True)
         kept = largest_rows(model.theta[: rows.n_features], plan.n_nonzero_coefs)
         model.restrict(kept)
-        for part in NEAR[1:]:
+        for part in defaults.gradient_parts[1:]:
             model.round(left * part)
-        model.round(left * FAR, last=True)
+        model.round(left * defaults.last_gradient_part, last=True)
     if of_slope:
         model.calibrate(of_slope)
     theta, doubt_of_mean = model.theta, 0.0
     if records.shape.fit_intercept:
-        cut = max(KEY, model.far, min(FARTHEST, 0.5 * MEAN_NOISE * mass * math.sqrt(last))) * model.deviation
+        cut = min(defaults.max_mean_clip, 0.5 * defaults.mean_noise * mass * math.sqrt(last))
+        cut = max(DEFAULTS.targets.half_width_deviations, model.far, cut) * model.deviation
         residuals = model.rows.residual(theta)
-        bound = max(cut, _tail(budget, residuals, FAR_SHARE * last, highest))
-        mean, doubt_of_mean = _mean(budget, residuals, bound, (1.0 - FAR_SHARE) * last, SKEW * model.deviation)
+        bound = max(cut, _tail(budget, residuals, defaults.tail_part * last, highest))
+        share, bias = (1.0 - defaults.tail_part) * last, defaults.mean_bias * model.deviation
+        mean, doubt_of_mean = _mean(budget, residuals, bound, share, bias)
         theta[-1] += mean + center
     doubt = (
         ()
@@ -128,13 +105,17 @@ def moment_regression(
 def mean_share(session: PrivacySession, records: PrivateRecords) -> float:
     """Share of mu^2 for the mean residual; public."""
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    return min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.shape.fit_intercept
+    defaults = DEFAULTS.numbers
+    share = max(defaults.mean_share, (defaults.mean_effective_n / mass) ** 2)
+    return min(defaults.max_mean_share, share) * records.shape.fit_intercept
 
 
 def range_of_few(session: PrivacySession, records: PrivateRecords) -> float:
     """Share of mu^2 for the range of the targets, where only their mean is released; public."""
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    return min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
+    defaults = DEFAULTS.numbers
+    share = max(defaults.min_constant_range_share, (defaults.constant_effective_n / mass) ** 2)
+    return min(defaults.max_constant_range_share, share)
 
 
 def regression_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
@@ -145,8 +126,8 @@ def regression_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments
     return rest_step(
         budget,
         "Gram matrix, gradients and slope",
-        *budget.step("octaves", None, REACH),
-        *budget.step("column moments", None, MOMENTS),
+        *budget.step("octaves", None, DEFAULTS.numbers.bins_share),
+        *budget.step("column moments", None, DEFAULTS.numbers.moments_share),
         *budget.step(PURPOSE, None, range_share(budget.session, records)),
         *budget.step("mean residual", None, mean_share(budget.session, records)),
     )
@@ -158,9 +139,9 @@ def _nothing(budget: BudgetSplit, records: PrivateRecords, window: TargetWindow)
     The rest of the budget goes to looks that nobody needs: the claim is the whole, whatever was found.
     """
     session, targets = budget.session, records.of_targets()
-    counted = magnitude_counts(targets, LOW, HIGH, adjacency=session.adjacency)
-    plan = budget.take(budget.left, "range of the targets", LAST_LOOKS)
-    for _ in range(LAST_LOOKS):
+    counted = magnitude_counts(targets, DEFAULTS.bins.lowest, DEFAULTS.bins.highest, adjacency=session.adjacency)
+    plan = budget.take(budget.left, "range of the targets", DEFAULTS.numbers.n_unused_releases)
+    for _ in range(DEFAULTS.numbers.n_unused_releases):
         session.gaussian(counted, plan)
     theta, attributes = np.zeros(records.n_parameters), _found(window, Columns.none(records))
     doubt = () if session.exact else no_targets(records.shape)
@@ -178,9 +159,16 @@ def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, 
     }
 
 
-def _between(least: float, largest: float, middle: float, noise: float, power: float, clean: float) -> float:
-    """A clip norm that grows with ``clean``, n mu / (d + 1)^1.5."""
-    return float(min(largest, max(least, middle * (noise * clean) ** power)))
+def _clips(clean: float) -> tuple[float, float]:
+    """Clip norms of the robust gradients and of the last one, which grow with ``clean``, n mu / (d + 1)^1.5.
+
+    The less noise there is, the less a clip is worth what it cuts.
+    """
+    defaults = DEFAULTS.numbers
+    near = defaults.clip * (defaults.clip_noise * clean) ** defaults.clip_power
+    far = defaults.last_clip * (defaults.last_clip_noise * clean) ** defaults.last_clip_power
+    near = min(defaults.max_clip, max(defaults.min_clip, near))
+    return float(near), float(min(defaults.max_last_clip, max(defaults.min_last_clip, far)))
 
 
 class _Steps(Steps):
@@ -194,7 +182,7 @@ class _Steps(Steps):
         Largest residual that is not cut in a typical row, over that, in all rounds but the last, and in that.
     """
 
-    _bent, _squared = BENT, True
+    _squared = True
     # Factor of all coefficients after the last round, its known noise, and the coefficients before.
     _slope: tuple[float, float, np.ndarray] | None = None
 
@@ -211,21 +199,24 @@ class _Steps(Steps):
         super().__init__(budget, rows, gram, alpha, automatic)
         self._loss, self.theta = SquaredLoss(), np.zeros(rows.n_parameters)
         self.deviation, (self.near, self.far) = deviation, clips
+        self._bend = DEFAULTS.numbers.bend
         self._restart(grown=True)
 
     def _restart(self, *, grown: bool) -> None:
         p = self.rows.n_parameters
         self._turn()
-        self._scales, self._variance = FIRST, np.full((p, 1), self.deviation**2 / p)
+        self._scales = np.array(DEFAULTS.steps.first_variances)
+        self._variance = np.full((p, 1), self.deviation**2 / p)
 
     def rescaled(self, share: float) -> float:
         """Release the deviation of the residuals with a part of a share; return what is left of it."""
         residuals = self.rows.residual(self.theta).of_targets()
-        window = np.zeros(1), np.array([KEY * self.deviation])
-        found = released_spread(self.budget, residuals, SCALE * share, *window, "scale of the residuals")
+        window = np.zeros(1), np.array([DEFAULTS.targets.half_width_deviations * self.deviation])
+        part = DEFAULTS.numbers.scale_part
+        found = released_spread(self.budget, residuals, part * share, *window, "scale of the residuals")
         now = math.hypot(float(found.deviation[0]), float(found.center[0]))
         self.deviation = min(self.deviation, now)
-        return (1.0 - SCALE) * share
+        return (1.0 - part) * share
 
     def signal(self) -> tuple[float, float]:
         """Variance of the predictions, and how much of it may be noise."""
@@ -244,8 +235,8 @@ class _Steps(Steps):
         """Spend a share on the scale of the residuals, but for the first round, and on a gradient."""
         share = share if first else self.rescaled(share)
         if last:  # this step may be as long as the robust ones before it are wrong
-            self._variance = self._variance + (BIAS * self.deviation) ** 2 / self.theta.size
-            self._scales = FIRST
+            self._variance = self._variance + (DEFAULTS.numbers.bias * self.deviation) ** 2 / self.theta.size
+            self._scales = np.array(DEFAULTS.steps.first_variances)
         self.take(share, self.far if last else self.near)
 
     def before_a_look(self, share: float) -> tuple[float, float]:
@@ -303,18 +294,20 @@ class _Steps(Steps):
 
 def _inside(clip: float) -> float:
     """Part of the curvature that a clip leaves: it flattens the loss, of normal residuals by this."""
-    return max(LEAST_INSIDE, float(erf(clip / math.sqrt(2.0))))
+    return max(DEFAULTS.numbers.min_inside, float(erf(clip / math.sqrt(2.0))))
 
 
 def _tail(budget: BudgetSplit, rows: PrivateRecords, share: float, highest: int) -> float:
     """Release the end of the highest octave that surely holds residuals, up to twice the one of y; 0 for none."""
+    bins = DEFAULTS.bins
     session = budget.session
-    counted = magnitude_counts(rows.of_targets(), LOW, HIGH, adjacency=session.adjacency)
+    counted = magnitude_counts(rows.of_targets(), bins.lowest, bins.highest, adjacency=session.adjacency)
     plan = budget.take(share, "octaves of the residuals")
     counts = session.gaussian(counted, plan)[0]
-    sure = np.flatnonzero(counts > CLEARLY * max(session.noise_std(counted, plan), 0.25))
+    noise = max(session.noise_std(counted, plan), bins.exact_noise)
+    sure = np.flatnonzero(counts > DEFAULTS.numbers.tail_evidence * noise)
     sure = sure[sure <= highest + 1]
-    return float(2.0 ** (LOW + int(sure[-1]))) if sure.size else 0.0
+    return float(2.0 ** (bins.lowest + int(sure[-1]))) if sure.size else 0.0
 
 
 def _constant(budget: BudgetSplit, records: PrivateRecords, y_bounds: tuple[float, float] | None) -> Solution:
@@ -322,7 +315,7 @@ def _constant(budget: BudgetSplit, records: PrivateRecords, y_bounds: tuple[floa
     window = released_target_range(budget, records, range_of_few(budget.session, records), y_bounds)
     if not window.reach:
         return _nothing(budget, records, window)
-    theta, bound = np.zeros(records.n_parameters), FEW_BOUND * window.reach
+    theta, bound = np.zeros(records.n_parameters), DEFAULTS.numbers.constant_clip * window.reach
     mean, _ = _mean(budget, records.centered(window.center), bound, budget.left)
     theta[-1] = window.center + mean
     return Solution(theta, 0, _found(window, Columns.none(records)))

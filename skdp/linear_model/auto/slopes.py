@@ -12,26 +12,23 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp.base.plan import BudgetSplit
+from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.privacy import PrivateRecords, accounting
 
 __all__ = ["released_slope", "slope_share"]
 
-# Units times mu from which on a slope is released, and its share of mu^2: (a mass over units times mu)^2 between
-# two limits. Chosen on inner splits of the training parts of the suite and on generated tables with tails
-# (`examples/heavy_tails.py`).
-ENOUGH, MASS, LEAST, LARGEST = 300.0, 300.0, 0.015, 0.03
-NOISE, REACHES = 0.15, (2.5, 12.0)  # wanted of a slope; deviations beyond which rows weigh less
-# The coefficients are multiplied by the slope and so many standard deviations of its noise where this is below a
-# limit. It is there to prevent harm, and elsewhere its own error would cost more than it mends.
-SURELY, TOO_STEEP = 1.5, 0.9
-NORMAL = ndtri((np.arange(64) + 0.5) / 64)  # equally likely values of a normal law, for the noise of a factor
+# Equally likely values of a normal law: the noise of a factor is a mean over them.
+NORMAL_QUANTILES = ndtri((np.arange(64) + 0.5) / 64)
 
 
 def slope_share(budget: BudgetSplit, records: PrivateRecords) -> float:
     """Share of mu^2 for the slope; 0 where units are few. Public."""
+    defaults = DEFAULTS.slopes
     session = budget.session
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    return min(LARGEST, max(LEAST, (MASS / mass) ** 2)) if mass >= ENOUGH else 0.0
+    if mass < defaults.min_effective_n:
+        return 0.0
+    return min(defaults.max_share, max(defaults.min_share, (defaults.effective_n / mass) ** 2))
 
 
 def released_slope(
@@ -57,7 +54,8 @@ def released_slope(
     only = theta.copy()
     only[d:] = 0.0
     mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    reaches = min(REACHES[1], max(REACHES[0], math.sqrt(NOISE * mass * math.sqrt(share) / 2.0)))
+    reaches = math.sqrt(DEFAULTS.slopes.noise * mass * math.sqrt(share) / 2.0)
+    reaches = min(DEFAULTS.slopes.max_deviations, max(DEFAULTS.slopes.min_deviations, reaches))
     bound, clip = reaches * spread, reaches * deviation
     constant = spread if rows.shape.fit_intercept else 0.0
     scored = rows.residual(theta).predicted(only)
@@ -88,9 +86,10 @@ def _factor(matrix: np.ndarray, noise: float, scale: float) -> tuple[float, floa
         return 1.0, 0.0
     slope = 1.0 + scale * cross / square
     doubt = scale * noise / math.sqrt(2.0) / square
-    most = max(slope + SURELY * doubt, 0.0)
-    factor = most if most < TOO_STEEP else 1.0
+    defaults = DEFAULTS.slopes
+    most = max(slope + defaults.evidence * doubt, 0.0)
+    factor = most if most < defaults.max_factor else 1.0
     # The noise of a factor that a rule chooses is how far other draws of the slope's noise move it.
-    other = np.maximum(most + doubt * NORMAL, 0.0)
-    other = np.where(other < TOO_STEEP, other, 1.0)
+    other = np.maximum(most + doubt * NORMAL_QUANTILES, 0.0)
+    other = np.where(other < defaults.max_factor, other, 1.0)
     return factor, float(np.sqrt(np.mean((other - factor) ** 2)))

@@ -8,30 +8,13 @@ import numpy as np
 
 from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto.columns import Columns
+from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.linear_model.auto.penalty import Weigh, weighing
 from skdp.linear_model.auto.scatter import Move
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords
 
-__all__ = [
-    "FIRST",
-    "LATER",
-    "ROW_NORM",
-    "Growth",
-    "Step",
-    "Steps",
-    "largest_rows",
-    "posterior_step",
-    "released_gram",
-    "towards_identity",
-]
-
-ROW_NORM = 0.9  # of a row that is not scaled down, over the root mean square norm
-FLOOR = 0.5  # of the Gram matrix, over the spectral norm of its noise
-LEAST_VALUE = 0.05  # of an eigenvalue of the Gram matrix
-CLEARLY = 1.2  # times the largest eigenvalue of noise alone: that of a direction which surely has more
-FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
-LATER = 2.0 ** np.arange(-1, 2)
+__all__ = ["Growth", "Step", "Steps", "largest_rows", "posterior_step", "released_gram", "towards_identity"]
 
 
 class Gram(NamedTuple):
@@ -55,7 +38,7 @@ def released_gram(
     """
     session, p, n = budget.session, rows.n_parameters, rows.n_units
     squares = np.ones(p) if squares is None else squares
-    norm = math.sqrt(ROW_NORM**2 * float(squares.sum()) - rows.shape.fit_intercept)
+    norm = math.sqrt(DEFAULTS.steps.row_norm**2 * float(squares.sum()) - rows.shape.fit_intercept)
     moment = rows.second_moment(norm, 1.0, adjacency=session.adjacency, target_weight=0.0)
     plan = budget.take(share, "Gram matrix")
     released = session.gaussian(moment, plan)[:p, :p] / n
@@ -63,8 +46,8 @@ def released_gram(
     other = np.diag(squares - 1.0)
     shrunk, left = towards_identity(0.5 * (released + released.T) - other, noise)
     values, vectors = np.linalg.eigh(shrunk + other)
-    ridge = FLOOR * left * math.sqrt(2 * p)
-    lifted = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
+    ridge = DEFAULTS.steps.gram_floor * left * math.sqrt(2 * p)
+    lifted = np.maximum(values + max(ridge, ridge - values[0]), DEFAULTS.steps.min_eigenvalue)
     matrix = np.asarray(vectors * lifted @ vectors.T)
     return Gram(matrix, left, np.maximum(values, 0.0) / lifted)
 
@@ -84,7 +67,8 @@ def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]
     values, vectors = np.linalg.eigh(away)
     edge = noise * math.sqrt(2 * p)  # of the eigenvalues of the noise
     surely = 0.5 * (values + np.sqrt(np.maximum(values**2 - edge**2, 0.0)))
-    values = np.where(values > CLEARLY * edge, np.maximum(surely, kept * values), kept * values)
+    is_sure = values > DEFAULTS.steps.eigenvalue_evidence * edge
+    values = np.where(is_sure, np.maximum(surely, kept * values), kept * values)
     return np.eye(p) + np.asarray(vectors * values @ vectors.T), kept * noise
 
 
@@ -174,7 +158,7 @@ class Steps(ABC):
     _variance: np.ndarray  # expected of the next step's entries, of shape (n_parameters, n_outputs)
     _scales: np.ndarray  # multiples of it that are tried
     _unknown: float  # loss that it makes
-    _bent: float  # part of a squared step that the next gradient is expected to correct
+    _bend: float  # part of a squared step that the next gradient is expected to correct
     _squared = False  # whether long rows weigh less by the square
     _doubled = 1.0  # noise of a gradient's outputs over the noise that was added
 
@@ -197,9 +181,9 @@ class Steps(ABC):
 
     @property
     def weighted(self) -> PrivateRecords:
-        """The rows, of which those longer than `ROW_NORM` times the root of the expected square weigh less."""
+        """The rows, of which those longer than `row_norm` times the root of the expected square weigh less."""
         if self._weighted is None:
-            norm = ROW_NORM * math.sqrt(self.square)
+            norm = DEFAULTS.steps.row_norm * math.sqrt(self.square)
             self._weighted = self.rows.averaged(norm, squared=self._squared)
         return self._weighted
 
@@ -290,7 +274,7 @@ class Steps(ABC):
         self._unknown = self._loss_of(unknown, clip)
         self._note(step, kept, unsure, curvature, along)
         # What this gradient left unknown, and what the bend of the loss makes of its step.
-        self._variance, self._scales = unknown + self._bent * step**2, LATER
+        self._variance, self._scales = unknown + self._bend * step**2, np.array(DEFAULTS.steps.later_variances)
         self._move(step)
         self.n_steps += 1
 

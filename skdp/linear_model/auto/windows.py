@@ -13,28 +13,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from skdp.base.plan import BudgetSplit
+from skdp.linear_model.auto.defaults import DEFAULTS, HistogramDefaults
 from skdp.privacy import PrivateRecords
 
 __all__ = ["Spread", "narrowed", "released_spread"]
-
-BINS = 16  # of a window; one more lies beyond each of its ends
-CENTERS = np.linspace(-1.0, 1.0, 33)  # of the family, in reaches
-SCALES = 2.0 ** np.arange(-5.0, 0.1, 0.5)
-ATOMS = (0.3, 0.6, 0.85)  # parts of the values that are 0; the others have an exponential law
-MISFIT = 0.02  # of the units in a bin: what the family cannot say
-UPPER = 0.6  # quantile of the standard deviation that is taken
-# Laws with an atom: parts of the values in one bin; the others lie beyond the ends, or anywhere in the window.
-HEAVY = (0.35, 0.5, 0.65, 0.8, 0.9, 0.97)
-# Standard deviations of its noise that a bin must hold to be surely there, and more of the units.
-SEEN, LEAST_SEEN = 3.5, 0.001
-NARROW = 0.09  # deviation over the reach below which a finer histogram is needed
-WIDER, LAST = 6.0, 4.0  # deviations in the next window, and in the last one
-BEYOND = 5.0  # reaches: centre and deviation where all values lie beyond one end
-# Least reach over its centre: the edges of narrower bins might not differ in float64.
-FINEST = 2.0**-40
-PASSES = 12  # of narrower and narrower windows, at most
-_EDGES = np.linspace(-1.0, 1.0, BINS + 1)
-_MIDDLES = np.linspace(-1.0 - 1.0 / BINS, 1.0 + 1.0 / BINS, BINS + 2)
 
 
 @dataclass(frozen=True)
@@ -74,23 +56,24 @@ def released_spread(
     purpose : str
         For the ledger.
     """
+    defaults = DEFAULTS.histograms
     session, n = budget.session, records.n_units
-    middle, reach = center, np.maximum(reach, FINEST * np.abs(center))
-    edges = np.empty((reach.size, BINS + 3))
-    edges[:, 1:-1] = center[:, None] + reach[:, None] * _EDGES
+    middle, reach = center, np.maximum(reach, defaults.min_half_width * np.abs(center))
+    edges = np.empty((reach.size, defaults.n_bins + 3))
+    edges[:, 1:-1] = center[:, None] + reach[:, None] * np.linspace(-1.0, 1.0, defaults.n_bins + 1)
     edges[:, 0], edges[:, -1] = -np.inf, np.inf
     counted = records.histogram(edges, adjacency=session.adjacency)
     plan = budget.take(share, purpose)
     parts = session.gaussian(counted, plan) / n
     noise = session.noise_std(counted, plan) / n
-    _, means, deviations, smooth = _family()
-    laws, one_bin, atoms = _laws()
+    _, means, deviations, smooth = _family(defaults)
+    laws, one_bin, atoms = _laws(defaults)
     fit = _fit(parts, laws, noise)
     weight = np.exp(fit - fit.max(axis=1)[:, None])
     weight /= weight.sum(axis=1)[:, None]
     mean = weight @ means
     doubt = np.maximum(weight @ means**2 - mean**2, 0.0)
-    place = (np.cumsum(weight, axis=1) < UPPER).sum(axis=1)
+    place = (np.cumsum(weight, axis=1) < defaults.deviation_quantile).sum(axis=1)
     inside = deviations[np.minimum(place, deviations.size - 1)]
     center, deviation = _at_least_seen(parts, noise, mean, np.sqrt(inside**2 + doubt))
     narrow, heavy = (_log_mean(_fit(parts, some, noise)) for some in (one_bin, atoms))
@@ -98,7 +81,7 @@ def released_spread(
     of_spread = wide - np.logaddexp(narrow, heavy) + math.log(2.0)
     of_atom = heavy - np.logaddexp(narrow, wide) + math.log(2.0)
     beyond = parts[:, [0, -1]]
-    beyond = np.where(beyond > SEEN * noise + LEAST_SEEN, beyond, 0.0)
+    beyond = _surely(beyond, noise)
     return Spread(middle + reach * center, reach * deviation, of_spread, of_atom, beyond)
 
 
@@ -109,18 +92,25 @@ def _at_least_seen(
 
     A column may have two humps, or an atom and a tail. The most likely law then describes the larger part only.
     """
-    seen = np.where(parts > SEEN * noise + LEAST_SEEN, parts, 0.0)
+    seen, end = _surely(parts, noise), 1.0 + 1.0 / DEFAULTS.histograms.n_bins
+    middles = np.linspace(-end, end, parts.shape[1])
     seen /= np.maximum(seen.sum(axis=1), 1e-300)[:, None]
-    found = seen @ _MIDDLES
-    apart = np.sqrt(np.maximum(seen @ _MIDDLES**2 - found**2, 0.0))
+    found = seen @ middles
+    apart = np.sqrt(np.maximum(seen @ middles**2 - found**2, 0.0))
     wider = apart > deviation
     return np.where(wider, found, mean), np.where(wider, apart, deviation)
+
+
+def _surely(parts: np.ndarray, noise: float) -> np.ndarray:
+    """Parts that are surely in their bins; 0 for others."""
+    least = DEFAULTS.histograms.seen_evidence * noise + DEFAULTS.histograms.seen_part
+    return np.where(parts > least, parts, 0.0)
 
 
 def _fit(parts: np.ndarray, laws: tuple[np.ndarray, np.ndarray], noise: float) -> np.ndarray:
     """Log likelihood of each law, up to a constant of the column; `_laws` makes the laws."""
     table, half_square = laws
-    fit: np.ndarray = (parts @ table.T - half_square) / (noise**2 + MISFIT**2)
+    fit: np.ndarray = (parts @ table.T - half_square) / (noise**2 + DEFAULTS.histograms.misfit**2)
     return fit
 
 
@@ -175,16 +165,17 @@ def narrowed(
     patient : bool, default=False
         Look once more where a window seems to be narrow enough.
     """
+    defaults = DEFAULTS.histograms
     columns, center, widest = np.arange(reach.size), np.zeros(reach.size) + start, reach
     spent, atom, settled = 0.0, np.zeros(reach.size), not patient
-    for _ in range(PASSES):
+    for _ in range(defaults.max_windows):
         found = released_spread(budget, records, look, center, reach, purpose)
         spent, atom = spent + look, atom + found.atom
         kept = np.flatnonzero(atom < given_up)
-        narrow = found.deviation < NARROW * reach
+        narrow = found.deviation < defaults.min_deviation * reach
         lost = found.deviation > reach
-        center, last = found.center, np.where(lost, 1.0, LAST) * found.deviation
-        reach = np.where(lost, found.deviation, np.minimum(WIDER * found.deviation, reach))
+        center, last = found.center, np.where(lost, 1.0, defaults.last_window) * found.deviation
+        reach = np.where(lost, found.deviation, np.minimum(defaults.next_window * found.deviation, reach))
         going_on = bool((narrow | lost)[kept].any())
         if kept.size < columns.size:
             records = records.restricted(kept) if kept.size else records
@@ -198,11 +189,13 @@ def narrowed(
 
 
 @lru_cache(maxsize=1)
-def _family() -> tuple[np.ndarray, ...]:
+def _family(defaults: HistogramDefaults) -> tuple[np.ndarray, ...]:
     """Bins' probabilities of each law, its mean, its deviation, whether it has no atom; by rising deviation."""
-    edges = np.concatenate([[-np.inf], np.linspace(-1.0, 1.0, BINS + 1), [np.inf]])
-    a, s = (part.ravel()[:, None] for part in np.meshgrid(CENTERS, SCALES))
-    few = SCALES[:, None]
+    edges = np.concatenate([[-np.inf], np.linspace(-1.0, 1.0, defaults.n_bins + 1), [np.inf]])
+    scales = 2.0 ** np.arange(defaults.smallest_scale, 0.1, defaults.scale_step)
+    centers = np.linspace(-1.0, 1.0, defaults.n_centers)
+    a, s = (part.ravel()[:, None] for part in np.meshgrid(centers, scales))
+    few = scales[:, None]
     laws = [
         (ndtr((edges - a) / s), a, s),
         (np.clip((edges - a) / (math.sqrt(12.0) * s) + 0.5, 0.0, 1.0), a, s),
@@ -211,7 +204,7 @@ def _family() -> tuple[np.ndarray, ...]:
     ]
     n_smooth = 4 * a.size
     at_zero = (edges > 0.0).astype(np.float64)
-    for q in ATOMS:
+    for q in defaults.atoms:
         deviation = few * math.sqrt(1.0 - q**2)
         above, below = _exponential(edges / few), 1.0 - _exponential(-edges / few)
         laws.append((q * at_zero + (1.0 - q) * above, (1.0 - q) * few, deviation))
@@ -221,32 +214,32 @@ def _family() -> tuple[np.ndarray, ...]:
     beyond = np.zeros((2, edges.size - 1))
     beyond[0, 0] = beyond[1, -1] = 1.0
     table = np.vstack([np.diff(table, axis=1), beyond])
-    means = np.append(means, [-BEYOND, BEYOND])[:, None]
-    deviations = np.append(deviations, [BEYOND, BEYOND])[:, None]
+    means = np.append(means, [-defaults.beyond, defaults.beyond])[:, None]
+    deviations = np.append(deviations, [defaults.beyond, defaults.beyond])[:, None]
     order = np.argsort(deviations[:, 0], kind="stable")
     return table[order], means[order, 0], deviations[order, 0], order < n_smooth
 
 
-def _one_bin() -> np.ndarray:
+def _one_bin(n_bins: int) -> np.ndarray:
     """Laws so narrow that one bin holds all values: a look at them tells nothing for or against an atom."""
-    return np.eye(BINS + 2)[1:-1]
+    return np.eye(n_bins + 2)[1:-1]
 
 
-@lru_cache(maxsize=1)
-def _atoms() -> np.ndarray:
+def _atoms(n_bins: int, parts: tuple[float, ...]) -> np.ndarray:
     """Of each law with an atom in the unit window the bins' probabilities."""
-    others = np.zeros((4, BINS + 2))
+    others = np.zeros((4, n_bins + 2))
     others[0, 0] = others[1, -1] = 1.0
     others[2, [0, -1]] = 0.5
-    others[3, 1:-1] = 1.0 / BINS
-    laws = [q * _one_bin()[:, None] + (1.0 - q) * others for q in HEAVY]
-    return np.concatenate(laws).reshape(-1, BINS + 2)
+    others[3, 1:-1] = 1.0 / n_bins
+    laws = [q * _one_bin(n_bins)[:, None] + (1.0 - q) * others for q in parts]
+    return np.concatenate(laws).reshape(-1, n_bins + 2)
 
 
 @lru_cache(maxsize=1)
-def _laws() -> list[tuple[np.ndarray, np.ndarray]]:
+def _laws(defaults: HistogramDefaults) -> list[tuple[np.ndarray, np.ndarray]]:
     """Bins' probabilities and half of their squared norm: of the family, of one bin, and of those with an atom."""
-    tables = (_family()[0], _one_bin(), _atoms())
+    n_bins = defaults.n_bins
+    tables = (_family(defaults)[0], _one_bin(n_bins), _atoms(n_bins, defaults.heavy_atoms))
     return [(table, 0.5 * (table**2).sum(axis=1)) for table in tables]
 
 

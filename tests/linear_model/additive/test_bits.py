@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.linear_model.additive import search
-from skdp.linear_model.auto import choice
+from skdp.linear_model.auto.defaults import DEFAULTS
 from tests.privacy.additive import ALL, CODES, OPEN, TASKS, N, Replay, model_of, set_thresholds, table
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -115,7 +115,7 @@ def test_curves_release_something_else(task, monkeypatch):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_another_method_for_many_columns_is_that_of_the_linear_estimator(task, monkeypatch):
-    X = np.random.default_rng(0).normal(size=(300, choice.NARROW))
+    X = np.random.default_rng(0).normal(size=(300, DEFAULTS.choice.narrow_features))
     y = (X[:, 0] > 0).astype(int) if task == "classes" else X[:, 0]
     model = model_of(task, "all", 3, epsilon=1.0, delta=1e-5)
     line, wanted = released(monkeypatch, of_the_line(model), X, y)

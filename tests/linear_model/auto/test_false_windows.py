@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from skdp.linear_model.auto import columns, octaves
-from skdp.linear_model.auto.columns import MARGIN, USUAL_OCTAVES, ColumnWindows
-from skdp.linear_model.auto.octaves import HIGH, LOW, NEAR, highest_octaves
+from skdp.linear_model.auto import columns
+from skdp.linear_model.auto.columns import ColumnWindows
+from skdp.linear_model.auto.defaults import DEFAULTS
+from skdp.linear_model.auto.octaves import highest_octaves
+from tools.defaults.override import set_defaults
 
+LOW, HIGH = DEFAULTS.bins.lowest, DEFAULTS.bins.highest
+MARGIN, USUAL = DEFAULTS.columns.margin, DEFAULTS.columns.usual_bins
 SHAPES = {1: [1.0], 5: [0.3, 0.25, 0.2, 0.15, 0.1]}
 # Cells of the column: standard deviations of its counts' noise, and octaves below 1 over which they are spread.
 COLUMNS = [(0.0, 1), (2.0, 1), (3.0, 1), (6.0, 1), (12.0, 1), (3.0, 5), (6.0, 5), (12.0, 5)]
@@ -54,8 +58,8 @@ def rate_of_false_windows(n_columns, seed, cells, table):
         top, sure, evidence = top.ravel(), sure.ravel(), evidence.ravel()
         top, evidence = columns._of_the_bulk(counts, 1.0, n, top, evidence)
         # Cells lie in octaves from 1 - spread to 0. An empty column has none, and no usual window is counted.
-        high = top + LOW > max(TOO_HIGH, USUAL_OCTAVES[1])
-        low = top + LOW < min(USUAL_OCTAVES[0], 1 - spread - NEAR)
+        high = top + LOW > max(TOO_HIGH, USUAL[1])
+        low = top + LOW < min(USUAL[0], 1 - spread - DEFAULTS.bins.neighbours)
         for wrong, signal in ((high, RATIO * mass / 400.0), (low, RATIO * mass)):
             chosen = np.flatnonzero(wrong & sure)
             found += believed(evidence[chosen], top[chosen], signal).sum()
@@ -90,8 +94,7 @@ def test_windows_that_noise_made_are_below_one_in_100_000():
 
 @pytest.fixture
 def believing_too_soon(monkeypatch):
-    monkeypatch.setattr(columns, "SURELY", 4.0)
-    monkeypatch.setattr(octaves, "SURELY", 4.0)
+    set_defaults(monkeypatch, bins__sure_evidence=4.0)
 
 
 @pytest.mark.thorough
@@ -112,13 +115,13 @@ def test_noise_does_not_lower_the_window_of_a_nearly_empty_column():
     top, given = np.full(4000, -LOW), np.full(4000, 4.0)
     lowered, evidence = columns._of_the_bulk(counts, 1.0, n, top, given)
     assert np.mean(lowered < top) < 0.05  # where noise makes the ones sure
-    assert (evidence >= np.where(lowered < top, octaves.SURELY, given)).all()
+    assert (evidence >= np.where(lowered < top, DEFAULTS.bins.sure_evidence, given)).all()
     # The bulk of a column with codes.
     counts[:, -LOW - 12 - np.arange(3)] += np.array([20.0, 15.0, 10.0])
     lowered, evidence = columns._of_the_bulk(counts, 1.0, 6 * n, top, given)
     assert np.mean(lowered < top) > 0.99
     assert (lowered + LOW >= -14).all()
-    assert (evidence[lowered < top] == octaves.SURELY).all()
+    assert (evidence[lowered < top] == DEFAULTS.bins.sure_evidence).all()
 
 
 def test_cells_that_are_cut_are_no_evidence_for_a_window_that_is_too_low():

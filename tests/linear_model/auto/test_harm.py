@@ -14,9 +14,11 @@ from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.auto import columns, doubts, slopes, targets
-from skdp.linear_model.auto.octaves import HIGH, LOW
+from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.shape import PublicShape
+
+LOW, HIGH = DEFAULTS.bins.lowest, DEFAULTS.bins.highest
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is a seed")
 
@@ -362,7 +364,7 @@ def test_the_slope_of_steep_predictions():
     noise = 0.02
     factor, found = slopes._factor(matrix, noise, 1.0)
     slope = 0.88 + noise / np.sqrt(2.0) * (np.random.default_rng(0).normal(size=100_000) + 1.5)
-    other = np.where(slope < slopes.TOO_STEEP, slope, 1.0)
+    other = np.where(slope < DEFAULTS.slopes.max_factor, slope, 1.0)
     assert factor in (1.0, pytest.approx(0.88 + 1.5 * noise / np.sqrt(2.0)))
     assert found == pytest.approx(np.sqrt(np.mean((other - factor) ** 2)), rel=0.1)
 

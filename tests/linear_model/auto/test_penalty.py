@@ -10,10 +10,10 @@ from sklearn.datasets import make_classification, make_regression
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.auto import regression
 from skdp.linear_model.auto.penalty import evidence, evidence_and_risk, matching_C, stein_risk, weighing
 from skdp.linear_model.auto.steps import posterior_step
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
+from tools.defaults.override import set_defaults
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is a seed")
 
@@ -193,7 +193,7 @@ def test_a_release_that_depends_on_C_would_be_seen(monkeypatch):
     X, y = numbers()
     model = DPLinearRegression(epsilon=2.0, random_state=0)
     _, honest = releases(model, X, y, monkeypatch)
-    monkeypatch.setattr(regression, "GRAM", 0.21)
+    set_defaults(monkeypatch, numbers__gram_part=0.21)
     assert releases(model.set_params(C="auto"), X, y, monkeypatch)[1] != honest
 
 

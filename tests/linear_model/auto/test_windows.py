@@ -12,15 +12,18 @@ from sklearn.metrics import log_loss
 import skdp
 from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto import columns
-from skdp.linear_model.auto.octaves import HIGH, LOW, posterior_of_tops
+from skdp.linear_model.auto.defaults import DEFAULTS
+from skdp.linear_model.auto.octaves import posterior_of_tops
 from skdp.linear_model.auto.steps import towards_identity
-from skdp.linear_model.auto.windows import BEYOND, BINS, _family, narrowed, released_spread
+from skdp.linear_model.auto.windows import _family, narrowed, released_spread
 from skdp.privacy import PrivacySession, PrivateRecords
 
 pytestmark = pytest.mark.thorough
 
 N = 20_000
 rng = np.random.default_rng(0)
+LOW, HIGH = DEFAULTS.bins.lowest, DEFAULTS.bins.highest
+BEYOND, BINS = DEFAULTS.histograms.beyond, DEFAULTS.histograms.n_bins
 LAWS = {
     "normal": rng.normal(0.2, 0.15, N),
     "narrow": rng.normal(-0.4, 0.05, N),
@@ -152,7 +155,7 @@ def test_a_column_of_one_value():
 
 
 def test_the_family_is_one_of_probabilities_by_rising_deviation():
-    table, means, deviations, _ = _family()
+    table, means, deviations, _ = _family(DEFAULTS.histograms)
     assert table.shape == (means.size, BINS + 2)
     assert table.min() >= -1e-12
     assert table.sum(axis=1) == pytest.approx(np.ones(means.size))

@@ -15,12 +15,12 @@ from sklearn.base import is_classifier
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import PrivacyAccountingError
-from skdp.linear_model.auto import choice, classification, slopes
 from skdp.privacy import accounting, noise
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
 from tests.privacy.audit import mu_lower
+from tools.defaults.override import set_defaults
 
 EPSILON, DELTA = 6.0, 1e-2
 CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
@@ -74,10 +74,13 @@ class Path:
 @pytest.fixture(autouse=True)
 def every_step(monkeypatch):
     """The front door releases a constant for so few records; here it is to release all that it can."""
-    monkeypatch.setattr(choice, "HOPELESS", np.inf)
-    monkeypatch.setattr(choice, "EACH", 0.0)
-    monkeypatch.setattr(choice, "FEW", 0.0)
-    monkeypatch.setattr(slopes, "ENOUGH", 0.0)
+    set_defaults(
+        monkeypatch,
+        choice__max_class_noise=np.inf,
+        choice__min_effective_n=0.0,
+        choice__min_effective_n_per_feature=0.0,
+        slopes__min_effective_n=0.0,
+    )
 
 
 def attack(monkeypatch, make, pair, runs):
@@ -181,8 +184,8 @@ AT_THE_END = {
 @pytest.mark.parametrize("name", AT_THE_END)
 def test_what_follows_the_steps_is_in_the_claim(name, monkeypatch):
     """The whole fit with its last releases, exactly; and the twin with half the noise: four times the mu^2."""
-    monkeypatch.setattr(classification, "CLEAN", np.inf)
-    monkeypatch.setattr(classification, "MANY", 0.0)
+    numbers = {"classes__max_recalibrated_noise": np.inf, "classes__min_recalibrated_effective_n": 0.0}
+    set_defaults(monkeypatch, **numbers)
     purpose, make = at_the_end(name)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))

@@ -14,13 +14,14 @@ import scipy.sparse as sp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError
-from skdp.linear_model.auto import choice, regression, slopes, targets
+from skdp.linear_model.auto import regression, targets
 from skdp.linear_model.auto.moments import Moments
 from skdp.privacy import PrivacySession, PrivateRecords, accounting, noise
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
 from tests.privacy.attacks.test_front_door_attacks import Path
 from tests.privacy.audit import mu_lower
+from tools.defaults.override import set_defaults
 
 EPSILON, DELTA = 6.0, 1e-2
 CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
@@ -43,10 +44,13 @@ class Fit:
 @pytest.fixture(autouse=True)
 def every_step(monkeypatch):
     """Also few records take all steps."""
-    monkeypatch.setattr(choice, "HOPELESS", np.inf)
-    monkeypatch.setattr(choice, "EACH", 0.0)
-    monkeypatch.setattr(choice, "FEW", 0.0)
-    monkeypatch.setattr(slopes, "ENOUGH", 0.0)
+    set_defaults(
+        monkeypatch,
+        choice__max_class_noise=np.inf,
+        choice__min_effective_n=0.0,
+        choice__min_effective_n_per_feature=0.0,
+        slopes__min_effective_n=0.0,
+    )
 
 
 def table(cls, n, seed=0):
@@ -163,7 +167,7 @@ def test_a_second_look_at_the_targets_is_in_the_claim(far, n, epsilon, monkeypat
 def test_the_paths_of_the_second_look_and_of_the_wider_histogram_are_taken(monkeypatch):
     """The releases decide, not the table: a table takes the path, and its neighbour follows."""
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(choice, "FEW", 75.0)
+    set_defaults(monkeypatch, choice__min_effective_n=75.0)
     hidden = 2.0 ** rng.uniform(-25, 40, size=150)
     # Octaves twice, and no histogram: nothing was found, and the rest is spent on looks.
     assert looks(hidden, epsilon=0.5) == 3

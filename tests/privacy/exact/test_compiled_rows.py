@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.fitting import recalibrate
+from skdp.fitting.defaults import DEFAULTS
 from skdp.fitting.recalibrate import Statistic, _State
 from skdp.privacy import PrivateRecords, Standardization
 from skdp.privacy.statistics import moments
@@ -142,7 +143,7 @@ def vectors_in_numpy(scores, y, k, shifts, short):
     found = []
     for row, label in zip(scores, y):
         with np.errstate(all="ignore"):
-            u = np.clip(np.nan_to_num(row / 2.0), -recalibrate.FAR, recalibrate.FAR)
+            u = np.clip(np.nan_to_num(row / 2.0), -recalibrate.MAX_SCORE, recalibrate.MAX_SCORE)
         logits = a + 1.4 * u
         if k == 1:
             p = np.array([1 / (1 + math.exp(-min(max(logits[0], -40.0), 40.0)))])
@@ -155,10 +156,11 @@ def vectors_in_numpy(scores, y, k, shifts, short):
         features = np.column_stack([np.eye(k) if shifts else np.empty((k, 0)), u])
         gradient, curvature = features.T @ r, features.T @ covariance @ features
         if short:
-            gradient[-1] *= recalibrate.LAST_SLOPE
+            gradient[-1] *= DEFAULTS.recalibration.last_slope_weight
             found.append(gradient)
             continue
-        weights = np.where(np.eye(len(gradient)) > 0, 1.0, math.sqrt(2.0)) * recalibrate.CURVATURE
+        weights = np.where(np.eye(len(gradient)) > 0, 1.0, math.sqrt(2.0))
+        weights *= DEFAULTS.recalibration.curvature_weight
         upper = (curvature * weights)[np.triu_indices(len(gradient))]
         found.append(np.append(gradient, upper))
     return np.array(found)

@@ -24,7 +24,6 @@ from skdp.fitting import closing
 from skdp.fitting.closing import HOPELESS
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.amp import PerturbedFit
-from skdp.linear_model.auto import choice, classification, slopes
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.linear_model.ight.estimators import ThresholdingFit
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
@@ -53,6 +52,7 @@ from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.statistics import minimizer as _minimizer
 from tests import texts
 from tests.privacy.releases import wrap_release
+from tools.defaults.override import set_defaults
 
 N, D = 60, 40
 RELEASES = ("gaussian", "gaussian_above", "laplace", "gumbel_top_k", "numeric_sparse", "selected_gaussian")
@@ -185,10 +185,13 @@ def same(one, other):
 @pytest.fixture(autouse=True)
 def fits_take_every_step(monkeypatch):
     """Regressions and the front door release a constant for so few records; here they release all they can."""
-    monkeypatch.setattr(choice, "HOPELESS", math.inf)
-    monkeypatch.setattr(choice, "EACH", 0.0)
-    monkeypatch.setattr(choice, "FEW", 0.0)
-    monkeypatch.setattr(slopes, "ENOUGH", 0.0)
+    set_defaults(
+        monkeypatch,
+        choice__max_class_noise=math.inf,
+        choice__min_effective_n=0.0,
+        choice__min_effective_n_per_feature=0.0,
+        slopes__min_effective_n=0.0,
+    )
     monkeypatch.setattr(closing, "HOPELESS", -math.inf)
 
 
@@ -571,8 +574,7 @@ def test_windows_missing_values_and_far_targets_stay_within_the_sensitivities(na
 
 @pytest.mark.parametrize("name", ["DPLinearRegression", "DPLogisticRegression"])
 def test_a_constant_for_few_records_stays_within_the_sensitivities(name, monkeypatch):
-    monkeypatch.setattr(choice, "HOPELESS", 0.0)
-    monkeypatch.setattr(choice, "FEW", math.inf)
+    set_defaults(monkeypatch, choice__max_class_noise=0.0, choice__min_effective_n=math.inf)
     tape, largest = Tape(monkeypatch), 0.0
     for one, other in (*pairs(name, seed=1), *ordinary(name)):
         largest = max(largest, tape.compare(lambda X, y: make(name).fit(X, y), one, other))
@@ -596,8 +598,8 @@ RECALIBRATED = [
 @pytest.mark.parametrize(("params", "extra"), RECALIBRATED)
 def test_recalibrated_front_doors_stay_within_the_sensitivities(params, extra, monkeypatch):
     """Where units are many the scores are recalibrated, in rounds that follow from what was released before."""
-    monkeypatch.setattr(classification, "CLEAN", math.inf)
-    monkeypatch.setattr(classification, "MANY", 0.0)
+    numbers = {"classes__max_recalibrated_noise": math.inf, "classes__min_recalibrated_effective_n": 0.0}
+    set_defaults(monkeypatch, **numbers)
     name, purposes, tape = "DPLogisticRegression", [], Tape(monkeypatch)
 
     def fit(X, y, **more):

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.fitting.recalibrate import LAST_SLOPE, Statistic, _State, bound_of
+from skdp.fitting.defaults import DEFAULTS
+from skdp.fitting.recalibrate import Statistic, _State, bound_of
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, noise
 from tests.privacy.audit import mu_lower
@@ -180,7 +181,7 @@ def test_the_gradient_and_the_curvature_are_those_of_the_loss(k):
         made = Statistic(k, True, state, short=True)
         gradient, _, noises = made.split(made(scores[None], np.array([label]))[0], 2.0)
         assert gradient == pytest.approx(slope(state.mean), abs=1e-6)
-        assert noises == pytest.approx(np.append(np.full(k, 2.0), 2.0 / LAST_SLOPE))
+        assert noises == pytest.approx(np.append(np.full(k, 2.0), 2.0 / DEFAULTS.recalibration.last_slope_weight))
 
 
 def test_scores_have_the_same_bits_wherever_the_row_stands():
