@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-def to_sklearn(model: Any) -> Any:
+def to_sklearn(model: object) -> Any:
     """Return a fitted model as one of scikit-learn, with the same predictions.
 
     What replaces skdp's steps holds released and public numbers only; scikit-learn's own steps are copied with all
@@ -113,8 +113,8 @@ class _Inspector(pickle.Pickler):
         super().__init__(_Nowhere())
         self.found: dict[str, None] = {}
 
-    def persistent_id(self, obj: Any) -> None:
-        kinds: Iterable[Any] = obj.__mro__ if isinstance(obj, type) else (obj, *type(obj).__mro__)
+    def persistent_id(self, obj: object) -> None:
+        kinds: Iterable[object] = obj.__mro__ if isinstance(obj, type) else (obj, *type(obj).__mro__)
         for kind in kinds:
             if str(getattr(kind, "__module__", "")).partition(".")[0] == "skdp":
                 named = obj if hasattr(obj, "__qualname__") else type(obj)
@@ -122,7 +122,7 @@ class _Inspector(pickle.Pickler):
                 return
 
 
-def _parts_of_skdp(model: Any) -> list[str]:
+def _parts_of_skdp(model: object) -> list[str]:
     """Names of the classes and functions of skdp, or derived from them, that a pickle of the model needs."""
     inspector = _Inspector()
     try:
@@ -150,7 +150,7 @@ def logistic_regression(model: Any, coef: Any, intercept: Any) -> Any:
     return made
 
 
-def linear_regression(model: Any, coef: Any, intercept: Any) -> Any:
+def linear_regression(model: Any, coef: object, intercept: Any) -> Any:
     """A fitted ``LinearRegression``."""
     from sklearn.linear_model import LinearRegression
 
@@ -160,7 +160,7 @@ def linear_regression(model: Any, coef: Any, intercept: Any) -> Any:
     return made
 
 
-def name_features(made: Any, model: Any) -> Any:
+def name_features(made: object, model: object) -> Any:
     """Give ``made`` the number and the names of the columns that ``model`` saw; return it."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(model, name):
@@ -190,12 +190,12 @@ def filler(values: np.ndarray) -> Any:
     return made.fit(values.reshape(1, -1))
 
 
-def clipper(low: Any, high: Any, n_features: int) -> Any:
+def clipper(low: object, high: object, n_features: int) -> Any:
     """A fitted transformer that clips the columns of a dense table."""
     from sklearn.preprocessing import FunctionTransformer
 
     ends = {"a_min": low, "a_max": high}
-    clip: Callable[..., Any] = np.clip
+    clip: Callable[..., object] = np.clip
     made = FunctionTransformer(clip, kw_args=ends, validate=True, feature_names_out="one-to-one")
     return made.set_output(transform="default").fit(np.zeros((1, n_features)))
 

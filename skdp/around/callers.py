@@ -18,7 +18,7 @@ __all__ = ["Finding", "about_call", "about_function", "about_subclass", "is_unkn
 Finding = tuple[str, str]  # the line of the report and the warning
 
 
-def _nothing(caller: Any) -> Iterator[str]:
+def _nothing(caller: object) -> Iterator[str]:
     yield from ()
 
 
@@ -46,7 +46,7 @@ def _about_selector(caller: Any) -> Iterator[str]:
         )
 
 
-_SAFE: Kinds[Callable[[Any], Iterator[str]]] = Kinds(
+_SAFE: Kinds[Callable[[object], Iterator[str]]] = Kinds(
     {
         # One fit on all rows after the steps, which are looked at for themselves.
         ("sklearn.pipeline", "Pipeline"): _nothing,
@@ -181,14 +181,14 @@ _SEARCH = (
 )
 
 
-def _searches(caller: Any) -> bool:
+def _searches(caller: object) -> bool:
     """Whether a class is a search of hyper-parameters, by what all of them have."""
     if isinstance(caller, type) or not hasattr(caller, "cv") or not hasattr(caller, "refit"):
         return False
     return hasattr(caller, "scoring") or hasattr(type(caller), "best_params_")
 
 
-def _words(caller: Any) -> Finding:
+def _words(caller: object) -> Finding:
     """What is said of a caller that is not known to be safe."""
     name = caller.__name__ if isinstance(caller, type) else type(caller).__name__
     what = _WORDS.nearest(caller)
@@ -221,7 +221,7 @@ def steps_before(pipeline: Any, inner: object) -> list[object]:
     return steps[: holders[-1]] if holders else steps[:-1]
 
 
-def about_call(caller: Any, inner: Any, sparse: bool = False) -> Iterator[Finding]:
+def about_call(caller: object, inner: object, sparse: bool = False) -> Iterator[Finding]:
     """What a caller's `fit`, and all that is between it and a private estimator inside, does to the claim.
 
     Parameters
@@ -241,7 +241,7 @@ def about_call(caller: Any, inner: Any, sparse: bool = False) -> Iterator[Findin
             yield from map(_said, about_steps(steps_before(each, inner), sparse))
 
 
-def named(caller: Any, inner: Any) -> bool:
+def named(caller: object, inner: object) -> bool:
     """Whether a caller is itself not known to be safe, and what is inside it was looked at or is known."""
     try:
         seen = bool(nested(caller)) or _WORDS.nearest(caller) is not None
@@ -250,7 +250,7 @@ def named(caller: Any, inner: Any) -> bool:
         return True
 
 
-def is_unknown(caller: Any) -> bool:
+def is_unknown(caller: object) -> bool:
     """Whether nothing is known of a caller of another library: neither its words nor what it holds."""
     kind = caller if isinstance(caller, type) else type(caller)
     if own(kind) or declared(caller) or kind.__module__.partition(".")[0] == "sklearn":
@@ -258,7 +258,7 @@ def is_unknown(caller: Any) -> bool:
     return _SAFE.exact(caller) is None and not nested(caller)
 
 
-def about_subclass(inner: Any) -> Iterator[Finding]:
+def about_subclass(inner: object) -> Iterator[Finding]:
     """What the `fit` of a subclass of a ready estimator does, if it is of a class outside skdp.
 
     An estimator whose author gives `read` and `solve` is another thing: all of it is the author's.
@@ -285,7 +285,7 @@ def _about_itself(caller: Any, inner: Any) -> Iterator[Finding]:
         yield from map(_said, known(caller))
 
 
-def _about_splits(cv: Any, estimator: Any, inner: Any) -> Iterator[Finding]:
+def _about_splits(cv: object, estimator: object, inner: object) -> Iterator[Finding]:
     from sklearn.base import is_classifier
 
     try:
@@ -297,7 +297,7 @@ def _about_splits(cv: Any, estimator: Any, inner: Any) -> Iterator[Finding]:
     yield from map(_said, lines)
 
 
-def about_function(name: str, method: Any, cv: Any, estimator: Any, inner: Any) -> Iterator[Finding]:
+def about_function(name: str, method: object, cv: object, estimator: object, inner: object) -> Iterator[Finding]:
     """What one of scikit-learn's functions of cross-validation does to the claim.
 
     ``method`` is the argument of `cross_val_predict`: all but "predict" renumber the labels first.

@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from types import CodeType, FrameType
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from skdp._compat import warn_user
 from skdp.around.callers import (
@@ -191,7 +191,7 @@ def _caller_of(frame: FrameType, inner: object, fits: bool = False) -> object | 
     return caller if hasattr(kind, "fit") and nested(caller) else None
 
 
-def _findings_in(frame: FrameType, inner: Any, fits: bool) -> Iterator[Finding] | None:
+def _findings_in(frame: FrameType, inner: object, fits: bool) -> Iterator[Finding] | None:
     """What one frame of the stack does to the claim; None if it is no caller."""
     caller = _caller_of(frame, inner, fits)
     if caller is not None:
@@ -233,7 +233,7 @@ def _read(findings: Iterator[Finding], frame: FrameType) -> list[Finding]:
 
 
 def _on_stack(
-    inner: Any, top: FrameType | None = None, fits: bool = False
+    inner: object, top: FrameType | None = None, fits: bool = False
 ) -> tuple[dict[str, str], FrameType | None]:
     """Lines and warnings of all callers, the outermost first, and the frame of the outermost."""
     found: list[Finding] = []

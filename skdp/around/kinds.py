@@ -83,7 +83,7 @@ class _Look(threading.local):
 LOOK = _Look()
 
 
-def params_of(thing: object) -> dict[str, Any]:
+def params_of(thing: object) -> dict[str, object]:
     """All parameters of an estimator and of those inside it; none for what has no usable `get_params`."""
     known = LOOK.known
     if known is None:

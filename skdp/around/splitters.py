@@ -42,7 +42,7 @@ _READS: Kinds[str] = Kinds(
 )
 
 
-def _name_and_reads(cv: Any, classifies: bool) -> tuple[str, str | None]:
+def _name_and_reads(cv: object, classifies: bool) -> tuple[str, str | None]:
     """The name of a splitter, or of the one that a number stands for, and what of the records it reads."""
     if cv is None or isinstance(cv, numbers.Integral):
         return ("StratifiedKFold", "labels") if classifies else ("KFold", "")

@@ -17,7 +17,7 @@ __all__ = ["SAFE_STEPS", "about_steps", "about_target", "declared", "paid_steps"
 Verdict = Callable[[Any], str | None]
 
 
-def _always(step: Any) -> None:
+def _always(step: object) -> None:
     """The step reads the row and its parameters only."""
 
 
@@ -53,7 +53,7 @@ def _constant(step: Any) -> str | None:
 
 
 def _number(name: str, what: str) -> Verdict:
-    def check(step: Any) -> str | None:
+    def check(step: object) -> str | None:
         value = getattr(step, name)
         if isinstance(value, numbers.Real):
             return None
@@ -62,7 +62,7 @@ def _number(name: str, what: str) -> Verdict:
     return check
 
 
-def _own_words(step: Any) -> str | None:
+def _own_words(step: object) -> str | None:
     for name in ("preprocessor", "tokenizer", "analyzer"):
         function = getattr(step, name)
         if callable(function) and not declared(function):
@@ -259,7 +259,7 @@ def _about_columns(step: Any, sparse: bool) -> Iterator[str]:
         )
 
 
-def _about_step(step: Any, sparse: bool, learnt: dict[str, None]) -> Iterator[str]:
+def _about_step(step: object, sparse: bool, learnt: dict[str, None]) -> Iterator[str]:
     """Sentences on a step that is not safe; names of those that learn are added to ``learnt``."""
     if _is_nothing(step):
         return
@@ -345,7 +345,7 @@ def paid_steps(steps: Iterable[object]) -> Iterator[str]:
                 yield type(step).__name__
 
 
-def _fitted_parts(step: Any) -> list[Any]:
+def _fitted_parts(step: object) -> list[Any]:
     if is_a(step, "sklearn.compose", "ColumnTransformer"):
         return [part[1] for part in getattr(step, "transformers_", ())]
     return _parts(step) or []

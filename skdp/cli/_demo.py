@@ -111,7 +111,7 @@ def _picture_path(folder: str) -> Path:
     return path
 
 
-def _load(seed: int | None) -> dict[str, Any]:
+def _load(seed: int | None) -> dict[str, object]:
     from sklearn.model_selection import GroupShuffleSplit
 
     from skdp.datasets import load_rand_hie
@@ -132,7 +132,7 @@ def _load(seed: int | None) -> dict[str, Any]:
     }
 
 
-def _describe(data: dict[str, Any]) -> str:
+def _describe(data: dict[str, object]) -> str:
     return (
         "Question: did this person see a physician this year?\n"
         f"Train: {data['n_train_rows']:,} person-years of {data['n_train_persons']:,} people. "

@@ -67,6 +67,6 @@ def _value(text: str) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _by_number(given: dict[str, Any]) -> dict[str | int, Any]:
+def _by_number(given: dict[str, object]) -> dict[str | int, Any]:
     """The dict with ints in place of keys that spell them: columns and labels are numbers, and JSON has texts."""
     return {int(key) if re.fullmatch("-?[0-9]{1,15}", key) else key: value for key, value in given.items()}

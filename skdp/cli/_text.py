@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Any
 
 __all__ = ["BadInput", "Failed", "dumps", "rounded_down", "rounded_up", "table"]
 
@@ -33,7 +32,7 @@ def _rounded(value: float, digits: int, direction: str) -> str:
     return f"{float(Context(prec=digits, rounding=direction).create_decimal(repr(value))):.{digits}g}"
 
 
-def table(rows: Sequence[Sequence[Any]]) -> str:
+def table(rows: Sequence[Sequence[object]]) -> str:
     """Rows of cells in columns that are as wide as they must be."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts)]
@@ -41,7 +40,7 @@ def table(rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """JSON has no infinity: it becomes the string "inf"."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
@@ -50,6 +49,6 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def dumps(document: Any) -> str:
+def dumps(document: object) -> str:
     """The document as strict JSON."""
     return json.dumps(_plain(document), indent=2, allow_nan=False)

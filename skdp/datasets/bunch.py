@@ -32,7 +32,7 @@ def as_objects(columns: Sequence[np.ndarray]) -> np.ndarray:
     return table
 
 
-def _frame(data: Any, names: Sequence[str]) -> Any:
+def _frame(data: object, names: Sequence[str]) -> object:
     pandas = import_pandas()
     if isinstance(data, Mapping):
         return pandas.DataFrame(dict(data), columns=list(names))
@@ -49,7 +49,7 @@ def make_bunch(
     feature_names: Sequence[str],
     return_X_y: bool,
     as_frame: bool,
-    **more: Any,
+    **more: object,
 ) -> Any:
     """Put the parts together; `data` is an array, a sparse matrix, or a dict of columns."""
     frame = None
@@ -72,7 +72,7 @@ def make_bunch(
 
 
 def make_text_bunch(
-    data: list[str], target: np.ndarray, *, target_name: str, return_X_y: bool, as_frame: bool, **more: Any
+    data: list[str], target: np.ndarray, *, target_name: str, return_X_y: bool, as_frame: bool, **more: object
 ) -> Any:
     """The same for texts; an array among `more` has one value a text and joins the frame."""
     frame = None

@@ -179,7 +179,7 @@ def rand_hie_bins(*, as_frame: bool = False) -> dict[str, Any]:
     >>> PublicBinsEncoder(**rand_hie_bins()).fit_transform(X).shape
     (20190, 263)
     """
-    keys: dict[str, Any] = {name: name for name in (*_BINS, *_CATEGORIES)}
+    keys: dict[str, object] = {name: name for name in (*_BINS, *_CATEGORIES)}
     if not as_frame:
         keys = {name: _FEATURES.index(name) for name in keys}
     return {

@@ -42,7 +42,7 @@ Read = dict[str, Any]
 _OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 
 
-def _open(path: Path, mode: str = "rb", **options: Any) -> Any:
+def _open(path: Path, mode: str = "rb", **options: object) -> Any:
     """Open a plain or packed file by the end of its name."""
     return _OPENERS.get(path.suffix, open)(path, mode, **options)
 

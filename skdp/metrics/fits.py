@@ -89,7 +89,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
         codes = None if groups is None else encode_groups(groups, len(columns))
         return self._coded(columns, codes)
 
-    def _coded(self, columns: NDArray[Any], codes: NDArray[np.intp] | None) -> PrivateRecords:
+    def _coded(self, columns: NDArray[np.generic], codes: NDArray[np.intp] | None) -> PrivateRecords:
         table = np.ascontiguousarray(columns, dtype=np.float64)
         return PrivateRecords(table, groups=codes, n_public=self.n_public)
 
@@ -126,7 +126,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
 class TwoClassTable(EvaluationFit):
     """The table (score bin x label) of a model of two classes."""
 
-    bins: Any = parameter(
+    bins: object = parameter(
         described('"auto", int or array-like of float'), "Even number of bins, or edges.", default="auto"
     )
     threshold: float | None = parameter(
@@ -168,7 +168,7 @@ class TwoClassTable(EvaluationFit):
         kind_of(self.model)
         return score_method(self.model)
 
-    def _labels(self) -> NDArray[Any]:
+    def _labels(self) -> NDArray[np.generic]:
         return classes_of(self.model)
 
     def _scores(self, X: object) -> Floats:

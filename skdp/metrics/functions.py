@@ -15,14 +15,14 @@ __all__ = ["evaluate"]
 @document()
 @takes_budget()
 def evaluate(
-    model: Any,
+    model: object,
     X: Any,
     y: Any,
     *,
-    bins: Any = "auto",
+    bins: object = "auto",
     threshold: float | None = None,
     ovr: bool = False,
-    y_bounds: Any = None,
+    y_bounds: object = None,
     groups: Any = None,
     **budget: Unpack[Budget],
 ) -> Evaluation:

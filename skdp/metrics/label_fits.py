@@ -31,7 +31,7 @@ MOST_LABELS = 100  # of a balanced accuracy: the strategy for more takes many se
 COUNTED = 0.2  # share of mu^2 that releases the number of units, where it is private; a choice
 
 
-def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
+def check_labels(labels: object, *, two: bool = False) -> NDArray[np.generic]:
     """Return public labels, in the order given."""
     try:
         found = np.asarray(labels)
@@ -46,10 +46,10 @@ def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
     return found
 
 
-LABELS: Any = parameter(
+LABELS: object = parameter(
     described("sequence of labels"), "The public label set, in the order of the columns.", default=None
 )
-LABELS_OF_TWO: Any = parameter(
+LABELS_OF_TWO: object = parameter(
     described("pair of labels"), "The public labels, that of the score last.", default=(0, 1)
 )
 
@@ -326,7 +326,7 @@ class GivenScores(TwoClassTable):
         edges = np.asarray(self.bins, dtype=np.float64)
         return "predict_proba" if bool(((edges > 0) & (edges < 1)).all()) else "decision_function"
 
-    def _labels(self) -> NDArray[Any]:
+    def _labels(self) -> NDArray[np.generic]:
         return check_labels(self.labels, two=True)
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
@@ -355,7 +355,7 @@ class GivenScores(TwoClassTable):
     _assumptions = GivenAnswers._assumptions
 
 
-def _numbers(given: Any, name: str) -> Floats:
+def _numbers(given: object, name: str) -> Floats:
     found = _typed_numbers(given)
     if found is None or found.ndim not in (1, 2) or (found.ndim == 2 and found.shape[1] != 1):
         raise ValueError(f"{name} must be a column of numbers, got {_described(given)}")
@@ -393,7 +393,7 @@ def _described(given: Any) -> str:
     return f"{kind} of {np.ndim(given)} dimensions"
 
 
-def _probabilities(given: Any, n_classes: int) -> Floats:
+def _probabilities(given: object, n_classes: int) -> Floats:
     """The probability of each class, from a table, or for two classes from a column of the second one's."""
     found = _typed_numbers(given)
     if found is None or found.ndim not in (1, 2):

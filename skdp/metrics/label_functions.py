@@ -39,7 +39,9 @@ def _score(fit: Any, y_true: Any, given: Any, groups: Any) -> ReleasedScore:
 
 @document()
 @takes_budget()
-def accuracy_score(y_true: Any, y_pred: Any, *, groups: Any = None, **budget: Unpack[Budget]) -> ReleasedScore:
+def accuracy_score(
+    y_true: object, y_pred: object, *, groups: object = None, **budget: Unpack[Budget]
+) -> ReleasedScore:
     """Release the share of predictions that are right.
 
     Parameters
@@ -87,7 +89,7 @@ def accuracy_score(y_true: Any, y_pred: Any, *, groups: Any = None, **budget: Un
 @document(accuracy_score)
 @takes_budget()
 def balanced_accuracy_score(
-    y_true: Any, y_pred: Any, *, labels: Any, groups: Any = None, **budget: Unpack[Budget]
+    y_true: object, y_pred: object, *, labels: object, groups: object = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean over the labels of the share of right predictions.
 
@@ -130,12 +132,12 @@ def balanced_accuracy_score(
 @document(balanced_accuracy_score)
 @takes_budget()
 def roc_auc_score(
-    y_true: Any,
-    y_score: Any,
+    y_true: object,
+    y_score: object,
     *,
-    labels: Any = (0, 1),
-    bins: Any = "auto",
-    groups: Any = None,
+    labels: object = (0, 1),
+    bins: object = "auto",
+    groups: object = None,
     **budget: Unpack[Budget],
 ) -> ReleasedScore:
     """Release the area under the ROC curve of two classes.
@@ -183,7 +185,7 @@ def roc_auc_score(
 @document(balanced_accuracy_score)
 @takes_budget()
 def log_loss(
-    y_true: Any, y_prob: Any, *, labels: Any = (0, 1), groups: Any = None, **budget: Unpack[Budget]
+    y_true: object, y_prob: object, *, labels: object = (0, 1), groups: object = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean log loss, with probabilities clipped to [.001, .999].
 
@@ -227,7 +229,7 @@ def log_loss(
 @document(log_loss)
 @takes_budget()
 def brier_score_loss(
-    y_true: Any, y_prob: Any, *, labels: Any = (0, 1), groups: Any = None, **budget: Unpack[Budget]
+    y_true: object, y_prob: object, *, labels: object = (0, 1), groups: object = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean squared difference of probabilities and labels.
 
@@ -264,7 +266,7 @@ def brier_score_loss(
 @document(balanced_accuracy_score)
 @takes_budget()
 def confusion_matrix(
-    y_true: Any, y_pred: Any, *, labels: Any, groups: Any = None, **budget: Unpack[Budget]
+    y_true: object, y_pred: object, *, labels: object, groups: object = None, **budget: Unpack[Budget]
 ) -> ReleasedTable:
     """Release the number of rows of each pair of a true and a predicted label.
 

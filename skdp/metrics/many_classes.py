@@ -80,7 +80,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         confidence: NoisyTable,
         probability: NoisyTable,
         of_class: list[NoisyTable],
-        classes: NDArray[Any],
+        classes: NDArray[np.generic],
         privacy: PrivacyReport,
         model: str,
         units: str,
@@ -198,11 +198,11 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         return found
 
     @cached_property
-    def recall_by_class(self) -> dict[Any, ReleasedScore]:
+    def recall_by_class(self) -> dict[object, ReleasedScore]:
         return self._by_class(true=True)
 
     @cached_property
-    def precision_by_class(self) -> dict[Any, ReleasedScore]:
+    def precision_by_class(self) -> dict[object, ReleasedScore]:
         return self._by_class(true=False)
 
     @cached_property

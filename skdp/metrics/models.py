@@ -45,7 +45,7 @@ AT_ONCE = 64  # rows of a call where places may matter, as many as `check_places
 LARGEST = 1e30  # of the generated rows; scikit-learn's trees refuse what float32 does not hold
 
 
-def kind_of(model: Any) -> str:
+def kind_of(model: object) -> str:
     """Return "classifier" or "regressor"; anything else, or an unfitted model, raises."""
     if isinstance(model, type):
         raise TypeError(f"model must be a fitted estimator, got the class {model.__name__}")
@@ -61,12 +61,12 @@ def kind_of(model: Any) -> str:
     return kind
 
 
-def name_of(model: Any) -> str:
+def name_of(model: object) -> str:
     """Return the name of the model's class, for texts; of a pipeline that of its last step."""
     return type(model.steps[-1][1] if isinstance(model, Pipeline) else model).__name__
 
 
-def classes_of(model: Any) -> NDArray[Any]:
+def classes_of(model: object) -> NDArray[np.generic]:
     """Return the model's labels, at least two."""
     classes = getattr(model, "classes_", None)
     if classes is None or np.ndim(classes) != 1 or len(classes) < 2:
@@ -77,7 +77,7 @@ def classes_of(model: Any) -> NDArray[Any]:
     return np.asarray(classes)
 
 
-def score_method(model: Any) -> str:
+def score_method(model: object) -> str:
     """Return "predict_proba" or "decision_function", whichever the model has."""
     for method in ("predict_proba", "decision_function"):
         if hasattr(model, method):
@@ -88,7 +88,7 @@ def score_method(model: Any) -> str:
     )
 
 
-def own_threshold(model: Any, plain: float) -> float:
+def own_threshold(model: object, plain: float) -> float:
     """Return the threshold that ``predict`` of a model of two classes uses: ``plain``, or one of its own.
 
     `DPTunedThresholdClassifier` and scikit-learn's ``TunedThresholdClassifierCV`` and ``FixedThresholdClassifier``
@@ -110,7 +110,7 @@ def own_threshold(model: Any, plain: float) -> float:
     return float(found) if isinstance(found, Real) and not isinstance(found, bool) else plain
 
 
-def count_rows(X: Any, y: Any) -> int:
+def count_rows(X: object, y: object) -> int:
     """Return the number of rows; X and y of different lengths raise, without the lengths, which may be private."""
     check_collected(X=X, y=y)
     if y is None:
@@ -123,7 +123,7 @@ def count_rows(X: Any, y: Any) -> int:
     return int(n)
 
 
-def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) -> Floats:
+def row_scores(model: object, method: str, X: object, n_outputs: int, *, fixed: bool) -> Floats:
     """Return the output of a method for each row.
 
     Parameters
@@ -177,7 +177,7 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
     return found
 
 
-def _rows_alone(model: Any) -> bool:
+def _rows_alone(model: object) -> bool:
     """Whether the model's scores of a row have the same bits wherever the row stands."""
     from skdp.fitting.linear import LinearFit
 
@@ -220,7 +220,7 @@ _TEXT = re.compile(r"(large_)?str(ing)?(_view)?(\[\w+\])?|utf8")
 _NUMBER = re.compile(r"(bool(ean)?|u?int\d+|float\d+|double|float)(\[\w+\])?")
 
 
-def label_type(column: Any) -> Literal["number", "text"] | None:
+def label_type(column: object) -> Literal["number", "text"] | None:
     """Whether a container's type says that its labels are numbers, or text; None where each cell has its own.
 
     It is read from the type alone, which is public, also where pandas or Polars hold the column: a cell that is
@@ -233,11 +233,11 @@ def label_type(column: Any) -> Literal["number", "text"] | None:
     return "text" if _TEXT.fullmatch(name) else "number" if _NUMBER.fullmatch(name) else None
 
 
-def _type_name(column: Any) -> str:
+def _type_name(column: object) -> str:
     return str(getattr(column, "dtype", type(column).__name__))
 
 
-def class_codes(y: Any, classes: NDArray[Any]) -> Integers:
+def class_codes(y: Any, classes: NDArray[np.generic]) -> Integers:
     """Return the index of each label in ``classes``; one that is missing or unknown counts as the first class.
 
     No value raises. A whole column of another type does, as types are public.

@@ -20,7 +20,7 @@ REFUSED = {
 @document()
 @takes_budget(**REFUSED)
 def r2_score(
-    y_true: Any, y_pred: Any, *, y_bounds: Any = None, groups: Any = None, **budget: Unpack[Budget]
+    y_true: object, y_pred: object, *, y_bounds: object = None, groups: object = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the share of the targets' variance that predictions explain.
 
@@ -83,7 +83,7 @@ def r2_score(
 @document(r2_score)
 @takes_budget(**REFUSED)
 def mean_squared_error(
-    y_true: Any, y_pred: Any, *, y_bounds: Any = None, groups: Any = None, **budget: Unpack[Budget]
+    y_true: object, y_pred: object, *, y_bounds: object = None, groups: object = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean of the squared differences of targets and predictions.
 
@@ -130,7 +130,7 @@ def mean_squared_error(
 @document(mean_squared_error)
 @takes_budget(**REFUSED)
 def mean_absolute_error(
-    y_true: Any, y_pred: Any, *, y_bounds: Any = None, groups: Any = None, **budget: Unpack[Budget]
+    y_true: object, y_pred: object, *, y_bounds: object = None, groups: object = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean of the magnitudes of targets less predictions.
 

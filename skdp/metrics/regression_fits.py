@@ -82,7 +82,7 @@ class ResidualDecision(NamedTuple):
 class Residuals(EvaluationFit):
     """What evaluations of numbers share: records of (y, residual, prediction), windows and moments."""
 
-    y_bounds: Any = parameter(
+    y_bounds: object = parameter(
         described("tuple of (float, float)", _window), "Public range of the targets.", default=None
     )
 
@@ -93,7 +93,7 @@ class Residuals(EvaluationFit):
         """The public window of y."""
         return _window("y_bounds", self.y_bounds)
 
-    def _problem(self, y: Floats, predictions: Floats, groups: Any) -> EvaluationProblem:
+    def _problem(self, y: Floats, predictions: Floats, groups: object) -> EvaluationProblem:
         # A prediction that is none counts as the largest error.
         residuals = np.where(np.isnan(predictions), np.inf, y - predictions)
         columns = np.column_stack((y, residuals, predictions))

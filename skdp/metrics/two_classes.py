@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +104,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         noisy: NoisyTable,
         grid: ScoreGrid,
         first: int,
-        classes: NDArray[Any],
+        classes: NDArray[np.generic],
         privacy: PrivacyReport,
         model: str,
         units: str,

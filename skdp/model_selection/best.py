@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 __all__ = ["BestEstimatorMixin", "InnerScores"]
 
 
-def _has(method: str) -> Any:
+def _has(method: str) -> object:
     """Whether the fitted inner estimator has a method, or before a fit one of those that are given."""
 
     def check(self: "InnerScores") -> bool:

@@ -30,7 +30,7 @@ class Candidate:
         return clone(self.estimator).set_params(**params)
 
 
-def is_distribution(values: Any) -> bool:
+def is_distribution(values: object) -> bool:
     """Whether values are drawn by their method ``rvs``."""
     return hasattr(values, "rvs")
 
@@ -51,7 +51,7 @@ class Candidates:
     replacement.
     """
 
-    def __init__(self, estimator: Any, param_distributions: Any) -> None:
+    def __init__(self, estimator: Any, param_distributions: object) -> None:
         several = isinstance(estimator, list | tuple)
         self.estimators: list[Any] = list(estimator) if several else [estimator]
         if not self.estimators:
@@ -164,10 +164,10 @@ def _check_source(name: str, values: Any) -> None:
         )
 
 
-def _space(entry: Any) -> dict[str, Any]:
+def _space(entry: object) -> dict[str, Any]:
     if not isinstance(entry, Mapping):
         raise TypeError(f"param_distributions must be a dict, or a list of dicts, got {type(entry).__name__}")
-    space: dict[str, Any] = {}
+    space: dict[str, object] = {}
     for name, values in sorted(entry.items()):
         if is_distribution(values):
             _check_source(name, values)

@@ -55,7 +55,7 @@ class Comparison(Mapping[str, Evaluation]):
     def __init__(
         self,
         evaluations: dict[str, Evaluation],
-        estimators: dict[str, Any],
+        estimators: dict[str, object],
         privacy: PrivacyReport,
         scoring: tuple[str, ...] | None,
     ) -> None:
@@ -161,7 +161,7 @@ def _goodness(evaluation: Evaluation, scoring: str) -> float:
     return -abs(value) if scoring in LOSSES else value
 
 
-def named(models: Any) -> dict[str, Any]:
+def named(models: object) -> dict[str, object]:
     """The models by name: of a dict, of (name, estimator) pairs, or of a list of estimators."""
     if isinstance(models, Mapping):
         pairs = list(models.items())
@@ -187,7 +187,7 @@ def named(models: Any) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _name_of(model: Any) -> str:
+def _name_of(model: object) -> str:
     last = model.steps[-1][1] if isinstance(model, Pipeline) and model.steps else model
     return type(last).__name__.lower()
 
@@ -195,9 +195,9 @@ def _name_of(model: Any) -> str:
 class Comparing(ComposedFit):
     """k fits on one part of the units, and k evaluations on the other."""
 
-    models: Any = positional(described("list or dict of estimators"), "What is compared.")
+    models: object = positional(described("list or dict of estimators"), "What is compared.")
     test_size: float = parameter(share(), "Share of the units that models are evaluated on.", default=0.25)
-    scoring: Any = SCORING
+    scoring: object = SCORING
     prefit: bool = parameter(flag(), "Whether the models are fitted already.", default=False)
     test: tuple[Any, Any, Any] | None = parameter(
         described("tuple of (X, y, groups)"), "Rows to evaluate on.", default=None, releases=False
@@ -312,17 +312,17 @@ class Comparing(ComposedFit):
 @document()
 @takes_budget()
 def compare(
-    models: Any,
-    X: Any,
-    y: Any,
+    models: object,
+    X: object,
+    y: object,
     *,
-    groups: Any = None,
+    groups: object = None,
     test_size: float = 0.25,
-    scoring: Any = None,
+    scoring: object = None,
     prefit: bool = False,
-    X_test: Any = None,
-    y_test: Any = None,
-    groups_test: Any = None,
+    X_test: object = None,
+    y_test: object = None,
+    groups_test: object = None,
     **budget: Unpack[Budget],
 ) -> Comparison:
     """Fit and evaluate a handful of private models, each paid for, so that all scores may be looked at.

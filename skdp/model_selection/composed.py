@@ -56,8 +56,8 @@ class Table:
     """
 
     X: Any
-    y: Any
-    groups: Any
+    y: object
+    groups: object
     units: NDArray[np.intp]
     shape: PublicShape
 
@@ -80,7 +80,7 @@ class Rows(Problem):
     records: Table
 
 
-def check_scoring(scoring: Any, models: Sequence[Any]) -> tuple[str, ...] | None:
+def check_scoring(scoring: Any, models: Sequence[object]) -> tuple[str, ...] | None:
     """Names of scores, or None for all; an unknown one raises."""
     from sklearn.base import is_regressor
 
@@ -97,7 +97,7 @@ def check_scoring(scoring: Any, models: Sequence[Any]) -> tuple[str, ...] | None
     return names
 
 
-SCORING: Any = parameter(
+SCORING: object = parameter(
     described("str or sequence of str"), "Names of the scores to show; None shows all.", default=None
 )
 
@@ -224,7 +224,7 @@ class ComposedFit(PrivateFit[Rows]):
     def _check_fitted(self, fitted: Mapping[str, object]) -> None:
         """Refuse what is public of a model to be, such as its classes."""
 
-    def _table(self, X: Any, y: Any, groups: Any) -> Table:
+    def _table(self, X: Any, y: object, groups: Any) -> Table:
         for name, given in (("X", X), ("y", y), ("groups", groups)):
             if is_cupy(given):
                 raise TypeError(

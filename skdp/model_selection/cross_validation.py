@@ -26,7 +26,7 @@ class CrossValidation(ComposedFit):
 
     estimator: Any = positional(described("estimator"), "What is fitted in each fold.")
     cv: int = parameter(integer(low=2, high=MOST_FOLDS), "Number of folds.", default=5)
-    scoring: Any = SCORING
+    scoring: object = SCORING
     evaluation_share: float = parameter(share(), "Share of the budget for each evaluation.", default=0.2)
     return_estimator: bool = parameter(flag(), "Whether to return the models.", default=True)
 
@@ -78,7 +78,7 @@ class CrossValidation(ComposedFit):
         """What `cross_validate` returns."""
         evaluations: list[Evaluation] = self.evaluations_
         names = tuple(evaluations[0]) if self._names is None else self._names
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         means = {}
         for name in names:
             scores = [evaluation.get(name) for evaluation in evaluations]
@@ -95,13 +95,13 @@ class CrossValidation(ComposedFit):
 @document(compare)
 @takes_budget()
 def cross_validate(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: object,
+    X: object,
+    y: object,
     *,
-    groups: Any = None,
+    groups: object = None,
     cv: int = 5,
-    scoring: Any = None,
+    scoring: object = None,
     evaluation_share: float = 0.2,
     return_estimator: bool = True,
     **budget: Unpack[Budget],

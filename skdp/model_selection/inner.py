@@ -98,7 +98,7 @@ class InnerEstimator:
         """The private estimators by the prefix of their parameters; what they hold themselves is theirs."""
         if isinstance(self.estimator, PrivateFit):
             return {"": self.estimator}
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         closed: list[str] = []  # prefixes of parts whose inside is not looked at
         params = self.estimator.get_params(deep=True)
         for name in sorted(params, key=lambda name: (name.count("__"), list(params).index(name))):
@@ -219,7 +219,9 @@ class InnerEstimator:
             found += math.inf if charge.terms.approximate else charge.terms.log_error
         return found
 
-    def look(self, budget: tuple[float, float], terms: Terms, X: Any, y: Any, groups: Any) -> dict[str, object]:
+    def look(
+        self, budget: tuple[float, float], terms: Terms, X: object, y: object, groups: object
+    ) -> dict[str, object]:
         """Check all rows as the fits will, so that what is wrong with them is said before anything is spent.
 
         Returns

@@ -82,7 +82,7 @@ def _errors(model: Any, X: Any, y: Any) -> Floats:
     return np.minimum(np.nan_to_num(apart, nan=WORST_ERROR, posinf=WORST_ERROR), WORST_ERROR)
 
 
-def _squares(model: Any, X: Any, y: Any) -> Floats:
+def _squares(model: object, X: object, y: object) -> Floats:
     return np.minimum(np.square(_errors(model, X, y)), WORST_ERROR)
 
 
@@ -116,7 +116,9 @@ def default_score(classifies: bool) -> str:
     return "accuracy" if classifies else "neg_mean_squared_error"
 
 
-def released_score(name: str, model: Any, X: Any, y: Any, groups: Any, terms: Terms) -> tuple[float, float]:
+def released_score(
+    name: str, model: object, X: object, y: object, groups: Any, terms: Terms
+) -> tuple[float, float]:
     """Score a model on private rows; larger is better.
 
     Returns
@@ -146,7 +148,7 @@ def released_score(name: str, model: Any, X: Any, y: Any, groups: Any, terms: Te
     return score.offset - (float(center[0]) + float(reach[0]) * released), float(reach[0]) * noise
 
 
-def _by_rows(predict: Callable[[Any], Any], X: Any) -> Any:
+def _by_rows(predict: Callable[[object], object], X: Any) -> Any:
     """Predictions of all rows; if they fail together, of each row by itself, None where that fails.
 
     So a row that cannot be predicted changes its own number and no other.

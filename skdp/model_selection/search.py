@@ -139,7 +139,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         ``adjacency``, ``unit``, ``n_public``, ``accountant`` and ``random_state`` are set by the search. Give
         ``classes`` to classifiers.""",
     )
-    param_distributions: Any = positional(
+    param_distributions: object = positional(
         described("dict, list of dict, or None"),
         """Parameter names with lists, or with distributions that have a method ``rvs`` and draw from its
         ``random_state``, as in scikit-learn's ``RandomizedSearchCV``. With a list of estimators: None, or one
@@ -174,7 +174,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     classes_: np.ndarray = fitted()
     n_features_in_: int = fitted()
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, **more: Any) -> Self:
+    def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
         """Search, and keep the best model.
 
         Parameters
@@ -258,7 +258,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
             )
 
     def _prepared(
-        self, candidate: Candidate, epsilon: float, delta: float, n_public: int | None, seed: Any
+        self, candidate: Candidate, epsilon: float, delta: float, n_public: int | None, seed: object
     ) -> Any:
         """An unfitted copy of a candidate that costs this, and charges no accountant."""
         model = candidate.model()
@@ -304,7 +304,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         return SearchProblem(problem.records, fitted, tuple(leaks), X, y, units)
 
     @staticmethod
-    def _try(model: Any, X: Any, y: Any, groups: Any) -> None:
+    def _try(model: Any, X: Any, y: Any, groups: object) -> None:
         """Fit a candidate up to its first release; its warnings are given where parameters are checked."""
         given = {} if groups is None else {"groups": groups}
 

@@ -28,10 +28,10 @@ Indices = NDArray[np.intp]
 
 
 def train_test_split(
-    *arrays: Any,
+    *arrays: object,
     test_size: float | None = None,
     train_size: float | None = None,
-    random_state: Any = None,
+    random_state: object = None,
     shuffle: bool = True,
     stratify: None = None,
     groups: Any = None,
@@ -153,7 +153,7 @@ def train_test_split(
 
 
 def _check_parameters(
-    random_state: Any,
+    random_state: object,
     shuffle: bool,
     stratify: object,
     grouped: bool,

@@ -24,8 +24,8 @@ _CLAIM_ROUNDING = 1.0 + 1e-6  # of claims, which are rounded up
 class SearchProblem(Problem):
     """The validated data, and the unit of each row."""
 
-    X: Any = field(repr=False)
-    y: Any = field(repr=False)
+    X: object = field(repr=False)
+    y: object = field(repr=False)
     units: Any = field(repr=False)
 
 
@@ -43,12 +43,12 @@ class Winner:
 class Parts:
     """The two parts of the data, as a trial takes them."""
 
-    fit_X: Any
-    fit_y: Any
-    fit_groups: dict[str, Any]
-    score_X: Any
-    score_y: Any
-    score_groups: Any
+    fit_X: object
+    fit_y: object
+    fit_groups: dict[str, object]
+    score_X: object
+    score_y: object
+    score_groups: object
 
     @classmethod
     def of(cls, problem: SearchProblem, first: Any, second: Any, unit: str) -> "Parts":

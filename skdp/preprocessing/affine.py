@@ -119,7 +119,7 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
         return tags
 
 
-def refuse_device(X: Any) -> None:
+def refuse_device(X: object) -> None:
     """Refuse a table on a device."""
     if is_cupy(X):
         raise TypeError("the scalers work in the host's memory: pass X as a NumPy array or CSR matrix")

@@ -12,7 +12,7 @@ from skdp.base.cells import kind, number
 __all__ = ["CategoryBlock", "EdgeBlock", "check_categories", "check_edges"]
 
 
-def check_edges(edges: Any, label: str) -> np.ndarray:
+def check_edges(edges: object, label: str) -> np.ndarray:
     """Return the edges as a float64 vector. They must be finite and strictly increasing, and at least one."""
     if isinstance(edges, str) or not isinstance(edges, Iterable):
         raise TypeError(f"The edges of {label} must be a sequence of numbers, got {edges!r}.")
@@ -30,7 +30,7 @@ def check_edges(edges: Any, label: str) -> np.ndarray:
     return array
 
 
-def check_categories(categories: Any, label: str) -> list[Any]:
+def check_categories(categories: object, label: str) -> list[object]:
     """Return the categories as a list. They must be all strings or all numbers, and all different."""
     if isinstance(categories, str) or not isinstance(categories, Iterable):
         raise TypeError(f"The categories of {label} must be a sequence, got {categories!r}.")
@@ -133,7 +133,7 @@ class CategoryBlock(NamedTuple):
         place = {read(category): bin_ for bin_, category in enumerate(self.categories)}
         other = len(place)
 
-        def look_up(cell: Any) -> int:
+        def look_up(cell: object) -> int:
             found = kind(cell)
             if found == wanted:
                 return place.get(read(cell), other)

@@ -22,7 +22,7 @@ def bins_of(parts: list[tuple[Block, ...]], n_features: int, sparse_output: bool
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
-    row: list[Any] = [0.0] * n_features  # any values that can be read
+    row: list[object] = [0.0] * n_features  # any values that can be read
     steps = []
     for place, part in enumerate(parts):
         for block in part:
@@ -36,7 +36,7 @@ def bins_of(parts: list[tuple[Block, ...]], n_features: int, sparse_output: bool
     return made.set_output(transform="default").fit(np.array([row], dtype=object))
 
 
-def _cells(part: tuple[Block, ...]) -> list[Any]:
+def _cells(part: tuple[Block, ...]) -> list[object]:
     """Steps from the columns of these blocks to the number of the cell that a row falls into."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import make_pipeline
@@ -49,7 +49,7 @@ def _cells(part: tuple[Block, ...]) -> list[Any]:
     return [ColumnTransformer(each), _function(np.tensordot, b=strides, axes=1)]
 
 
-def _bins(block: Block) -> list[Any]:
+def _bins(block: Block) -> list[object]:
     """Steps from one column to the numbers of its bins."""
     if isinstance(block, EdgeBlock):
         # NaN sorts after all numbers.
@@ -84,12 +84,12 @@ def _bins(block: Block) -> list[Any]:
     ]
 
 
-def _counted(edges: np.ndarray) -> Any:
+def _counted(edges: np.ndarray) -> object:
     """A step that counts how many edges are not above a value."""
     return _function(partial(np.searchsorted, edges, side="right"))
 
 
-def _function(function: Any, **settings: Any) -> Any:
+def _function(function: object, **settings: object) -> object:
     from sklearn.preprocessing import FunctionTransformer
 
     return FunctionTransformer(function, kw_args=settings or None)

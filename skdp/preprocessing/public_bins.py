@@ -142,7 +142,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
     n_features_out_: int = fitted()
     row_norm_: float = fitted()
 
-    def fit(self, X: Any, y: Any = None, **more: Any) -> "PublicBinsEncoder":
+    def fit(self, X: object, y: object = None, **more: object) -> "PublicBinsEncoder":
         """Check the parameters against the columns, and that each value can be encoded.
 
         Parameters
@@ -174,7 +174,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         self.__dict__ = scratch.__dict__
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: object) -> Any:
         """Encode each record.
 
         Parameters
@@ -219,7 +219,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         )
         return encoded if self.sparse_output else encoded.toarray()
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Name the output columns, for example ``'age in [18, 65)'`` or ``'age < 18 & sex = 0'``.
 
         Parameters
@@ -263,7 +263,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         tags.input_tags.string = bool(self.categories)
         return tags
 
-    def _fit(self, X: Any) -> None:
+    def _fit(self, X: object) -> None:
         """Set the attributes of this object, which `fit` throws away if something is refused."""
         check_parameters(self)
         _, column_of = self._read(X, reset=True)
@@ -301,7 +301,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
             raise ValueError(f"Found a dataframe with 0 {what} (shape={X.shape}) while 1 is required.")
         return X.shape[0], lambda j: _frame_column(X, j)
 
-    def _validated(self, X: Any, reset: bool) -> Any:
+    def _validated(self, X: object, reset: bool) -> Any:
         """Validate an array. scikit-learn's messages that quote cells are replaced."""
         try:
             return validate_data(self, X=X, dtype=None, ensure_all_finite=False, reset=reset)
@@ -319,7 +319,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
             refused = type(error)(text)
         raise refused
 
-    def _position(self, key: Any, parameter: str) -> int:
+    def _position(self, key: object, parameter: str) -> int:
         """Return the position of a column that is given by its name or position."""
         if isinstance(key, str):
             names = getattr(self, "feature_names_in_", None)
@@ -338,7 +338,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
             raise ValueError(f"`{parameter}` names the column {key}, but X has {self.n_features_in_} features.")
         return int(key)
 
-    def _new_column(self, key: Any, blocks: Mapping[int, Any], parameter: str) -> int:
+    def _new_column(self, key: object, blocks: Mapping[int, object], parameter: str) -> int:
         """Return the position of a column that no block encodes yet."""
         column = self._position(key, parameter)
         if column in blocks:
@@ -373,7 +373,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return f"Column {column}" if names is None else f"Column {names[column]!r}"
 
-    def _check_names(self, input_features: Any) -> list[str]:
+    def _check_names(self, input_features: object) -> list[str]:
         """Return the names of the input columns, given or known."""
         known = getattr(self, "feature_names_in_", None)
         if input_features is None:

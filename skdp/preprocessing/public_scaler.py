@@ -67,17 +67,17 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
     [[-1.0, -1.0], [1.0, 1.0], [0.0, -0.5]]
     """
 
-    center: Any = parameter(
+    center: object = parameter(
         described("float or array-like of shape (n_features,)", _check_center),
         "Subtracted from each column. None is 0. CSR matrices are scaled and never centred.",
         default=None,
     )
-    scale: Any = parameter(
+    scale: object = parameter(
         described("float or array-like of shape (n_features,)", _check_scale),
         "What each column is divided by, > 0. None is 1.",
         default=None,
     )
-    bounds: Any = parameter(
+    bounds: object = parameter(
         described("tuple of (low, high)", lambda name, given: check_bounds(given, name=name)),
         """In place of ``center`` and ``scale``: numbers, or one for each column, that become -1 and 1. Values
         beyond them are not clipped.""",
@@ -86,7 +86,7 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
     center_: np.ndarray = fitted()
     scale_: np.ndarray = fitted()
 
-    def fit(self, X: Any, y: Any = None, **more: Any) -> "PublicScaler":
+    def fit(self, X: Any, y: object = None, **more: object) -> "PublicScaler":
         """Check the parameters against the columns.
 
         Parameters

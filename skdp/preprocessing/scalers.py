@@ -40,7 +40,7 @@ LEAST_MAGNITUDE = 2.0**-26  # a column whose released magnitude is not above it 
 class ColumnScaler(AffineTransformer, ColumnFit):
     """The fit of a scaler: without targets, and CSR matrices are never centred."""
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **more: Any) -> Self:
+    def fit(self, X: object, y: object = None, *, groups: object = None, **more: object) -> Self:
         """Release the centre and the scale of each column.
 
         Parameters

@@ -38,7 +38,7 @@ class _LocalGradientFit(GradientPerturbationFit):
 
     delta = DELTA_OF_GAUSSIAN
     noise: Literal["gaussian"] = fixed(default="gaussian")
-    engine: Any = fixed(default="plain")
+    engine: object = fixed(default="plain")
     _erratum = (
         "Table 6.1 of Wang (2021) gives an owner's gradient noise of standard deviation sqrt(2 T) G / (n eps). "
         "That is zCDP with rho = eps^2; its epsilon at delta is several times eps. The noise here is calibrated "

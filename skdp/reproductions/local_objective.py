@@ -84,7 +84,7 @@ class _LocalObjectiveFit(MultipartyFit):
     )
     weighting = WEIGHTING_OF_MODELS
     noise: Literal["gaussian"] = fixed(default="gaussian")
-    engine: Any = fixed(default="plain")
+    engine: object = fixed(default="plain")
     unit = changed(kind=choice("record"), text="Only the change of one record is proven.")
     alpha_: float = fitted()
 

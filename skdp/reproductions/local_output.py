@@ -28,7 +28,7 @@ __all__ = ["DPLocalOutputPerturbationClassifier", "DPLocalOutputPerturbationRegr
 class _LocalOutputFit(OutputPerturbationFit):
     """Output perturbation without a secure sum."""
 
-    engine: Any = fixed(default="plain")
+    engine: object = fixed(default="plain")
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records

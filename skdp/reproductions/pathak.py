@@ -54,7 +54,7 @@ class _PathakFit(OutputPerturbationFit):
     )
     weighting: Literal["owner"] = fixed(default="owner")
     noise: Literal["laplace"] = fixed(default="laplace")
-    engine: Any = fixed(default="plain")
+    engine: object = fixed(default="plain")
     _erratum = (
         "Lap(2 G / (n_(1) alpha eps)) of Pathak et al. (2010) is calibrated to an l2 bound, sqrt(p) too small for "
         "independent coordinates, and to one owner's minimiser, m times what a record moves the average: it costs "
@@ -97,7 +97,7 @@ class _PathakFit(OutputPerturbationFit):
             return float(owners.n_owners)
         return owners.n_owners / math.sqrt(self._n_values(problem))
 
-    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+    def _public_facts(self, problem: Problem) -> dict[str, object]:
         return {**super()._public_facts(problem), "version": self.version}
 
 

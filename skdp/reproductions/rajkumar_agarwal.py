@@ -18,7 +18,7 @@ nothing better: its l1 sensitivity is sqrt(d) s, so T rounds of it cost up to T 
 """
 
 import math
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class _RajkumarAgarwalFit(GradientPerturbationFit):
         default="fit",
     )
     noise: Literal["gaussian"] = fixed(default="gaussian")
-    engine: Any = fixed(default="plain")
+    engine: object = fixed(default="plain")
     _erratum = (
         "the published budget is epsilon in every round; with epsilon_of='iteration' this report states the total"
     )
@@ -110,7 +110,7 @@ class _RajkumarAgarwalFit(GradientPerturbationFit):
         unit = self.unit
         return f"a person with records at h owners is protected as h {unit}s: h times mu"
 
-    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+    def _public_facts(self, problem: Problem) -> dict[str, object]:
         return {
             **super()._public_facts(problem),
             "epsilon_of": self.epsilon_of,

@@ -3,13 +3,14 @@
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypedDict, TypeVar
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
 from skdp.base.cells import check_collected
 from skdp.base.declare import parameters_of
 from skdp.base.fit import Adjacency, PrivateFit, Unit
+from skdp.privacy import BudgetAccountant
 from skdp.statistics.released import Released
 
 __all__ = ["Budget", "released", "takes_budget"]
@@ -26,8 +27,8 @@ class Budget(TypedDict, total=False):
     unit: Unit
     adjacency: Adjacency
     n_public: int | None
-    accountant: Any
-    random_state: Any
+    accountant: BudgetAccountant | Literal[False] | None
+    random_state: int | np.random.RandomState | np.random.Generator | None
 
 
 def takes_budget(**reasons: str) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -38,16 +38,16 @@ class FrameProblem(ColumnProblem):
     records: PrivateRecords
     codes: PrivateRecords | None
     columns: Columns
-    joint: Mapping[Any, tuple[int, ...]]  # of each column of codes: the sizes of its table
+    joint: Mapping[object, tuple[int, ...]]  # of each column of codes: the sizes of its table
 
 
-def _labels_by_column(name: str, given: Any) -> dict[Any, tuple[Any, ...]]:
+def _labels_by_column(name: str, given: object) -> dict[object, tuple[object, ...]]:
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"{name} must be a dict of lists, by column, got {type(given).__name__}")
     return {column: check_categories(f"{name}[{column!r}]", labels) for column, labels in (given or {}).items()}
 
 
-def _check_bounds_by_column(name: str, given: Any) -> None:
+def _check_bounds_by_column(name: str, given: object) -> None:
     if not isinstance(given, Mapping):
         check_bounds(given, name=name)
         return
@@ -81,7 +81,7 @@ class DescribeDecision:
 class Describe(Statistic):
     """Numbers of values, means, deviations and quartiles of numbers, counts of categories; also by group."""
 
-    categories: Any = parameter(described("dict", _labels_by_column), "Public labels, by column.", default=None)
+    categories: object = parameter(described("dict", _labels_by_column), "Public labels, by column.", default=None)
     by: Any = parameter(
         described("column name"), "Column of ``categories`` whose labels are the groups.", default=None
     )
@@ -124,7 +124,7 @@ class Describe(Statistic):
         records = PrivateRecords(table, of_groups, n_classes=n_classes, **more)
         return FrameProblem(records, {}, (), tables, columns, joint)
 
-    def _tables(self, columns: Columns) -> dict[Any, tuple[int, ...]]:
+    def _tables(self, columns: Columns) -> dict[object, tuple[int, ...]]:
         """Sizes of the table of each column of categories: its labels, and with ``by`` those of the groups."""
         size = {name: len(labels) for name, labels in columns.categories.items()}
         return {
@@ -305,8 +305,8 @@ def _warnings(columns: Columns, clipped: Any) -> tuple[Advice, ...]:
 
 
 def _counts(
-    session: PrivacySession, codes: PrivateRecords, joint: Mapping[Any, tuple[int, ...]], share: float
-) -> dict[Any, Counted]:
+    session: PrivacySession, codes: PrivateRecords, joint: Mapping[object, tuple[int, ...]], share: float
+) -> dict[object, Counted]:
     """Release the tables of counts, by column, all as one vector; shorter ones have cells that stay empty."""
     cells = [int(np.prod(sizes)) for sizes in joint.values()]
     counts = codes.histogram(np.arange(max(cells) + 1.0), adjacency=session.adjacency)
@@ -317,7 +317,7 @@ def _counts(
     }
 
 
-def _check_names(bounds: Any, columns: Columns) -> None:
+def _check_names(bounds: object, columns: Columns) -> None:
     for name in bounds if isinstance(bounds, Mapping) else ():
         if name not in columns.numbers:
             raise ValueError(f"bounds names {name!r}, which is no column of numbers of the frame")
@@ -337,7 +337,7 @@ def _label_pair(name: str, given: Any) -> list[tuple[Any, ...]]:
 class Crosstab(Statistic):
     """Counts of pairs of categories of two columns."""
 
-    categories: Any = parameter(
+    categories: object = parameter(
         described("pair of sequences", _label_pair), "Public labels of both columns.", default=None
     )
 
@@ -346,7 +346,7 @@ class Crosstab(Statistic):
     def _searches(self) -> bool:
         return False
 
-    def _pair(self) -> list[tuple[Any, ...]]:
+    def _pair(self) -> list[tuple[object, ...]]:
         return _label_pair("categories", self.categories)
 
     def read(self, X: object, y: object = None, groups: object = None) -> ColumnProblem:
@@ -376,6 +376,6 @@ class Crosstab(Statistic):
         return self._solution(value.reshape(sizes), noise)
 
 
-def _column(given: object) -> Any:
+def _column(given: object) -> object:
     """A column with a type, or its cells one by one."""
     return given if hasattr(given, "dtype") else np.fromiter(given, dtype=object)  # type: ignore[call-overload]

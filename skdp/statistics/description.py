@@ -24,12 +24,12 @@ NO_CATEGORY = ""  # the category of a row that is about a column of numbers
 @document(mean)
 @takes_budget()
 def describe(
-    frame: Any,
+    frame: object,
     *,
-    bounds: Any = None,
-    categories: Any = None,
-    by: Any = None,
-    groups: Any = None,
+    bounds: object = None,
+    categories: object = None,
+    by: object = None,
+    groups: object = None,
     **budget: Unpack[Budget],
 ) -> Description:
     """Release what a first table of a paper has: means, deviations and quartiles of columns, and counts.
@@ -134,7 +134,9 @@ def describe(
 
 @document(count)
 @takes_budget()
-def crosstab(a: Any, b: Any, *, categories: Any, groups: Any = None, **budget: Unpack[Budget]) -> ReleasedTable:
+def crosstab(
+    a: object, b: object, *, categories: Any, groups: object = None, **budget: Unpack[Budget]
+) -> ReleasedTable:
     """Release how many units have each pair of categories of two columns.
 
     Parameters

@@ -76,7 +76,7 @@ class Statistic(ColumnFit):
     def _record_checks(self) -> str:  # type: ignore[override]
         return "finite or missing, numeric" if self.skipna else "finite, numeric"
 
-    def _solution(self, value: Any, noise: Any, counted: Counted | None = None, **more: Any) -> Solution:
+    def _solution(self, value: object, noise: object, counted: Counted | None = None, **more: object) -> Solution:
         value = np.asarray(value, dtype=np.float64)
         if counted is not None:
             more.update(count_=counted.value, count_noise_std_=counted.noise_std)
@@ -178,14 +178,14 @@ class Var(Statistic):
         counted = found.counted if self.skipna else None
         return self._solution(*self._of(found), counted, bounds_=window.bounds)
 
-    def _of(self, found: Moments) -> tuple[Any, Any]:
+    def _of(self, found: Moments) -> tuple[object, object]:
         return found.variance()
 
 
 class Std(Var):
     """The standard deviation of each column, its values clipped to bounds."""
 
-    def _of(self, found: Moments) -> tuple[Any, Any]:
+    def _of(self, found: Moments) -> tuple[object, object]:
         return found.std()
 
 
@@ -344,7 +344,7 @@ class Count(Statistic):
         return self._solution(value[:, 0], noise, bounds_=given)
 
 
-def _check_bins(name: str, given: Any) -> None:
+def _check_bins(name: str, given: object) -> None:
     if isinstance(given, Integral):
         check_number(name, given, Integral, low=1, high=10**6)
         return

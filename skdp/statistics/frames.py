@@ -20,7 +20,7 @@ _BOOL = re.compile(r"bool(ean)?(\[pyarrow\])?")
 Codes = NDArray[np.float64]
 
 
-def check_categories(name: str, given: Any) -> tuple[Any, ...]:
+def check_categories(name: str, given: object) -> tuple[Any, ...]:
     """Return public categories of one column as a tuple; TypeError or ValueError if they are none."""
     wrong = f"{name} must be a sequence of different labels, at least one, and none missing"
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
@@ -37,12 +37,12 @@ def check_categories(name: str, given: Any) -> tuple[Any, ...]:
     return labels
 
 
-def labels_of(categories: tuple[Any, ...]) -> tuple[Any, ...]:
+def labels_of(categories: tuple[object, ...]) -> tuple[Any, ...]:
     """The categories, and the two that all else and missing values count as, unless they are among them."""
     return (*categories, *(name for name in (OTHER, MISSING) if name not in categories))
 
 
-def category_codes(column: Any, categories: tuple[Any, ...]) -> Codes:
+def category_codes(column: object, categories: tuple[object, ...]) -> Codes:
     """The place of each cell in `labels_of` the categories, whatever the cell is."""
     labels = labels_of(categories)
     found = _found(column, categories)
@@ -50,7 +50,7 @@ def category_codes(column: Any, categories: tuple[Any, ...]) -> Codes:
     return np.where(np.isnan(found), float(labels.index(MISSING)), found)
 
 
-def _found(column: Any, categories: tuple[Any, ...]) -> Codes:
+def _found(column: object, categories: tuple[object, ...]) -> Codes:
     """The place in the categories; -1 for all else, NaN for a missing value."""
     own = getattr(column, "cat", None)
     if own is not None and hasattr(own, "categories"):  # a pandas Categorical holds codes already
@@ -98,7 +98,7 @@ class Columns:
     categories: dict[Any, tuple[Any, ...]]
 
     @classmethod
-    def of(cls, frame: Any, declared: Mapping[Any, tuple[Any, ...]]) -> "Columns":
+    def of(cls, frame: object, declared: Mapping[object, tuple[object, ...]]) -> "Columns":
         """Sort the columns of a frame by their types; TypeError for one that needs ``categories``."""
         types = _types(frame)
         unknown = [name for name in declared if name not in types]
@@ -180,7 +180,7 @@ def _as_numbers(column: Any) -> Any:
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
-def _no_number(name: Any, dtype: str) -> str:
+def _no_number(name: object, dtype: str) -> str:
     if dtype.startswith(("datetime", "timedelta", "date", "time", "duration", "period")):
         return (
             f"column {name!r} holds dates or durations ({dtype}): subtract a public date and count days, or "

@@ -1,6 +1,6 @@
 """The functions: a column or a table in, a released statistic and its report out."""
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from skdp._docs import document
 from skdp.statistics.calls import Budget, released, takes_budget
@@ -13,7 +13,7 @@ __all__ = ["count", "histogram", "mean", "quantile"]
 @document()
 @takes_budget()
 def mean(
-    X: Any, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
+    X: object, *, bounds: object = None, skipna: bool = False, groups: object = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release the mean of a column, or of each column of a table.
 
@@ -75,7 +75,13 @@ def mean(
 @document(mean)
 @takes_budget()
 def quantile(
-    X: Any, q: Any = 0.5, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
+    X: object,
+    q: object = 0.5,
+    *,
+    bounds: object = None,
+    skipna: bool = False,
+    groups: object = None,
+    **budget: Unpack[Budget],
 ) -> Released:
     """Release a quantile of a column, or of each column of a table; by default the median.
 
@@ -137,7 +143,7 @@ def quantile(
 @document(mean)
 @takes_budget()
 def count(
-    X: Any, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
+    X: object, *, bounds: object = None, skipna: bool = False, groups: object = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release how many values of a column, or of each column of a table, lie between bounds.
 
@@ -189,12 +195,12 @@ def count(
 @document(mean)
 @takes_budget()
 def histogram(
-    X: Any,
-    bins: Any = 10,
+    X: object,
+    bins: object = 10,
     *,
-    bounds: Any = None,
+    bounds: object = None,
     skipna: bool = False,
-    groups: Any = None,
+    groups: object = None,
     **budget: Unpack[Budget],
 ) -> Released:
     """Release a histogram of a column, or of each column of a table.

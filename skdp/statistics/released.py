@@ -1,7 +1,6 @@
 """What a released statistic is: a number or an array, how noisy it is, and what it cost."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class Released:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_text, value))})"
     if isinstance(value, np.ndarray):

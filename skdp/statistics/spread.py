@@ -1,6 +1,6 @@
 """The functions for variances and standard deviations."""
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from skdp._docs import document
 from skdp.statistics.calls import Budget, released, takes_budget
@@ -14,7 +14,7 @@ __all__ = ["std", "var"]
 @document(mean)
 @takes_budget()
 def var(
-    X: Any, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
+    X: object, *, bounds: object = None, skipna: bool = False, groups: object = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release the variance of a column, or of each column of a table.
 
@@ -70,7 +70,7 @@ def var(
 @document(var)
 @takes_budget()
 def std(
-    X: Any, *, bounds: Any = None, skipna: bool = False, groups: Any = None, **budget: Unpack[Budget]
+    X: object, *, bounds: object = None, skipna: bool = False, groups: object = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release the standard deviation of a column, or of each column of a table.
 

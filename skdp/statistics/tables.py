@@ -184,9 +184,9 @@ class Description:
 
     table: ReleasedTable
     by_table: ReleasedTable | None
-    bounds: dict[Any, tuple[float, float]]
+    bounds: dict[object, tuple[float, float]]
     level_noise_std: np.ndarray
-    by: Any
+    by: object
     privacy_: PrivacyReport = field(repr=False)
 
     @property

@@ -26,7 +26,7 @@ LEAST_GROUP = 3  # paths of a group
 FLOOR = 1e-3
 
 
-def _check_image_shape(name: str, value: Any) -> None:
+def _check_image_shape(name: str, value: object) -> None:
     if value is None:
         return
     wanted = f"{name} must be (height, width) or (height, width, channels)"
@@ -127,7 +127,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
 
     learns_from_data: ClassVar[bool] = False  # `skdp._compat` asks what stands before a private fit
 
-    def fit(self, X: Any, y: Any = None, **more: Any) -> "ScatteringTransform":
+    def fit(self, X: object, y: object = None, **more: object) -> "ScatteringTransform":
         """Check the parameters against the shape of the images.
 
         Parameters
@@ -202,7 +202,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
             features = scatter(images, filters_of(height, width, self.J, self.L), self._finish())
         return features.reshape(len(features), -1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Name the features: row and column of the sample, image channel, scales and angles of the wavelets.
 
         Parameters
@@ -279,7 +279,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
         return tags
 
 
-def _own_shape(X: Any) -> tuple[int, ...] | None:
+def _own_shape(X: object) -> tuple[int, ...] | None:
     """Height, width and channels of images that are given as such; None for a table."""
     if is_cupy(X):
         raise TypeError("ScatteringTransform works in the host's memory: pass X as a NumPy array")
