@@ -56,7 +56,7 @@ FITS_HEAD = (
 class AsThreeServers:
     """One process that draws the noise of three servers, of which one may be corrupted."""
 
-    name, slack = "one process, for a comparison", LoopbackEngine(1).slack
+    name, numerical_error = "one process, for a comparison", LoopbackEngine(1).numerical_error
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)

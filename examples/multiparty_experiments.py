@@ -119,9 +119,11 @@ class Regression:
     def __init__(self, data):
         self.data = data
         low, high = multiparty_data.HIE_COST
-        self.center, self.reach = (low + high) / 2, (high - low) / 2
+        self.center, self.half_width = (low + high) / 2, (high - low) / 2
         self.X, self.X_test = (np.hstack([X, np.ones((len(X), 1))]) for X in (data.X, data.X_test))
-        self.y, self.y_test = ((np.clip(y, low, high) - self.center) / self.reach for y in (data.y, data.y_test))
+        self.y, self.y_test = (
+            (np.clip(y, low, high) - self.center) / self.half_width for y in (data.y, data.y_test)
+        )
         _, codes, sizes = np.unique(data.site, return_inverse=True, return_counts=True)
         self.weight = 1.0 / (len(sizes) * sizes[codes])
         gram = self.X.T @ (self.weight[:, None] * self.X) + ALPHA * np.eye(self.X.shape[1])
@@ -139,7 +141,7 @@ class Regression:
 
     def measured(self, model):
         """Optimality gap, and by how much the squared error is larger."""
-        theta = np.append(model.coef_, model.intercept_ - self.center) / self.reach
+        theta = np.append(model.coef_, model.intercept_ - self.center) / self.half_width
         return self.objective(theta) - self.least, self.error(theta) - self.test
 
 
@@ -192,7 +194,7 @@ def run(name, method, problem, m, layout, rounds, seed):
     if in_rounds:
         settings["max_iter"] = rounds
     if cls == "DPLocalObjectivePerturbation" and problem.ending == "Regressor":
-        settings["huber_threshold"] = problem.reach
+        settings["huber_threshold"] = problem.half_width
     model = getattr(skdp, cls + problem.ending)(random_state=seed, **settings)
     data, begun = problem.data, time.perf_counter()
     try:

@@ -2,10 +2,9 @@
 How far from the centre a prediction may lie
 ============================================
 
-This script measures what it costs and gains to cut the predictions of private regressions at the centre of y
-plus or minus a margin times its reach, both released. The reach leaves out about 2 % of the targets. One fit
-gives the predictions for all margins: it is made without a cut (``bounded=False``), and they are cut
-afterwards.
+This script measures what it costs and gains to cut the predictions of private regressions at the centre of y plus
+or minus a margin times its half-width, both released. The half-width leaves out about 2 % of the targets. One fit
+gives the predictions for all margins: it is made without a cut (``bounded=False``), and they are cut afterwards.
 
 Tables are generated. Columns of ``usual`` ones are normal, uniform or 0/1, and standardized. Those of ``heavy``
 ones are also lognormal (sigma 1 to 2.5), t with 1.5 to 4 degrees of freedom, numbers with codes such as 98 or
@@ -91,8 +90,10 @@ def table(kind, seed):
 
 def scores(model, X, y):
     """Return the R2 of the predictions for each margin."""
-    free, center, reach = model.predict(X), model.target_center_, model.target_reach_
-    cut = [np.clip(free, center - m * reach, center + m * reach) if m < math.inf else free for m in MARGINS]
+    free, center, half_width = model.predict(X), model.target_center_, model.target_scale_
+    cut = [
+        np.clip(free, center - m * half_width, center + m * half_width) if m < math.inf else free for m in MARGINS
+    ]
     return [r2_score(y, each) for each in cut]
 
 

@@ -52,14 +52,14 @@ the clip norm hardly cuts their gradients.""",
 Time and memory depend on the data and are not protected. Parameters count as public: do not choose them by
 looking at private scores.""",
     "privacy.targets": """\
-**Units of y.** Noisy counts release a centre and a reach of y first, for 5 % of the budget (of mu^2), and up to
-30 % if the records are few. The fit sees centred targets, and the centre is added to ``intercept_``. Without an
-intercept nothing is centred. Numbers for a clip norm, a threshold or bounds stay in the units of y. In the end
-the fit is calibrated: the moments of predictions and targets are released, for 10 to 20 % of the budget, and all
+**Units of y.** Noisy counts release a centre and a half-width of y first, for 5 % of the budget (of mu^2), and up
+to 30 % if the records are few. The fit sees centred targets, and the centre is added to ``intercept_``. Without an
+intercept nothing is centred. Numbers for a clip norm, a threshold or bounds stay in the units of y. In the end the
+fit is calibrated: the moments of predictions and targets are released, for 10 to 20 % of the budget, and all
 coefficients are multiplied by the posterior mean of their slope, ``shrinkage_``. The mean of the residuals comes
-last, for 5 to 20 %, and moves the intercept. With very few records, by public numbers, all coefficients are 0,
-and the budget goes to the range and the mean. Rows, or a group's rows together,
-add at most a known amount to these moments, as in `DPAdaSSPRegressor`. Where all scales of the method are given
+last, for 5 to 20 %, and moves the intercept. With very few records, by public numbers, all coefficients are 0, and
+the budget goes to the range and the mean. Rows, or a group's rows together, add at most a known amount to these
+moments, as in `DPAdaSSPRegressor`. Where all scales of the method are given
 as numbers, nothing of this is released, and the method is the published one.""",
     # ---------------------------------------------------------------- parameters of privacy
     "epsilon": """\
@@ -104,8 +104,8 @@ fixed before the data are touched, so a fit that is interrupted costs as much. M
 averages are post-processing. One ledger of a `BudgetAccountant` holds one adjacency: give nets and linear models
 the same.""",
     "privacy.net_targets": """\
-**Units of y.** A centre and a reach of y are released first, unless ``y_bounds`` gives them, for at least 5 % of
-the budget (of mu^2). At the end the moments of predictions and targets are released for at least 10 %. The line
+**Units of y.** A centre and a half-width of y are released first, unless ``y_bounds`` gives them, for at least 5 %
+of the budget (of mu^2). At the end the moments of predictions and targets are released for at least 10 %. The line
 through them replaces the predictions, so a net that has learnt nothing predicts about the mean. Predictions stay
 within the range.""",
     "linear_": """\
@@ -168,7 +168,7 @@ target_center_ : float
     The centre of y, given or released.""",
     "line_": """\
 line_ : tuple of (float, float)
-    Released slope and shift of the predictions, in units of the reach.""",
+    Released slope and shift of the predictions, in units of the half-width.""",
     # ---------------------------------------------------------------- attributes
     "coef_.classifier": """\
 coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -187,7 +187,7 @@ coef_ : ndarray of shape (n_features,)
     "prediction_bounds_": """\
 prediction_bounds_ : tuple of (float, float)
     The bounds (low, high) to which `predict` is cut, public or released. They are ``y_bounds`` where a range is
-    given, else twice ``target_reach_`` below and above ``target_center_``. They are infinite with
+    given, else twice ``target_scale_`` below and above ``target_center_``. They are infinite with
     ``bounded=False`` and where nothing of y is given or released.""",
     "prediction_bounds_.given": """\
 prediction_bounds_ : tuple of (float, float)
@@ -229,9 +229,9 @@ y_bounds_ : tuple of (float, float)
     "target_center_": """\
 target_center_ : float
     The centre of y, given or released, which is part of ``intercept_``. It is 0 if none was released.""",
-    "target_reach_": """\
-target_reach_ : float
-    The reach of y about its centre, given or released: about 98 % of the targets are not further away.""",
+    "target_scale_": """\
+target_scale_ : float
+    The half-width of y about its centre, given or released: about 98 % of the targets are not further away.""",
     "shrinkage_": """\
 shrinkage_ : float
     Factor of all coefficients by the calibration, the last release of the fit: 0 where their predictions cannot

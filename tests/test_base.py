@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from skdp import BudgetAccountant, DPIGHTClassifier
-from skdp.base import ExactFit, PrivateFit, Problem, Solution, solve_inside, unpaid
+from skdp.base import ExactFit, PrivateFit, Problem, Solution, solve_inside, without_accountant
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
-from skdp.privacy import Bounded, PrivacySession, PublicShape
+from skdp.privacy import BoundedStatistic, PrivacySession, PublicShape
 
 WORDS = 6
 
@@ -23,7 +23,7 @@ class Held:
 
     def total(self, vector_of):
         """Sum of one vector of norm at most 1 for each unit."""
-        return Bounded(sum(vector_of(record) for record in self.data), l2=1.0)
+        return BoundedStatistic(sum(vector_of(record) for record in self.data), l2=1.0)
 
 
 class NoisyMean(PrivateFit):
@@ -183,7 +183,7 @@ class TwiceInTheSameSession(InTheSameSession):
 
 class Unpaid(Nested):
     def solve(self, session, problem):
-        inner = unpaid(NoisyMean(epsilon=0.1)).fit(problem.records.data)
+        inner = without_accountant(NoisyMean(epsilon=0.1)).fit(problem.records.data)
         assert inner.privacy_.epsilon == 0.1
         return super().solve(session, problem)
 
@@ -206,7 +206,7 @@ def test_unpaid_reaches_into_pipelines():
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer
 
-    pipe = unpaid(make_pipeline(FunctionTransformer(), DPIGHTClassifier(classes=(0, 1))))
+    pipe = without_accountant(make_pipeline(FunctionTransformer(), DPIGHTClassifier(classes=(0, 1))))
     accountant = BudgetAccountant(10.0, 1e-3)
     with accountant, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -416,7 +416,7 @@ def test_a_fitted_model_holds_nothing_of_the_data(name):
         for value in _walk(vars(model), set()):
             module = type(value).__module__
             assert not module.startswith(("skdp.privacy.records", "skdp.privacy.session"))
-            assert type(value).__name__ not in ("KeyStream", "Bounded", "GradientKernel")
+            assert type(value).__name__ not in ("KeyStream", "BoundedStatistic", "GradientKernel")
             if isinstance(value, np.ndarray):
                 parameters = getattr(model, "parameters_", None)  # of a net: more than records
                 assert value.size < n or value.size <= 10 or value is parameters

@@ -7,9 +7,9 @@ kind of machine (processor, NumPy, SciPy, numba). Elsewhere last bits differ, an
     python tests/test_golden.py record [REGEX] [-j 2]     record anew, of all keys or of those that match
 
 A key is "Estimator | case". Its record has, each by itself: hashes of the fitted attributes; of predictions; of
-the ledger (the numbers of ``privacy_.mechanisms``, claim and slack); of four parts of the whole report, words
-included; of each warning; or the type and the message of a refusal. Of objects inside the library, such as the
-layers of a net, it has the numbers alone, without names, order or nesting.
+the ledger (the numbers of ``privacy_.mechanisms``, claim and numerical error); of four parts of the whole report,
+words included; of each warning; or the type and the message of a refusal. Of objects inside the library, such as
+the layers of a net, it has the numbers alone, without names, order or nesting.
 
 Where a parameter or a value gets another name, the cases stay as they are: add a line to ``SPELLED`` in
 ``tests/golden/seen.py``, which has examples. It turns the old words of a case into the new ones. Where words of

@@ -25,7 +25,7 @@ from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
-from skdp.privacy import Bounded
+from skdp.privacy import BoundedStatistic
 from skdp.privacy.budget import carried_accountant, read_ledger
 from skdp.privacy.seed_context import seed_context
 from tests import texts
@@ -338,7 +338,7 @@ def test_where_warnings_are_errors_nothing_is_charged():
 def test_a_session_of_ones_own_warns_and_is_refused():
     def total(**more):
         with PrivacySession(epsilon=1.0, delta=0.0, random_state=0, **more) as session:
-            session.laplace(Bounded([3.0], l1=1.0), epsilon=0.5)
+            session.laplace(BoundedStatistic([3.0], l1=1.0), epsilon=0.5)
 
     assert len(caught(total)) == 1
     with pytest.raises(PrivacyBudgetExceeded, match="seed"):

@@ -32,7 +32,7 @@ class Cell:
         self, tail: str = "normal", wide: float = 3.5, adjacency: str = "replace-one", given: bool = False
     ) -> None:
         self.tail = tail
-        self.reach, self.residual_reach = wide, wide * np.sqrt(1 - R2)
+        self.half_width, self.residual_half_width = wide, wide * np.sqrt(1 - R2)
         left = 1 - (1 if given else 2) * WINDOW_SHARE - BIN_SHARE - SPREAD_SHARE
         two = PrivateRecords(np.zeros((1, 2)))
         weights = [WEIGHTS[name] for name in NAMES]
@@ -48,7 +48,7 @@ class Cell:
         residual *= np.sqrt(1 - R2)
         y = np.sqrt(R2) * rng.standard_normal(n) + residual
         return (
-            np.clip((y - OFF_CENTER) / self.reach, -1, 1), np.clip(residual / self.residual_reach, -1, 1)
+            np.clip((y - OFF_CENTER) / self.half_width, -1, 1), np.clip(residual / self.residual_half_width, -1, 1)
         )  # fmt: skip
 
     def scores(self, u: np.ndarray, v: np.ndarray, mu: float, rng: np.random.Generator | None) -> dict[str, tuple]:
@@ -57,7 +57,7 @@ class Cell:
         of = {"u": u.sum(), "u2": squares[0].sum(), "v": v.sum(), "v2": squares[1].sum(), "abs": np.abs(v).sum()}
         noise = 0.0 if rng is None else self.moved[0] / mu
         sums = {name: noisy(x, noise / WEIGHTS[name], rng) for name, x in of.items()}
-        found = Moments(float(len(u)), self.reach, self.residual_reach, sums)
+        found = Moments(float(len(u)), self.half_width, self.residual_half_width, sums)
         influence = found.influence_on_r2()
         w = influence.residuals * squares[1] - influence.targets * (u - influence.mean) ** 2
         noise = 0.0 if rng is None else self.moved[1] / mu

@@ -1,7 +1,7 @@
 """Write the maps of the package from its docstrings: ``python tools/make_map.py``
 
-`LAYERS` is the one list of the subpackages and their order. `tests/test_house.py` compares imports, folders and
-both maps with it.
+`LAYERS` is the one list of the subpackages and their order. `tests/test_architecture.py` compares imports, folders
+and both maps with it.
 """
 
 import ast

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp.privacy import Bounded, BudgetAccountant, PrivacyReport, PrivacySession
+from skdp.privacy import BoundedStatistic, BudgetAccountant, PrivacyReport, PrivacySession
 from skdp.privacy.accounting import noise_multiplier, recheck_epsilon
 
 
@@ -36,7 +36,7 @@ class Session:
     def time_release(self, d):
         """One session with one Gaussian release and its report."""
         session = PrivacySession(epsilon=1.0, delta=1e-6)
-        session.gaussian(Bounded(self.value, l2=1.0), session.plan_gaussian(1))
+        session.gaussian(BoundedStatistic(self.value, l2=1.0), session.plan_gaussian(1))
         session.report()
 
 

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from skdp import DPNetworkClassifier
 from skdp.nn import SGD, AdaFEST, Dense, Embedding, MaskedMeanPool, Sequential, SparseSelection
-from skdp.privacy import Bounded, PrivacySession
+from skdp.privacy import BoundedStatistic, PrivacySession
 from skdp.privacy.bounded import Source
 from skdp.privacy.mechanisms.selected_gaussian import release as selection
 from skdp.privacy.noise import KeyStream
@@ -37,7 +37,7 @@ class SelectedStep:
             return dense
 
         source = Source(whole, lambda: whole(1.0) * 1.0, 0, 20.0, sparse=listed)
-        self.bounded = Bounded.from_source(source, (rows * WIDTH,), l2=0.75)
+        self.bounded = BoundedStatistic.from_source(source, (rows * WIDTH,), l2=0.75)
         self.choice, self.stream = selection.Selection(chosen, 0.05, 0.1, 1.0), KeyStream(0)
         self.grid = selection.selection_grid(self.bounded, self.choice, 1.0, "zero-out")
         self.time_step(rows, sizes)  # compiles

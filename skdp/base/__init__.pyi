@@ -6,7 +6,7 @@ from .docstrings import document as document
 from .exact import ExactFit as ExactFit
 from .fit import PrivateFit as PrivateFit
 from .fit import solve_inside as solve_inside
-from .fit import unpaid as unpaid
+from .fit import without_accountant as without_accountant
 from .kinds import check_choice as check_choice
 from .kinds import check_flag as check_flag
 from .kinds import check_number as check_number

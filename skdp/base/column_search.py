@@ -77,15 +77,15 @@ EVERY = Present()
 
 @dataclass(frozen=True)
 class Window:
-    """Of each column a centre and a reach; made of released and public numbers.
+    """Of each column a centre and a half-width; made of released and public numbers.
 
     Attributes
     ----------
-    center, reach : ndarray of shape (n_features,)
+    center, half_width : ndarray of shape (n_features,)
     """
 
     center: Array
-    reach: Array
+    half_width: Array
 
     @classmethod
     def between(cls, low: Array, high: Array) -> "Window":
@@ -95,7 +95,7 @@ class Window:
     @property
     def bounds(self) -> tuple[Array, Array]:
         """Lower and upper ends."""
-        return self.center - self.reach, self.center + self.reach
+        return self.center - self.half_width, self.center + self.half_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,10 +270,10 @@ def released_quantiles(
         Of the last search.
     """
     plan = session.plan_gaussian(QUESTIONS[1], shares[0], purpose="quantiles")
-    rough = window.center + LINE[:, None] * window.reach
+    rough = window.center + LINE[:, None] * window.half_width
     found = released_points(session, records, plan, rough, level, present=present)
-    far, _ = released_distances(session, records, shares[1], window.reach, found, least=0.5, present=present)
-    unit = np.where(at_the_end(far, window.reach), window.reach, far)
+    far, _ = released_distances(session, records, shares[1], window.half_width, found, least=0.5, present=present)
+    unit = np.where(at_the_end(far, window.half_width), window.half_width, far)
     line = np.linspace(-3.0, 3.0, points)[:, None]
     plan = session.plan_gaussian((points - 1).bit_length() + 2, shares[2], purpose="quantiles")
     fine = found + line * unit
@@ -368,9 +368,11 @@ def released_window(
     if centered:
         plan = session.plan_gaussian(QUESTIONS[1], second, purpose="window")
         centers = released_points(session, records, plan, LINE[:, None] * sizes, 0.5, present=present)
-    reach, outside = released_distances(session, records, third, sizes, centers, least=least[1], present=present)
+    half_width, outside = released_distances(
+        session, records, third, sizes, centers, least=least[1], present=present
+    )
     longer = max(1.0, float(ndtri(tail / 2) / ndtri(outside / 2))) if outside > tail else 1.0
-    return Window(np.zeros(records.n_features) if centers is None else centers, reach * longer)
+    return Window(np.zeros(records.n_features) if centers is None else centers, half_width * longer)
 
 
 def released_levels(

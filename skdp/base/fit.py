@@ -59,7 +59,7 @@ __all__ = [
     "SessionOptions",
     "Unit",
     "solve_inside",
-    "unpaid",
+    "without_accountant",
 ]
 
 Adjacency = Literal["replace-one", "zero-out", "add-remove"]
@@ -398,7 +398,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         TypeError, ValueError
             If a parameter is wrong, or the fit would refuse data of this shape.
         """
-        twin = unpaid(self)
+        twin = without_accountant(self)
         twin.set_params(random_state=None)
         twin._check_before_data(groups=() if self.unit == "group" else None)
         counted = n_groups if self.unit == "group" else n_records
@@ -488,7 +488,7 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         if not session.exact and not session.released:
             raise PrivacyAccountingError(
                 "solve released nothing through the session, so no epsilon covers what it returned; release a "
-                "Bounded by session.gaussian or another mechanism"
+                "BoundedStatistic by session.gaussian or another mechanism"
             )
         return session.report(
             public={**public, **plan.facts},
@@ -528,7 +528,7 @@ def _check_returned(found: object, wanted: type, method: str) -> None:
         raise TypeError(f"{method} must return a skdp.base.{wanted.__name__}, got {type(found).__name__}")
 
 
-def unpaid(estimator: EstimatorT) -> EstimatorT:
+def without_accountant(estimator: EstimatorT) -> EstimatorT:
     """Return an unfitted clone whose fits charge no accountant, also inside ``with accountant:``.
 
     For fits inside a fit whose own session pays for what they release. Parts of a pipeline are unpaid too.

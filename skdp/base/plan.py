@@ -54,7 +54,7 @@ MEANINGS = {
     "mean residual": "mean distance of the targets from the predictions, which moves the intercept",
     "means": "sums of the values of each column in its window",
     "minimiser": "the coefficients with the smallest penalised loss",
-    "octaves": "counts of absolute values of each column between powers of two, which tell its range",
+    "column ranges": "counts of absolute values of each column between powers of two, which tell its range",
     "quantiles": "counts of values below a number, which halve an interval around the quantile",
     "range of the targets": "counts of targets between powers of two, then in narrower and narrower windows",
     "recalibration": "sums of scores by class, which turn scores into probabilities",

@@ -16,7 +16,7 @@ import numpy as np
 from skdp.base.plan import BudgetSplit
 from skdp.fitting.defaults import DEFAULTS, CalibrationDefaults
 from skdp.fitting.search import likely_search
-from skdp.privacy import Bounded, PrivateRecords
+from skdp.privacy import BoundedStatistic, PrivateRecords
 from skdp.privacy.statistics import target_count
 
 __all__ = ["Calibration", "calibrate", "released_shift"]
@@ -51,12 +51,16 @@ class Calibration:
 
 
 def calibrate(
-    budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, reach: float, largest: float | None = None
+    budget: BudgetSplit,
+    records: PrivateRecords,
+    theta: np.ndarray,
+    half_width: float,
+    largest: float | None = None,
 ) -> Calibration:
     """Release the moments of predictions and targets, and find factor and shift from them.
 
-    The noise of a slope is proportional to the reach of what is regressed. So residuals take the place of the
-    targets where their reach, which is released, is smaller.
+    The noise of a slope is proportional to the half-width of what is regressed. So residuals take the place of the
+    targets where their half-width, which is released, is smaller.
 
     Parameters
     ----------
@@ -64,7 +68,7 @@ def calibrate(
         With centred targets; the intercept's feature is that of ``theta``.
     theta : ndarray of shape (n_parameters,)
         Released coefficients.
-    reach : float
+    half_width : float
         Public or released; targets are clipped to it.
     largest : float, default=None
         Largest factor; None is the default of `DEFAULTS`.
@@ -72,25 +76,25 @@ def calibrate(
     defaults = DEFAULTS.calibration
     searches, moments = budget.split(searches=2 * defaults.search_part, moments=None)
     part, scored, left = searches.equal(2), records.predicted(theta), records.residual(theta)
-    bound = quantile(part, scored.norm_count, records.n_units, reach * SCORES)
+    bound = quantile(part, scored.norm_count, records.n_units, half_width * SCORES)
     far = partial(target_count, left, absolute=True)
-    of_left = quantile(part, far, records.n_units, reach * SCORES)
-    if bound > defaults.max_half_width * reach:
+    of_left = quantile(part, far, records.n_units, half_width * SCORES)
+    if bound > defaults.max_half_width * half_width:
         return Calibration(0.0, 0.0)
     constant = defaults.intercept * bound if records.shape.fit_intercept else 0.0
-    close = of_left < reach
+    close = of_left < half_width
     known, scored = (1.0, left.predicted(theta)) if close else (0.0, scored)
     scored = scored.with_intercept(constant) if constant else scored
-    clip = of_left if close else reach
+    clip = of_left if close else half_width
     moment = scored.second_moment(bound, clip, adjacency=budget.session.adjacency)
     plan = moments.plan_gaussian(1, purpose="calibration")
     matrix = budget.session.gaussian(moment, plan)
     scale, noise = clip / math.hypot(bound, constant), budget.session.noise_std(moment, plan)
-    released = Moments(0.5 * (matrix + matrix.T), noise, scale, constant, defaults.skew * reach)
+    released = Moments(0.5 * (matrix + matrix.T), noise, scale, constant, defaults.skew * half_width)
     return released.solve(known, defaults.max_factor if largest is None else largest)
 
 
-def released_shift(budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, reach: float) -> float:
+def released_shift(budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, half_width: float) -> float:
     """Release the mean of what a linear model leaves of the targets, shrunk by what is known of its noise.
 
     The released centre is a median, and clipped gradients do not find a mean either. A single number has little
@@ -102,20 +106,22 @@ def released_shift(budget: BudgetSplit, records: PrivateRecords, theta: np.ndarr
         With centred targets.
     theta : ndarray of shape (n_parameters,)
         Released coefficients.
-    reach : float
+    half_width : float
         Of the targets; public or released.
     """
     defaults = DEFAULTS.calibration
     left, n = records.residual(theta).of_targets(), records.n_units
     nearest = defaults.min_clip if theta.any() else defaults.min_clip_of_constant
     plan = budget.plan_gaussian(1, purpose="calibration")
-    noise = budget.session.noise_std(left.column_sums(0.0, reach), plan) / n  # over the clip, whatever it is
-    clip = reach * min(defaults.max_clip, max(nearest, defaults.clip_noise / noise))
+    noise = budget.session.noise_std(left.column_sums(0.0, half_width), plan) / n  # over the clip, whatever it is
+    clip = half_width * min(defaults.max_clip, max(nearest, defaults.clip_noise / noise))
     mean = float(budget.session.gaussian(left.column_sums(0.0, clip), plan)[0]) / n
     return clip * mean * max(defaults.min_kept, 1.0 - (noise / mean) ** 2) if mean else 0.0
 
 
-def quantile(budget: BudgetSplit, count: Callable[[float], Bounded], n_units: int, grid: np.ndarray) -> float:
+def quantile(
+    budget: BudgetSplit, count: Callable[[float], BoundedStatistic], n_units: int, grid: np.ndarray
+) -> float:
     """Release a number that few units exceed: 2 %, or as many as the noise allows to see."""
     defaults = DEFAULTS.calibration
     plan = budget.plan_gaussian(defaults.questions, purpose="calibration")

@@ -186,7 +186,7 @@ def closed(steps: Sequence[Opened], found: Solution) -> Solution:
 
 # Chosen on inner splits of the training parts of the suite and on synthetic tables.
 LEAST = 20.0  # units times mu below which no centre is searched for: it would end anywhere
-LARGEST_RANGE = 0.3  # largest part of mu^2 for centre and reach, if the units are few
+LARGEST_RANGE = 0.3  # largest part of mu^2 for centre and half-width, if the units are few
 CALIBRATION = 0.1  # least part of mu^2 for the calibration
 MEAN, MEAN_MASS, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean residual
 # Units times mu below which all coefficients are 0, and more for each root of the number of features. No slope can
@@ -197,7 +197,7 @@ CONSTANT_PARTS = (0.6, 0.3)
 CALIBRATION_ANSWERS = 60  # `grown_share` of so many questions
 
 
-def _mass(session: PrivacySession, n_units: int) -> float:
+def _effective_n(session: PrivacySession, n_units: int) -> float:
     """Units times mu of the whole session."""
     if session.exact:
         return math.inf
@@ -208,9 +208,9 @@ def _mass(session: PrivacySession, n_units: int) -> float:
 class TargetUnits:
     """How a private regression starts and closes, in public numbers.
 
-    Centre and reach of y are released first. The fit sees centred targets, and its coefficients are calibrated
-    (`skdp.fitting.calibration`). The centre is added to the intercept in the end. With
-    very few records, a public decision, all coefficients are 0 and most of the budget goes to the mean of y.
+    Centre and half-width of y are released first. The fit sees centred targets, and its coefficients are
+    calibrated (`skdp.fitting.calibration`). The centre is added to the intercept in the end. With very few
+    records, a public decision, all coefficients are 0 and most of the budget goes to the mean of y.
 
     The method gets the rest of the budget, in its decision as in its releases.
 
@@ -220,11 +220,11 @@ class TargetUnits:
     given : TargetRange or None
         A public range of the targets, which costs nothing.
     searched : bool or None
-        Whether centre and reach of the targets may be released; None where delta > 0 allows Gaussian noise.
+        Whether centre and half-width of the targets may be released; None where delta > 0 allows Gaussian noise.
     calibrates : bool
         Whether the coefficients are calibrated; those of weighted records and of the user's own steps are not.
     needs_reach : bool
-        Whether the method needs the reach of the targets by itself.
+        Whether the method needs the half-width of the targets by itself.
     largest_factor : float
         Of the coefficients, by the calibration.
     hopeless : float or None
@@ -237,7 +237,7 @@ class TargetUnits:
     given: TargetRange | None = None
     searched: bool | None = None
     calibrates: bool = True
-    needs_reach: bool = False
+    needs_half_width: bool = False
     largest_factor: float | None = None
     hopeless: float | None = None
     shares: tuple[float, float, float] | None = None
@@ -276,7 +276,7 @@ class TargetUnits:
             return budget, problem
         records, target = problem.records, shares.given
         if target is None:
-            centered = self.fit_intercept and _mass(budget.session, records.n_units) >= LEAST
+            centered = self.fit_intercept and _effective_n(budget.session, records.n_units) >= LEAST
             target = released_range(budget.part(shares.range), records, centered=centered)
         moved = records.centered(target.center) if target.center else records
         return budget.method(shares.rest), replace(problem, records=moved, target=target)
@@ -289,13 +289,13 @@ class TargetUnits:
         records, theta = problem.records, np.array(found.theta)
         theta, calibrated = self._calibrated(budget, records, target, theta, shares)
         theta[records.n_features :] += target.center
-        attributes = {"target_center_": target.center, "target_reach_": target.bound, **calibrated}
+        attributes = {"target_center_": target.center, "target_scale_": target.bound, **calibrated}
         return replace(found, theta=theta, attributes={**found.attributes, **attributes})
 
     def divided(self, budget: BudgetSplit, problem: Problem, last: float) -> TargetShares | None:
         """Divide mu^2, by public numbers; None where nothing of the targets is released."""
         given, n_units = self.given, problem.records.n_units
-        needed = bool(last) or self.fit_intercept or self.needs_reach
+        needed = bool(last) or self.fit_intercept or self.needs_half_width
         session, searched = budget.session, self.searched
         searched = session.exact or session.delta > 0 if searched is None else searched
         if not needed or not searched:
@@ -305,7 +305,7 @@ class TargetUnits:
         if last and self.fit_intercept:
             hopeless = HOPELESS if self.hopeless is None else self.hopeless
             hopeless += EACH * math.sqrt(problem.records.n_features)
-            constant = _mass(budget.session, n_units) < hopeless
+            constant = _effective_n(budget.session, n_units) < hopeless
             mean = self._mean_share(budget, n_units)
         if constant:
             first, last, mean = 0.0 if given else CONSTANT_PARTS[0], 0.0, CONSTANT_PARTS[1]
@@ -320,7 +320,7 @@ class TargetUnits:
         return grown_share(budget, problem.records.n_units, CALIBRATION_ANSWERS, CALIBRATION)
 
     def _range_share(self, budget: BudgetSplit, n_units: int) -> float:
-        """Share of mu^2 for centre and reach of the targets."""
+        """Share of mu^2 for centre and half-width of the targets."""
         if self.shares is not None:
             return self.shares[0]
         questions = RANGE_SEARCHES * RANGE_QUESTIONS
@@ -330,8 +330,8 @@ class TargetUnits:
         """Share of mu^2 for the mean residual."""
         if self.shares is not None:
             return self.shares[2]
-        mass = _mass(budget.session, n_units)
-        return min(LARGEST_MEAN, max(MEAN, (MEAN_MASS / mass) ** 2))
+        effective_n = _effective_n(budget.session, n_units)
+        return min(LARGEST_MEAN, max(MEAN, (MEAN_MASS / effective_n) ** 2))
 
     def _calibrated(
         self,

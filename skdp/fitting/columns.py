@@ -78,9 +78,9 @@ class ColumnFit(PrivateFit[ColumnProblem]):
         # Refused before the first release, not after the searches.
         session.require_feasible(self._released_values(problem), 1, 1.0)
         d = problem.records.shape.n_features
-        return Decision(signal=None if session.exact else self._mass(problem) / d**0.5)
+        return Decision(signal=None if session.exact else self._effective_n(problem) / d**0.5)
 
-    def _mass(self, problem: ColumnProblem) -> float:
+    def _effective_n(self, problem: ColumnProblem) -> float:
         """Units times mu."""
         return problem.records.shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
 
@@ -88,8 +88,8 @@ class ColumnFit(PrivateFit[ColumnProblem]):
         shape = problem.records.shape
         if session.exact or not self._searches_in(problem):
             return ()
-        mass = self._mass(problem)
-        facts = Facts(type(self).__name__, shape, self.epsilon, mass, "statistics", searched=("bounds",))
+        effective_n = self._effective_n(problem)
+        facts = Facts(type(self).__name__, shape, self.epsilon, effective_n, "statistics", searched=("bounds",))
         return utility_warnings(facts)
 
     def _assumptions(self, problem: ColumnProblem) -> tuple[str, ...]:

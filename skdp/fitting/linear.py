@@ -32,10 +32,10 @@ __all__ = ["LinearFit", "Solution", "count_assumption", "cut_export", "predictio
 # Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
 NORMS = ("clip_norm", "row_norm")
-# Reaches that a prediction may lie from the centre where the range of the targets was released. The reach leaves
-# out 2 % of the targets, or more of skewed ones where noise hides the tail: a cut there costs accuracy. Of 1, 1.5,
-# 2, 3 and 5 this is the smallest that took less than .002 of R^2 on every table of inner splits of the training
-# parts of the suite, and from all but one in a thousand fits to the usual tables of
+# Reaches that a prediction may lie from the centre where the range of the targets was released. The half-width
+# leaves out 2 % of the targets, or more of skewed ones where noise hides the tail: a cut there costs accuracy. Of
+# 1, 1.5, 2, 3 and 5 this is the smallest that took less than .002 of R^2 on every table of inner splits of the
+# training parts of the suite, and from all but one in a thousand fits to the usual tables of
 # `examples/prediction_bounds.py`, where 1.5 took up to .08 from skewed targets.
 MARGIN = 2.0
 
@@ -131,11 +131,11 @@ class LinearFit(_Frame):
     def _signal(self, session: PrivacySession, problem: Problem, release: Release) -> float | None:
         """Largest signal over the noise, if one release took the whole budget; None where it is not known."""
         shape = problem.records.shape
-        mass = math.inf if session.exact else self._mass(shape)
-        if not release or math.isinf(mass):
+        effective_n = math.inf if session.exact else self._effective_n(shape)
+        if not release or math.isinf(effective_n):
             return None
         n_coefs = math.prod(parameter_shape(problem.records, problem.loss))
-        return mass / noise_size(release, shape, self.adjacency, n_coefs)
+        return effective_n / noise_size(release, shape, self.adjacency, n_coefs)
 
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
         coef, intercept = from_theta(solution.theta, self.fit_intercept, hasattr(self, "classes"))
@@ -187,7 +187,7 @@ class LinearFit(_Frame):
             name=type(self).__name__,
             shape=shape,
             epsilon=self.epsilon,
-            mass=math.inf if session.exact else self._mass(shape),
+            effective_n=math.inf if session.exact else self._effective_n(shape),
             method=made.thresholds,
             task="classes" if classes else "numbers",
             searched=tuple(name for name in ADAPTIVE if isinstance(given.get(name), str)),
@@ -200,7 +200,7 @@ class LinearFit(_Frame):
             selects=hasattr(self, "n_nonzero_coefs"),
         )
 
-    def _mass(self, shape: PublicShape) -> float:
+    def _effective_n(self, shape: PublicShape) -> float:
         """Units times mu; inf without noise, and without a mu."""
         if self.delta == 0 or math.isinf(self.epsilon):
             return math.inf
@@ -213,9 +213,9 @@ class LinearFit(_Frame):
         facts = Released(
             task="classes" if is_classifier(self) else "numbers",
             n_features=shape.n_features,
-            mass=self._mass(shape),
+            effective_n=self._effective_n(shape),
             norms=tuple((name, found[f"{name}_"]) for name in searched),
-            reach=found.get("target_reach_", 1.0),
+            half_width=found.get("target_scale_", 1.0),
             shrinkage=found.get("shrinkage_", 1.0),
             slope_noise=solution.slope_noise,
         )
@@ -346,10 +346,10 @@ def prediction_bounds(model: Any, found: Mapping[str, Any]) -> tuple[float, floa
     given: tuple[float, float] | None = model._given_bounds()
     if given is not None:
         return given
-    center, reach = (float(found.get("target_center_", 0.0)), float(found.get("target_reach_", 0.0)))
-    if not reach:  # none was released
+    center, half_width = (float(found.get("target_center_", 0.0)), float(found.get("target_scale_", 0.0)))
+    if not half_width:  # none was released
         return NOWHERE
-    return center - MARGIN * reach, center + MARGIN * reach
+    return center - MARGIN * half_width, center + MARGIN * half_width
 
 
 def cut_export(model: Any, made: Any) -> Any:

@@ -18,7 +18,7 @@ from skdp.privacy import (
     Batch,
     BatchGroup,
     BatchPlan,
-    Bounded,
+    BoundedStatistic,
     PrivacySession,
     PrivateRecords,
     ProjectedNorms,
@@ -43,7 +43,7 @@ Vector = NDArray[np.float64]
 # Of rows and targets: the pieces of their gradients.
 PiecesOf = Callable[[Any, Any], Sequence[Any]]
 # Of a mean and its batch: what is released of them.
-Release = Callable[[Bounded, Batch], "Vector | FewEntries"]
+Release = Callable[[BoundedStatistic, Batch], "Vector | FewEntries"]
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class NoisyMean:
 def clipped_mean(
     records: PrivateRecords, function: PiecesOf, clipping: Clipping, plan: BatchPlan, batch: Batch,
     *, size: int, entries: NDArray[np.int64] | None = None,
-) -> Bounded:  # fmt: skip
+) -> BoundedStatistic:  # fmt: skip
     """Mean of a batch's clipped gradients, before any noise; see `PrivateRecords.gradient_sum`."""
     total = records.gradient_sum(
         function, clipping.norm, size=size, batch=batch, clipping=clipping.method,

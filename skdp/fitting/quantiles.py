@@ -10,7 +10,7 @@ from skdp.base.plan import BudgetSplit
 from skdp.fitting.defaults import DEFAULTS
 from skdp.fitting.scales import grown_share
 from skdp.fitting.search import AVERAGED, QUESTIONS, likely_search, noisy_search
-from skdp.privacy import Bounded, PrivateRecords
+from skdp.privacy import BoundedStatistic, PrivateRecords
 from skdp.privacy.statistics import target_count
 
 __all__ = [
@@ -19,14 +19,14 @@ __all__ = [
     "RANGE_SEARCHES",
     "SMALLEST_SHARE",
     "TargetRange",
+    "released_half_width",
     "released_range",
-    "released_reach",
     "released_row_norm",
     "scale_share",
 ]
 
 # The grids and the numbers of searches are choices, not tuned.
-ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # as `GRID`, in eighth octaves
+ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # as `GRID`, in eighth powers of two
 EVEN_GRID = np.arange(-48, 49) / 32  # centres, in sizes of targets
 SIZES = 2.0 ** np.arange(-40.0, 45.0) * (1 + 2.0**-7)  # sizes of targets
 REACHES = 2.0 ** (np.arange(-8, 11) / 4)  # reaches of targets near 0, in sizes
@@ -73,11 +73,11 @@ def released_row_norm(
 
 
 def released_range(budget: BudgetSplit, records: PrivateRecords, *, centered: bool = True) -> TargetRange:
-    """Release the targets' centre and reach by searches that divide the budget.
+    """Release the targets' centre and half-width by searches that divide the budget.
 
     The first search finds the size of the targets, an upper quantile of |y|. Their median lies within it, and is
-    searched for on an even grid; then an upper quantile of the distances from that, the reach. Targets that are
-    far from 0 may be close to each other, and the grid too coarse for them. So both are then searched for once
+    searched for on an even grid; then an upper quantile of the distances from that, the half-width. Targets that
+    are far from 0 may be close to each other, and the grid too coarse for them. So both are then searched for once
     more, on a finer one. This is decided by the released centre, and either way all of it is spent.
 
     Parameters
@@ -113,7 +113,7 @@ def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, ta
     Of a larger part the number is lengthened to 2 %, as if the targets were normal.
     """
 
-    def count(bound: float) -> Bounded:
+    def count(bound: float) -> BoundedStatistic:
         return target_count(records, bound, absolute=True)
 
     plan = budget.plan_gaussian(RANGE_QUESTIONS, purpose="scale")
@@ -123,19 +123,19 @@ def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, ta
     return found * float(ndtri(tail / 2) / ndtri(seen / 2)) if seen > tail else found
 
 
-def released_reach(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
+def released_half_width(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
     """Release a number that about 98 % of the targets do not exceed in magnitude.
 
     The noise of the counts decides how far into the tail the search looks. A shorter reach is then lengthened to a
     tail of 2 %, as if the targets were normal.
     """
 
-    def count(bound: float) -> Bounded:
+    def count(bound: float) -> BoundedStatistic:
         return target_count(records, bound, absolute=True)
 
     plan = budget.plan_gaussian(QUESTIONS, purpose="scale")
     noise = budget.session.noise_std(count(1.0), plan) / records.n_units
     tail = min(0.5, max(DEFAULTS.quantiles.tail, 2.0 * noise))
     offset = (0.5 - tail) * records.n_units
-    reach = noisy_search(budget, count, grid=grid, doubt=AVERAGED, offset=offset, plan=plan)
-    return reach * float(ndtri(DEFAULTS.quantiles.tail / 2) / ndtri(tail / 2))
+    half_width = noisy_search(budget, count, grid=grid, doubt=AVERAGED, offset=offset, plan=plan)
+    return half_width * float(ndtri(DEFAULTS.quantiles.tail / 2) / ndtri(tail / 2))

@@ -274,15 +274,15 @@ def plan_recalibration(
     if session.exact or session.delta == 0 or k > defaults.max_classes:
         return None
     expected, largest = weights
-    mass = expected * records.n_units * session.mu
-    wide = (records.n_features + 1) ** 1.5 / mass
+    effective_n = expected * records.n_units * session.mu
+    wide = (records.n_features + 1) ** 1.5 / effective_n
     if k > 1 and wide > defaults.max_relative_noise:
         return None
     noise = factor(session.adjacency) * largest * bound_of(k, shifts, short=k > 1)
-    noise /= math.sqrt(defaults.parts[k > 1][-1]) * mass
-    belief = 1.0 / (1.0 + (defaults.half_believed_effective_n[k > 1] / mass) ** 2)
+    noise /= math.sqrt(defaults.parts[k > 1][-1]) * effective_n
+    belief = 1.0 / (1.0 + (defaults.half_believed_effective_n[k > 1] / effective_n) ** 2)
     most = defaults.max_share[k > 1]
-    most = min(defaults.max_scarce_share, max(most, most * (defaults.scarce_effective_n / mass) ** 2))
+    most = min(defaults.max_scarce_share, max(most, most * (defaults.scarce_effective_n / effective_n) ** 2))
     share = min(most, max(defaults.min_share, (noise / defaults.wanted_noise[k > 1]) ** 2))
     if noise / math.sqrt(share) > defaults.max_noise:
         return None

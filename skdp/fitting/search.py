@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.base.plan import BudgetSplit
-from skdp.privacy import Bounded, GaussianPlan, PrivacySession
+from skdp.privacy import BoundedStatistic, GaussianPlan, PrivacySession
 
 __all__ = ["AVERAGED", "EVERYTHING", "FIRST", "GRID", "QUESTIONS", "Doubt", "likely_search", "noisy_search"]
 
-# Quarter octaves from 2^-32 to 2^32, moved off the powers of sqrt(2) at which the norms of normalised rows tie.
+# Quarter powers of two from 2^-32 to 2^32, moved off the powers of sqrt(2) at which the norms of normalised rows
+# tie.
 GRID = 2.0 ** (np.arange(-128, 128) / 4) * (1 + 2.0**-7)
 EVERYTHING = (-math.inf, math.inf)
 QUESTIONS = 10  # most questions of a search that asks again; a choice, not tuned
@@ -53,7 +54,7 @@ AVERAGED = Doubt(1.5, again=True)  # for quantiles
 
 def noisy_search(
     budget: BudgetSplit,
-    count: Callable[[float], Bounded],
+    count: Callable[[float], BoundedStatistic],
     *,
     grid: np.ndarray = GRID,
     doubt: Doubt = FIRST,
@@ -112,7 +113,7 @@ def noisy_search(
 def likely_search(
     session: PrivacySession,
     plan: GaussianPlan,
-    count: Callable[[float], Bounded],
+    count: Callable[[float], BoundedStatistic],
     grid: np.ndarray,
     *,
     n_units: int,

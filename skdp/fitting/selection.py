@@ -26,7 +26,16 @@ from skdp.fitting.noisy_mean import (
     method_of,
 )
 from skdp.fitting.optimizers import FewEntries
-from skdp.privacy import Batch, BatchGroup, BatchPlan, Bounded, Choices, PrivacySession, PrivateRecords, factor
+from skdp.privacy import (
+    Batch,
+    BatchGroup,
+    BatchPlan,
+    BoundedStatistic,
+    Choices,
+    PrivacySession,
+    PrivateRecords,
+    factor,
+)
 
 __all__ = ["AdaFEST", "SelectedMean", "SparseSelection"]
 
@@ -231,7 +240,7 @@ class SelectedMean(NoisyMean):
         # Public randomness: which coordinates a step changes is no secret.
         rng = np.random.default_rng(session.integers(2**62, 4).tolist())
 
-        def uniform(mean: Bounded, batch: Batch) -> FewEntries:
+        def uniform(mean: BoundedStatistic, batch: Batch) -> FewEntries:
             count = select.count(mean.size)
             positions = np.sort(rng.choice(mean.size, count, replace=False, shuffle=False))
             kept = mean.entries(positions, clip=select.value_clip)
@@ -274,7 +283,7 @@ class CountedMean(NoisyMean):
         # Microbatches are of gradients only.
         way = "one-by-one" if self.clipping.method == "one-by-one" else "materialized"
 
-        def chosen(mean: Bounded, batch: Batch) -> FewEntries:
+        def chosen(mean: BoundedStatistic, batch: Batch) -> FewEntries:
             counts = records.gradient_sum(touched.of, 1.0, size=touched.n_table, batch=batch, clipping=way)
             limit = self.select.threshold * session.noise_std(counts, counted)
             positions = touched.entries(session.gaussian_above(counts, counted, limit))

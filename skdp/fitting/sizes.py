@@ -34,14 +34,14 @@ class Run:
     reason: str
 
 
-def mass(epsilon: float, delta: float, n_units: int) -> float:
+def effective_n(epsilon: float, delta: float, n_units: int) -> float:
     """Units times mu of the budget."""
     return math.inf if math.isinf(epsilon) else n_units * accounting.gaussian_mu(epsilon, delta)
 
 
 def signal(epsilon: float, delta: float, n_units: int, n_parameters: int) -> float:
     """Longest mean gradient over the length of its noise, if one release took the whole budget."""
-    return mass(epsilon, delta, n_units) / math.sqrt(n_parameters)
+    return effective_n(epsilon, delta, n_units) / math.sqrt(n_parameters)
 
 
 def chosen_run(
@@ -66,7 +66,7 @@ def chosen_run(
         n_iter = int(min(defaults.max_steps, max(defaults.min_steps, defaults.steps_per_signal * seen)))
     size, reason = batch_size, "batch_size is given"
     if size is None:
-        whole = mass(epsilon, delta, n_units)
+        whole = effective_n(epsilon, delta, n_units)
         wanted = defaults.exact_batch if math.isinf(whole) else defaults.noise * whole / math.sqrt(n_iter)
         size, reason = (max(1, math.ceil(wanted)), "their size follows from n, epsilon and the number of steps")
         if math.isinf(whole):

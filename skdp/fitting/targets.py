@@ -53,7 +53,7 @@ class Problem(problem.Problem):
     Attributes
     ----------
     target : TargetRange or None
-        Of a private regression: the centre that was subtracted from the targets, and their reach about it.
+        Of a private regression: the centre that was subtracted from the targets, and their half-width about it.
     batch_codes : ndarray of shape (n_samples,) or None
         The public groups of rows that a step takes together.
     budget : BudgetSplit, default=None
@@ -388,7 +388,7 @@ class NumberModel(RegressorMixin, Declared):
     )
     prediction_bounds_: tuple[float, float] = fitted()
     target_center_: float = fitted()
-    target_reach_: float = fitted()
+    target_scale_: float = fitted()
     shrinkage_: float = fitted()
     loss = "squared"  # a parameter of many regressors
 

@@ -165,7 +165,7 @@ class OwnerFacts:
         Units of the smallest owner.
     weights_owners : bool
         Whether that is so by a choice of the user.
-    noise, reach : float
+    noise, half_width : float
         Standard deviation that the noise gives to predictions, and half the width of the targets' range.
     penalised : bool
         Whether a larger alpha makes the noise smaller.
@@ -181,7 +181,7 @@ class OwnerFacts:
     smallest: int
     weights_owners: bool
     noise: float
-    reach: float
+    half_width: float
     alpha: float
     penalised: bool = False
     default_range: bool = False
@@ -199,7 +199,7 @@ class Facts:
         Of the estimator.
     shape : PublicShape
     epsilon : float
-    mass : float
+    effective_n : float
         Units times mu; inf without noise, and without a mu.
     method : str
         Key of `THRESHOLDS`.
@@ -225,7 +225,7 @@ class Facts:
     name: str
     shape: PublicShape
     epsilon: float
-    mass: float = math.inf
+    effective_n: float = math.inf
     method: str = ""
     task: Task = ""
     searched: tuple[str, ...] = ()
@@ -252,11 +252,11 @@ class Released:
     ----------
     task : {"classes", "numbers", ""}
     n_features : int
-    mass : float
+    effective_n : float
         As in `Facts`.
     norms : tuple of (str, float)
         Parameters that the fit has searched for, and what it released.
-    reach : float
+    half_width : float
         Released unit of the targets, in which gradients are measured.
     shrinkage : float
         Of a regression's coefficients.
@@ -270,9 +270,9 @@ class Released:
 
     task: Task = ""
     n_features: int = 1
-    mass: float = math.inf
+    effective_n: float = math.inf
     norms: tuple[tuple[str, float], ...] = ()
-    reach: float = 1.0
+    half_width: float = 1.0
     shrinkage: float = 1.0
     slope_noise: float = 0.0
     clipped: tuple[tuple[str, float, float], ...] = ()
@@ -326,7 +326,7 @@ def _few(facts: Facts) -> Iterator[str]:
         return
     wanted = " and ".join(f"{name}=" for name in facts.searched)
     if facts.owners is not None:
-        if is_given("few units", facts.mass * facts.owners.part):
+        if is_given("few units", facts.effective_n * facts.owners.part):
             n, kind = facts.shape.n_units, facts.owners.unit
             what = f"{n} {kind}s" if n > 1 else f"1 {kind}"
             yield (
@@ -334,20 +334,20 @@ def _few(facts: Facts) -> Iterator[str]:
                 f"more {kind}s or a larger epsilon"
             )
     elif facts.method == "evaluate":
-        if is_given("few units", facts.mass, "evaluate"):
+        if is_given("few units", facts.effective_n, "evaluate"):
             how = f"{wanted} as public numbers, " if wanted else ""
             yield (
                 f"{_told(facts)}: the released windows of targets and residuals are mostly noise, and scores have "
                 f"wide intervals; give {how}more {unit}s or a larger epsilon"
             )
     elif facts.method == "statistics":
-        if wanted and is_given("few units", facts.mass, "statistics", unit=d**0.5):
+        if wanted and is_given("few units", facts.effective_n, "statistics", unit=d**0.5):
             columns = "1 column" if d == 1 else f"{d} columns"
             yield (
                 f"{_told(facts)} for {columns}: the released scales are mostly noise; give {wanted} as public "
                 f"numbers, more {unit}s or a larger epsilon"
             )
-    elif wanted and is_given("few units", facts.mass, facts.method):
+    elif wanted and is_given("few units", facts.effective_n, facts.method):
         numbers = "public numbers" if len(facts.searched) > 1 else "a public number"
         yield (
             f"{_told(facts)}: the released scales are mostly noise; give {wanted} as {numbers}, more {unit}s or a "
@@ -368,9 +368,9 @@ def noise_size(release: Release, shape: PublicShape, adjacency: str, n_coefs: in
 
 def _many(facts: Facts) -> Iterator[str]:
     """One release of the whole budget could not hold so many coefficients."""
-    mass = facts.mass if facts.owners is None else facts.mass * facts.owners.part
+    effective_n = facts.effective_n if facts.owners is None else facts.effective_n * facts.owners.part
     size = noise_size(facts.release, facts.shape, facts.adjacency, facts.n_coefs)
-    if facts.release and is_given("too many coefficients", mass, unit=size):
+    if facts.release and is_given("too many coefficients", effective_n, unit=size):
         hidden = {
             "gradient": "longer than any mean gradient can be",
             "second moments": "larger than most eigenvalues of the second moments",
@@ -385,29 +385,30 @@ def _many(facts: Facts) -> Iterator[str]:
 
 def _worse_than_a_constant(facts: Facts) -> Iterator[str]:
     """Probabilities may be worse than the frequencies of the classes, and predictions than the mean of y."""
-    shape, mass = facts.shape, facts.mass
+    shape, effective_n = facts.shape, facts.effective_n
     about = f"with {shape.counted()} at epsilon={facts.epsilon:g} the"
     if facts.task == "classes":
-        mass *= facts.weight
+        effective_n *= facts.weight
         if facts.owners is not None:
-            mass *= facts.owners.part
-        if is_given("worse than frequencies", mass, facts.method):
+            effective_n *= facts.owners.part
+        if is_given("worse than frequencies", effective_n, facts.method):
             sure = threshold("worse than frequencies", facts.method)
             yield (
                 f"{about} probabilities of {facts.name} may be worse than the frequencies of the classes; labels "
-                f"are less affected. About {_enough(shape, sure, mass)} would be enough, or a larger epsilon"
+                f"are less affected. About {_enough(shape, sure, effective_n)} would be enough, or a larger "
+                "epsilon"
             )
-    elif facts.calibrated and is_given("worse than the mean", mass):
+    elif facts.calibrated and is_given("worse than the mean", effective_n):
         yield (
             f"{about} predictions of {facts.name} may be worse than the mean of y. About "
-            f"{_enough(shape, threshold('worse than the mean'), mass)} would be enough for few features, or a "
-            "larger epsilon"
+            f"{_enough(shape, threshold('worse than the mean'), effective_n)} would be enough for few features, or "
+            "a larger epsilon"
         )
 
 
-def _enough(shape: PublicShape, sure: float, mass: float) -> str:
-    """Units that make the mass sure, in two digits."""
-    return f"{float(f'{math.ceil(shape.n_units * sure / mass):.2g}'):.0f} {shape.unit}s"
+def _enough(shape: PublicShape, sure: float, effective_n: float) -> str:
+    """Units that make the effective number of units sure, in two digits."""
+    return f"{float(f'{math.ceil(shape.n_units * sure / effective_n):.2g}'):.0f} {shape.unit}s"
 
 
 def _of_owners(facts: Facts) -> Iterator[str]:
@@ -429,7 +430,7 @@ def _of_owners(facts: Facts) -> Iterator[str]:
         )
     if owners.default_range:
         yield "y_bounds was not given: targets are clipped to [-1, 1]; give the public range of the targets"
-    if owners.huber_threshold is not None and owners.huber_threshold < owners.alpha * owners.reach:
+    if owners.huber_threshold is not None and owners.huber_threshold < owners.alpha * owners.half_width:
         # The penalty holds ||theta|| to that, whatever the records are.
         yield (
             f"with huber_threshold={owners.huber_threshold:g} and alpha={owners.alpha:g} predictions stay within "
@@ -447,7 +448,7 @@ def _noisy_predictions(facts: Facts, owners: OwnerFacts) -> Iterator[str]:
                 f"the noise moves the scores by about {owners.noise:.2g}: labels and probabilities are of little "
                 f"use. Use {cures}"
             )
-    elif is_given("noise of predictions", owners.noise, unit=owners.reach):
+    elif is_given("noise of predictions", owners.noise, unit=owners.half_width):
         yield (
             f"the noise moves the predictions by about {owners.noise:.2g}, in units of y. Unless the targets vary "
             f"by much more than that, the model is worse than their mean. Give narrower y_bounds, or use {cures}"
@@ -481,12 +482,12 @@ def _shrunk(facts: Released) -> Iterator[str]:
 def _unscaled(facts: Released) -> Iterator[str]:
     """Rows are far longer than those of standardized columns, and nothing was learnt from them."""
     nothing = is_given("shrunk", facts.shrinkage) or is_given("no slope", facts.slope_noise)
-    if facts.n_features == 1 or not nothing or is_given("norms are noise", facts.mass):
+    if facts.n_features == 1 or not nothing or is_given("norms are noise", facts.effective_n):
         return
     for name, released in facts.norms:
         unit = math.sqrt(facts.n_features)
         if name == "clip_norm":  # of gradients, which have the unit of the targets
-            unit *= facts.reach
+            unit *= facts.half_width
         if is_given("columns of different scale", released, unit=unit):
             front = "DPLogisticRegression" if facts.task == "classes" else "DPLinearRegression"
             yield (

@@ -49,7 +49,7 @@ class Shape(Protocol):
     @property
     def n_units(self) -> int: ...
     @property
-    def mass(self) -> float: ...
+    def total_weight(self) -> float: ...
     @property
     def intercept_value(self) -> float: ...
 
@@ -123,19 +123,19 @@ class Domain:
         self.width = int(mask.sum())
         self.center = np.zeros(0) if center is None else center
         self.far = 0.0 if center is None else norm(center) * (1 + (center.size + 16) * UNIT)
-        self.mass = mass = shape.mass
-        self.gradient = mass * lipschitz(loss) * self.radius + self.push
-        self.smoothness = mass * loss.smoothness * self.radius**2 + alpha
-        farthest = self.farthest(mass)
+        self.total_weight = total_weight = shape.total_weight
+        self.gradient = total_weight * lipschitz(loss) * self.radius + self.push
+        self.smoothness = total_weight * loss.smoothness * self.radius**2 + alpha
+        farthest = self.farthest(total_weight)
         step = UNIT * (self.smoothness * farthest + 2 * self.gradient)
-        error = self.rounding(mass, farthest) + step
+        error = self.rounding(total_weight, farthest) + step
         self.tau = max(self.gap * lipschitz(loss) * self.radius / n, 4 * error)
 
-    def farthest(self, mass: float) -> float:
+    def farthest(self, total_weight: float) -> float:
         """Bound on the norm of every point where f <= f(0), as at the iterates of gradient descent from 0."""
         return 2 * self.gradient / self.alpha
 
-    def rounding(self, mass: float, size: float) -> float:
+    def rounding(self, total_weight: float, size: float) -> float:
         """Bound the error of the computed gradient at a theta that lies ``size`` from the center.
 
         Inner products of length q are off by q u ||x~|| ||theta|| and pass on as much times the
@@ -144,8 +144,8 @@ class Domain:
         """
         loss, k = self.loss, self.loss.n_outputs
         longest = 2 * self.far + size
-        predictor = (self.width + 4) * loss.smoothness * self.radius**2 * mass * longest
-        total = (DEPTH + 2 * k + 32) * lipschitz(loss) * self.radius * mass
+        predictor = (self.width + 4) * loss.smoothness * self.radius**2 * total_weight * longest
+        total = (DEPTH + 2 * k + 32) * lipschitz(loss) * self.radius * total_weight
         return UNIT * (predictor + total + 4 * self.alpha * size)
 
     def objective(
@@ -174,9 +174,9 @@ class Objective:
     """F on one data set."""
 
     def __init__(
-        self, domain: Domain, rows: Matrix, y: Floats, weight: Floats, mass: float, linear: Floats | None
+        self, domain: Domain, rows: Matrix, y: Floats, weight: Floats, total_weight: float, linear: Floats | None
     ) -> None:
-        self.domain, self.rows, self.y, self.mass = domain, rows, y, mass
+        self.domain, self.rows, self.y, self.total_weight = domain, rows, y, total_weight
         self.alpha, self.loss, self.linear = domain.alpha, domain.loss, linear
         self.weight = weight if self.loss.n_outputs == 1 else weight[:, None]
         self.blocks = list(row_blocks(rows, BLOCK))
@@ -249,7 +249,7 @@ class Objective:
     def certified(self, theta: Floats, gradient: Floats, tau: float) -> bool:
         """Whether the true gradient at ``theta`` surely has norm at most ``tau``; NaN gives False."""
         margin = 1 + (gradient.size + 16) * UNIT
-        error = self.domain.rounding(self.mass, norm(theta) * margin)
+        error = self.domain.rounding(self.total_weight, norm(theta) * margin)
         return bool(norm(gradient) * margin + error <= tau)
 
 
@@ -348,7 +348,7 @@ def schedule(objective: Objective, tau: float) -> Iterator[Floats]:
     """Iterate as the module's text proves sufficient: Nesterov's momentum, then gradient descent."""
     domain, alpha = objective.domain, objective.alpha
     # More than the assumed 16 n_public units make F more curved, so steps must be shorter.
-    more = max(1.0, objective.mass / domain.mass)
+    more = max(1.0, objective.total_weight / domain.total_weight)
     beta, steepest = more * domain.smoothness, more * domain.gradient
     ratio = beta / alpha
     root, reach = math.sqrt(ratio), math.log(2 * ratio) + 2 * math.log(2 * steepest / tau)

@@ -55,12 +55,12 @@ def factors(scores, squares, rows, first, m, y, weight, code, parameter, p, limi
             scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit,
             mode, norms,
         )  # fmt: skip
-    slack = np.sqrt(p) * UNDERFLOW
+    numerical_error = np.sqrt(p) * UNDERFLOW
     for q in range(m):
         i = row_of(rows, first + q)
         w = weight[i] if weight.size else 1.0
         size = several_derivatives(code, parameter, scores[:, q], y[i], w)
-        squares[q] = size * (np.sqrt(squares[q]) + slack)
+        squares[q] = size * (np.sqrt(squares[q]) + numerical_error)
     return _clipped(scores, squares, rows, first, m, limit, inverse_unit, mode, norms)
 
 
@@ -73,14 +73,14 @@ def factors_of_one(
     The code is the same in all of the first loop: the compiler makes a loop for each loss, and works on eight
     rows at a time.
     """
-    slack = np.sqrt(p) * UNDERFLOW
+    numerical_error = np.sqrt(p) * UNDERFLOW
     z = scores[0]
     for q in range(m):
         z[q] = one_derivative(code, parameter, z[q], y[row_of(rows, first + q)])
     for q in range(m):
         if weight.size:
             z[q] *= weight[row_of(rows, first + q)]
-        squares[q] = abs(z[q]) * (np.sqrt(squares[q]) + slack)
+        squares[q] = abs(z[q]) * (np.sqrt(squares[q]) + numerical_error)
     return _clipped(scores, squares, rows, first, m, limit, inverse_unit, mode, norms)
 
 

@@ -22,7 +22,7 @@ SHORT = 8  # entries of a vector below which loops over rows are faster than loo
 def add_clipped(vectors, limit, inverse_unit, total):
     """Add the integers of each row, clipped to the norm ``limit`` in multiples of the grid, modulo 2**64."""
     n, size = vectors.shape
-    slack = math.sqrt(size) * UNDERFLOW
+    numerical_error = math.sqrt(size) * UNDERFLOW
     scale = np.empty(min(n, TILE))
     for first in range(0, n, TILE):
         m = min(TILE, n - first)
@@ -35,7 +35,7 @@ def add_clipped(vectors, limit, inverse_unit, total):
             for q in range(m):
                 scale[q] = sum_of_squares(vectors, first + q, size)
         for q in range(m):
-            norm = math.sqrt(scale[q]) + slack
+            norm = math.sqrt(scale[q]) + numerical_error
             factor = clip_scale(norm, limit, inverse_unit)
             scale[q] = factor if norm < math.inf else 0.0
         if size < SHORT:

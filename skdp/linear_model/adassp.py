@@ -22,7 +22,7 @@ from skdp.fitting import parameters
 from skdp.fitting.closing import Closing, LinearDecision, TargetUnits, sizes_of
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
-from skdp.fitting.quantiles import QUESTIONS, released_reach, released_row_norm, scale_share
+from skdp.fitting.quantiles import QUESTIONS, released_half_width, released_row_norm, scale_share
 from skdp.fitting.targets import NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -96,13 +96,13 @@ class RoundPlan:
 
 
 def adassp(
-    budget: BudgetSplit, records: PrivateRecords, reach: float, plan: RoundPlan
+    budget: BudgetSplit, records: PrivateRecords, half_width: float, plan: RoundPlan
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Fit a private ridge regression.
 
     Parameters
     ----------
-    reach : float
+    half_width : float
         Targets are centred, and clipped to this magnitude.
     plan : RoundPlan
 
@@ -117,10 +117,10 @@ def adassp(
         norm = released_row_norm(scale, records)
     records = records.with_intercept(INTERCEPT * norm)
     equations = NormalEquations(records, norm)
-    bound, theta = reach, np.zeros(records.n_parameters)
+    bound, theta = half_width, np.zeros(records.n_parameters)
     for k, moment in enumerate(moments):
         if k:
-            bound = released_reach(of_bound, records.residual(theta), bound * RESIDUAL_GRID)
+            bound = released_half_width(of_bound, records.residual(theta), bound * RESIDUAL_GRID)
         theta = theta + equations.solve(moment, theta, bound, plan.alpha, TARGET_WEIGHT[min(k, 1)])
     if records.shape.fit_intercept:
         theta[-1] = theta[-1] * records.shape.intercept_value
@@ -247,7 +247,7 @@ class _AdaSSPFit(LinearFit):
         return given_scales_assumption(self.row_norm, self.y_bounds)
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
-        return (TargetUnits.of(self, needs_reach=True),)
+        return (TargetUnits.of(self, needs_half_width=True),)
 
 
 @document()
@@ -265,7 +265,7 @@ class DPAdaSSPRegressor(_AdaSSPFit, NumberModel, PrivateFit[Problem]):
     {coef_.regressor} {intercept_.regressor} {support_}
     n_iter_ : int
         Number of rounds. It is 1 without privacy.
-    {target_center_} {target_reach_} {shrinkage_}
+    {target_center_} {target_scale_} {shrinkage_}
     {row_norm_} {y_bounds_} {alpha_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

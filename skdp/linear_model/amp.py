@@ -40,7 +40,7 @@ POINT_SHARE = 0.1  # part of mu^2 for the computed point, if the row norm is sea
 TARGET_SEARCHES = 4
 RANGE_SHARE, CALIBRATION_SHARE, MEAN_SHARE = 0.35, 0.25, 0.2
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
-THRESHOLD = 0.25  # Huber's threshold over the released reach of the targets
+THRESHOLD = 0.25  # Huber's threshold over the released half-width of the targets
 BALANCE = 12.0  # norm of theta, in 1 / row norm, at which "auto" balances penalty and noise
 LEAST, LEAST_TWO_SIGNED = 2.0, 10.0  # least penalty in R^2 / epsilon, as the theorem needs it
 LEAST_EXACT = 1e-6  # least penalty without privacy, in n R^2
@@ -311,7 +311,7 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
     huber_threshold_ : float
         The threshold given, or the one that was released.
-    {target_center_} {target_reach_} {shrinkage_}
+    {target_center_} {target_scale_} {shrinkage_}
     {alpha_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -358,9 +358,10 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
     huber_threshold: Auto = parameter(
         real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),
         """Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
-        "auto" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
-        of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the
-        reach. With a number, bring y near 0 by a public constant, because targets beyond 1000 thresholds are
+        "auto" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the
+        half-width of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter
+        of the reach. With a number, bring y near 0 by a public constant, because targets beyond 1000 thresholds
+        are
         clipped. The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
         default="auto",
     )
@@ -370,7 +371,7 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
         units = TargetUnits.of(
             self,
             searched=given(self.huber_threshold) is None,
-            needs_reach=True,
+            needs_half_width=True,
             hopeless=HOPELESS,
             shares=(RANGE_SHARE, CALIBRATION_SHARE, MEAN_SHARE),
             calibrates=True,

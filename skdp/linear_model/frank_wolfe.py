@@ -303,7 +303,7 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_}
-    {target_center_} {target_reach_} {shrinkage_}
+    {target_center_} {target_scale_} {shrinkage_}
     {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

@@ -132,7 +132,7 @@ class TwoClassTable(EvaluationFit):
     threshold: float | None = parameter(
         real(none=True), "Score from which on the second class is predicted.", default=None
     )
-    mass_: float = fitted()
+    effective_n_: float = fitted()
 
     _purpose = "score table"
 
@@ -212,23 +212,23 @@ class TwoClassTable(EvaluationFit):
         scores = self._scores(X)
         codes = None if groups is None else encode_groups(cast("list[object]", groups), len(scores))
         units = len(scores) if codes is None else int(codes.max()) + 1
-        mass = self._mass(units if self.n_public is None else self.n_public)
-        grid, _ = self._grid(mass)
+        effective_n = self._effective_n(units if self.n_public is None else self.n_public)
+        grid, _ = self._grid(effective_n)
         place = np.searchsorted(grid.edges, scores, side="right")
         place[np.isnan(scores)] = 0
         place += grid.n_bins * ~second
-        return EvaluationProblem(self._coded(place[:, None], codes), {"mass_": mass}, ())
+        return EvaluationProblem(self._coded(place[:, None], codes), {"effective_n_": effective_n}, ())
 
     def _imagined(self, shape: PublicShape) -> EvaluationProblem:
-        return replace(super()._imagined(shape), fitted={"mass_": self._mass(shape.n_units)})
+        return replace(super()._imagined(shape), fitted={"effective_n_": self._effective_n(shape.n_units)})
 
-    def _mass(self, n_units: int) -> float:
+    def _effective_n(self, n_units: int) -> float:
         """Public number of units times the mu of the budget."""
         if math.isinf(self.epsilon):
             return math.inf
         return n_units * accounting.gaussian_mu(self.epsilon, self.delta)
 
-    def _grid(self, mass: float) -> tuple[ScoreGrid, int]:
+    def _grid(self, effective_n: float) -> tuple[ScoreGrid, int]:
         """The bins, and the first one above the threshold; from public numbers."""
         if self._check_model() != "predict_proba":
             at = self._usual_threshold(0.0) if self.threshold is None else float(self.threshold)
@@ -239,7 +239,7 @@ class TwoClassTable(EvaluationFit):
         at = self._usual_threshold(0.5) if self.threshold is None else float(self.threshold)
         if isinstance(self.bins, str | Integral):
             n_bins = int(self.bins) if isinstance(self.bins, Integral) else 0
-            edges = _edges_around(at, n_bins or next(b for least, b in FINER if mass >= least))
+            edges = _edges_around(at, n_bins or next(b for least, b in FINER if effective_n >= least))
         else:
             edges = self._with_threshold(self._edges(True), at)
         grid = ScoreGrid(edges, True, workloads.bin_centers(np.log(edges) - np.log1p(-edges)))
@@ -247,19 +247,19 @@ class TwoClassTable(EvaluationFit):
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release the strategy's answers about the table, and solve them for it."""
-        records, mass = problem.records, problem.fitted["mass_"]
-        matrix = self._matrix(mass)
+        records, effective_n = problem.records, problem.fitted["effective_n_"]
+        matrix = self._matrix(effective_n)
         sums = cell_sums(records, [matrix], GRID, adjacency=session.adjacency)
         answers, noise = released_once(session, sums, self._purpose)
-        return self._solution(records, answers, noise, mass_=mass)
+        return self._solution(records, answers, noise, effective_n_=effective_n)
 
-    def _matrix(self, mass: Any) -> Integers:
-        return strategy("table", self._grid(mass)[0].n_bins, self.adjacency)
+    def _matrix(self, effective_n: Any) -> Integers:
+        return strategy("table", self._grid(effective_n)[0].n_bins, self.adjacency)
 
     def evaluation(self) -> ClassificationEvaluation:
         """What the fitted release says."""
-        grid, first = self._grid(self.mass_)
-        matrix = scaled(self._matrix(self.mass_))
+        grid, first = self._grid(self.effective_n_)
+        matrix = scaled(self._matrix(self.effective_n_))
         noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)
         return ClassificationEvaluation(
             noisy, grid, first, self._labels(), self.privacy_, name_of(self.model), self.units_

@@ -177,8 +177,8 @@ class LossMean(GivenAnswers):
         """Release the sum of the losses, and under a private number of units that number too."""
         records, counted = problem.records, cast("float", problem.decision.details)
         losses, units = BudgetSplit(session).split(losses=None, units=counted)
-        center, reach = self._window
-        sums = records.column_sums(center, reach)
+        center, half_width = self._window
+        sums = records.column_sums(center, half_width)
         plan = losses.plan_gaussian(1, purpose="losses")
         answers, noise = [session.gaussian(sums, plan)], [session.noise_std(sums, plan)]
         if counted:
@@ -191,14 +191,14 @@ class LossMean(GivenAnswers):
 
     def score(self) -> Estimate:
         """The mean, from what was released."""
-        (low, high), (center, reach) = self._range, self._window
+        (low, high), (center, half_width) = self._range, self._window
         total = max(float(self.answers_[1]), 1.0) if self.total_ is None else self.total_
         counted = float(self.noise_std_[1]) if self.total_ is None else 0.0
         mean = float(self.answers_[0]) / total
-        value = min(max(center + reach * mean, low), high)
-        noise = reach * math.hypot(float(self.noise_std_[0]), mean * counted) / total
+        value = min(max(center + half_width * mean, low), high)
+        noise = half_width * math.hypot(float(self.noise_std_[0]), mean * counted) / total
         # Of numbers in [-1, 1] with this mean the variance is at most 1 - mean^2.
-        spread = reach * math.sqrt(max(0.0, 1.0 - mean * mean) / total)
+        spread = half_width * math.sqrt(max(0.0, 1.0 - mean * mean) / total)
         within, beyond = (
             (max(low, value - QUANTILE * sd), min(high, value + QUANTILE * sd))
             for sd in (noise, math.hypot(noise, spread))
@@ -334,7 +334,7 @@ class GivenScores(TwoClassTable):
         if not isinstance(self.bins, str | Integral):
             return found
         shown = cast("dict[str, Any]", found.attributes)
-        matrix = scaled(self._matrix(shown["mass_"]))
+        matrix = scaled(self._matrix(shown["effective_n_"]))
         table = NoisyTable.solved(matrix, shown["answers_"], shown["noise_std_"], shown["total_"])
         outer = np.zeros(matrix.shape[1])
         outer[[0, matrix.shape[1] // 2 - 1, matrix.shape[1] // 2, -1]] = 1.0

@@ -58,7 +58,7 @@ class Moments:
     ----------
     n : float
         The number of units that means divide by: public, or released with noise ``n_noise``.
-    reach, residual_reach : float
+    half_width, residual_half_width : float
         Half widths of the two windows, in units of y.
     sums : dict of str to Sum
         "u", "u2", "v", "v2" and "abs": those that were released.
@@ -72,8 +72,8 @@ class Moments:
     """
 
     n: float
-    reach: float
-    residual_reach: float
+    half_width: float
+    residual_half_width: float
     sums: dict[str, Sum]
     spreads: dict[str, Sum] = field(default_factory=dict)
     influence: Influence | None = None
@@ -89,7 +89,7 @@ class Moments:
         """Mean of the squared residuals."""
         v2 = self.sums["v2"]
         squares = self.spreads.get("v2", v2)  # v^4 <= v^2
-        return self._mean(v2, squares, self.residual_reach**2, 0.0)
+        return self._mean(v2, squares, self.residual_half_width**2, 0.0)
 
     def root_mean_squared_error(self) -> Estimate:
         """Root of `mean_squared_error`."""
@@ -101,11 +101,11 @@ class Moments:
         """Mean of the residuals' magnitudes."""
         mean = self.sums["abs"]
         squares = self.spreads.get("abs", self.sums.get("v2", mean))  # v^2 <= |v|
-        return self._mean(mean, squares, self.residual_reach, 0.0)
+        return self._mean(mean, squares, self.residual_half_width, 0.0)
 
     def mean_error(self) -> Estimate:
         """Mean of the residuals: of target less prediction."""
-        return self._mean(self.sums["v"], self.sums["v2"], self.residual_reach, -1.0)
+        return self._mean(self.sums["v"], self.sums["v2"], self.residual_half_width, -1.0)
 
     def _mean(self, total: Sum, squares: Sum, scale: float, low: float) -> Estimate:
         """A mean of numbers in [low, 1] from the sums of these and of their squares; all is scaled."""
@@ -143,7 +143,7 @@ class Moments:
     @property
     def _unit(self) -> float:
         """A square of v over one of u."""
-        return (self.residual_reach / self.reach) ** 2
+        return (self.residual_half_width / self.half_width) ** 2
 
     def influence_on_r2(self) -> Influence:
         """What a unit adds to the numbers that R2 is made of, at the released value."""

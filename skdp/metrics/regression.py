@@ -28,28 +28,28 @@ class Windows:
 
     Attributes
     ----------
-    center, reach : float
+    center, half_width : float
         Of the targets.
-    residual_reach : float
+    residual_half_width : float
         Residuals are clipped to this magnitude.
     given : bool or None
         Whether the targets' window is public; None where targets are not clipped.
     """
 
     center: float
-    reach: float
-    residual_reach: float
+    half_width: float
+    residual_half_width: float
     given: bool | None
 
     @property
     def y_window(self) -> tuple[float, float]:
         """Lower and upper end of the targets."""
-        return self.center - self.reach, self.center + self.reach
+        return self.center - self.half_width, self.center + self.half_width
 
     @property
     def residual_window(self) -> tuple[float, float]:
         """Lower and upper end of the residuals."""
-        return -self.residual_reach, self.residual_reach
+        return -self.residual_half_width, self.residual_half_width
 
     def edges(self, n_bins: int) -> Floats:
         """Even edges of bins of predictions, strictly increasing: over given bounds, or most of a released window.
@@ -57,7 +57,7 @@ class Windows:
         A released window has room for nearly all targets, and predictions vary less.
         """
         part = 1.0 if self.given else MIDDLE
-        edges = self.center + part * self.reach * np.linspace(-1.0, 1.0, n_bins + 1)
+        edges = self.center + part * self.half_width * np.linspace(-1.0, 1.0, n_bins + 1)
         for i in range(1, n_bins + 1):  # a window may be shorter than a few steps of float64
             edges[i] = max(edges[i], math.nextafter(edges[i - 1], math.inf))
         return edges
@@ -84,18 +84,18 @@ class ErrorsByPrediction:
     interval: Floats
 
     @classmethod
-    def made(cls, sums: Floats, noise: float, edges: Floats, reach: float) -> "ErrorsByPrediction":
+    def made(cls, sums: Floats, noise: float, edges: Floats, half_width: float) -> "ErrorsByPrediction":
         """Divide noisy sums of (v, 1) and invert: ``(s - a c)^2 <= q^2 noise^2 (1 + a^2)``."""
         values, intervals = [], []
         q2 = (QUANTILE * noise) ** 2
         for total, count in sums.tolist():
             if not count > QUANTILE * noise:  # it may be empty
                 values.append(math.nan)
-                intervals.append((-reach, reach))
+                intervals.append((-half_width, half_width))
                 continue
             low, high = accepted(count * count - q2, -2.0 * total * count, total * total - q2, -1.0, 1.0)
-            values.append(reach * min(max(total / count, low), high))
-            intervals.append((reach * low, reach * high))
+            values.append(half_width * min(max(total / count, low), high))
+            intervals.append((half_width * low, half_width * high))
         return cls(edges, sums[:, 1].copy(), np.array(values), np.array(intervals))
 
     @property
@@ -176,6 +176,6 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
         origin = "given" if self._windows.given else "released"
         return (
             f"Evaluation of {self._model}: {self._units}, targets clipped to {low:.4g} .. {high:.4g} ({origin}) "
-            f"and residuals to ±{self._windows.residual_reach:.4g} (released), of which all scores are, "
+            f"and residuals to ±{self._windows.residual_half_width:.4g} (released), of which all scores are, "
             f'{claim_text(self.privacy_)}. "noise interval": of these records; "interval": of the population'
         )

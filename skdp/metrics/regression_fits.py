@@ -126,9 +126,9 @@ class Residuals(EvaluationFit):
         shape = problem.records.shape
         if session.exact:
             return ()
-        mass = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
+        effective_n = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
         searched = () if self.y_bounds is not None else ("y_bounds",)
-        facts = Facts(type(self).__name__, shape, self.epsilon, mass, "evaluate", searched=searched)
+        facts = Facts(type(self).__name__, shape, self.epsilon, effective_n, "evaluate", searched=searched)
         return utility_warnings(facts)
 
     def _counted(
@@ -150,17 +150,17 @@ class Residuals(EvaluationFit):
         found = released_window(
             session, records.restricted([1]), WINDOW_SHARE, tail=TAIL, centered=False, present=present
         )
-        reach = float(found.reach[0])
+        half_width = float(found.half_width[0])
         if given is not None:
-            reach = min(reach, 2.0 * float(given.reach[0]))
+            half_width = min(half_width, 2.0 * float(given.half_width[0]))
         of_y = given
         if made.searches_y:
             of_y, spent = _window_of_targets(session, records.restricted([0]), present)
             left -= spent
         if of_y is None:  # no sum of y is asked for
-            return Windows(0.0, 1.0, reach, None), left
-        center, half = float(of_y.center[0]), float(of_y.reach[0])
-        return Windows(center, half, reach, given is not None), left
+            return Windows(0.0, 1.0, half_width, None), left
+        center, half = float(of_y.center[0]), float(of_y.half_width[0])
+        return Windows(center, half, half_width, given is not None), left
 
     def _moments(
         self,
@@ -174,7 +174,7 @@ class Residuals(EvaluationFit):
         """Release the sums, and then the squares for sampling variances, which depend on them."""
         names, squares = wanted
         both = records.restricted([0, 1])
-        window = (windows.center, windows.reach, windows.residual_reach)
+        window = (windows.center, windows.half_width, windows.residual_half_width)
         weights = [WEIGHTS[name] if len(names) > 1 else 1.0 for name in names]
         sums = residual_moments(
             both,
@@ -184,7 +184,7 @@ class Residuals(EvaluationFit):
         )
         values, noise = released_once(session, sums, "moments of y and residuals", share - SPREAD_SHARE)
         found = Moments(
-            max(float(counted.value[0]), 1.0), windows.reach, windows.residual_reach,
+            max(float(counted.value[0]), 1.0), windows.half_width, windows.residual_half_width,
             {name: Sum(float(x) / w, noise / w) for name, x, w in zip(names, values, weights)},
             n_noise=float(counted.noise_std[0]),
         )  # fmt: skip
@@ -221,7 +221,7 @@ class ResidualMoments(Residuals):
         windows, left = self._windows(session, records, present, made)
         edges = windows.edges(N_BINS)
         sums = binned_residuals(
-            records.restricted([1, 2]), edges[1:-1], windows.residual_reach, adjacency=session.adjacency
+            records.restricted([1, 2]), edges[1:-1], windows.residual_half_width, adjacency=session.adjacency
         )
         values, noise = released_once(session, sums, "mean errors by prediction", BIN_SHARE)
         wanted = (NAMES, ("r2", "v2"))
@@ -234,8 +234,8 @@ class ResidualMoments(Residuals):
 
     def evaluation(self) -> RegressionEvaluation:
         """What the fitted releases say."""
-        reach = self.windows_.residual_reach
-        errors = ErrorsByPrediction.made(self.bins_, self.bins_noise_std_, self.bin_edges_, reach)
+        half_width = self.windows_.residual_half_width
+        errors = ErrorsByPrediction.made(self.bins_, self.bins_noise_std_, self.bin_edges_, half_width)
         return RegressionEvaluation(
             self.moments_, self.windows_, errors, self.privacy_, name_of(self.model), self.units_
         )
@@ -292,12 +292,12 @@ def _window_of_targets(session: PrivacySession, targets: PrivateRecords, present
     """A released window, searched once more around its centre where that is far from 0; and the share it took."""
     found = released_window(session, targets, WINDOW_SHARE, tail=TAIL, present=present)
     first = found.center
-    far = abs(float(first[0])) > FAR * float(found.reach[0])
+    far = abs(float(first[0])) > FAR * float(found.half_width[0])
     if not far or is_given("few units", targets.n_units * session.mu, "evaluate"):
         return found, WINDOW_SHARE
     near = targets.mapped(lambda rows: np.asarray(rows) - first, 1)
     found = released_window(session, near, WINDOW_SHARE, tail=TAIL, present=present)
-    return Window(first + found.center, found.reach), 2 * WINDOW_SHARE
+    return Window(first + found.center, found.half_width), 2 * WINDOW_SHARE
 
 
 def column_of_numbers(name: str, given: Any) -> Floats:

@@ -141,11 +141,11 @@ def released_score(
         records, epsilon=terms.epsilon, delta=terms.delta, adjacency=terms.adjacency, unit=terms.unit,
         accountant=False, random_state=terms.random_state, estimator="score",
     ) as session:  # fmt: skip
-        center, reach = np.array([0.5 * (low + high)]), np.array([0.5 * (high - low)])
-        sums = records.column_sums(center, reach)
+        center, half_width = np.array([0.5 * (low + high)]), np.array([0.5 * (high - low)])
+        sums = records.column_sums(center, half_width)
         total, noise = released_once(session, sums, "score")
     released, noise = float(total[0]) / records.n_units, noise / records.n_units
-    return score.offset - (float(center[0]) + float(reach[0]) * released), float(reach[0]) * noise
+    return score.offset - (float(center[0]) + float(half_width[0]) * released), float(half_width[0]) * noise
 
 
 def _by_rows(predict: Callable[[object], object], X: Any) -> Any:

@@ -83,7 +83,7 @@ class GradientPerturbationFit(MultipartyFit):
                 **self._sizes(problem),
                 "n_iter": rounds,
                 "learning_rate": settings.learning_rate,
-                "clip_norm": settings.clip_norm * self._reach,
+                "clip_norm": settings.clip_norm * self._half_width,
             },
             steps=self._steps(session, rounds),
             signal=_signal(settings, self._n_values(problem)),
@@ -100,7 +100,10 @@ class GradientPerturbationFit(MultipartyFit):
                 session, owners, problem.loss, settings, engine=engine,
                 release=self._release(session, problem, settings), callback=self._told(owners),
             )  # fmt: skip
-        attributes = {"learning_rate_": settings.learning_rate, "clip_norm_": settings.clip_norm * self._reach}
+        attributes = {
+            "learning_rate_": settings.learning_rate,
+            "clip_norm_": settings.clip_norm * self._half_width,
+        }
         if not is_classifier(self):
             attributes["prediction_noise_"] = made.prediction_noise
         return Solution(self._rescaled(theta, owners), settings.max_iter, attributes)
@@ -119,7 +122,7 @@ class GradientPerturbationFit(MultipartyFit):
             alpha=self._penalty(owners),
             radius=owners.radius,
             noise=self.noise,
-            clip_norm=None if isinstance(clip, str) else float(clip) / self._reach,
+            clip_norm=None if isinstance(clip, str) else float(clip) / self._half_width,
             max_iter=None if isinstance(self.max_iter, str) else int(self.max_iter),
             learning_rate=None if isinstance(self.learning_rate, str) else float(self.learning_rate),
             widening=self._widening(problem),
@@ -134,7 +137,7 @@ class GradientPerturbationFit(MultipartyFit):
         noise = length * averaged_noise(settings, curvature)
         if self.fit_intercept:
             noise = math.hypot(noise, length * averaged_noise(settings, length**2))
-        return noise * self._reach
+        return noise * self._half_width
 
     def _told(self, owners: Any) -> Any:
         """The user's callback, which gets coefficients in units of y."""

@@ -115,7 +115,7 @@ class MultipartyFit(LinearFit):
     _shape_type = OwnersShape
     _held: Release = ""  # what holds all coefficients in one release, for the warnings
     _pooled = False  # whether the method can use one statistic of all records
-    _reach = 1.0  # units of y in which the targets of the fit are measured
+    _half_width = 1.0  # units of y in which the targets of the fit are measured
 
     def _closing(self, problem: Problem) -> tuple[()]:
         """No step: the owners' noise is planned for the whole budget."""
@@ -127,7 +127,7 @@ class MultipartyFit(LinearFit):
 
     def _rescaled(self, theta: np.ndarray, owners: Any) -> np.ndarray:
         """Theta in units of y, for an intercept's feature of 1."""
-        theta = theta * self._reach
+        theta = theta * self._half_width
         if self.fit_intercept:
             theta[-1] *= owners.row_norm
         return theta
@@ -234,7 +234,7 @@ class MultipartyFit(LinearFit):
             smallest=min(owners.sizes),
             weights_owners=declares(self, "weighting"),
             noise=0.0 if session.exact else made.prediction_noise,
-            reach=self._reach,
+            half_width=self._half_width,
             alpha=self.alpha,
             penalised=made.penalised,
             penalty=made.penalty,
@@ -415,20 +415,20 @@ class MultipartyRegressor(MultipartyFit, NumberModel, PrivateFit[Problem]):
         return 0.5 * low + 0.5 * high if self.fit_intercept else 0.0
 
     @property
-    def _reach(self) -> float:  # type: ignore[override]
+    def _half_width(self) -> float:  # type: ignore[override]
         """The largest distance of a clipped target from the centre."""
         low, high = map(float, self._bounds)
         return max(high - self._center, self._center - low)
 
     def _records(self, X: Any, y: np.ndarray, *args: Any, **options: Any) -> Any:
         low, high = map(float, self._bounds)
-        scaled = (np.clip(y, low, high) - self._center) / self._reach
+        scaled = (np.clip(y, low, high) - self._center) / self._half_width
         return super()._records(X, scaled, *args, **options)
 
     def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
         """The loss of targets in [-1, 1]."""
         if self.loss == "huber":
-            return HuberLoss(float(self.huber_threshold) / self._reach), ()
+            return HuberLoss(float(self.huber_threshold) / self._half_width), ()
         return SquaredLoss(), ()
 
     def _public_facts(self, problem: Problem) -> dict[str, Any]:

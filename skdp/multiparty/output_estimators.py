@@ -73,7 +73,7 @@ class OutputPerturbationFit(MultipartyFit):
         return OutputDecision(
             sizes={**self._sizes(problem), "n_iter": 1},
             steps=self._steps(session, 1),
-            signal=self._reach / noise if noise else None,  # of predictions
+            signal=self._half_width / noise if noise else None,  # of predictions
             loss=loss,
             alpha=alpha,
             epsilon=epsilon,
@@ -93,7 +93,7 @@ class OutputPerturbationFit(MultipartyFit):
             moved *= math.sqrt(2.0 * self._n_values(problem)) / laplace_epsilon(session, 1)
         else:
             moved /= session.mu
-        return owners.radius * moved * self._reach
+        return owners.radius * moved * self._half_width
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.base.tables import encode_groups
 from skdp.losses import Loss
-from skdp.privacy import Bounded, PrivateRecords, PublicShape
+from skdp.privacy import BoundedStatistic, PrivateRecords, PublicShape
 from skdp.privacy.statistics import perturbed_minimizer, ridge_minimizer
 
 __all__ = ["UNITS", "WEIGHTINGS", "OwnRecords", "Owners", "OwnersShape"]
@@ -148,7 +148,7 @@ class Owners:
     >>> made.sizes, made.divisor
     ((3, 1), 2)
     >>> made.mean_gradient(LogisticLoss(), np.zeros(4), clip_norm=1.0)[1]
-    Bounded(shape=(4,), l1=1, l2=0.5, linf=0.5)
+    BoundedStatistic(shape=(4,), l1=1, l2=0.5, linf=0.5)
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Owners:
         """Weight w_j of a unit of this owner: at most 1."""
         return self._smallest / self.sizes[owner] if self.weighting == "owner" else 1.0
 
-    def mean_gradient(self, loss: Loss, theta: ArrayLike, clip_norm: float) -> list[Bounded]:
+    def mean_gradient(self, loss: Loss, theta: ArrayLike, clip_norm: float) -> list[BoundedStatistic]:
         """Statistics whose sum is the gradient of (1) without its penalty.
 
         Parameters
@@ -215,7 +215,7 @@ class Owners:
 
         Returns
         -------
-        list of Bounded
+        list of BoundedStatistic
             One an owner, with l2 bound ``clip_norm / divisor``; one in all where ``pooled``.
         """
         if self.pooled:
@@ -226,7 +226,7 @@ class Owners:
             for j, (records, size) in enumerate(zip(self._weighted, self.sizes))
         ]
 
-    def minimizer(self, loss: Loss, *, alpha: float, adjacency: str) -> list[Bounded]:
+    def minimizer(self, loss: Loss, *, alpha: float, adjacency: str) -> list[BoundedStatistic]:
         """Statistics whose sum is the average of the owners' own minimisers, weighted as the objective.
 
         Parameters
@@ -239,7 +239,7 @@ class Owners:
 
         Returns
         -------
-        list of Bounded
+        list of BoundedStatistic
             One an owner, of shape (n_parameters,) or (n_parameters, n_classes); computed at its release.
         """
         return [
@@ -282,7 +282,7 @@ class Owners:
 
     # ---------------------------------------------------------------- records of each owner
 
-    def _present(self, owner: int, statistic: Bounded) -> Bounded:
+    def _present(self, owner: int, statistic: BoundedStatistic) -> BoundedStatistic:
         here = self.own is None or self.own.index == owner
         return statistic if here else statistic.absent()
 

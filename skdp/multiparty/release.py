@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy import Bounded, PrivacySession, accounting, sum_of_owners
+from skdp.privacy import BoundedStatistic, PrivacySession, accounting, sum_of_owners
 
 __all__ = ["NOISES", "Release", "check_engine", "is_plain", "make_release", "opened_engine", "surplus_of"]
 
 # What an engine has for each kind of noise.
 METHODS = {
-    "gaussian": ("ready", "open", "slack", "surplus"),
-    "laplace": ("ready", "open_laplace", "laplace_slack", "laplace_scales"),
+    "gaussian": ("ready", "open", "numerical_error", "surplus"),
+    "laplace": ("ready", "open_laplace", "laplace_numerical_error", "laplace_scales"),
 }
 NOISES = tuple(METHODS)
 
-Release = Callable[[list[Bounded]], NDArray[np.float64]]
+Release = Callable[[list[BoundedStatistic]], NDArray[np.float64]]
 
 
 def make_release(session: PrivacySession, *, noise: str, releases: int, engine: Any) -> Release:
@@ -51,7 +51,7 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
     plan = session.plan_gaussian(releases) if noise == "gaussian" else None
     epsilon = laplace_epsilon(session, releases) if plan is None else 0.0
 
-    def release(statistics: list[Bounded]) -> NDArray[np.float64]:
+    def release(statistics: list[BoundedStatistic]) -> NDArray[np.float64]:
         rest = next(left, 1)
         if engine is not None and not session.exact:
             if plan is not None:

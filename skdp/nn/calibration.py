@@ -4,7 +4,7 @@ Classification: the outputs are the only features of a second, small model, with
 one slope. `skdp.fitting.recalibrate` fits it on released sums, as for the linear models. A row of a
 group of m rows weighs 1 / m there.
 
-Regression: let f be a prediction and t a target in units of the reach, both clipped to [-1, 1]. The mean of
+Regression: let f be a prediction and t a target in units of the half-width, both clipped to [-1, 1]. The mean of
 (f f, f t, f, t) is released, in which each group counts once, by the mean of its rows. The line of t on f through
 these moments replaces f. Its slope is shrunk as James and Stein (1961) shrink a mean, and is 0 where the moments
 may be errors of the noise. So a net that has learnt nothing predicts about the mean.
@@ -33,7 +33,7 @@ SURE = 2.0
 def released_line(
     session: PrivacySession, records: PrivateRecords, task: NetTask, parameters: Any, share: float
 ) -> tuple[float, float]:
-    """Release slope and shift of the line that maps predictions to targets, in units of the reach."""
+    """Release slope and shift of the line that maps predictions to targets, in units of the half-width."""
 
     def moments(X: Any, y: Any) -> Any:
         f = task.record_outputs(parameters, X)[:, 0]

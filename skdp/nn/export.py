@@ -46,14 +46,14 @@ def _as_classifier(net: Any, layers: Layers, activation: str) -> Any:
 
 
 def _as_regressor(net: Any, layers: Layers, activation: str) -> Any:
-    """``center + reach * clip(slope * clip(output, -1, 1) + shift, -1, 1)`` is a line that is clipped once."""
+    """``center + half_width * clip(slope * clip(output, -1, 1) + shift, -1, 1)`` is a line, clipped once."""
     from sklearn.neural_network import MLPRegressor
 
-    center, reach = net.target_center_, net.target_reach_
+    center, half_width = net.target_center_, net.target_scale_
     slope, shift = net.line_
     weights, biases = layers
-    weights[-1] = weights[-1] * (reach * slope)
-    biases[-1] = biases[-1] * (reach * slope) + (center + reach * shift)
+    weights[-1] = weights[-1] * (half_width * slope)
+    biases[-1] = biases[-1] * (half_width * slope) + (center + half_width * shift)
     made = MLPRegressor(**_settings(layers, activation))
     made.partial_fit(np.zeros((1, len(weights[0]))), np.zeros(1))
     bounds = net.prediction_bounds_

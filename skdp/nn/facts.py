@@ -41,7 +41,7 @@ def utility_facts(model: Any, session: PrivacySession, problem: Problem) -> Fact
     )  # fmt: skip
     if session.exact or not is_classifier(model):
         return facts
-    return replace(facts, task="classes", mass=shape.n_units * session.mu)
+    return replace(facts, task="classes", effective_n=shape.n_units * session.mu)
 
 
 def public_facts(model: Any, problem: Problem) -> dict[str, object]:

@@ -84,7 +84,7 @@ def _each_column(end: NDArray[np.float64], shape: tuple[int, ...], n_features: i
 def released_inputs(session: PrivacySession, records: PrivateRecords, share: float) -> Inputs:
     """Inputs in [-1, 1]: a window is released for each column, which is not centred for CSR rows."""
     window = released_window(session, records, share, tail=WINDOW_TAIL, centered=records.shape.container != "csr")
-    return Inputs(window.center, window.reach, (-1.0, 1.0), (records.n_features,))
+    return Inputs(window.center, window.half_width, (-1.0, 1.0), (records.n_features,))
 
 
 def check_image_shape(name: str, image_shape: object) -> None:

@@ -98,7 +98,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
 
     Attributes
     ----------
-    {parameters_} {network_} {inputs_} {target_center_.net} {target_reach_}
+    {parameters_} {network_} {inputs_} {target_center_.net} {target_scale_}
     {line_} {prediction_bounds_.net} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 

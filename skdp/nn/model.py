@@ -83,7 +83,7 @@ def _check_range(name: str, bounds: object) -> None:
 
 
 class NetRegressor(NumberModel, NetFit):
-    """One output, in units of the reach of the targets about their centre."""
+    """One output, in units of the half-width of the targets about their centre."""
 
     y_bounds: tuple[float, float] | Literal["auto"] = parameter(
         described('tuple of (float, float) or "auto"', _check_range),
@@ -122,17 +122,17 @@ class NetRegressor(NumberModel, NetFit):
         line, share = (1.0, 0.0), problem.decision.details.shares.get("calibration")
         if share is not None:
             line = released_line(session, problem.records, task, parameters, share)
-        return {"target_center_": task.targets.center, "target_reach_": task.targets.reach, "line_": line}
+        return {"target_center_": task.targets.center, "target_scale_": task.targets.half_width, "line_": line}
 
     @property  # type: ignore[misc]
     def prediction_bounds_(self) -> tuple[float, float]:  # type: ignore[override]
         """The ends between which all predictions lie: released or public numbers."""
         check_is_fitted(self)
-        return _ends(Targets(self.target_center_, self.target_reach_), self.line_)
+        return _ends(Targets(self.target_center_, self.target_scale_), self.line_)
 
     def _post_processing(self, solution: Solution) -> tuple[str, ...]:
         found: Any = solution.attributes
-        targets = Targets(found["target_center_"], found["target_reach_"])
+        targets = Targets(found["target_center_"], found["target_scale_"])
         return (*super()._post_processing(solution), cut_text(_ends(targets, found["line_"])))
 
     def _predicted(self, outputs: NDArray[np.float64], targets: Targets, line: tuple[float, float]) -> Any:
@@ -141,7 +141,7 @@ class NetRegressor(NumberModel, NetFit):
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         outputs = self._outputs(X)
-        targets = Targets(self.target_center_, self.target_reach_)
+        targets = Targets(self.target_center_, self.target_scale_)
         return np.asarray(self._predicted(outputs, targets, self.line_))
 
     def _score_of(self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]) -> float:

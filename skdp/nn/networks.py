@@ -118,7 +118,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
 
     Attributes
     ----------
-    {parameters_} {network_} {inputs_} {target_center_.net} {target_reach_}
+    {parameters_} {network_} {inputs_} {target_center_.net} {target_scale_}
     image_shape_ : tuple of int or None
         (height, width, channels) of an image; None where a record is a row of numbers.
     {line_} {prediction_bounds_.net} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}

@@ -18,7 +18,7 @@ INPUTS = ("center", "scale", "bounds", "shape")
 KEPT: dict[str, Callable[[np.ndarray], Any]] = {
     "classes_": np.asarray,
     "target_center_": float,
-    "target_reach_": float,
+    "target_scale_": float,
     "line_": lambda values: tuple(values.tolist()),
     CALIBRATION: np.asarray,
 }

@@ -43,23 +43,24 @@ class Targets:
 
     Attributes
     ----------
-    center, reach : float
-        A number y becomes ``(y - center) / reach``, clipped to [-1, 1]. A reach of 0 leaves class numbers alone.
+    center, half_width : float
+        A number y becomes ``(y - center) / half_width``, clipped to [-1, 1]. A half-width of 0 leaves class
+        numbers alone.
     """
 
     center: float = 0.0
-    reach: float = 0.0
+    half_width: float = 0.0
 
     def of(self, y: Any) -> NDArray[Any]:
         """Targets of the loss."""
-        if self.reach == 0:
+        if self.half_width == 0:
             return np.asarray(y)
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            return np.asarray(np.clip((y - self.center) / self.reach, -1.0, 1.0))
+            return np.asarray(np.clip((y - self.center) / self.half_width, -1.0, 1.0))
 
     def back(self, outputs: Vector) -> Vector:
         """Predictions of outputs, kept within the range of the targets."""
-        return self.center + self.reach * np.clip(outputs, -1.0, 1.0)
+        return self.center + self.half_width * np.clip(outputs, -1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

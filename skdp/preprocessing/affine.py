@@ -95,11 +95,11 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
         scaler = shifted_and_divided(center, scale)
         if bounds is None:
             return name_features(scaler, self)
-        reach = scale_clipper(center, bounds)
-        if reach is None:
+        half_width = scale_clipper(center, bounds)
+        if half_width is None:
             return make_pipeline(name_features(clipper(*bounds, scale.size), self), scaler)
-        scaler = shifted_and_divided(center, scale / reach.scale_)
-        return make_pipeline(name_features(reach, self), scaler)
+        scaler = shifted_and_divided(center, scale / half_width.scale_)
+        return make_pipeline(name_features(half_width, self), scaler)
 
     def _checked(self, X: Any) -> Any:
         """X validated, and the numbers."""

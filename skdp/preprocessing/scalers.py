@@ -211,13 +211,13 @@ class DPStandardScaler(ColumnScaler):
         middle, spread = np.zeros(records.n_features), 0.0
         if made.means:
             plan = session.plan_gaussian(1, made.means, purpose="means")
-            sums = records.column_sums(window.center, window.reach)
+            sums = records.column_sums(window.center, window.half_width)
             middle = np.clip(session.gaussian(sums, plan) / records.n_units, -1.0, 1.0)
             spread = session.noise_std(sums, plan) / records.n_units
         scale = np.ones(records.n_features)
         if made.variances:
-            scale = window.reach * _deviation(session, records, window, middle, spread, made.variances)
-        mean = window.center + window.reach * middle
+            scale = window.half_width * _deviation(session, records, window, middle, spread, made.variances)
+        mean = window.center + window.half_width * middle
         attributes = {"mean_": mean, "scale_": scale, "bounds_": window.bounds}
         return Solution(np.stack([mean, scale]), 1, attributes)
 
@@ -238,7 +238,7 @@ def _deviation(
     ``spread`` is the standard deviation of the noise in ``middle``.
     """
     plan = session.plan_gaussian(1, share, purpose="variances")
-    squares = records.column_sums(window.center, window.reach, around=middle)
+    squares = records.column_sums(window.center, window.half_width, around=middle)
     # Each unit added its square less 1/2.
     variance = session.gaussian(squares, plan) / records.n_units + 0.5
     noise = session.noise_std(squares, plan) / records.n_units
@@ -350,12 +350,12 @@ class DPQuantileScaler(ColumnScaler):
         if window is None:
             sizes = released_magnitudes(session, records, made.magnitudes)
             window = Window(np.zeros(records.n_features), sizes)
-        center, unit = window.center, window.reach
+        center, unit = window.center, window.half_width
         if made.medians is not None:
             center, unit, _ = released_quantiles(session, records, made.medians, 0.5, window)
         least = 1.0 - float(self.quantile)
         found, _ = released_distances(session, records, made.distances, unit, center, least=least)
-        magnitude = np.where(window.reach > LEAST_MAGNITUDE, window.reach, 1.0)
+        magnitude = np.where(window.half_width > LEAST_MAGNITUDE, window.half_width, 1.0)
         scale = np.where(at_the_end(found, unit), magnitude, found)
         return Solution(np.stack([center, scale]), 1, {"center_": center, "scale_": scale})
 

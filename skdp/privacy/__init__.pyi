@@ -11,7 +11,7 @@ from .batches import BatchGroup as BatchGroup
 from .batches import BatchPart as BatchPart
 from .batches import BatchPlan as BatchPlan
 from .batches import Partition as Partition
-from .bounded import Bounded as Bounded
+from .bounded import BoundedStatistic as BoundedStatistic
 from .budget import BudgetAccountant as BudgetAccountant
 from .budget import PlanRunsOnce as PlanRunsOnce
 from .budget import Reservation as Reservation

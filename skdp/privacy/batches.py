@@ -30,7 +30,7 @@ from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
 from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.accounting.sampled import POISSON
-from skdp.privacy.bounded import Bounded, SourceExtra
+from skdp.privacy.bounded import BoundedStatistic, SourceExtra
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 from skdp.privacy.shape import MOST_UNITS
@@ -45,7 +45,7 @@ __all__ = [
     "BatchPart",
     "BatchPlan",
     "Partition",
-    "batch_slack",
+    "batch_numerical_error",
     "draw_units",
     "empty_bits",
     "number_of_places",
@@ -90,14 +90,14 @@ class BatchExtra(Protocol):
     def describe(self) -> LedgerRow:
         """What a ledger row says of it, without the name."""
 
-    def slack(self, plan: "BatchPlan", size: int, delta: float, *, scans: bool) -> tuple[float, float]:
+    def numerical_error(self, plan: "BatchPlan", size: int, delta: float, *, scans: bool) -> tuple[float, float]:
         """What the samplers' errors add to (epsilon, delta) of one release, without the draw of the batch."""
 
     def planned(self, noise_multiplier: float) -> "BatchExtra":
         """The same in a plan with this noise multiplier; 0 is a session without privacy."""
         return self
 
-    def grid(self, bounded: Bounded, multiplier: float, adjacency: str) -> grid.Noise:
+    def grid(self, bounded: BoundedStatistic, multiplier: float, adjacency: str) -> grid.Noise:
         """The grid and the noise of a release of all values."""
         return grid.gaussian_grid(bounded, multiplier, adjacency)
 
@@ -337,7 +337,7 @@ class Partition(_Secret):
         return "Partition()"
 
 
-def batch_slack(plan: BatchPlan) -> tuple[float, float]:
+def batch_numerical_error(plan: BatchPlan) -> tuple[float, float]:
     """What the sampler's error adds to (epsilon, delta) of one release."""
     if plan.sampling != POISSON:
         return 0.0, 0.0
@@ -382,7 +382,7 @@ def number_of_places(plan: BatchPlan, count: int) -> int:
     A drawn unit gets a place of its own, by an injection that is uniform on all injections. So the places of the
     others have the same law whether or not a unit was drawn: the restriction of a uniform injection is uniform.
     The others alone are at most as many as can be drawn, and one more unit finds a free place. The sizes above,
-    which the sampler cuts off, are charged by `batch_slack` already.
+    which the sampler cuts off, are charged by `batch_numerical_error` already.
 
     Parameters
     ----------

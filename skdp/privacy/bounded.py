@@ -1,4 +1,4 @@
-"""Bounded: a statistic of the records together with what one record can change in it.
+"""BoundedStatistic: a statistic of the records together with what one record can change in it.
 
 It is not an array and cannot be turned into one. Only a `PrivacySession` releases its numbers: it adds noise and
 writes a ledger row. So forgetting the noise is a TypeError.
@@ -18,7 +18,7 @@ from skdp.privacy.entries import checked_positions, clipped, clipped_bound, clip
 if TYPE_CHECKING:
     from skdp.privacy.batches import Batch, BatchExtra
 
-__all__ = ["Bounded", "Source", "SourceExtra", "rounded_source"]
+__all__ = ["BoundedStatistic", "Source", "SourceExtra", "rounded_source"]
 
 _LEAST = 2.0**-600  # bounds and grids stay between this and its inverse
 _CLAMP = 2.0**58  # integers on the grid stay below this, so that adding noise cannot overflow
@@ -81,7 +81,7 @@ class Source:
         return positions, whole[positions]
 
 
-class Bounded:
+class BoundedStatistic:
     """A statistic that may leave only through a session.
 
     Parameters
@@ -108,10 +108,10 @@ class Bounded:
 
     Examples
     --------
-    >>> from skdp.privacy import Bounded
-    >>> Bounded([3.0, 4.0], l2=1.0)
-    Bounded(shape=(2,), l1=1.41421, l2=1, linf=1)
-    >>> float(Bounded([3.0], l2=1.0))
+    >>> from skdp.privacy import BoundedStatistic
+    >>> BoundedStatistic([3.0, 4.0], l2=1.0)
+    BoundedStatistic(shape=(2,), l1=1.41421, l2=1, linf=1)
+    >>> float(BoundedStatistic([3.0], l2=1.0))
     Traceback (most recent call last):
     ...
     TypeError: this statistic is not released; release it through a session
@@ -141,7 +141,7 @@ class Bounded:
         l1: float | None = None,
         l2: float | None = None,
         linf: float | None = None,
-    ) -> "Bounded":
+    ) -> "BoundedStatistic":
         """Make a statistic whose sensitivity was proven under one adjacency.
 
         Parameters
@@ -154,7 +154,7 @@ class Bounded:
 
         Returns
         -------
-        Bounded
+        BoundedStatistic
         """
         check_adjacency(adjacency)
         return cls.from_source(_source_of(value), np.shape(value), l1=l1, l2=l2, linf=linf, adjacency=adjacency)
@@ -169,7 +169,7 @@ class Bounded:
         l2: float | None = None,
         linf: float | None = None,
         adjacency: str | None = None,
-    ) -> "Bounded":
+    ) -> "BoundedStatistic":
         """Make a statistic that is computed when it is released (for `skdp.privacy` itself)."""
         made = cls.__new__(cls)
         made._fill(source, shape, l1, l2, linf, adjacency)
@@ -197,15 +197,15 @@ class Bounded:
         return math.prod(self.shape)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Bounded cannot be changed")
+        raise AttributeError("a BoundedStatistic cannot be changed")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError("a Bounded cannot be changed")
+        raise AttributeError("a BoundedStatistic cannot be changed")
 
-    def __mul__(self, other: float) -> "Bounded":
+    def __mul__(self, other: float) -> "BoundedStatistic":
         if type(other) not in (int, float) or not math.isfinite(other):
             raise TypeError(
-                "a Bounded can be scaled by a finite Python int or float only; "
+                "a BoundedStatistic can be scaled by a finite Python int or float only; "
                 "for anything else release it through a session first"
             )
         scale = float(other)
@@ -221,17 +221,17 @@ class Bounded:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: float) -> "Bounded":
+    def __truediv__(self, other: float) -> "BoundedStatistic":
         if type(other) not in (int, float) or not math.isfinite(other) or other == 0:
-            raise TypeError("a Bounded can be divided by a finite non-zero Python int or float only")
+            raise TypeError("a BoundedStatistic can be divided by a finite non-zero Python int or float only")
         return self * (1.0 / other)
 
-    def __neg__(self) -> "Bounded":
+    def __neg__(self) -> "BoundedStatistic":
         return self * -1.0
 
-    def __add__(self, other: "Bounded") -> "Bounded":
-        if not isinstance(other, Bounded):
-            raise TypeError("only statistics of the same records can be added to a Bounded")
+    def __add__(self, other: "BoundedStatistic") -> "BoundedStatistic":
+        if not isinstance(other, BoundedStatistic):
+            raise TypeError("only statistics of the same records can be added to a BoundedStatistic")
         a, b = self._value, other._value
         for source in (a, b):
             if source.extra is not None:
@@ -242,7 +242,7 @@ class Bounded:
                 "statistics can be added only if they have one shape, one adjacency, one batch and "
                 "come from the same PrivateRecords; release them one by one instead"
             )
-        return Bounded.from_source(
+        return BoundedStatistic.from_source(
             _added(a, b),
             self.shape,
             l1=self.l1 + other.l1,
@@ -251,10 +251,10 @@ class Bounded:
             adjacency=self.adjacency,
         )
 
-    def __sub__(self, other: "Bounded") -> "Bounded":
+    def __sub__(self, other: "BoundedStatistic") -> "BoundedStatistic":
         return self + (-other)
 
-    def shifted(self, constant: ArrayLike) -> "Bounded":
+    def shifted(self, constant: ArrayLike) -> "BoundedStatistic":
         """Add a public constant: no record changes it, so no bound changes.
 
         Parameters
@@ -264,14 +264,14 @@ class Bounded:
 
         Returns
         -------
-        Bounded
+        BoundedStatistic
         """
         added = np.array(constant, dtype=np.float64)
         if added.shape != self.shape or not np.isfinite(added).all():
             raise ValueError(f"constant must be finite and of shape {self.shape}")
         return self._with(_shifted(self._value, added), 1.0)
 
-    def entries(self, positions: ArrayLike, *, clip: float | None = None) -> "Bounded":
+    def entries(self, positions: ArrayLike, *, clip: float | None = None) -> "BoundedStatistic":
         """Keep some entries only, and clip the vector of these.
 
         Parameters
@@ -284,7 +284,7 @@ class Bounded:
 
         Returns
         -------
-        Bounded
+        BoundedStatistic
             Of shape (n_positions,).
         """
         at = checked_positions(positions, self.size)
@@ -292,13 +292,13 @@ class Bounded:
             self._value.extra.check_whole("taken apart")
         made = _entries(self._value, at, clip)
         if clip is None:
-            return Bounded.from_source(
+            return BoundedStatistic.from_source(
                 made, (at.size,), l1=self.l1, l2=self.l2, linf=self.linf, adjacency=self.adjacency
             )
         l2 = clipped_bound(self.l2, at.size, clip)
-        return Bounded.from_source(made, (at.size,), l2=l2, adjacency=self.adjacency)
+        return BoundedStatistic.from_source(made, (at.size,), l2=l2, adjacency=self.adjacency)
 
-    def absent(self) -> "Bounded":
+    def absent(self) -> "BoundedStatistic":
         """Return zeros with the same public bounds, for a statistic that another process adds.
 
         Owners who sum their statistics by an engine need one grid and one noise. Both follow from public bounds,
@@ -306,7 +306,7 @@ class Bounded:
 
         Returns
         -------
-        Bounded
+        BoundedStatistic
         """
         shape = self.shape
         return self._with(
@@ -317,13 +317,14 @@ class Bounded:
             1.0,
         )  # fmt: skip
 
-    def _with(self, source: Source, scale: float) -> "Bounded":
+    def _with(self, source: Source, scale: float) -> "BoundedStatistic":
         l1, l2, linf = self.l1 * scale, self.l2 * scale, self.linf * scale
-        return Bounded.from_source(source, self.shape, l1=l1, l2=l2, linf=linf, adjacency=self.adjacency)
+        return BoundedStatistic.from_source(source, self.shape, l1=l1, l2=l2, linf=linf, adjacency=self.adjacency)
 
     def __repr__(self) -> str:
         proven = f", adjacency={self.adjacency!r}" if self.adjacency else ""
-        return f"Bounded(shape={self.shape}, l1={self.l1:.6g}, l2={self.l2:.6g}, linf={self.linf:.6g}{proven})"
+        norms = f"l1={self.l1:.6g}, l2={self.l2:.6g}, linf={self.linf:.6g}"
+        return f"BoundedStatistic(shape={self.shape}, {norms}{proven})"
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError("this statistic is not released; release it through a session")

@@ -1,7 +1,8 @@
 """PrivateRecords: the data of a fit, of which only bounded statistics come out.
 
-Every public name returns a `Bounded`, another `PrivateRecords` or a public shape (tested by enumeration). Each
-statistic is a function of `skdp.privacy.statistics`, with its proof; those that most methods use are methods too.
+Every public name returns a `BoundedStatistic`, another `PrivateRecords` or a public shape (tested by enumeration).
+Each statistic is a function of `skdp.privacy.statistics`, with its proof; those that most methods use are methods
+too.
 """
 
 import math
@@ -74,7 +75,7 @@ class PrivateRecords:
     >>> from skdp.privacy import PrivateRecords
     >>> records = PrivateRecords(np.eye(3), np.array([0.0, 1.0, 1.0]))
     >>> records.mean_gradient(LogisticLoss(), np.zeros(3), clip_norm=0.6)
-    Bounded(shape=(3,), l1=0.34641, l2=0.2, linf=0.2)
+    BoundedStatistic(shape=(3,), l1=0.34641, l2=0.2, linf=0.2)
     """
 
     __slots__ = ("_rows",)
@@ -114,7 +115,8 @@ class PrivateRecords:
     def elsewhere(cls, shape: PublicShape) -> "PrivateRecords":
         """Stand for records that lie in another process: their public shape, and nothing of them.
 
-        Its statistics have the bounds that those of the other process have. Release them as `Bounded.absent`.
+        Its statistics have the bounds that those of the other process have. Release them as
+        `BoundedStatistic.absent`.
 
         Parameters
         ----------

@@ -154,7 +154,7 @@ class PublicShape:
         return self.n_units if self.n_public is None else MOST_PER_PUBLIC * self.n_units
 
     @property
-    def mass(self) -> float:
+    def total_weight(self) -> float:
         """Largest sum of the units' weights 1 / ``n_units``, where at most 16 ``n_public`` units are assumed."""
         return 1.0 if self.n_public is None else float(MOST_PER_PUBLIC)
 

@@ -102,17 +102,17 @@ def planned_descent(task: Task, settings: AdaptiveSettings) -> LinearDecision:
 def adaptive_descent(task: Task, plan: StepPlan[AdaptiveSettings]) -> Solution:
     """Take steps until the budget does not hold another one, or ``max_iter`` of them."""
     settings, loss = plan.settings, task.loss
-    reach, bound = settings.learning_rate, settings.loss_bound
+    half_width, bound = settings.learning_rate, settings.loss_bound
     _, rest = plan.split(task.budget)
     costs = StepCosts(rest.share, plan.n_iter)
     start = begin(task, plan)
-    if reach is None:
+    if half_width is None:
         downhill = start.scales.gradient * start.rows_per_unit / start.curvature
-        reach = REACH * math.sqrt(loss.n_outputs) * downhill
+        half_width = REACH * math.sqrt(loss.n_outputs) * downhill
     if bound is None:
         assert loss.start_value is not None  # of classification
         bound = LOSS_BOUND * loss.start_value * start.rows_per_unit
-    line = _Line(start, costs, float(bound), float(reach))
+    line = _Line(start, costs, float(bound), float(half_width))
     point = start.task.theta
     most = settings.max_iter or math.inf
     distances: list[float] = []
@@ -129,12 +129,12 @@ def adaptive_descent(task: Task, plan: StepPlan[AdaptiveSettings]) -> Solution:
         distances.append(distance)
         start.task.show(len(distances) - 1, point)
         if len(distances) % EVERY == 0:
-            line.reach = LONGER * max(distances[-EVERY:])
+            line.half_width = LONGER * max(distances[-EVERY:])
     return Solution(
         start.task.to_user(point),
         len(distances),
         {
-            "learning_rate_": float(reach),
+            "learning_rate_": float(half_width),
             "last_distance_": distances[-1],
             "clip_norm_": start.clip_norm,
             "loss_bound_": float(bound),
@@ -145,10 +145,10 @@ def adaptive_descent(task: Task, plan: StepPlan[AdaptiveSettings]) -> Solution:
 class _Line:
     """One step: a gradient, and a distance along it; everything it returns is released."""
 
-    def __init__(self, start: Start, costs: StepCosts, loss_bound: float, reach: float) -> None:
+    def __init__(self, start: Start, costs: StepCosts, loss_bound: float, half_width: float) -> None:
         self._task, self._clip = start.task, start.clip_norm
         self._costs, self._bound = costs, loss_bound
-        self.reach = reach
+        self.half_width = half_width
 
     def step(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the distance that was chosen, 0 where the budget ended before, and the point there."""
@@ -159,7 +159,7 @@ class _Line:
             extra = GROWTH * costs.gradient
             if distance > 0 or not costs.holds(extra, costs.choice):
                 return distance, moved
-            self.reach *= SHORTER
+            self.half_width *= SHORTER
             again = self._measure(point, extra)
             # By inverse variances, which are in proportion to what was paid.
             gradient = (costs.gradient * gradient + extra * again) / (costs.gradient + extra)
@@ -174,7 +174,7 @@ class _Line:
         task = self._task
         direction = gradient + task.penalty.gradient(point)
         size = math.sqrt(square(direction))
-        distances = self.reach * np.arange(CANDIDATES + 1) / CANDIDATES
+        distances = self.half_width * np.arange(CANDIDATES + 1) / CANDIDATES
         points = np.stack([point - far / max(size, 1e-300) * direction for far in distances])
         with np.errstate(over="ignore", invalid="ignore"):
             values = [task.penalty.value(each) for each in points]

@@ -60,7 +60,7 @@ class _LocalGradientFit(GradientPerturbationFit):
         return [min(1.0, owners.weight(j) * over) for j in range(owners.n_owners)]
 
     def _widening(self, problem: Problem) -> float:
-        clip = None if isinstance(self.clip_norm, str) else self.clip_norm / self._reach
+        clip = None if isinstance(self.clip_norm, str) else self.clip_norm / self._half_width
         return _length(self._ratios(problem, clip))
 
     def _settings(self, session: PrivacySession, problem: Problem) -> DescentSettings:

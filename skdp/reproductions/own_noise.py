@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.multiparty.release import Release, laplace_epsilon, make_release
-from skdp.privacy import Bounded, PrivacySession, factor
+from skdp.privacy import BoundedStatistic, PrivacySession, factor
 
 __all__ = ["generator", "release_with_own_noise"]
 
@@ -54,23 +54,23 @@ def release_with_own_noise(
     if noise == "gaussian":
         wide = math.sqrt(releases) / session.mu * math.sqrt(math.fsum(others**2))
 
-        def added(statistics: Sequence[Bounded]) -> NDArray[np.float64]:
+        def added(statistics: Sequence[BoundedStatistic]) -> NDArray[np.float64]:
             return wide * moved(session, statistics, "l2") * rng.normal(size=statistics[0].shape)
 
     else:
         epsilon = laplace_epsilon(session, releases)
 
-        def added(statistics: Sequence[Bounded]) -> NDArray[np.float64]:
+        def added(statistics: Sequence[BoundedStatistic]) -> NDArray[np.float64]:
             scale = moved(session, statistics, "l1") / epsilon
             return scale * laplace_sum(others, statistics[0].shape, rng)
 
-    def noisy(statistics: list[Bounded]) -> NDArray[np.float64]:
+    def noisy(statistics: list[BoundedStatistic]) -> NDArray[np.float64]:
         return release(statistics) + added(statistics)
 
     return noisy
 
 
-def moved(session: PrivacySession, statistics: Sequence[Bounded], norm: str) -> float:
+def moved(session: PrivacySession, statistics: Sequence[BoundedStatistic], norm: str) -> float:
     """The largest sensitivity over the owners, in the l1 or the l2 norm."""
     largest = max(float(getattr(statistic, norm)) for statistic in statistics)
     return largest * (factor(session.adjacency) if statistics[0].adjacency is None else 1.0)

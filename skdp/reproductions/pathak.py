@@ -36,7 +36,7 @@ from skdp.multiparty.output_estimators import (
     OutputPerturbationFit,
 )
 from skdp.multiparty.release import laplace_epsilon
-from skdp.privacy import Bounded, PrivacySession, sum_of_owners
+from skdp.privacy import BoundedStatistic, PrivacySession, sum_of_owners
 
 __all__ = ["MPCPathakClassifier", "MPCPathakRegressor"]
 
@@ -78,7 +78,7 @@ class _PathakFit(OutputPerturbationFit):
         theta = session.laplace(total, epsilon, purpose="minimiser")
         return Solution(self._rescaled(theta, owners))
 
-    def _cost(self, total: Bounded, n_owners: int) -> float:
+    def _cost(self, total: BoundedStatistic, n_owners: int) -> float:
         """Epsilon of the noise over the epsilon that it is meant for."""
         if self.version == "corrected":
             return 1.0 / n_owners

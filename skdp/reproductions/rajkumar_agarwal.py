@@ -36,7 +36,7 @@ from skdp.multiparty.estimators import (
 from skdp.multiparty.frame import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings
 from skdp.multiparty.release import Release, make_release
-from skdp.privacy import Bounded, PrivacySession, accounting
+from skdp.privacy import BoundedStatistic, PrivacySession, accounting
 from skdp.reproductions.own_noise import generator, moved
 
 __all__ = ["DPRajkumarAgarwalClassifier", "DPRajkumarAgarwalRegressor", "total_epsilon"]
@@ -100,7 +100,7 @@ class _RajkumarAgarwalFit(GradientPerturbationFit):
         if self.epsilon_of == "fit":
             one /= math.sqrt(settings.max_iter)
 
-        def noisier(statistics: list[Bounded]) -> NDArray[np.float64]:
+        def noisier(statistics: list[BoundedStatistic]) -> NDArray[np.float64]:
             rho = rng.laplace(scale=moved(session, statistics, "l2") / one, size=statistics[0].shape)
             return release(statistics) + rho
 

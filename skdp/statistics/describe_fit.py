@@ -228,11 +228,11 @@ class Describe(Statistic):
             some = records if searched.size == given.size else records.restricted(searched)
             least = least_tails(session, some, made.windows, MEAN_TAIL)
             found = released_window(session, some, made.windows, tail=MEAN_TAIL, least=least, present=present)
-            window.center[searched], window.reach[searched] = found.center, found.reach
+            window.center[searched], window.half_width[searched] = found.center, found.half_width
             # Of whole numbers a narrower window may hold one value alone: of a rare 0 or 1 the 0, with no noise.
             # Types are public, so this looks at nothing.
             narrow = np.array(columns.whole) & ~given
-            window.reach[narrow] = np.maximum(window.reach[narrow], WHOLE_REACH)
+            window.half_width[narrow] = np.maximum(window.half_width[narrow], WHOLE_REACH)
         inside = None
         if not given.all():
             edges = np.stack(window.bounds, axis=1)

@@ -150,10 +150,10 @@ class Mean(Statistic):
         if self.skipna:
             return self._of_moments(session, problem)
         window = self._window(session, problem, self._counted(session, problem))
-        sums = records.column_sums(window.center, window.reach)
+        sums = records.column_sums(window.center, window.half_width)
         total, noise = released_once(session, sums, "means", _shares(problem).value)
-        value = window.center + window.reach * np.clip(total / records.n_units, -1.0, 1.0)
-        return self._solution(value, window.reach * noise / records.n_units, bounds_=window.bounds)
+        value = window.center + window.half_width * np.clip(total / records.n_units, -1.0, 1.0)
+        return self._solution(value, window.half_width * noise / records.n_units, bounds_=window.bounds)
 
     def _of_moments(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release sums and numbers of the values that are there, and divide them."""
@@ -255,7 +255,7 @@ class Quantile(Statistic):
             )  # fmt: skip
         else:
             window = Window.between(*given)
-            grid = window.center + window.reach * np.linspace(-1.0, 1.0, points)[:, None]
+            grid = window.center + window.half_width * np.linspace(-1.0, 1.0, points)[:, None]
             questions = (points - 1).bit_length() + 3
             plan = session.plan_gaussian(questions, left, purpose="quantiles")
             value = released_points(session, records, plan, grid, q, present=present)
@@ -315,7 +315,7 @@ def quantiles_in(
     points = points_of_levels(session, records.shape, share, levels.size)
     line = np.linspace(-1.0, 1.0, points)[:, None]
     bent = np.sinh(BEND * line) / math.sinh(BEND)
-    grid = window.center + window.reach * np.where(searched, bent, line)
+    grid = window.center + window.half_width * np.where(searched, bent, line)
     plan = session.plan_gaussian(questions_of_levels(points), share, purpose="quantiles")
     found = released_levels(session, records, plan, grid, levels)
     return found, noise_of_levels(session, records, plan, levels)

@@ -6,7 +6,7 @@ import numpy as np
 
 from skdp.base.column_search import Present, Window
 from skdp.kernels.protocols import Floats
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy import BoundedStatistic, PrivacySession, PrivateRecords
 from skdp.privacy.statistics import column_moments
 
 __all__ = ["SEEN", "Counted", "Moments", "released_counts", "released_once"]
@@ -61,7 +61,7 @@ class Counted:
 
 
 def released_once(
-    session: PrivacySession, sums: Bounded, purpose: str, share: float = 1.0
+    session: PrivacySession, sums: BoundedStatistic, purpose: str, share: float = 1.0
 ) -> tuple[Floats, float]:
     """Release a statistic for a share of mu^2; return it and the standard deviation of the noise in each entry."""
     plan = session.plan_gaussian(1, share, purpose=purpose)
@@ -124,7 +124,7 @@ class Moments:
         asked = counted is None or bool(counted.noise_std.any()) or session.exact
         present, bend = _weights(session.adjacency, n_classes, counts=asked, squares=squares)
         sums = column_moments(records,
-            window.center, window.reach, present=present, squares=bend,
+            window.center, window.half_width, present=present, squares=bend,
             adjacency=session.adjacency, n_classes=n_classes,
         )  # fmt: skip
         found, noise = released_once(session, sums, "moments", share)
@@ -149,12 +149,12 @@ class Moments:
         """Means in the units of the data, and the standard deviations of their noise."""
         m, number = self._mean, self._number
         noise = np.hypot(self.noise_std, m * self.counted.noise_std) / number
-        return self.window.center + self.window.reach * m, self.window.reach * noise
+        return self.window.center + self.window.half_width * m, self.window.half_width * noise
 
     def variance(self) -> tuple[Floats, Floats]:
         """Variances, at least 0, and the standard deviations of their noise, to first order."""
         found, noise = self._variance()
-        return self.window.reach**2 * found, self.window.reach**2 * noise
+        return self.window.half_width**2 * found, self.window.half_width**2 * noise
 
     def std(self) -> tuple[Floats, Floats]:
         """Standard deviations, and those of their noise; near 0 the root of the variance's."""
@@ -162,7 +162,7 @@ class Moments:
         root = np.sqrt(found)
         with np.errstate(divide="ignore", invalid="ignore"):
             of_root = np.fmin(0.5 * noise / root, np.sqrt(noise))
-        return self.window.reach * root, self.window.reach * of_root
+        return self.window.half_width * root, self.window.half_width * of_root
 
     def _variance(self) -> tuple[Floats, Floats]:
         m, number, bent = self._mean, self._number, self.squares / self._number

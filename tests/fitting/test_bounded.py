@@ -147,8 +147,8 @@ RELEASED = [name for name in BOUNDED if name not in OF_OWNERS]
 @pytest.mark.parametrize("name", RELEASED)
 def test_released_bounds_lie_a_margin_of_reaches_about_the_centre(name):
     model = fitted(name)
-    center, reach = model.target_center_, model.target_reach_
-    assert model.prediction_bounds_ == (center - MARGIN * reach, center + MARGIN * reach)
+    center, half_width = model.target_center_, model.target_scale_
+    assert model.prediction_bounds_ == (center - MARGIN * half_width, center + MARGIN * half_width)
 
 
 def beyond():
@@ -163,7 +163,7 @@ def beyond():
 def test_bounds_follow_from_released_numbers_only(name):
     """Without noise the searches count what their points hold: three records are beyond these either way."""
     model, other = (fitted(name, y, epsilon=np.inf) for y in beyond())
-    assert other.target_reach_ == model.target_reach_ < 100
+    assert other.target_scale_ == model.target_scale_ < 100
     assert other.prediction_bounds_ == model.prediction_bounds_
 
 
@@ -180,7 +180,7 @@ class LargestTarget(skdp.DPIGHTRegressor):
 
 def test_records_beyond_the_range_catch_bounds_that_are_the_data_s():
     first, second = (LargestTarget(epsilon=np.inf, max_iter=5).fit(X, y) for y in beyond())
-    assert first.target_reach_ == second.target_reach_
+    assert first.target_scale_ == second.target_scale_
     assert first.prediction_bounds_ != second.prediction_bounds_
 
 
@@ -204,7 +204,7 @@ def test_where_nothing_is_released_of_the_targets_nothing_is_cut(name, params):
 def test_a_solution_may_hold_the_bounds():
     """As that of a front door does, whose targets have a range of its own."""
     model = skdp.DPAdaSSPRegressor(y_bounds=(0, 5))
-    attributes = {"prediction_bounds_": (np.float64(-3), 7), "target_reach_": 1.0}
+    attributes = {"prediction_bounds_": (np.float64(-3), 7), "target_scale_": 1.0}
     solution = Solution(np.zeros(2), attributes=attributes)
     assert prediction_bounds(model, attributes) == (-3.0, 7.0)
     assert model._post_processing(solution) == ("predictions are cut to [-3, 7]",)
@@ -286,4 +286,4 @@ def test_all_predictions_of_a_net_lie_between_its_bounds(bounds):
 def _targets(net):
     from skdp.nn.task import Targets
 
-    return Targets(net.target_center_, net.target_reach_)
+    return Targets(net.target_center_, net.target_scale_)

@@ -142,7 +142,7 @@ def test_the_mean_of_a_skewed_target_is_found():
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
 def test_a_mean_residual_is_found_within_its_noise(adjacency):
     rng = np.random.default_rng(0)
-    X, reach = rng.normal(size=(3000, 2)), 4.0
+    X, half_width = rng.normal(size=(3000, 2)), 4.0
     y = X @ [1.0, -1.0] + 0.5 + rng.normal(size=3000)
     groups = np.arange(3000) // 2
     n_public = 1500 if adjacency == "add-remove" else None
@@ -152,7 +152,7 @@ def test_a_mean_residual_is_found_within_its_noise(adjacency):
             BudgetSplit(session_for(seed, adjacency=adjacency, unit="group"), 0.2),
             records,
             np.array([1.0, -1.0, 0.0]),
-            reach,
+            half_width,
         )
         for seed in range(10)
     ]
@@ -180,7 +180,7 @@ def test_without_an_intercept_nothing_is_centred():
 def test_a_public_range_costs_nothing_and_gives_the_centre():
     X, y = table(2000)
     model = make("DPAdaSSPRegressor", y_bounds=(95.0, 105.0)).fit(X, y + 100.0)
-    assert (model.target_center_, model.target_reach_) == (100.0, 5.0)
+    assert (model.target_center_, model.target_scale_) == (100.0, 5.0)
     assert model.y_bounds_ == (95.0, 105.0)
 
 

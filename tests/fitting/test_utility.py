@@ -36,8 +36,8 @@ OF_OWNERS = replace(CLASSIFIER, owners=OWNERS)
 NET = NetFacts(500, math.inf)
 
 
-def with_mass(facts, mass):
-    return replace(facts, mass=mass)
+def with_mass(facts, effective_n):
+    return replace(facts, effective_n=effective_n)
 
 
 def with_owners(**changes):
@@ -48,8 +48,8 @@ def with_net(**changes):
     return replace(CLASSIFIER, task="", method="nets", net=replace(NET, **changes))
 
 
-def of(method, mass):
-    return replace(CLASSIFIER, method=method, mass=mass)
+def of(method, effective_n):
+    return replace(CLASSIFIER, method=method, effective_n=effective_n)
 
 
 def words(signal):
@@ -123,11 +123,11 @@ AFTER = [
     (Released(norms=(("clip_norm", 1e-30),)), Released(), "the smallest that can be released"),
     (Released(shrinkage=0.49), Released(shrinkage=0.5), "were shrunk to 49%"),
     (LONG, STANDARD, "clip_norm is 6.1; with 4 standardized columns it would be about 2 or less"),
-    (replace(LONG, mass=200.0), replace(LONG, mass=199.0), "clip_norm is 6.1"),
+    (replace(LONG, effective_n=200.0), replace(LONG, effective_n=199.0), "clip_norm is 6.1"),
     (LONG, replace(LONG, slope_noise=0.2), "hardly anything was learnt"),
     (LONG, replace(LONG, n_features=1), "PublicScaler"),
-    (LONG, replace(LONG, reach=2.0), "DPStandardScaler"),
-    (replace(LONG, norms=(("row_norm", 6.1),), reach=2.0), STANDARD, "released row_norm"),
+    (LONG, replace(LONG, half_width=2.0), "DPStandardScaler"),
+    (replace(LONG, norms=(("row_norm", 6.1),), half_width=2.0), STANDARD, "released row_norm"),
     (Released(clipped=CLIPPED * 6), Released(clipped=(("a", 0.2, 0.1),)), "windows of 'a', .*, ... leave"),
     (Released(outside=0.31), Released(outside=0.3), "more than 30% of the scores"),
 ]  # fmt: skip
@@ -152,7 +152,7 @@ def test_every_row_of_the_table_decides_a_warning(monkeypatch):
         return is_given(warning, value, method, **unit)
 
     monkeypatch.setattr("skdp.fitting.utility.is_given", passing)
-    net = replace(with_net(), task="classes", mass=100.0)
+    net = replace(with_net(), task="classes", effective_n=100.0)
     for facts in (*(row[0] for row in BEFORE), of("DPSRM", 100.0), net):
         utility_warnings(facts)
     for row in AFTER:
@@ -167,7 +167,7 @@ def test_few_units_are_named_once():
     assert len(utility_warnings(with_mass(replace(CLASSIFIER, searched=()), 60.0))) == 1
     assert utility_warnings(with_mass(replace(CLASSIFIER, searched=(), doubts=True), 60.0)) == ()
     assert utility_warnings(CLASSIFIER) == utility_warnings(REGRESSOR) == ()
-    (small,) = utility_warnings(replace(with_net(signal=5.0), task="classes", mass=100.0))
+    (small,) = utility_warnings(replace(with_net(signal=5.0), task="classes", effective_n=100.0))
     assert "a net of 500 parameters" in small.text
 
 

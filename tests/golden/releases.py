@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from skdp import metrics, model_selection, nn, statistics
 from skdp.losses import LogisticLoss, SquaredLoss
-from skdp.privacy import BatchGroup, Bounded, BudgetAccountant, Choices, PrivacySession, PrivateRecords
+from skdp.privacy import BatchGroup, BoundedStatistic, BudgetAccountant, Choices, PrivacySession, PrivateRecords
 from tests.golden.seen import Seen, attributes, build, of_model
 
 SEED = {"random_state": 7}
@@ -367,18 +367,18 @@ def gaussian(adjacency: str) -> Seen:
         "squared": session.gaussian(records.mean_gradient(SquaredLoss(), theta, 1.0), plan),
         "logistic": session.gaussian(records.mean_gradient(LogisticLoss(), theta + 1, 0.5), plan),
         "sums": session.gaussian(records.column_sums(np.zeros(3), np.ones(3)), other),
-        "vector": session.gaussian(Bounded([120.0, 80.0], l2=1.0), other),
-        "above": session.gaussian_above(Bounded(np.arange(9.0) / 9, l2=1.0), plan, 0.5),
+        "vector": session.gaussian(BoundedStatistic([120.0, 80.0], l2=1.0), other),
+        "above": session.gaussian_above(BoundedStatistic(np.arange(9.0) / 9, l2=1.0), plan, 0.5),
     }
     return Seen(numbers, {}, session.report())
 
 
 def laplace(delta: float) -> Seen:
     session = opened(delta=delta)
-    scores = Bounded(np.arange(20.0), linf=1.0)
+    scores = BoundedStatistic(np.arange(20.0), linf=1.0)
     numbers = {
-        "laplace": session.laplace(Bounded([3.0, 5.0], l1=1.0), epsilon=0.3),
-        "again": session.laplace(Bounded(np.zeros(50), l1=2.0), epsilon=0.2, purpose="zeros"),
+        "laplace": session.laplace(BoundedStatistic([3.0, 5.0], l1=1.0), epsilon=0.3),
+        "again": session.laplace(BoundedStatistic(np.zeros(50), l1=2.0), epsilon=0.2, purpose="zeros"),
         "best": session.gumbel_top_k(scores, 1, 0.2),
         "three": session.gumbel_top_k(scores, 3, 0.1),
     }
@@ -392,7 +392,7 @@ def sparse_vector(case: str) -> Seen:
     }[case]  # fmt: skip
     session = opened(delta=0.0 if case == "pure" else 1e-5, epsilon=8.0)
     plan = session.plan_numeric_sparse(3, 4, **more)
-    values = Bounded(np.concatenate([np.full(5, 40.0), np.zeros(55)]), linf=1.0)
+    values = BoundedStatistic(np.concatenate([np.full(5, 40.0), np.zeros(55)]), linf=1.0)
     found = [session.numeric_sparse(values, plan, 20.0) for _ in range(3)]
     scales = session.numeric_sparse_scales(values, plan)
     return Seen({"found": found, "scales": scales}, {}, session.report())
@@ -427,7 +427,7 @@ def batches(case: str) -> Seen:
             theta = theta - session.gaussian(mean, plan)
             steps.append(theta)
     if other is not None:
-        steps.append(session.gaussian(Bounded([1.0], l2=1.0), other))
+        steps.append(session.gaussian(BoundedStatistic([1.0], l2=1.0), other))
     return Seen({"steps": steps}, {}, session.report())
 
 
@@ -458,7 +458,7 @@ def order() -> Seen:
         "permutation": session.permutation(30),
         "some": session.permutation(1000, 7),
         "integers": session.integers(10**6, 9),
-        "released": session.laplace(Bounded([1.0], l1=1.0), epsilon=0.1),
+        "released": session.laplace(BoundedStatistic([1.0], l1=1.0), epsilon=0.1),
     }
     return Seen(numbers, {}, session.report())
 

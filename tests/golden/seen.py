@@ -200,7 +200,7 @@ def _leaves(item: Any, met: set[int]) -> Iterator[str]:
 def _ledger(report: Any) -> str:
     """The numbers of a report and the names of its mechanisms; prose may change."""
     rows = [{k: v for k, v in row.items() if k == "name" or not isinstance(v, str)} for row in report.mechanisms]
-    return digest([rows, report.epsilon, report.delta, report.slack])
+    return digest([rows, report.epsilon, report.delta, report.numerical_error])
 
 
 def _report(report: Any) -> dict[str, str]:

@@ -73,12 +73,12 @@ def of_groups(rng, sizes):
 # ------------------------------------------------------------------ the same in NumPy
 
 
-def octaves_in_numpy(x, low, count):
+def log2_bins_in_numpy(x, low, count):
     """Place of each cell, -1 for none: the rule of the statistic before it was compiled."""
     with np.errstate(all="ignore"):
-        part, octave = np.frexp(np.abs(x))
-        octave = np.where(np.isinf(part), low + count, octave - (part == 0.5))
-    return np.where(np.isnan(x) | (x == 0), -1, np.clip(octave - low, 0, count - 1))
+        part, log2_bin = np.frexp(np.abs(x))
+        log2_bin = np.where(np.isinf(part), low + count, log2_bin - (part == 0.5))
+    return np.where(np.isnan(x) | (x == 0), -1, np.clip(log2_bin - low, 0, count - 1))
 
 
 def bins_in_numpy(values, edges):
@@ -99,10 +99,10 @@ def shares_of(place, groups, count, most):
     return [(one + 2**63) % 2**64 - 2**63 for one in total]
 
 
-def values_in_numpy(x, center, reach, around):
+def values_in_numpy(x, center, half_width, around):
     with np.errstate(all="ignore"):
         u = np.asarray(x - center, dtype=np.float64)
-        u /= reach
+        u /= half_width
         np.clip(u, -1.0, 1.0, out=u)
         np.copyto(u, 0.0, where=np.isnan(u))
         if around is not None:
@@ -118,18 +118,18 @@ def means_in_numpy(summed, sizes, scale, limit):
     return np.clip(found, -limit, limit).astype(np.int64)
 
 
-def sums_in_numpy(X, groups, center, reach, around, scale, limit):
+def sums_in_numpy(X, groups, center, half_width, around, scale, limit):
     """As before it was compiled: a CSR matrix adds to groups of zeros what its stored values are more."""
     dense = X.toarray() if sp.issparse(X) else X
-    values = values_in_numpy(dense, center, reach, around)
+    values = values_in_numpy(dense, center, half_width, around)
     if groups is None:
         return np.rint(values * scale).astype(np.int64).sum(axis=0)
     sizes = np.bincount(groups)
     if not sp.issparse(X):
         summed = np.column_stack([np.bincount(groups, v, sizes.size) for v in values.T])
         return means_in_numpy(summed, sizes[:, None], scale, limit).sum(axis=0)
-    of_zero = values_in_numpy(np.zeros(center.size), center, reach, around)
-    stored = values_in_numpy(X.data, center[X.indices], reach[X.indices], None if around is None else
+    of_zero = values_in_numpy(np.zeros(center.size), center, half_width, around)
+    stored = values_in_numpy(X.data, center[X.indices], half_width[X.indices], None if around is None else
                              around[X.indices]) - of_zero[X.indices]  # fmt: skip
     by_group = sp.csr_matrix((np.ones(groups.size), (groups, np.arange(groups.size))))
     found = (by_group @ sp.csr_matrix((stored, X.indices, X.indptr), shape=X.shape)).tocoo()
@@ -174,12 +174,12 @@ def test_places_are_those_of_numpy(layout, sizes):
         edges = np.unique(np.concatenate([rng.normal(size=9), [-1.0, 0.0, 1.0]]))
         edges = np.r_[edges, math.inf] if seed % 2 else np.r_[-math.inf, edges]
         found = {
-            "octaves": places.octave_counts(X, members, -3, 8, most),
+            "column ranges": places.power_of_two_counts(X, members, -3, 8, most),
             "bins": places.bin_counts(X, members, np.tile(edges, (5, 1)), most),
         }
         for j, x in enumerate(dense.T):
             for name, place, count in (
-                ("octaves", octaves_in_numpy(x, -3, 8), 8),
+                ("column ranges", log2_bins_in_numpy(x, -3, 8), 8),
                 ("bins", bins_in_numpy(x, edges), edges.size - 1),
             ):
                 own = np.arange(x.size) if groups is None else groups
@@ -192,14 +192,16 @@ def test_sums_and_counts_are_those_of_numpy(layout, sizes):
     for seed, unit in enumerate(GRIDS):
         rng, X, groups, members = cases(layout, sizes, seed)
         center = rng.choice([0.0, 1.0, -2.5, 1e300], 5)
-        reach = rng.choice([1.0, 1e-3, 3.0, 1e300, 1e-320], 5)
+        half_width = rng.choice([1.0, 1e-3, 3.0, 1e300, 1e-320], 5)
         for around in (None, rng.choice([0.0, -0.5, 2.0, 1e200], 5)):
             bound = 1.0 if around is None else 0.5
             limit = float(math.floor(bound / unit))
             limit = limit if limit <= math.floor(bound / unit) else math.nextafter(limit, 0.0)
-            window = windows.Windows(center, reach, np.zeros(5) if around is None else around, around is not None)
+            window = windows.Windows(
+                center, half_width, np.zeros(5) if around is None else around, around is not None
+            )
             found = windows.window_sums(X, members, window, limit / bound, limit)
-            wanted = sums_in_numpy(X, groups, center, reach, around, limit / bound, limit)
+            wanted = sums_in_numpy(X, groups, center, half_width, around, limit / bound, limit)
             assert found.tolist() == wanted.tolist()
         at, half = rng.choice(ODD[~np.isnan(ODD)], 5), 2 ** (5 * seed + 3) - 1
         for absolute in (False, True):
@@ -217,9 +219,9 @@ def test_one_row_one_column_and_many_columns(layout, shape, grouped):
     groups = np.arange(n) // 2 if grouped else None
     members = sorted_groups(groups) if grouped else None
     dense, own = (X.toarray() if sp.issparse(X) else X), groups if grouped else np.arange(n)
-    found = places.octave_counts(X, members, -3, 8, 1000)
+    found = places.power_of_two_counts(X, members, -3, 8, 1000)
     for j in range(0, shape[1], 7):
-        assert found[j].tolist() == shares_of(octaves_in_numpy(dense[:, j], -3, 8), own, 8, 1000)
+        assert found[j].tolist() == shares_of(log2_bins_in_numpy(dense[:, j], -3, 8), own, 8, 1000)
     zeros, ones = np.zeros(shape[1]), np.ones(shape[1])
     window = windows.Windows(zeros, ones, zeros, False)
     wanted = sums_in_numpy(X, groups, zeros, ones, None, 1000.0, 1000.0)
@@ -229,8 +231,8 @@ def test_one_row_one_column_and_many_columns(layout, shape, grouped):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_octave_of_every_exponent_is_that_of_frexp(dtype):
-    """Each power of two, its neighbours, and numbers between; first and last octaves inside and beyond all."""
+def test_the_log2_bin_of_every_exponent_is_that_of_frexp(dtype):
+    """Each power of two, its neighbours, and numbers between; first and last bins inside and beyond all."""
     info = np.finfo(dtype)
     powers = 2.0 ** np.arange(-1074, 1024) if dtype == np.float64 else 2.0 ** np.arange(-149, 128)
     powers = powers.astype(dtype)
@@ -241,9 +243,9 @@ def test_the_octave_of_every_exponent_is_that_of_frexp(dtype):
         ]).astype(dtype)  # fmt: skip
     for low in (-1080, -1074, -1073, -1023, -1022, -1021, -150, -34, 3):
         for high in (4, 48, 127, 128, 129, 1023, 1024, 1025, 1100):
-            place = octaves_in_numpy(x.astype(np.float64), low, high - low + 1)
+            place = log2_bins_in_numpy(x.astype(np.float64), low, high - low + 1)
             wanted = np.bincount(place[place >= 0], minlength=high - low + 1)
-            found = places.octave_counts(x[:, None], None, low, high - low + 1, 1)[0]
+            found = places.power_of_two_counts(x[:, None], None, low, high - low + 1, 1)[0]
             assert np.array_equal(found, wanted), (low, high)
 
 
@@ -287,9 +289,9 @@ def test_bins_are_those_of_searchsorted_for_any_edges(name):
 def test_rows_that_are_read_as_one_are_counted_alike(monkeypatch, n, d):
     rng = np.random.default_rng(n)
     X, edges = table(rng, n, d), np.sort(rng.normal(size=(d, 6)), axis=1)
-    found = places.octave_counts(X, None, -3, 8, 5), places.bin_counts(X, None, edges, 5)
+    found = places.power_of_two_counts(X, None, -3, 8, 5), places.bin_counts(X, None, edges, 5)
     monkeypatch.setattr(places, "MANY", n + 1)
-    assert np.array_equal(found[0], places.octave_counts(X, None, -3, 8, 5))
+    assert np.array_equal(found[0], places.power_of_two_counts(X, None, -3, 8, 5))
     assert np.array_equal(found[1], places.bin_counts(X, None, edges, 5))
 
 
@@ -302,12 +304,12 @@ def test_a_group_adds_at_most_m_to_a_column(rows, most):
     """Exactly M where all its rows are alike; the shares of the former rule, in floats, lose a little of it."""
     rng = np.random.default_rng(rows)
     members = sorted_groups(np.zeros(rows, dtype=np.int64))
-    alike = places.octave_counts(np.ones((rows, 2)), members, -3, 8, most)
+    alike = places.power_of_two_counts(np.ones((rows, 2)), members, -3, 8, most)
     assert alike.sum(axis=1).tolist() == [most, most]
     mixed = rng.choice([0.25, 1.0, 4.0, 0.0, np.nan], (rows, 1))
-    found = places.octave_counts(mixed, members, -3, 8, most)[0]
+    found = places.power_of_two_counts(mixed, members, -3, 8, most)[0]
     assert sum(int(v) for v in found) <= most
-    place = octaves_in_numpy(mixed[:, 0], -3, 8)
+    place = log2_bins_in_numpy(mixed[:, 0], -3, 8)
     k = np.bincount(place[place >= 0], minlength=8)
     former = np.floor(k / rows * (most * (1 - 2.0**-50))).astype(np.int64)
     # Below M by its factor 1 - 2^-50 and by two roundings, and below one more unit by the integer part.
@@ -316,7 +318,7 @@ def test_a_group_adds_at_most_m_to_a_column(rows, most):
 
 
 STATISTICS = {
-    "octaves": lambda r: magnitude_counts(r, -3, 4, adjacency="replace-one"),
+    "column ranges": lambda r: magnitude_counts(r, -3, 4, adjacency="replace-one"),
     "bins": lambda r: r.histogram([-1.0, 0.0, 0.5, 2.0], adjacency="replace-one"),
     "counts": lambda r: r.column_counts(0.5, 0.25, absolute=True),
     "sums": lambda r: r.column_sums(0.25, 3.0),
@@ -399,9 +401,9 @@ def test_twins_of_the_loops_over_groups_are_caught(monkeypatch, loop, twin):
     X = own if loop == "_groups" else sp.csr_matrix(own)
 
     def sound():
-        both = places.octave_counts(X, sorted_groups(groups), -3, 8, 1000)
+        both = places.power_of_two_counts(X, sorted_groups(groups), -3, 8, 1000)
         parts = [
-            places.octave_counts(X[groups == g], sorted_groups(groups[groups == g] * 0), -3, 8, 1000)
+            places.power_of_two_counts(X[groups == g], sorted_groups(groups[groups == g] * 0), -3, 8, 1000)
             for g in (0, 1)
         ]
         small = all(part.sum() <= 1000 for part in parts)
@@ -468,7 +470,7 @@ def test_indices_out_of_range_are_refused(grouped):
     members = sorted_groups(np.zeros(3, dtype=np.int64)) if grouped else None
     zeros = np.zeros(3)
     for call in (
-        lambda: places.octave_counts(X, members, -3, 8, 1),
+        lambda: places.power_of_two_counts(X, members, -3, 8, 1),
         lambda: thresholds.threshold_counts(X, members, zeros, zeros, False, 1),
         lambda: windows.window_sums(X, members, windows.Windows(zeros, zeros + 1, zeros, False), 1.0, 1.0),
     ):
@@ -478,7 +480,7 @@ def test_indices_out_of_range_are_refused(grouped):
 
 def test_a_contribution_beyond_int64_is_refused():
     with pytest.raises(OverflowError):
-        places.octave_counts(np.ones((2, 1)), None, -3, 8, 2**63)
+        places.power_of_two_counts(np.ones((2, 1)), None, -3, 8, 2**63)
 
 
 @pytest.mark.parametrize("column", [0, 1, 3, 5000])

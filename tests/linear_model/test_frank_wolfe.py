@@ -150,9 +150,9 @@ def test_the_shares_of_centre_and_steps_add_up():
     total = accounting.gaussian_mu(1.0, 1e-5) ** 2
     paid = steps["count"] * accounting.bounded_range_mu(steps["epsilon"]) ** 2
     assert paid == pytest.approx(0.95 * total, rel=1e-3)
-    # A third of 5 % for each search, of size, centre and reach. 40 % of the centre's third are kept for targets
-    # that are far from 0. These are not, so the reach gets them. 10 questions of each search are paid for, asked
-    # or not; a record moves a count by 1.
+    # A third of 5 % for each search, of size, centre and half-width. 40 % of the centre's third are kept for
+    # targets that are far from 0. These are not, so the half-width gets them. 10 questions of each search are paid
+    # for, asked or not; a record moves a count by 1.
     searches = [row for row in report.mechanisms if row["purpose"] == "scale"]
     assert len(searches) == 3
     for row, thirds in zip(searches, (1.0, 0.6, 1.4)):

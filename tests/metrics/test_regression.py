@@ -100,8 +100,8 @@ def test_functions_without_noise_are_those_of_scikit_learn(name):
     y, residuals = Y, Y - MODEL.predict(X)
     if name == "r2":
         y = np.clip(Y, *found.bounds)
-        reach = 2.0 * evaluate(MODEL, X, Y, **exact).residual_window[1] / 2.0
-        residuals = np.clip(residuals, -reach, reach)
+        half_width = 2.0 * evaluate(MODEL, X, Y, **exact).residual_window[1] / 2.0
+        residuals = np.clip(residuals, -half_width, half_width)
     else:
         residuals = np.clip(residuals, *found.bounds)
     assert found.value == pytest.approx(by_hand(y, residuals)[name], abs=1e-6)
@@ -121,16 +121,16 @@ def test_targets_that_are_all_the_same_and_perfect_predictions():
 
 def test_noise_is_what_the_sensitivities_ask_for():
     mu = accounting.gaussian_mu(1.0, 1e-5)
-    predictions, reach = MODEL.predict(X), None
+    predictions, half_width = MODEL.predict(X), None
     near = dict(y_bounds=(-9.0, 11.0), random_state=0)
     for adjacency, moved in (("replace-one", 1.66918), ("zero-out", math.sqrt(2.75))):
         found = evaluate(MODEL, X, Y, adjacency=adjacency, **near)
-        reach = found.residual_window[1]
+        half_width = found.residual_window[1]
         left = math.sqrt(1 - regression_fits.WINDOW_SHARE - BIN_SHARE - SPREAD_SHARE)
         of_one = moved / (N * mu * left)
-        assert found["mean_squared_error"].noise_std == pytest.approx(reach**2 * of_one, rel=1e-3)
-        assert found["mean_absolute_error"].noise_std == pytest.approx(2 * reach * of_one, rel=1e-3)
-        assert found["mean_error"].noise_std == pytest.approx(2 * reach * of_one, rel=1e-3)
+        assert found["mean_squared_error"].noise_std == pytest.approx(half_width**2 * of_one, rel=1e-3)
+        assert found["mean_absolute_error"].noise_std == pytest.approx(2 * half_width * of_one, rel=1e-3)
+        assert found["mean_error"].noise_std == pytest.approx(2 * half_width * of_one, rel=1e-3)
     left = math.sqrt(1 - regression_fits.WINDOW_SHARE - SPREAD_SHARE)
     for function, power in ((mean_squared_error, 2), (mean_absolute_error, 1)):
         found = function(Y, predictions)

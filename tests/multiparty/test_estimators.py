@@ -338,7 +338,7 @@ class Toy:
     def ready(self, opening):
         pass
 
-    def slack(self, n_values, noise_multiplier):
+    def numerical_error(self, n_values, noise_multiplier):
         return 0.0, 0.0
 
     def open(self, integers, sigma):
@@ -369,10 +369,10 @@ class Rough(Toy):
 
     laplace_scales = (2.0**14, 2.0**40)
 
-    def slack(self, n_values, noise_multiplier):
+    def numerical_error(self, n_values, noise_multiplier):
         return 1.1e-6, 0.0
 
-    def laplace_slack(self, n_values, scale, epsilon):
+    def laplace_numerical_error(self, n_values, scale, epsilon):
         return 1.1e-6, 0.0
 
     def open_laplace(self, integers, scale):

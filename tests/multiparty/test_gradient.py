@@ -139,13 +139,13 @@ def test_the_bound_on_the_excess_holds():
     start = float(0.5 * np.sum(curvature * optimum**2))  # J(0), with J* = 0
     a = 1 - alpha / smoothness
     for rounds in (3, 30, 300):
-        theta, total, mass = np.zeros((400, 4)), np.zeros((400, 4)), 0.0
+        theta, total, effective_n = np.zeros((400, 4)), np.zeros((400, 4)), 0.0
         for t in range(rounds):
             noise = rng.normal(scale=std, size=theta.shape)
             theta = theta - (curvature * (theta - optimum) + noise) / smoothness
             weight = a ** (rounds - 1 - t)
-            total, mass = total + weight * theta, mass + weight
-        excess = 0.5 * (curvature * (total / mass - optimum) ** 2).sum(axis=1).mean()
+            total, effective_n = total + weight * theta, effective_n + weight
+        excess = 0.5 * (curvature * (total / effective_n - optimum) ** 2).sum(axis=1).mean()
         # J* >= alpha/2 ||theta*||^2 is what a loss >= 0 gives: here the proof's own constant
         far = 0.5 * alpha * float(optimum @ optimum)
         bound = excess_bound(

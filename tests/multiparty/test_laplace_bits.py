@@ -19,7 +19,7 @@ from skdp.multiparty.engine.laplace_bits import (
     Digit,
     bits_of,
     digits_of,
-    laplace_bits_slack,
+    laplace_bits_numerical_error,
     log_error,
     most_bits,
 )
@@ -29,7 +29,7 @@ from skdp.multiparty.engine.server import Seat
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.links import abort_all
 from skdp.multiparty.transport.memory import memory_links
-from skdp.privacy import Bounded, PrivacySession
+from skdp.privacy import BoundedStatistic, PrivacySession
 
 SCALE = LAPLACE_SCALES[0]
 SCALES = pytest.mark.parametrize("scale", [SCALE, 20000.5, 2.0**21 + 0.25, LAPLACE_SCALES[1]])
@@ -54,17 +54,17 @@ def test_a_digits_constant_is_right_to_2_to_the_minus_41_and_the_log_error_is_th
 
 
 @SCALES
-def test_what_the_cut_off_moves_is_within_its_part_of_the_slack(scale):
+def test_what_the_cut_off_moves_is_within_its_part_of_the_numerical_error(scale):
     mpmath.mp.prec = 400
     top, s = mpmath.mpf(2) ** len(digits_of(scale)), mpmath.mpf(scale)
     assert top >= 64 * s
     assert -mpmath.log(1 - mpmath.exp(-top / s)) < mpmath.mpf(2) ** -92
-    epsilon, delta = laplace_bits_slack(1, scale, 0.5)
+    epsilon, delta = laplace_bits_numerical_error(1, scale, 0.5)
     assert epsilon == 2 * log_error(scale)
     # A size of at least 64 s - epsilon s may be beyond the cut-off of a neighbour.
     tail = mpmath.exp(-mpmath.ceil(64 * s - s / 2) / s)
     assert tail * (1 + 1e-3) <= delta <= 1.02 * tail
-    assert laplace_bits_slack(10, scale, 0.5) == pytest.approx((10 * epsilon, 10 * delta))
+    assert laplace_bits_numerical_error(10, scale, 0.5) == pytest.approx((10 * epsilon, 10 * delta))
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.5])
@@ -246,7 +246,7 @@ def test_without_mpyc_nothing_is_spent(monkeypatch):
     monkeypatch.setattr(mpyc_runtime.importlib.util, "find_spec", lambda name: None)
     session = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
     with pytest.raises(ImportError, match="pip install"):
-        session.laplace_by_engine([Bounded(np.zeros(3), l1=1.0)], 0.1, LoopbackEngine(1))
+        session.laplace_by_engine([BoundedStatistic(np.zeros(3), l1=1.0)], 0.1, LoopbackEngine(1))
     assert not session.released
 
 

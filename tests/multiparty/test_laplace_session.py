@@ -8,7 +8,7 @@ import pytest
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import LogisticLoss
-from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, PrivateRecords, noise
+from skdp.privacy import BoundedStatistic, BudgetAccountant, PrivacySession, PrivateRecords, noise
 
 
 class Toy:
@@ -16,13 +16,13 @@ class Toy:
 
     name, laplace_scales = "three toy servers", (2.0**14, 2.0**40)
 
-    def __init__(self, factor=1.0, slack=(1e-12, 1e-20)):
-        self.stream, self.factor, self.given, self.asked = noise.KeyStream(3), factor, slack, []
+    def __init__(self, factor=1.0, numerical_error=(1e-12, 1e-20)):
+        self.stream, self.factor, self.given, self.asked = noise.KeyStream(3), factor, numerical_error, []
 
     def ready(self, opening):
         pass
 
-    def laplace_slack(self, n_values, scale, epsilon):
+    def laplace_numerical_error(self, n_values, scale, epsilon):
         return self.given
 
     def open_laplace(self, integers, scale):
@@ -55,14 +55,14 @@ def test_the_noise_has_the_scale_of_the_largest_owner(factor):
     assert (abs(found - 1) < 5.2 / math.sqrt(800)) == (factor == 1.0)
 
 
-def test_ledger_slack_and_report():
-    s, engine = session(), Toy(slack=(1e-7, 1e-15))
+def test_ledger_numerical_error_and_report():
+    s, engine = session(), Toy(numerical_error=(1e-7, 1e-15))
     s.laplace_by_engine(gradients(owners()), 0.3, engine, purpose="steps")
     report = s.report()
     (row,) = report.mechanisms
     assert (row["name"], row["purpose"], row["epsilon"]) == ("laplace", "steps", 0.3)
     assert row["sensitivity"] == pytest.approx(0.5 * 2 * 0.5 * math.sqrt(4) / 25, rel=0.011)
-    assert report.slack[0] > 1e-7
+    assert report.numerical_error[0] > 1e-7
     assert "noise was drawn by three toy servers" in report.assumptions
     assert any("not pure" in line for line in report.assumptions)
     other = session()
@@ -83,7 +83,7 @@ def test_the_grid_is_public_coarse_and_keeps_rounding_below_one_percent(kind):
                 made = gradients([owners()[0], PrivateRecords(X, y)])
             else:
                 point = np.full(4, 0.25 if worst > 0 else -0.25) + 1e-7 * worst / 1e12
-                made = [Bounded(point, l1=1.0), Bounded(np.ones(4), l1=0.5)]
+                made = [BoundedStatistic(point, l1=1.0), BoundedStatistic(np.ones(4), l1=0.5)]
             s, engine = session(epsilon=20.0), Toy()
             s.laplace_by_engine(made, epsilon, engine)
             asked.append(engine.asked[0])
@@ -144,10 +144,10 @@ def test_refusals_open_nothing():
         with pytest.raises(error, match=match):
             wrong[0].laplace_by_engine(*wrong[1:], engine)
         assert wrong[0]._ledger.rows == []
-    for slack in ((math.nan, 0.0), (0.0, -1.0), (1.0, 0.0)):
+    for numerical_error in ((math.nan, 0.0), (0.0, -1.0), (1.0, 0.0)):
         s = session()
         with pytest.raises((ValueError, UnsupportedAccounting)):
-            s.laplace_by_engine(made, 0.1, Toy(slack=slack))
+            s.laplace_by_engine(made, 0.1, Toy(numerical_error=numerical_error))
         assert (s._ledger.rows, s._keys.stream) == ([], None)
     narrow = Toy()
     narrow.laplace_scales = (2.0**14, 2.0**15)
@@ -189,23 +189,23 @@ def test_what_fails_before_anything_leaves_costs_nothing(what):
     made, engine = gradients(owners()), Absent() if what == "engine" else Toy()
     if what == "statistic":
         source = replace(made[1]._value, on_grid=broken)
-        made[1] = Bounded.from_source(source, (4,), l2=made[1].l2)
+        made[1] = BoundedStatistic.from_source(source, (4,), l2=made[1].l2)
     with pytest.raises(RuntimeError, match=r"^no"), session(accountant=accountant) as s:
         s.laplace_by_engine(made, 0.3, engine)
     assert engine.asked == []
-    assert (s._ledger.rows, s._ledger.pure, s._ledger.slack) == ([], [], [0.0, 0.0])
+    assert (s._ledger.rows, s._ledger.pure, s._ledger.numerical_error) == ([], [], [0.0, 0.0])
     assert accountant.spent() == (0.0, 0.0)
 
 
 def test_errors_of_all_releases_are_checked_before_the_first():
-    engine, s = Toy(slack=(1e-6, 0.0)), session()
+    engine, s = Toy(numerical_error=(1e-6, 0.0)), session()
     with pytest.raises(UnsupportedAccounting, match="so many noisy values"):
         s.laplace_by_engine(gradients(owners()), 0.1, engine, releases=100)
-    assert (engine.asked, s._ledger.rows, s._ledger.slack) == ([], [], [0.0, 0.0])
+    assert (engine.asked, s._ledger.rows, s._ledger.numerical_error) == ([], [], [0.0, 0.0])
     with pytest.raises(ValueError, match="releases"):
         s.laplace_by_engine(gradients(owners()), 0.1, engine, releases=0)
     s.laplace_by_engine(gradients(owners()), 0.1, engine, releases=10)
-    assert s._ledger.slack[0] == pytest.approx(1e-6, rel=0.01)  # charged one by one
+    assert s._ledger.numerical_error[0] == pytest.approx(1e-6, rel=0.01)  # charged one by one
 
 
 def test_without_privacy_the_sum_is_exact():

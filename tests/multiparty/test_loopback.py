@@ -22,7 +22,7 @@ from skdp.multiparty.engine.control import read_greeting
 from skdp.multiparty.engine.laplace_bits import UNNOTICED
 from skdp.multiparty.engine.loopback import LoopbackEngine
 from skdp.multiparty.transport.errors import PartyError, Reason
-from skdp.privacy import Bounded, Opening, PrivacySession
+from skdp.privacy import BoundedStatistic, Opening, PrivacySession
 
 SIGMA = 2.0**12
 X = [np.arange(104) * (i + 1) for i in range(10)]
@@ -84,7 +84,7 @@ def test_what_travels_depends_on_the_number_of_values_only(engine):
 def test_a_session_releases_through_it(engine):
     session = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
     plan = session.plan_gaussian(2)
-    made = [Bounded(np.full(20, float(i)), l2=1.0) for i in range(10)]
+    made = [BoundedStatistic(np.full(20, float(i)), l2=1.0) for i in range(10)]
     released = session.gaussian_by_engine(made, plan, engine)
     assert abs(released - 45).max() < 2 * plan.noise_multiplier * 1.3 * 5.5
     report = session.report()
@@ -95,7 +95,7 @@ def test_a_session_releases_through_it(engine):
     assert row["noise_std"] == pytest.approx(1.5**0.5 * counted, rel=1e-12)
     alone = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
     alone.gaussian(made[0], alone.plan_gaussian(2))
-    assert report.slack[0] > 2 * alone.report().slack[0]
+    assert report.numerical_error[0] > 2 * alone.report().numerical_error[0]
 
 
 def test_bad_input_opens_nothing_and_harms_nothing(engine):

@@ -5,16 +5,21 @@ from math import comb, erf, erfc, factorial, log, pi, sqrt
 import numpy as np
 import pytest
 
-from skdp.multiparty.engine.noise_shares import LEAST_SHARE, convolution_error, gaussian_shares_slack, share_std
+from skdp.multiparty.engine.noise_shares import (
+    LEAST_SHARE,
+    convolution_error,
+    gaussian_shares_numerical_error,
+    share_std,
+)
 from skdp.privacy import noise
-from skdp.privacy.noise.slack import NOISE_LOG_ERROR
+from skdp.privacy.noise.numerical_error import NOISE_LOG_ERROR
 
 SHARES = pytest.mark.parametrize("j", [2, 3, 4])
 
 
-def rounded(std, reach):
+def rounded(std, half_width):
     """Probabilities of round(N(0, std^2)) at -reach .. reach."""
-    edges = np.arange(-reach, reach + 2) - 0.5
+    edges = np.arange(-half_width, half_width + 2) - 0.5
     cdf = np.array([0.5 * erfc(-x / std / sqrt(2)) for x in edges])
     upper = np.array([0.5 * erfc(x / std / sqrt(2)) for x in edges])
     return np.where(edges[1:] > 0, upper[:-1] - upper[1:], cdf[1:] - cdf[:-1])
@@ -42,10 +47,10 @@ def randomly_rounded(std, j, n):
 
 def log_gap(stds, splines):
     """Largest log-ratio between the convolution and the random rounding, over the bulk."""
-    reach = 40
-    law = rounded(stds[0], reach)
+    half_width = 40
+    law = rounded(stds[0], half_width)
     for std in stds[1:]:
-        law = np.convolve(law, rounded(std, reach))
+        law = np.convolve(law, rounded(std, half_width))
     total, centre = sqrt(sum(std**2 for std in stds)), law.size // 2
     within = range(-int(4 * total), int(4 * total) + 1)
     return max(abs(log(law[centre + n] / randomly_rounded(total, splines, n))) for n in within)
@@ -85,20 +90,20 @@ def test_the_honest_shares_alone_reach_sigma(j):
 
 
 @SHARES
-def test_what_a_cut_off_share_misses_is_within_its_part_of_the_slack(j):
+def test_what_a_cut_off_share_misses_is_within_its_part_of_the_numerical_error(j):
     """Given a sum of 10.5 sigma, a share is Gaussian; the part beyond 13.25 of its own std is missing."""
     mean, std = 10.5 / sqrt(j), sqrt(1 - 1 / j)
     missing = erfc((13.25 - 0.002 - mean) / std / sqrt(2))
-    epsilon, delta = gaussian_shares_slack(1, 4.0, j)
+    epsilon, delta = gaussian_shares_numerical_error(1, 4.0, j)
     assert 2 * j * (missing + NOISE_LOG_ERROR) <= epsilon < 2 * j * 2.0**-48
     assert delta == pytest.approx(erfc((10.4 - 0.25) / sqrt(2)) + j * 2.0**-100)
-    assert gaussian_shares_slack(7, 4.0, j) == pytest.approx((7 * epsilon, 7 * delta))
+    assert gaussian_shares_numerical_error(7, 4.0, j) == pytest.approx((7 * epsilon, 7 * delta))
 
 
 def test_other_numbers_of_shares_are_refused():
     for j in (1, 5):
         with pytest.raises(ValueError, match="n_honest"):
-            gaussian_shares_slack(1, 1.0, j)
+            gaussian_shares_numerical_error(1, 1.0, j)
 
 
 def test_drawn_shares_have_the_law_of_the_proof():

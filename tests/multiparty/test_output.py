@@ -13,7 +13,7 @@ from skdp.exceptions import UtilityWarning
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.multiparty import Owners
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
-from skdp.privacy import Bounded, PrivacySession, accounting, noise
+from skdp.privacy import BoundedStatistic, PrivacySession, accounting, noise
 from tests.privacy.audit import shown
 
 SIZES = (5, 8, 20)
@@ -159,7 +159,10 @@ def attack(victim=0, bound=1.0):
         X[victim, 0], y[victim] = 1.0, target
         owners = Owners(X, y, owners=LABELS)
         statistics = owners.minimizer(HuberLoss(0.1), alpha=1.0, adjacency="replace-one")
-        told = [Bounded.from_source(b._value, b.shape, l2=b.l2 * bound, adjacency=b.adjacency) for b in statistics]
+        told = [
+            BoundedStatistic.from_source(b._value, b.shape, l2=b.l2 * bound, adjacency=b.adjacency)
+            for b in statistics
+        ]
         owners = Fixed(told)
         found.append([opened(owners, 2 * run + side) for run in range(RUNS)])
     return shown(*map(np.array, found))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss
 from skdp.multiparty import Owners, OwnRecords
-from skdp.privacy import Bounded, PrivacySession, noise
+from skdp.privacy import BoundedStatistic, PrivacySession, noise
 
 UNIT = 2.0**-36
 LABELS = np.repeat(["a", "b", "c"], [4, 7, 12])  # the smallest owner has 4 records
@@ -168,7 +168,7 @@ def test_a_twin_that_counts_all_records_alike_is_caught(monkeypatch):
     def twin(self, loss, theta, clip_norm):
         found = honest(self, loss, theta, clip_norm)
         size = clip_norm / sum(self.sizes)
-        return [Bounded.from_source(b._value, b.shape, l2=size) for b in found]
+        return [BoundedStatistic.from_source(b._value, b.shape, l2=size) for b in found]
 
     monkeypatch.setattr(Owners, "mean_gradient", twin)
     shares = [moved(*replaced("record", "owner", seed), np.full(5, 0.1), 0.2) for seed in range(60)]
@@ -180,7 +180,7 @@ def test_a_twin_without_clipping_is_caught(monkeypatch):
 
     def twin(self, loss, theta, clip_norm):
         loose = honest(self, loss, theta, 2.5 * clip_norm)
-        return [Bounded.from_source(b._value, b.shape, l2=b.l2 / 2.5) for b in loose]
+        return [BoundedStatistic.from_source(b._value, b.shape, l2=b.l2 / 2.5) for b in loose]
 
     monkeypatch.setattr(Owners, "mean_gradient", twin)
     shares = [moved(*replaced("record", "owner", seed), np.full(5, 0.1), 0.2) for seed in range(60)]
@@ -244,7 +244,7 @@ class Adding:
     def ready(self, opening):
         pass
 
-    def slack(self, n_values, noise_multiplier):
+    def numerical_error(self, n_values, noise_multiplier):
         return 0.0, 0.0
 
     def open(self, integers, sigma):

@@ -17,7 +17,7 @@ from scipy.stats import chi2
 from skdp import DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError
 from skdp.nn import SGD, Conv2D, Dense, Flatten, Microbatch, ReLU, Sequential
-from skdp.privacy import Bounded, PrivacySession, accounting
+from skdp.privacy import BoundedStatistic, PrivacySession, accounting
 from skdp.privacy.gradients import parts
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.statistics import gradient_sum
@@ -195,9 +195,9 @@ def test_microbatches_come_near_the_claim_and_stay_below(shown):
 
 def test_microbatches_with_the_sensitivity_of_records_are_caught(shown, monkeypatch):
     def of_records(source, shape, l2):
-        return Bounded.from_source(source, shape, l2=l2 / 2)
+        return BoundedStatistic.from_source(source, shape, l2=l2 / 2)
 
-    monkeypatch.setattr(gradient_sum, "Bounded", SimpleNamespace(from_source=of_records))
+    monkeypatch.setattr(gradient_sum, "BoundedStatistic", SimpleNamespace(from_source=of_records))
     assert flipped(shown, "zero-out") > EPSILON
 
 

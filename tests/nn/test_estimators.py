@@ -91,8 +91,8 @@ def test_fitted_attributes_and_predictions(name):
         assert np.allclose(model.predict_proba(X).sum(axis=1), 1.0)
         assert np.array_equal(model.predict(X), model.predict_proba(X).argmax(axis=1))
     else:
-        reach = model.target_reach_
-        assert np.all(np.abs(model.predict(X) - model.target_center_) <= reach * (1 + 1e-12))
+        half_width = model.target_scale_
+        assert np.all(np.abs(model.predict(X) - model.target_center_) <= half_width * (1 + 1e-12))
 
 
 @each

@@ -320,7 +320,7 @@ def test_projections_that_are_accounted_as_exact_norms_are_caught(moves, monkeyp
     monkeypatch.setattr(
         minibatch, "calibrate_batches",
         lambda epsilon, delta, groups, **more: honest(
-            epsilon, delta, [group[:3] for group in groups], **more
+            epsilon, delta, [(weight, made.rate, made.count) for weight, made in groups], **more
         ),
     )  # fmt: skip
     made, plan = session(n=3, steps=STEPS)

@@ -23,7 +23,7 @@ from skdp.fitting import recursive
 from skdp.fitting.recursive import RecursiveMean
 from skdp.nn import SGD, Dense, Flatten, RecursiveMomentum, Sequential
 from skdp.nn.task import NetTask
-from skdp.privacy import Bounded, PrivateRecords, accounting
+from skdp.privacy import BoundedStatistic, PrivateRecords, accounting
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.session import base as session_base
@@ -167,7 +167,7 @@ def trusting(monkeypatch):
         if clip_norm == C1:  # the first release
             return honest(records, function, clip_norm, **more)
         source = honest(records, function, 1e3, **more)._value
-        return Bounded.from_source(source, (more["size"],), l2=clip_norm)
+        return BoundedStatistic.from_source(source, (more["size"],), l2=clip_norm)
 
     monkeypatch.setattr(PrivateRecords, "gradient_sum", gradient_sum)
 

@@ -19,7 +19,7 @@ from skdp import DPLSTMClassifier, DPMLPClassifier, DPNetworkClassifier, DPNetwo
 from skdp.exceptions import PrivacyAccountingError, UnsupportedAccounting, UtilityWarning
 from skdp.fitting.optimizers import Rule
 from skdp.nn import SGD, AdaFEST, Dense, Embedding, MaskedMeanPool, Projections, ReLU, Sequential, SparseSelection
-from skdp.privacy import Bounded, Choices, accounting, noise
+from skdp.privacy import BoundedStatistic, Choices, accounting, noise
 from skdp.privacy.accounting import bounded_range_mu, sampled_epsilon
 from skdp.privacy.bounded import Source
 from skdp.privacy.gradients.blocks import BlockSum
@@ -49,7 +49,7 @@ MU = math.sqrt(STEPS * (Z**-2 + bounded_range_mu(E) ** 2))  # of the claim, on a
 def statistic(x):
     """The sum over the batch, which a unit changes by a vector of norm at most 1."""
     source = Source(lambda unit: np.rint(np.array(x) / unit).astype(np.int64), lambda: np.array(x), 0, 8.0)
-    return Bounded.from_source(source, (len(x),), l2=1.0)
+    return BoundedStatistic.from_source(source, (len(x),), l2=1.0)
 
 
 def leaked():

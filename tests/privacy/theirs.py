@@ -169,12 +169,12 @@ def _randomised_response_pmf(epsilon, grid):
     low = math.floor(epsilon / grid * (1.0 - 1e-12))
     masses = np.zeros(2 * low + 4)
     likely = 1.0 / (1.0 + math.exp(-epsilon))
-    for loss, mass in ((epsilon, likely), (-epsilon, math.exp(-epsilon) * likely)):
+    for loss, total_weight in ((epsilon, likely), (-epsilon, math.exp(-epsilon) * likely)):
         cell = math.floor(loss / grid * (1.0 - math.copysign(1e-12, loss)))
         up = min(1.0, max(0.0, math.expm1(-(loss - cell * grid)) / math.expm1(-grid)))
-        masses[cell + low + 2] += mass * (1.0 - up)
+        masses[cell + low + 2] += total_weight * (1.0 - up)
         if up > 0.0:
-            masses[cell + low + 3] += mass * up
+            masses[cell + low + 3] += total_weight * up
     return _create_pmf(-low - 2, masses, grid)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp import DPAGDClassifier
-from skdp.privacy import Bounded, PrivacySession, accounting
+from skdp.privacy import BoundedStatistic, PrivacySession, accounting
 from skdp.privacy.mechanisms.top_k import release as top_k_release
 from skdp.reproductions import adaptive_descent as _agd
 
@@ -22,19 +22,19 @@ def objective(X, y, w, b, alpha, bound):
     return np.clip(losses, 0, bound).mean() + alpha * np.sum(w * w / (1 + w * w))
 
 
-def line_search_descent(X, y, steps, reach, alpha, bound):
-    """The mathematics without noise: normalised gradient, best of 0, 1/5 .. 5/5 of the reach."""
+def line_search_descent(X, y, steps, half_width, alpha, bound):
+    """The mathematics without noise: normalised gradient, best of 0, 1/5 .. 5/5 of the half-width."""
     w, b, gone = np.zeros(X.shape[1]), 0.0, []
     for t in range(steps):
         r = 1 / (1 + np.exp(-(X @ w + b))) - y
         g = np.append(X.T @ r / len(y) + 2 * alpha * w / (1 + w * w) ** 2, r.mean())
         g /= np.linalg.norm(g)
-        points = [(w - far * g[:-1], b - far * g[-1]) for far in reach * np.arange(6) / 5]
+        points = [(w - far * g[:-1], b - far * g[-1]) for far in half_width * np.arange(6) / 5]
         best = int(np.argmin([objective(X, y, *p, alpha, bound) for p in points]))
         assert best > 0
-        (w, b), gone = points[best], [*gone, reach * best / 5]
+        (w, b), gone = points[best], [*gone, half_width * best / 5]
         if (t + 1) % 5 == 0:
-            reach = 1.1 * max(gone[-5:])
+            half_width = 1.1 * max(gone[-5:])
     return w, b, gone[-1]
 
 
@@ -57,7 +57,7 @@ def test_a_lost_choice_measures_again_and_shortens_the_reach(monkeypatch):
     seen, honest = [], _agd._Line._choose
 
     def choose(self, point, gradient):
-        seen.append((self.reach, gradient.copy(), self._costs.gradient))
+        seen.append((self.half_width, gradient.copy(), self._costs.gradient))
         if len(seen) < 4:
             # What the session would draw is spent all the same.
             honest(self, point, gradient)
@@ -156,7 +156,7 @@ def test_an_absurd_reach_gives_a_finite_model():
 
 def test_a_public_shift_changes_no_bound_and_moves_the_release():
     session = PrivacySession(epsilon=math.inf, delta=0.0)
-    bounded = Bounded([3.0, 1.0], l2=1.0, linf=1.0)
+    bounded = BoundedStatistic([3.0, 1.0], l2=1.0, linf=1.0)
     moved = (-bounded).shifted([0.5, -4.0])
     assert (moved.l1, moved.l2, moved.linf) == (bounded.l1, bounded.l2, bounded.linf)
     plan = session.plan_gaussian(1)

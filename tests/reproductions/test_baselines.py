@@ -18,7 +18,7 @@ from skdp import (
 )
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.multiparty import Owners
-from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting
+from skdp.privacy import BoundedStatistic, BudgetAccountant, PrivacySession, accounting
 from skdp.privacy.mechanisms import grid
 from skdp.reproductions import local_objective, own_noise
 from skdp.reproductions.published import Setting, published_std, valid_std
@@ -62,7 +62,7 @@ def added_alone(noise, ratios, draws=40_000, **budget):
     """What `release_with_own_noise` adds to a statistic that is 0, over its sensitivity."""
     session = PrivacySession(random_state=3, **budget)
     release = own_noise.release_with_own_noise(session, ratios, noise=noise, releases=1)
-    zero = Bounded.with_sensitivity(np.zeros(draws), adjacency="replace-one", l1=1.0, l2=1.0)
+    zero = BoundedStatistic.with_sensitivity(np.zeros(draws), adjacency="replace-one", l1=1.0, l2=1.0)
     return release([zero])
 
 
@@ -86,7 +86,7 @@ def test_the_sum_has_the_laplace_noise_of_all_owners(ratios):
 def test_without_privacy_no_owner_adds_noise():
     session = PrivacySession.without_privacy()
     release = own_noise.release_with_own_noise(session, [1.0, 1.0], noise="gaussian", releases=1)
-    zero = Bounded.with_sensitivity(np.zeros(4), adjacency="replace-one", l2=1.0)
+    zero = BoundedStatistic.with_sensitivity(np.zeros(4), adjacency="replace-one", l2=1.0)
     assert not release([zero]).any()
 
 

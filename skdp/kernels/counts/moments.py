@@ -27,18 +27,18 @@ __all__ = ["MomentCells", "moment_sums"]
 class MomentCells(NamedTuple):
     """The three integers of a cell: those nearest to ``scale * u`` and ``bend * (u^2 - 1/2)``, and ``there``.
 
-    ``u`` is (x - center) / reach, clipped to [-1, 1]. A cell that is NaN has three zeros.
+    ``u`` is (x - center) / half_width, clipped to [-1, 1]. A cell that is NaN has three zeros.
 
     Attributes
     ----------
-    center, reach : ndarray of float64 of shape (d,)
-        Finite, and reach > 0.
+    center, half_width : ndarray of float64 of shape (d,)
+        Finite, and half-width > 0.
     scale, bend : float
     there : int
     """
 
     center: Floats
-    reach: Floats
+    half_width: Floats
     scale: float
     bend: float
     there: int
@@ -69,8 +69,8 @@ def moment_sums(
     d = X.shape[1]
     total = np.zeros((n_classes, 3, d), dtype=np.int64)
     of = np.empty(0, dtype=np.int64) if codes is None else np.ascontiguousarray(codes)
-    center, reach = (np.ascontiguousarray(part) for part in cells[:2])
-    numbers = (frozen(center), frozen(reach), float(cells.scale), float(cells.bend))
+    center, half_width = (np.ascontiguousarray(part) for part in cells[:2])
+    numbers = (frozen(center), frozen(half_width), float(cells.scale), float(cells.bend))
     if hasattr(X, "indptr"):
         _csr(X, members, numbers, cells, total[0])
     elif members is None:
@@ -110,11 +110,11 @@ def _wide(cells: MomentCells, largest: int) -> bool:
 
 
 @jit
-def _cell(x, center, reach, scale, bend):
+def _cell(x, center, half_width, scale, bend):
     """The integers of u, of the presence and of u^2. Each step is rounded by itself; u is clipped last."""
     x = np.float64(x)
     there = np.int64(x == x)
-    u = (x - center) / reach
+    u = (x - center) / half_width
     u = 1.0 if u > 1.0 else u
     u = -1.0 if u < -1.0 else u
     u = u if u == u else 0.0
@@ -123,12 +123,12 @@ def _cell(x, center, reach, scale, bend):
 
 @jit
 def _rows(X, codes, numbers, total):
-    center, reach, scale, bend = numbers
+    center, half_width, scale, bend = numbers
     for i in range(X.shape[0]):
         g = codes[i] if codes.size else 0
         of_class = total[g]
         for j in range(X.shape[1]):
-            value, there, square = _cell(X[i, j], center[j], reach[j], scale, bend)
+            value, there, square = _cell(X[i, j], center[j], half_width[j], scale, bend)
             of_class[0, j] += value
             of_class[1, j] += there
             of_class[2, j] += square
@@ -137,12 +137,12 @@ def _rows(X, codes, numbers, total):
 @jit
 def _columns(X, codes, numbers, step, total):
     """The same, column by column in blocks of rows."""
-    center, reach, scale, bend = numbers
+    center, half_width, scale, bend = numbers
     n = X.shape[0]
     for first in range(0, n, step):
         end = min(first + step, n)
         for j in range(X.shape[1]):
-            cells, middle, half = X[first:end, j], center[j], reach[j]
+            cells, middle, half = X[first:end, j], center[j], half_width[j]
             if codes.size:
                 for i in range(cells.size):
                     value, there, square = _cell(cells[i], middle, half, scale, bend)
@@ -165,9 +165,9 @@ def _columns(X, codes, numbers, step, total):
 @jit
 def _of_zeros(numbers, zeros):
     """Write the integers of a zero in each column, of u and of u^2."""
-    center, reach, scale, bend = numbers
+    center, half_width, scale, bend = numbers
     for j in range(zeros.shape[1]):
-        value, _, square = _cell(0.0, center[j], reach[j], scale, bend)
+        value, _, square = _cell(0.0, center[j], half_width[j], scale, bend)
         zeros[0, j], zeros[1, j] = value, square
 
 
@@ -175,10 +175,10 @@ def _of_zeros(numbers, zeros):
 def _stored(table, numbers, zeros, total):
     """What the stored values add beyond zeros."""
     data, indices, indptr = table
-    center, reach, scale, bend = numbers
+    center, half_width, scale, bend = numbers
     for e in range(np.int64(indptr[indptr.size - 1])):
         j = np.uint64(indices[e])
-        value, there, square = _cell(data[e], center[j], reach[j], scale, bend)
+        value, there, square = _cell(data[e], center[j], half_width[j], scale, bend)
         total[0, j] += value - zeros[0, j]
         total[1, j] += there - 1
         total[2, j] += square - zeros[1, j]
@@ -214,7 +214,7 @@ def _clear(local, rest, total, g, size, there):
 
 @jit
 def _groups(X, order, starts, codes, numbers, there, wide, total):
-    center, reach, scale, bend = numbers
+    center, half_width, scale, bend = numbers
     local, rest = np.zeros(total.shape, np.int64), np.zeros(total.shape, np.int64)
     seen, touched = np.zeros(total.shape[0], np.bool_), np.empty(total.shape[0], np.int64)
     width, last = X.shape[1], order.size - 1
@@ -228,7 +228,7 @@ def _groups(X, order, starts, codes, numbers, there, wide, total):
                 seen[g], touched[n_touched] = True, g
                 n_touched += 1
             for j in range(width):
-                value, present, square = _cell(row[j], center[j], reach[j], scale, bend)
+                value, present, square = _cell(row[j], center[j], half_width[j], scale, bend)
                 local[g, 0, j], rest[g, 0, j] = _keep(local[g, 0, j], rest[g, 0, j], value, size, wide)
                 rest[g, 1, j] += present
                 local[g, 2, j], rest[g, 2, j] = _keep(local[g, 2, j], rest[g, 2, j], square, size, wide)
@@ -241,7 +241,7 @@ def _groups(X, order, starts, codes, numbers, there, wide, total):
 def _stored_groups(table, order, starts, numbers, there, zeros, room, wide, total):
     """Add of each group what its columns with stored values add beyond a column of zeros."""
     data, indices, indptr = table
-    center, reach, scale, bend = numbers
+    center, half_width, scale, bend = numbers
     d = total.shape[1]
     local, rest, seen = (np.zeros((3, d), np.int64), np.zeros((3, d), np.int64), np.zeros(d, np.bool_))
     columns = np.empty(min(room, d) + 1, np.int64)
@@ -254,7 +254,7 @@ def _stored_groups(table, order, starts, numbers, there, zeros, room, wide, tota
                 columns[n_columns] = np.int64(j)
                 n_columns += np.int64(not seen[j])
                 seen[j] = True
-                value, present, square = _cell(data[e], center[j], reach[j], scale, bend)
+                value, present, square = _cell(data[e], center[j], half_width[j], scale, bend)
                 local[0, j], rest[0, j] = _keep(local[0, j], rest[0, j], value - zeros[0, j], size, wide)
                 rest[1, j] += present - 1
                 local[2, j], rest[2, j] = _keep(local[2, j], rest[2, j], square - zeros[1, j], size, wide)

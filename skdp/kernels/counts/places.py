@@ -1,4 +1,4 @@
-"""Counts by column and place: the octave of a cell's magnitude, or its bin between increasing edges.
+"""Counts by column and place: the power-of-two bin of a cell's magnitude, or its bin between increasing edges.
 
 Tables have two more places a column than are returned: place 0 for cells that count nowhere or lie below the
 edges, and the last one for cells above them. No loop then has a branch on whether a cell counts.
@@ -28,7 +28,7 @@ from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
 from skdp.kernels.protocols import Floats, Integers
 
-__all__ = ["bin_counts", "octave_counts"]
+__all__ = ["bin_counts", "power_of_two_counts"]
 
 MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all bits of a float64 but its sign
 FRACTION = np.uint64(0x000FFFFFFFFFFFFF)  # all bits below the exponent
@@ -39,11 +39,11 @@ MANY = 2000  # rows from which it pays to read several as one; a choice, not tun
 Bins = tuple[Floats, Floats, NDArray[np.int32]]  # see `_bins`
 
 
-def octave_counts(X: Any, members: GroupRows | None, first: int, count: int, most: int) -> Integers:
-    """Count the cells of each column by the octave of their magnitude; zeros and NaN count nowhere.
+def power_of_two_counts(X: Any, members: GroupRows | None, first: int, count: int, most: int) -> Integers:
+    """Count the cells of each column by the power-of-two bin of their magnitude; zeros and NaN count nowhere.
 
-    Octave k holds ``2**(k - 1) < |x| <= 2**k``. Smaller magnitudes count in the first octave, larger ones and
-    infinity in the last.
+    Bin k holds ``2**(k - 1) < |x| <= 2**k``. Smaller magnitudes count in the first power-of-two bin, larger ones
+    and infinity in the last.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def octave_counts(X: Any, members: GroupRows | None, first: int, count: int, mos
     members : GroupRows or None
         With groups, see `bin_counts`.
     first, count : int
-        The first octave and their number.
+        The first power-of-two bin and their number.
     most : int
         What a unit adds at most to a column, below 2**63.
 
@@ -61,9 +61,10 @@ def octave_counts(X: Any, members: GroupRows | None, first: int, count: int, mos
     ndarray of int64 of shape (d, count)
     """
     if first < -1022 or first + count > 1025:
-        # Octaves of subnormal numbers, or one that holds infinity alone: a table of octaves, with zeros below all.
+        # Bins of subnormal numbers, or one that holds infinity alone: a table of power-of-two bins, with zeros
+        # below all.
         edges = np.broadcast_to(np.arange(1.0, count + 2.0), (X.shape[1], count + 1))
-        return bin_counts(_octaves(X, first, count), members, edges, most)
+        return bin_counts(_log2_bins(X, first, count), members, edges, most)
     exponent = np.arange(2049)  # 0 for zero, 2047 for infinity too, 2048 for NaN; see `_octave`
     places = np.clip(exponent - 1023 - first, 0, count - 1) + 1
     places[[0, 2048]] = 0
@@ -71,16 +72,16 @@ def octave_counts(X: Any, members: GroupRows | None, first: int, count: int, mos
     return _counts(X, members, bins, count, most)
 
 
-def _octaves(X: Any, first: int, count: int) -> Any:
-    """The number of each cell's octave, from 1 on, in a table of the same form; 0 for zeros and NaN."""
+def _log2_bins(X: Any, first: int, count: int) -> Any:
+    """The number of each cell's power-of-two bin, from 1 on, in a table of the same form; 0 for zeros and NaN."""
     if hasattr(X, "indptr"):
-        data = _octaves(X.data[None], first, count)[0]
+        data = _log2_bins(X.data[None], first, count)[0]
         return sp.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
     cells = np.asarray(X, dtype=np.float64)
-    part, octave = np.frexp(np.abs(cells))
-    octave = np.where(np.isinf(part), first + count, octave - (part == 0.5))
+    part, log2_bin = np.frexp(np.abs(cells))
+    log2_bin = np.where(np.isinf(part), first + count, log2_bin - (part == 0.5))
     counted = ~(np.isnan(cells) | (cells == 0.0))
-    return np.where(counted, np.clip(octave - first, 0, count - 1) + 1.0, 0.0)
+    return np.where(counted, np.clip(log2_bin - first, 0, count - 1) + 1.0, 0.0)
 
 
 def bin_counts(X: Any, members: GroupRows | None, edges: Floats, most: int) -> Integers:
@@ -112,7 +113,7 @@ def bin_counts(X: Any, members: GroupRows | None, edges: Floats, most: int) -> I
 
 
 def _counts(X: Any, members: GroupRows | None, bins: Bins, count: int, most: int) -> Integers:
-    """Bins without edges stand for octaves."""
+    """Bins without edges stand for power-of-two bins."""
     n, d = X.shape
     each, most = count + 2, int(np.int64(most))  # a larger number raises OverflowError
     total = np.zeros(d * each, dtype=np.int64)
@@ -184,8 +185,8 @@ def _bits(typingctx: Any, x: Any) -> Any:
 
 
 @jit
-def _octave(x, start):
-    """Place of a cell by its octave; ``start`` has the place of each exponent.
+def _log2_bin(x, start):
+    """Place of a cell by its power-of-two bin; ``start`` has the place of each exponent.
 
     Magnitudes of floats are ordered like their bits without the sign. The upper bits are the exponent e, with
     ``2**(e - 1023) <= |x| < 2**(e - 1022)``. With all bits of a fraction added it is one larger, but for zero
@@ -278,7 +279,7 @@ def _rows(X, edges, guesses, start, count, total):
     for i in range(X.shape[0]):
         if edges.shape[1] == 0:
             for j in range(X.shape[1]):
-                total[np.uint64(j) * each + _octave(X[i, j], start)] += 1
+                total[np.uint64(j) * each + _log2_bin(X[i, j], start)] += 1
         else:
             for j in range(X.shape[1]):
                 total[np.uint64(j) * each + _search(X[i, j], edges, guesses, start, j, count)] += 1
@@ -294,7 +295,7 @@ def _columns(X, edges, guesses, start, count, step, total):
             cells, part = X[begin:end, j], total[j * (count + 2) : (j + 1) * (count + 2)]
             if edges.shape[1] == 0:
                 for i in range(cells.size):
-                    part[_octave(cells[i], start)] += 1
+                    part[_log2_bin(cells[i], start)] += 1
             else:
                 for i in range(cells.size):
                     part[_search(cells[i], edges, guesses, start, j, count)] += 1
@@ -309,7 +310,7 @@ def _stored(table, bins, count, total, stored):
     for e in range(np.int64(indptr[indptr.size - 1])):
         j = np.uint64(indices[e])
         if edges.shape[1] == 0:
-            place = _octave(data[e], start)
+            place = _log2_bin(data[e], start)
         else:
             place = _search(data[e], edges, guesses, start, j, count)
         total[j * each + place] += 1
@@ -367,7 +368,7 @@ def _groups(X, order, starts, a, bins, count, most, room, total):
             row = X[order[p]]
             for j in range(width):
                 if edges.shape[1] == 0:
-                    place = _octave(row[a + j], start)
+                    place = _log2_bin(row[a + j], start)
                 else:
                     place = _search(row[a + j], edges, guesses, start, j, count)
                 at = np.uint64(j) * each + place
@@ -398,7 +399,7 @@ def _stored_groups(table, order, starts, bins, zeros, count, most, room, total):
             for e in range(np.int64(indptr[order[p]]), np.int64(indptr[order[p] + 1])):
                 j = np.uint64(indices[e])
                 if edges.shape[1] == 0:
-                    place = _octave(data[e], start)
+                    place = _log2_bin(data[e], start)
                 else:
                     place = _search(data[e], edges, guesses, start, j, count)
                 at = j * each + place

@@ -30,8 +30,8 @@ def moment_sums(
         The columns are y and the residual.
     members : GroupRows or None
     window : (float, float, float)
-        Centre and reach of y, and the reach of the residual: u = (y - center) / reach and v = residual / reach,
-        clipped to [-1, 1]; NaN becomes 0.
+        Centre and half-width of y, and the half-width of the residual: u = (y - center) / half_width and v =
+        residual / half_width, clipped to [-1, 1]; NaN becomes 0.
     weights : ndarray of float64 of shape (5,)
         In [0, 1].
     scale : float
@@ -72,7 +72,7 @@ def square_sums(
     return total
 
 
-def binned_sums(X: Any, members: GroupRows | None, edges: Floats, reach: float, scale: float) -> Integers:
+def binned_sums(X: Any, members: GroupRows | None, edges: Floats, half_width: float, scale: float) -> Integers:
     """Sum over the units of ``scale * (v, 1)``, in the row of the prediction's bin.
 
     Parameters
@@ -82,7 +82,7 @@ def binned_sums(X: Any, members: GroupRows | None, edges: Floats, reach: float, 
     members : GroupRows or None
     edges : ndarray of float64 of shape (n_bins - 1,)
         Increasing. Bin i holds ``edges[i - 1] <= prediction < edges[i]``; NaN is in bin 0.
-    reach : float
+    half_width : float
         Of the residual.
     scale : float
 
@@ -92,7 +92,7 @@ def binned_sums(X: Any, members: GroupRows | None, edges: Floats, reach: float, 
     """
     total = np.zeros((edges.size + 1, 2), dtype=np.int64)
     order, starts = _places(members, len(X))
-    _binned(dense_table(X), order, starts, edges, reach, scale, total)
+    _binned(dense_table(X), order, starts, edges, half_width, scale, total)
     return total
 
 
@@ -104,8 +104,8 @@ def _places(members: GroupRows | None, n: int) -> tuple[Integers, Integers]:
 
 
 @jit
-def _clipped(x, center, reach):
-    u = (np.float64(x) - center) / reach
+def _clipped(x, center, half_width):
+    u = (np.float64(x) - center) / half_width
     u = 1.0 if u > 1.0 else u
     u = -1.0 if u < -1.0 else u
     return u if u == u else 0.0
@@ -189,12 +189,12 @@ def _bin(prediction, edges):
 
 
 @jit
-def _binned(X, order, starts, edges, reach, scale, total):
+def _binned(X, order, starts, edges, half_width, scale, total):
     if starts.size == 0:
         one = _mean(np.int64(ROW), 1, scale)
         for i in range(X.shape[0]):
             place = _bin(np.float64(X[i, 1]), edges)
-            v = _clipped(X[i, 0], 0.0, reach)
+            v = _clipped(X[i, 0], 0.0, half_width)
             total[place, 0] += _mean(np.int64(np.rint(ROW * v)), 1, scale)
             total[place, 1] += one
         return
@@ -206,7 +206,7 @@ def _binned(X, order, starts, edges, reach, scale, total):
         summed[:] = 0
         for p in range(starts[g], starts[g + 1]):
             place = _bin(np.float64(X[order[p], 1]), edges)
-            v = _clipped(X[order[p], 0], 0.0, reach)
+            v = _clipped(X[order[p], 0], 0.0, half_width)
             summed[place, 0] += np.int64(np.rint(ROW * v))
             summed[place, 1] += np.int64(ROW)
         for place in range(total.shape[0]):

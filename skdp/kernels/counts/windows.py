@@ -14,17 +14,17 @@ __all__ = ["Windows", "window_sums"]
 
 
 class Windows(NamedTuple):
-    """The value v of a cell: u = (x - center) / reach in [-1, 1], or min((u - around)^2, 1) - 1/2.
+    """The value v of a cell: u = (x - center) / half_width in [-1, 1], or min((u - around)^2, 1) - 1/2.
 
     Attributes
     ----------
-    center, reach, around : ndarray of float64 of shape (d,)
-        Finite, and reach > 0.
+    center, half_width, around : ndarray of float64 of shape (d,)
+        Finite, and half-width > 0.
     squares : bool
     """
 
     center: Floats
-    reach: Floats
+    half_width: Floats
     around: Floats
     squares: bool
 
@@ -64,25 +64,25 @@ def window_sums(X: Any, members: GroupRows | None, windows: Windows, scale: floa
     elif members is None:
         table = dense_table(X)
         if table.flags.c_contiguous:
-            center, reach, around = tiles(*windows[:3])
+            center, half_width, around = tiles(*windows[:3])
             flat = np.zeros(center.size, dtype=np.int64)
-            _rows(table.reshape(-1), center, reach, around, windows.squares, scale, flat)
+            _rows(table.reshape(-1), center, half_width, around, windows.squares, scale, flat)
             total += flat.reshape(-1, d).sum(axis=0)
         else:
             _columns(table, windows, scale, rows_at_once(table), total)
     else:
         table = dense_table(X)
         for a, b in spans(d, 1):
-            center, reach, around = (part[a:b] for part in windows[:3])
-            some = Windows(center, reach, around, windows.squares)
+            center, half_width, around = (part[a:b] for part in windows[:3])
+            some = Windows(center, half_width, around, windows.squares)
             _groups(table, *members, a, some, scale, limit, total[a:b])
     return total
 
 
 @jit
-def _value(x, center, reach, around, squares):
+def _value(x, center, half_width, around, squares):
     """Each step is rounded by itself; the last one is the clip, or takes 1/2 from a number in [0, 1]."""
-    u = (np.float64(x) - center) / reach
+    u = (np.float64(x) - center) / half_width
     u = 1.0 if u > 1.0 else u
     u = -1.0 if u < -1.0 else u
     u = u if u == u else 0.0
@@ -94,23 +94,23 @@ def _value(x, center, reach, around, squares):
 
 
 @jit
-def _rows(cells, center, reach, around, squares, scale, total):
+def _rows(cells, center, half_width, around, squares, scale, total):
     """Cells of whole rows, one after another; windows and ``total`` repeat the columns for some rows."""
     for first in range(0, cells.size, total.size):
         some = cells[first : first + total.size]
         for c in range(some.size):
-            v = _value(some[c], center[c], reach[c], around[c], squares)
+            v = _value(some[c], center[c], half_width[c], around[c], squares)
             total[c] += np.int64(np.rint(v * scale))
 
 
 @jit
 def _columns(X, windows, scale, step, total):
-    center, reach, around, squares = windows
+    center, half_width, around, squares = windows
     n = X.shape[0]
     for first in range(0, n, step):
         end = min(first + step, n)
         for j in range(X.shape[1]):
-            cells, middle, half, away, found = X[first:end, j], center[j], reach[j], around[j], 0
+            cells, middle, half, away, found = X[first:end, j], center[j], half_width[j], around[j], 0
             for i in range(cells.size):
                 found += np.int64(np.rint(_value(cells[i], middle, half, away, squares) * scale))
             total[j] += found
@@ -120,10 +120,10 @@ def _columns(X, windows, scale, step, total):
 def _stored(table, windows, scale, zeros, total):
     """What the stored values add beyond zeros."""
     data, indices, indptr = table
-    center, reach, around, squares = windows
+    center, half_width, around, squares = windows
     for e in range(np.int64(indptr[indptr.size - 1])):
         j = np.uint64(indices[e])
-        v = _value(data[e], center[j], reach[j], around[j], squares)
+        v = _value(data[e], center[j], half_width[j], around[j], squares)
         total[j] += np.int64(np.rint(v * scale)) - zeros[j]
 
 
@@ -139,9 +139,9 @@ def _mean(summed, size, scale, limit):
 @jit
 def _of_zeros(windows, scale, limit, values, zeros, records):
     """Write the value of a zero in each column, and what a record or a group of zeros adds."""
-    center, reach, around, squares = windows
+    center, half_width, around, squares = windows
     for j in range(values.size):
-        v = _value(0.0, center[j], reach[j], around[j], squares)
+        v = _value(0.0, center[j], half_width[j], around[j], squares)
         values[j] = v
         zeros[j] = np.int64(np.rint(v * scale)) if records else _mean(v, 1, scale, limit)
 
@@ -149,7 +149,7 @@ def _of_zeros(windows, scale, limit, values, zeros, records):
 @jit
 def _groups(X, order, starts, a, windows, scale, limit, total):
     """Add the means of each group in the columns from ``a`` on, where the windows and ``total`` begin."""
-    center, reach, around, squares = windows
+    center, half_width, around, squares = windows
     width, last = center.size, order.size - 1
     summed = np.empty(width)
     for g in range(starts.size - 1):
@@ -161,7 +161,7 @@ def _groups(X, order, starts, a, windows, scale, limit, total):
             prefetch_span(X[order[min(last, p + AHEAD)]], a, a + width)
             row = X[order[p]]
             for j in range(width):
-                summed[j] += _value(row[a + j], center[j], reach[j], around[j], squares)
+                summed[j] += _value(row[a + j], center[j], half_width[j], around[j], squares)
         for j in range(width):
             total[j] += _mean(summed[j], size, scale, limit)
 
@@ -175,7 +175,7 @@ def _stored_groups(table, order, starts, windows, values, scale, limit, room, to
     column of zeros adds.
     """
     data, indices, indptr = table
-    center, reach, around, squares = windows
+    center, half_width, around, squares = windows
     summed, seen = np.zeros(values.size), np.zeros(values.size, np.bool_)
     columns = np.empty(min(room, values.size) + 1, np.int64)
     for g in range(starts.size - 1):
@@ -184,7 +184,7 @@ def _stored_groups(table, order, starts, windows, values, scale, limit, room, to
             ask_stored(data, indices, indptr, order, p)
             for e in range(np.int64(indptr[order[p]]), np.int64(indptr[order[p] + 1])):
                 j = np.uint64(indices[e])
-                summed[j] += _value(data[e], center[j], reach[j], around[j], squares) - values[j]
+                summed[j] += _value(data[e], center[j], half_width[j], around[j], squares) - values[j]
                 columns[n_columns] = np.int64(j)
                 n_columns += np.int64(not seen[j])
                 seen[j] = True

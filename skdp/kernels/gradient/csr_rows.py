@@ -275,7 +275,7 @@ def csr_groups(
     w, a = theta.reshape(theta.size), acc.reshape(acc.size)
     z = np.empty(n_outputs)
     last = starts[hi] - 1
-    slack = np.sqrt(theta.size) * UNDERFLOW
+    numerical_error = np.sqrt(theta.size) * UNDERFLOW
     for g in range(lo, hi):
         count = 0
         for e in range(starts[g], starts[g + 1]):
@@ -287,7 +287,7 @@ def csr_groups(
         if p > d:
             touched[count] = d
             count += 1
-        size = np.sqrt(_touched_square(v, n_outputs, mask, touched, count)) + slack
+        size = np.sqrt(_touched_square(v, n_outputs, mask, touched, count)) + numerical_error
         scale = 0.0
         if mode == NORMS:
             norms[g] = size

@@ -55,7 +55,7 @@ def _recursive_factors(
     inverse_unit,
 ):  # fmt: skip
     """Turn the predictors (2 K, rows) of a block into the factors of its rows, in the first K."""
-    slack = np.sqrt(p) * UNDERFLOW
+    numerical_error = np.sqrt(p) * UNDERFLOW
     n_outputs = scores.shape[0] // 2
     clean = True
     for q in range(rows):
@@ -71,7 +71,7 @@ def _recursive_factors(
         moved = abs(before[0])
         if n_outputs > 1:
             moved = np.sqrt(square) + np.sqrt(n_outputs) * UNDERFLOW
-        length = np.sqrt(squares[q]) + slack
+        length = np.sqrt(squares[q]) + numerical_error
         a, b = recursive_scales(size * length, moved * length, limit, moved_limit, momentum, inverse_unit)
         if a == 0.0 and b == 0.0:
             now[:] = 0.0
@@ -193,9 +193,9 @@ def dense_groups_recursive(
                 before[k, j] = now[k, j] - before[k, j]
             square += sum_of_squares(now, k, p)
             moved += sum_of_squares(before, k, p)
-        slack = np.sqrt(acc.size) * UNDERFLOW
+        numerical_error = np.sqrt(acc.size) * UNDERFLOW
         a, b = recursive_scales(
-            np.sqrt(square) + slack, np.sqrt(moved) + slack, limit, moved_limit, momentum,
+            np.sqrt(square) + numerical_error, np.sqrt(moved) + numerical_error, limit, moved_limit, momentum,
             inverse_unit,
         )  # fmt: skip
         if a != 0.0 or b != 0.0:
@@ -213,7 +213,7 @@ def csr_groups_recursive(
     p, n_outputs = acc.shape
     points = theta.reshape(theta.size)
     z = np.empty(2 * n_outputs)
-    slack = np.sqrt(acc.size) * UNDERFLOW
+    numerical_error = np.sqrt(acc.size) * UNDERFLOW
     last = starts[hi] - 1
     for g in range(lo, hi):
         count = 0
@@ -230,7 +230,7 @@ def csr_groups_recursive(
             count += 1
         square, moved = _both_squares(v, n_outputs, touched, count)
         a, b = recursive_scales(
-            np.sqrt(square) + slack, np.sqrt(moved) + slack, limit, moved_limit, momentum,
+            np.sqrt(square) + numerical_error, np.sqrt(moved) + numerical_error, limit, moved_limit, momentum,
             inverse_unit,
         )  # fmt: skip
         for f in range(count):

@@ -113,11 +113,12 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     {glassbox} {C_.auto}
     target_center_ : float
         The released centre of y, or 0 where none was released.
-    target_reach_ : float
+    target_scale_ : float
         About 2.5 released standard deviations of y; 0 where nothing of y was found, and the model predicts 0.
     prediction_bounds_ : tuple of (float, float)
         Ends to which `predict` is cut: ``y_bounds``, or three reaches about the centre. Where many targets surely
-        lie beyond the window, an end is the one of their highest octave. Infinite with ``bounded=False``.
+        lie beyond the window, an end is the one of their highest power-of-two bin. Infinite with
+        ``bounded=False``.
     n_iter_ : int
         Number of gradients that led to a step.
     {privacy_} {n_features_in_} {feature_names_in_}

@@ -158,10 +158,10 @@ class AdditiveFit(AutoFit):
         return AdditiveDecision(**{**vars(made), "sizes": {**made.sizes, "curves": curves}}, line=line)
 
     def _growth(self, session: PrivacySession, problem: Problem) -> Growth:
-        mass = problem.records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+        effective_n = problem.records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
         levels_of, levels = self._categories(problem)
         return CurveSearch(
-            mass, self._budget_parts, int(self.interactions), levels_of, levels,
+            effective_n, self._budget_parts, int(self.interactions), levels_of, levels,
             np.flatnonzero(self._signs(problem)), problem.decision.line,
         )  # fmt: skip
 

@@ -124,9 +124,9 @@ def _draw_panel(ax: "Axes", shape: Shape, outputs: Sequence[int | None]) -> None
         of = slice(None) if output is None else (slice(None), output)
         # Between knots values are nearly straight, and so are standard deviations.
         values, std = (np.interp(at, shape.knots, y[of]) for y in (shape.values, shape.noise_std))
-        reach = NORMAL_95 * std
+        half_width = NORMAL_95 * std
         ax.plot(at, values, color=color)
-        ax.fill_between(at, values - reach, values + reach, color=color, alpha=0.2, linewidth=0)
+        ax.fill_between(at, values - half_width, values + half_width, color=color, alpha=0.2, linewidth=0)
         if shape.levels.size:
             bars = NORMAL_95 * shape.level_noise_std[of]
             ax.errorbar(
@@ -139,8 +139,8 @@ def _draw_panel(ax: "Axes", shape: Shape, outputs: Sequence[int | None]) -> None
 
 def _range_of(shape: Shape) -> NDArray[np.float64]:
     """Ends of a panel: where most values lie, within the window but for a margin, and all levels."""
-    reach = REACH * shape.scale
-    first, last = max(shape.center - reach, shape.low), min(shape.center + reach, shape.high)
+    half_width = REACH * shape.scale
+    first, last = max(shape.center - half_width, shape.low), min(shape.center + half_width, shape.high)
     if not first < last:  # a centre far outside of the window, by noise
         first, last = shape.knots[0], shape.knots[-1]
     first, last = min([first, *shape.levels]), max([last, *shape.levels])

@@ -34,7 +34,7 @@ __all__ = ["MOST_PAIRS", "OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "re
 # (`examples/additive_tables.py`).
 # Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above which: the noise of a Gram
 # matrix against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of squared frequencies)
-# leaves of n mu. K classes have K - 1 scores, and each needs the least mass.
+# leaves of n mu. K classes have K - 1 scores, and each needs the least effective number of units.
 LEAST_MASS, MOST_NOISE = 125.0, 0.15
 MANY_MASS = 1000.0  # the same, for more than 2 functions of a column, and for products
 FEW_FUNCTIONS = 2
@@ -56,7 +56,7 @@ PAIRS, GRAM = 0.1, 0.1
 TWO_VALUED = 0.005
 SURELY = 3.0  # standard deviations of its noise that are added to this distance
 LARGEST = 1e60  # the noise of larger coefficients is not computed
-UNIT_REACH = 1.25  # a released window about 0 whose highest octave ends at 1 has this reach
+UNIT_REACH = 1.25  # a released window about 0 whose highest power-of-two bin ends at 1 has this half-width
 
 
 @dataclass(frozen=True)
@@ -90,16 +90,16 @@ def reason_for_a_line(shape: PublicShape, epsilon: float, delta: float) -> str:
     """Why public numbers leave a fit to the linear estimator; empty where curves are looked for."""
     if not math.isfinite(epsilon):
         return ""
-    mass = shape.n_units * accounting.gaussian_mu(epsilon, delta)
-    return too_little("n mu", mass, shape.n_features)
+    effective_n = shape.n_units * accounting.gaussian_mu(epsilon, delta)
+    return too_little("n mu", effective_n, shape.n_features)
 
 
-def too_little(name: str, mass: float, n_columns: int, n_scores: int = 1) -> str:
-    """Why a mass of this name is too little for curves; empty where it is enough."""
+def too_little(name: str, effective_n: float, n_columns: int, n_scores: int = 1) -> str:
+    """Why an effective number of units of this name is too little for curves; empty where it is enough."""
     least = LEAST_MASS * n_scores
-    if mass < least:
-        return f"{name} = {mass:.3g} is below {least:g}: curves could not be told from noise"
-    noise = (n_columns + 1) ** 1.5 / mass
+    if effective_n < least:
+        return f"{name} = {effective_n:.3g} is below {least:g}: curves could not be told from noise"
+    noise = (n_columns + 1) ** 1.5 / effective_n
     if noise > MOST_NOISE:
         return f"(d + 1)^1.5 / ({name}) = {noise:.2g} is above {MOST_NOISE:g}: too many columns"
     return ""
@@ -133,7 +133,7 @@ class CurveSearch:
 
     Parameters
     ----------
-    mass : float
+    effective_n : float
         Units times mu.
     parts : tuple of (Parts, Parts)
         Where units are few, and where they are many.
@@ -150,7 +150,7 @@ class CurveSearch:
         Why no curve was fitted; empty where some were. Given: why public numbers leave the fit to the line.
     """
 
-    mass: float
+    effective_n: float
     parts: tuple[Parts, Parts]
     n_interactions: int
     levels_of: np.ndarray
@@ -173,12 +173,12 @@ class CurveSearch:
         """Whether curves are looked for: not for columns of two values, nor where a class is rare."""
         d = columns.seen.size
         self._expansion = Expansion.make(np.zeros(d, dtype=np.int64))
-        self._effective, n_scores = self.mass, 1
+        self._effective, n_scores = self.effective_n, 1
         if frequency is not None:
             n_scores = frequency.size - 1
             kept = min(1.0, 2.0 * (1.0 - float(frequency @ frequency)))
-            self._effective = self.mass * kept
-        seen = np.isfinite(columns.reach[columns.seen])
+            self._effective = self.effective_n * kept
+        seen = np.isfinite(columns.half_width[columns.seen])
         place = {int(column): j for j, column in enumerate(columns.seen) if seen[j]}
         known = np.array([int(column) in place for column in self.levels_of], dtype=bool)
         self._levels_of = np.array([place[int(c)] for c in self.levels_of[known]], dtype=np.int64)
@@ -336,11 +336,11 @@ def mean_squares(found: Expansion) -> np.ndarray:
 def two_valued(columns: Columns) -> np.ndarray:
     """Which of the seen columns look as if they had two values: 0 and 1, or the ends of their window.
 
-    Of u = (x - center) / reach the mean square is then a function of the mean, up to the noise of both.
+    Of u = (x - center) / half_width the mean square is then a function of the mean, up to the noise of both.
     """
     j = columns.seen
     mean, square = columns.mean[j], columns.deviation[j] ** 2 + columns.mean[j] ** 2
-    is_unit = (columns.reach[j] == UNIT_REACH) & (columns.center[j] == 0.0)
+    is_unit = (columns.half_width[j] == UNIT_REACH) & (columns.center[j] == 0.0)
     far = TWO_VALUED + SURELY * columns.noise
     of_zero_and_one = is_unit & (np.abs(square - mean / UNIT_REACH) < far)
     # Columns that were taken as standardized have these moments by decree, not by a release.

@@ -252,8 +252,8 @@ class _Column:
         return np.column_stack([smooth, marks])
 
     def _knots(self) -> Array:
-        reach = EDGE * self.scale
-        first, last = self.center - reach, self.center + reach
+        half_width = EDGE * self.scale
+        first, last = self.center - half_width, self.center + half_width
         known = np.isfinite([self.low, self.high])
         ends = np.where(known, [self.low, self.high], [first, last])
         inner = np.linspace(first, last, CURVE_KNOTS) if self.functions.size else [self.center]

@@ -95,9 +95,11 @@ def moment_classification(
 
 def counts_share(session: PrivacySession, records: PrivateRecords) -> float:
     """Share of mu^2 for the class counts; public."""
-    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    effective_n = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     defaults = DEFAULTS.classes
-    return min(defaults.max_counts_share, max(defaults.counts_share, 2.0 / (defaults.counts_noise * mass) ** 2))
+    return min(
+        defaults.max_counts_share, max(defaults.counts_share, 2.0 / (defaults.counts_noise * effective_n) ** 2)
+    )
 
 
 def classification_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
@@ -107,7 +109,7 @@ def classification_steps(budget: BudgetSplit, records: PrivateRecords, plan: Mom
     return rest_step(
         budget,
         "Gram matrix, gradients and intercepts",
-        *budget.step("octaves", None, DEFAULTS.classes.bins_share),
+        *budget.step("column ranges", None, DEFAULTS.classes.bins_share),
         *budget.step("column moments", None, DEFAULTS.classes.moments_share),
         *budget.step("class counts", 1, counts_share(budget.session, records)),
     )
@@ -118,9 +120,9 @@ def _plan_recalibration(
 ) -> Recalibration | None:
     """Plan the recalibration of the scores, where n mu and the number of seen columns say that it helps."""
     session = budget.session
-    mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    is_noisy = rows.n_parameters**1.5 > DEFAULTS.classes.max_recalibrated_noise * mass
-    if mass < DEFAULTS.classes.min_recalibrated_effective_n or is_noisy:
+    effective_n = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    is_noisy = rows.n_parameters**1.5 > DEFAULTS.classes.max_recalibrated_noise * effective_n
+    if effective_n < DEFAULTS.classes.min_recalibrated_effective_n or is_noisy:
         return None
     # A penalty that the user asked for makes coefficients small on purpose.
     plan = plan_recalibration(session, rows, loss, steepest=1.0 if alpha else None)

@@ -1,10 +1,11 @@
 """Columns in units of their own: reaches, means and deviations are released; the model is linear between cuts.
 
-1. Reach. Each column's records are counted by octaves of their magnitude. Which octave is the highest is a
-   posterior: columns share a prior, and the reach is the upper end of a high quantile. It is lowered where nearly
-   all cells lie far below it. A column of which the posterior knows little is left out: its coefficients are 0.
-   Public ends take the place of all this. Cells beyond the ends of a window count as the end.
-2. Moments of u = x / reach: the second moments of the rows (u, 1), moved towards their mean over the columns.
+1. Reach. Each column's records are counted by power-of-two bins of their magnitude. Which power-of-two bin is the
+highest is a
+   posterior: columns share a prior, and the half-width is the upper end of a high quantile. It is lowered where
+   nearly all cells lie far below it. A column of which the posterior knows little is left out: its coefficients
+   are 0. Public ends take the place of all this. Cells beyond the ends of a window count as the end.
+2. Moments of u = x / half_width: the second moments of the rows (u, 1), moved towards their mean over the columns.
 3. Columns that look standardized are taken as they are.
 4. Zoom, for columns far from 0 whose variance is lost in the noise, such as years: histograms find a window
    around their values.
@@ -17,7 +18,7 @@ import numpy as np
 
 from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto.defaults import DEFAULTS
-from skdp.linear_model.auto.octaves import highest_octaves
+from skdp.linear_model.auto.log2_bins import highest_log2_bins
 from skdp.linear_model.auto.windows import narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization, accounting
 from skdp.privacy.statistics import magnitude_counts
@@ -33,10 +34,10 @@ class Columns:
 
     Attributes
     ----------
-    center, reach : ndarray of shape (n_features,)
+    center, half_width : ndarray of shape (n_features,)
         Of the windows; reach is inf for columns that are not seen.
     mean, deviation : ndarray of shape (n_features,)
-        Of u = (x - center) / reach.
+        Of u = (x - center) / half_width.
     low, high : ndarray of shape (n_features,)
         Ends to which values are clipped, in the fit and in predictions.
     is_centered : bool
@@ -46,7 +47,7 @@ class Columns:
     """
 
     center: np.ndarray
-    reach: np.ndarray
+    half_width: np.ndarray
     mean: np.ndarray
     deviation: np.ndarray
     low: np.ndarray
@@ -57,14 +58,14 @@ class Columns:
     @property
     def seen(self) -> np.ndarray:
         """The columns that are seen; the first one if none is, with a scale of inf."""
-        found = np.flatnonzero(np.isfinite(self.reach))
+        found = np.flatnonzero(np.isfinite(self.half_width))
         return found if found.size else np.zeros(1, dtype=np.intp)
 
     def scaled(self) -> tuple[np.ndarray, np.ndarray]:
         """Centre and scale of the columns that are seen."""
         j = self.seen
-        shift = self.mean[j] * np.where(np.isfinite(self.reach[j]), self.reach[j], 0.0)
-        return self.center[j] + shift, self.reach[j] * self.deviation[j]
+        shift = self.mean[j] * np.where(np.isfinite(self.half_width[j]), self.half_width[j], 0.0)
+        return self.center[j] + shift, self.half_width[j] * self.deviation[j]
 
     @classmethod
     def none(cls, records: PrivateRecords) -> "Columns":
@@ -75,7 +76,7 @@ class Columns:
     @property
     def n_seen(self) -> int:
         """How many columns are seen."""
-        return int(np.isfinite(self.reach).sum())
+        return int(np.isfinite(self.half_width).sum())
 
     def attributes(self) -> dict[str, np.ndarray]:
         """Fitted attributes: values that missing ones count as, and ends at which values are cut.
@@ -84,14 +85,14 @@ class Columns:
         """
         found = np.zeros(self.center.size)
         found[self.seen] = self.scaled()[0]
-        cut = np.isfinite(self.reach)
+        cut = np.isfinite(self.half_width)
         low, high = np.where(cut, self.low, -math.inf), np.where(cut, self.high, math.inf)
         return {"fill_values_": found, "feature_bounds_": np.stack([low, high])}
 
     def window(self, chosen: np.ndarray) -> Standardization:
         """The map of chosen columns to u."""
         ends = self.low[chosen], self.high[chosen]
-        return Standardization.make(self.center[chosen], self.reach[chosen], *ends)
+        return Standardization.make(self.center[chosen], self.half_width[chosen], *ends)
 
     def rows(self, records: PrivateRecords) -> PrivateRecords:
         """Standardized records of the columns that are seen; the intercept's feature is 1."""
@@ -126,7 +127,7 @@ class Columns:
 def standardize(
     budget: BudgetSplit,
     records: PrivateRecords,
-    of_reach: float,
+    of_half_width: float,
     of_moments: float,
     *,
     own: float,
@@ -141,30 +142,30 @@ def standardize(
     of_reach, of_moments : float
         Shares of the session's mu^2.
     own : float
-        Standard deviations that a column's own counts must show near its highest octave.
+        Standard deviations that a column's own counts must show near its highest power-of-two bin.
     given : ndarray of shape (2, n_features), default=None
         Public ends of the columns, infinite where none are known.
 
     Notes
     -----
-    **Privacy.** Of d columns: octave counts (`magnitude_counts`), second moments of the rows
+    **Privacy.** Of d columns: power-of-two bin counts (`magnitude_counts`), second moments of the rows
     (u, 1), scaled down to a public norm (`second_moment`), for a zoom counts (`column_counts`) and a histogram.
     Which columns are zoomed in to is decided by what was released. A value is cut at the ends of its column's
     window before anything else: these are public or released, so a row's contribution is a function of the row.
     """
     d = records.n_features
     centered = records.shape.fit_intercept and records.shape.container == "dense"
-    found = released_windows(budget, records, of_reach, own, given)
+    found = released_windows(budget, records, of_half_width, own, given)
     columns = found.columns(centered)
-    if not np.isfinite(columns.reach).any():
+    if not np.isfinite(columns.half_width).any():
         return columns
     seen = columns.seen
     variance, noise, square = _moments(budget, records, columns, seen, of_moments, centered)
     columns.noise = noise
     taken = _taken_as_standardized(columns, found) if centered else np.zeros(d, dtype=bool)
-    columns.reach[~taken & found.is_doubtful(square)] = np.inf
+    columns.half_width[~taken & found.is_doubtful(square)] = np.inf
     if centered:
-        unseen = np.isfinite(columns.reach) & (variance < DEFAULTS.columns.far_evidence * noise)
+        unseen = np.isfinite(columns.half_width) & (variance < DEFAULTS.columns.far_evidence * noise)
         far = np.flatnonzero(unseen & ~taken & (found.in_two > DEFAULTS.columns.far_part * records.n_units))
         if far.size:
             _zoom(budget, records, columns, far, found.ends)
@@ -183,11 +184,13 @@ def _taken_as_standardized(columns: Columns, found: "ColumnWindows") -> np.ndarr
     usual = (scale > low) & (scale < high) & (np.abs(center) < DEFAULTS.columns.standardized_mean * scale)
     if usual.mean() < DEFAULTS.columns.standardized_part:
         return chosen
-    reach = columns.reach[columns.seen]
+    half_width = columns.half_width[columns.seen]
     # Windows of 1 and more may be those of dummies that nobody standardized.
     free = ~found.is_given[columns.seen]
-    taken = columns.seen[free & (usual | ((scale > DEFAULTS.columns.standardized_min_deviation) & (reach < 1.0)))]
-    columns.center[taken], columns.reach[taken] = 0.0, 1.0
+    taken = columns.seen[
+        free & (usual | ((scale > DEFAULTS.columns.standardized_min_deviation) & (half_width < 1.0)))
+    ]
+    columns.center[taken], columns.half_width[taken] = 0.0, 1.0
     columns.mean[taken], columns.deviation[taken] = 0.0, 1.0
     chosen[taken] = True
     return chosen
@@ -199,18 +202,18 @@ class ColumnWindows:
 
     Attributes
     ----------
-    center, reach : ndarray of shape (n_features,)
+    center, half_width : ndarray of shape (n_features,)
         reach is inf where nothing is seen.
     ends : ndarray of shape (2, n_features)
         Public ends; infinite where none are known.
     in_two : ndarray of shape (n_features,)
-        Released number of records in the two highest octaves of the window; inf for a given one.
+        Released number of records in the two highest power-of-two bins of the window; inf for a given one.
     evidence : ndarray of shape (n_features,)
-        Of the octave counts for the window, in standard deviations; inf for a given one.
+        Of the power-of-two bin counts for the window, in standard deviations; inf for a given one.
     """
 
     center: np.ndarray
-    reach: np.ndarray
+    half_width: np.ndarray
     ends: np.ndarray
     in_two: np.ndarray
     evidence: np.ndarray
@@ -222,14 +225,14 @@ class ColumnWindows:
 
     def columns(self, centered: bool) -> Columns:
         """Columns with these windows, with mean 0 and deviation 1."""
-        d = self.reach.size
+        d = self.half_width.size
         # Half-open public ends cut a released window, and never to nothing.
-        low, high = self.center - self.reach, self.center + self.reach
+        low, high = self.center - self.half_width, self.center + self.half_width
         low = np.where(self.ends[0] < high, np.maximum(low, self.ends[0]), low)
         high = np.where(self.ends[1] > low, np.minimum(high, self.ends[1]), high)
         if not centered:  # zeros of a CSR matrix stay zeros
             low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        return Columns(self.center, self.reach.copy(), np.zeros(d), np.ones(d), low, high, centered)
+        return Columns(self.center, self.half_width.copy(), np.zeros(d), np.ones(d), low, high, centered)
 
     def is_doubtful(self, square: np.ndarray) -> np.ndarray:
         """Whether noise alone may have made the window of a column.
@@ -242,15 +245,15 @@ class ColumnWindows:
         Notes
         -----
         Both pieces of evidence are normal and independent where the column is empty. Their norm is larger than
-        `sure_evidence` with a rate below 1e-5, with all octaves and shapes that were looked at. Of a column with
-        few cells that are not 0, the mean square in a window that is too low shows these cells at its ends,
-        wherever the window is. So below the usual octaves it counts for `max_low_evidence` at most, and octave
-        counts must show 5.2 standard deviations themselves.
+        `sure_evidence` with a rate below 1e-5, with all power-of-two bins and shapes that were looked at. Of a
+        column with few cells that are not 0, the mean square in a window that is too low shows these cells at its
+        ends, wherever the window is. So below the usual power-of-two bins it counts for `max_low_evidence` at
+        most, and power-of-two bin counts must show 5.2 standard deviations themselves.
         """
         defaults = DEFAULTS.columns
-        octave = np.log2(np.where(np.isfinite(self.reach), self.reach, 1.0) / defaults.margin)
-        usual = (octave >= defaults.usual_bins[0]) & (octave <= defaults.usual_bins[1])
-        most = np.where(octave < defaults.usual_bins[0], defaults.max_low_evidence, math.inf)
+        log2_bin = np.log2(np.where(np.isfinite(self.half_width), self.half_width, 1.0) / defaults.margin)
+        usual = (log2_bin >= defaults.usual_bins[0]) & (log2_bin <= defaults.usual_bins[1])
+        most = np.where(log2_bin < defaults.usual_bins[0], defaults.max_low_evidence, math.inf)
         square = np.minimum(square, most)
         return ~usual & (np.hypot(self.evidence, np.maximum(square, 0.0)) < DEFAULTS.bins.sure_evidence)
 
@@ -258,32 +261,32 @@ class ColumnWindows:
 def released_windows(
     budget: BudgetSplit, records: PrivateRecords, share: float, least: float, given: np.ndarray | None
 ) -> ColumnWindows:
-    """Release octave counts of the columns without public ends, and find windows."""
+    """Release power-of-two bin counts of the columns without public ends, and find windows."""
     d = records.n_features
     ends = np.outer([-math.inf, math.inf], np.ones(d)) if given is None else given
     unknown = ~np.isfinite(ends).all(axis=0)
     low, high = np.where(unknown, 0.0, ends)
     centered = records.shape.fit_intercept and records.shape.container == "dense"
     center = 0.5 * low + 0.5 * high if centered else np.zeros(d)
-    reach = 0.5 * high - 0.5 * low if centered else np.maximum(np.abs(low), np.abs(high))
+    half_width = 0.5 * high - 0.5 * low if centered else np.maximum(np.abs(low), np.abs(high))
     in_two, evidence = np.full((2, d), math.inf)
     if unknown.any():
         few = records if unknown.all() else records.restricted(np.flatnonzero(unknown))
-        found = _released_reaches(budget, few, share, least)
-        reach[unknown], in_two[unknown], evidence[unknown] = found
-    return ColumnWindows(center, reach, ends, in_two, evidence)
+        found = _released_half_widths(budget, few, share, least)
+        half_width[unknown], in_two[unknown], evidence[unknown] = found
+    return ColumnWindows(center, half_width, ends, in_two, evidence)
 
 
-def _released_reaches(
+def _released_half_widths(
     budget: BudgetSplit, records: PrivateRecords, share: float, least: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Release octave counts; return the reaches, inf where nothing is seen, ``in_two`` and ``evidence``."""
+    """Release counts by power of two; return half-widths (inf: nothing is seen), ``in_two`` and ``evidence``."""
     session = budget.session
     bounded = magnitude_counts(records, DEFAULTS.bins.lowest, DEFAULTS.bins.highest, adjacency=session.adjacency)
-    plan = budget.take(share, "octaves")
+    plan = budget.take(share, "column ranges")
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), DEFAULTS.bins.exact_noise)
-    top, sure, evidence = highest_octaves(counts, noise, records.n_units, least)
+    top, sure, evidence = highest_log2_bins(counts, noise, records.n_units, least)
     top, evidence = _of_the_bulk(counts, noise, records.n_units, top, evidence)
     place = np.arange(len(counts))
     in_two = counts[place, top] + counts[place, np.maximum(top - 1, 0)]
@@ -293,15 +296,16 @@ def _released_reaches(
 def _of_the_bulk(
     counts: np.ndarray, noise: float, n: int, top: np.ndarray, evidence: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Octaves at which columns are cut, so that their bulk fills the window: the highest one for most columns.
+    """Bins at which columns are cut, so that their bulk fills the window: the highest one for most columns.
 
     Also the evidence for them: at least `sure_evidence` for those that are lower.
 
-    Of a column with a long tail, or with rare codes, nearly all cells lie far below the highest octave. The mean
-    square over the squared window is then tiny, and a slope would follow from few cells.
+    Of a column with a long tail, or with rare codes, nearly all cells lie far below the highest power-of-two bin.
+    The mean square over the squared window is then tiny, and a slope would follow from few cells.
 
-    A window is lowered no farther than to the lowest octave that surely holds cells, by its own count or with the
-    two below it. Where few cells differ from 0, the sum over dozens of octaves of noise would fill any window.
+    A window is lowered no farther than to the lowest power-of-two bin that surely holds cells, by its own count or
+    with the two below it. Where few cells differ from 0, the sum over dozens of power-of-two bins of noise would
+    fill any window.
     """
     defaults, bins = DEFAULTS.columns, DEFAULTS.bins
     place = np.arange(counts.shape[1])
@@ -311,11 +315,12 @@ def _of_the_bulk(
     lowest = np.where(sure.any(axis=1), sure.argmax(axis=1), counts.shape[1])
     parts = np.where((counts > defaults.filled_evidence * noise) & (place <= top[:, None]), counts / n, 0.0)
     above = parts.sum(axis=1)[:, None] - np.cumsum(parts, axis=1)
-    # Cells of an octave are taken as uniform in it.
+    # Cells of a power-of-two bin are taken as uniform in it.
     shrunk = MEAN_SQUARE * parts * 4.0 ** (place - (bins.highest - bins.lowest))
     below = np.cumsum(shrunk, axis=1) * 4.0 ** (bins.highest - bins.lowest - place)
     filled = above + below + noise / n
-    # Between the bulk and a rare code lie octaves without cells: a window ends at the bulk, and not among them.
+    # Between the bulk and a rare code lie power-of-two bins without cells: a window ends at the bulk, and not
+    # among them.
     fills = (filled >= defaults.min_filled) & (counts > defaults.bulk_evidence * noise)
     fills &= (place <= top[:, None]) & (place >= lowest[:, None])
     lowered = np.where(fills, place, -1).max(axis=1)
@@ -395,31 +400,31 @@ def _zoom(
     """Move the windows of columns that are far from 0 to where their records are, within public ends."""
     defaults = DEFAULTS.columns
     session, n = budget.session, records.n_units
-    mass, left = (
+    effective_n, left = (
         n * accounting.gaussian_mu(session.epsilon, session.delta),
         defaults.far_parts[0] * defaults.far_share,
     )
-    if 2.0 * math.sqrt(far.size / left) > defaults.max_histogram_noise * mass:
+    if 2.0 * math.sqrt(far.size / left) > defaults.max_histogram_noise * effective_n:
         return
-    few, wide = records.restricted(far), columns.reach[far]
-    look = min(defaults.max_histogram_part * left, far.size * (defaults.histogram_noise / mass) ** 2)
+    few, wide = records.restricted(far), columns.half_width[far]
+    look = min(defaults.max_histogram_part * left, far.size * (defaults.histogram_noise / effective_n) ** 2)
     look = max(defaults.min_histogram_share, look)
     most, start = defaults.max_atom_evidence, columns.center[far]
-    found = narrowed(budget, few, wide, look, left - look, "zoom", most, start=start)
+    found = narrowed(budget, few, wide, look, left - look, "shifted histograms", most, start=start)
     if not found.columns.size:
         return
     far, wide, few = far[found.columns], wide[found.columns], few.restricted(found.columns)
-    last = released_spread(budget, few, left - found.spent, found.center, found.reach, "zoom")
+    last = released_spread(budget, few, left - found.spent, found.center, found.half_width, "shifted histograms")
     width = defaults.window_deviations * last.deviation
     # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
     # hundreds of deviations away.
     is_good = (width < defaults.max_window * wide) & (last.spread > defaults.min_spread_evidence)
-    is_good &= last.deviation > DEFAULTS.histograms.min_deviation * found.reach
+    is_good &= last.deviation > DEFAULTS.histograms.min_deviation * found.half_width
     low = np.maximum(last.center - width, ends[0, far])
     high = np.minimum(last.center + width, ends[1, far])
     good = np.flatnonzero(is_good & (low < high))
     if good.size:
         place = far[good]
-        columns.center[place], columns.reach[place] = last.center[good], width[good]
+        columns.center[place], columns.half_width[place] = last.center[good], width[good]
         columns.low[place], columns.high[place] = low[good], high[good]
         _moments(budget, records, columns, place, defaults.far_parts[1] * defaults.far_share, True)

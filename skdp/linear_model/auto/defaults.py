@@ -49,7 +49,7 @@ class ChoiceDefaults:
 
 @dataclass(frozen=True)
 class BinDefaults:
-    """Power-of-two bins of magnitudes ("octaves" in the ledger): which one is a column's highest."""
+    """Power-of-two bins of magnitudes ("power-of-two bins" in the ledger): which one is a column's highest."""
 
     lowest: int = number(-34, "exponent of 2",
         "above: tiny columns are not found; below: more bins that noise may fill", NOT_TUNED)

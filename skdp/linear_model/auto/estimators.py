@@ -73,10 +73,12 @@ class DPLogisticRegression(AutoFit, LabelModel, PrivateFit[Problem]):
     -----
     **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
 
-    * Magnitudes of the columns without ``feature_bounds``: counts of the records by octaves of each column. They
+    * Magnitudes of the columns without ``feature_bounds``: counts of the records by power-of-two bins of each
+    column. They
       move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
     * Values are then cut at the ends of their column's window, cell by cell: a record stays a function of itself.
-    * The second moments of the rows (x / reach, 1), scaled down to norm R: they give means and deviations. They
+    * The second moments of the rows (x / half_width, 1), scaled down to norm R: they give means and deviations.
+    They
       move by sqrt(2) R^2 in Frobenius norm, or by R^2.
     * For columns far from 0: histograms of d columns in narrower and narrower windows, each sqrt(2 d), or sqrt(d).
     * Class counts: replacing a record moves them by sqrt(2), a missing one by 1.
@@ -143,12 +145,12 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     {feature_bounds_}
     target_center_ : float
         The released centre of y, or 0 where none was released.
-    target_reach_ : float
+    target_scale_ : float
         About 2.5 released standard deviations of y; 0 where nothing of y was found, and the model predicts 0.
     prediction_bounds_ : tuple of (float, float)
         Ends to which `predict` is cut: ``y_bounds``, or three reaches about the centre (two of the other solvers).
-        Where many targets surely lie beyond the window, an end is the one of their highest octave. Infinite with
-        ``bounded=False``.
+        Where many targets surely lie beyond the window, an end is the one of their highest power-of-two bin.
+        Infinite with ``bounded=False``.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -161,19 +163,22 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     -----
     **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
 
-    * Magnitudes of the columns without ``feature_bounds``: counts of the records by octaves of each column. They
+    * Magnitudes of the columns without ``feature_bounds``: counts of the records by power-of-two bins of each
+    column. They
       move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
     * Values are then cut at the ends of their column's window, cell by cell: a record stays a function of itself.
-    * The second moments of the rows (x / reach, 1), scaled down to norm R: they give means and deviations. They
+    * The second moments of the rows (x / half_width, 1), scaled down to norm R: they give means and deviations.
+    They
       move by sqrt(2) R^2 in Frobenius norm, or by R^2.
     * For columns far from 0: histograms of d columns in narrower and narrower windows, each sqrt(2 d), or sqrt(d).
-    * The range of the targets: counts by octaves, once or twice, and histograms, each with d = 1. Which columns
+    * The range of the targets: counts by power-of-two bins, once or twice, and histograms, each with d = 1. Which
+    columns
       need a window, and how many looks, is decided by what was released. So a later share depends on earlier
       releases. All shares add up to at most 1 on every path, and sums of mu^2 compose adaptively [Smith2022]_.
     * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
-    * Histograms and counts by octaves of the residuals, each with d = 1.
+    * Histograms and counts by power-of-two bins of the residuals, each with d = 1.
     * The second moment of (prediction, constant, residual), scaled down to norm R, where units times mu are at
       least 300: by sqrt(2) R^2, or by R^2. Its slope shrinks predictions that are surely too steep.
     * The mean of the residuals, each clipped to b, moves by 2 b / n, or by b / n.

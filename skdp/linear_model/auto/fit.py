@@ -210,7 +210,7 @@ class AutoFit(LinearFit):
             "feature_bounds_": unbounded(d),
         }
         if not is_classifier(self):
-            names = ("target_center_", "target_reach_")
+            names = ("target_center_", "target_scale_")
             known.update({name: found.attributes.get(name, 0.0) for name in names})
         return replace(found, attributes=known, warnings=())  # `solve` reads these attributes
 

@@ -20,8 +20,8 @@ __all__ = ["corrected", "is_worth"]
 def is_worth(budget: BudgetSplit, rows: PrivateRecords, loss: Loss) -> bool:
     """Whether the noise of the correction is small enough; public numbers decide."""
     session = budget.session
-    mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    noise = factor(session.adjacency) * loss.lipschitz / (mass * math.sqrt(DEFAULTS.intercepts.share))
+    effective_n = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    noise = factor(session.adjacency) * loss.lipschitz / (effective_n * math.sqrt(DEFAULTS.intercepts.share))
     return noise < DEFAULTS.intercepts.max_noise
 
 

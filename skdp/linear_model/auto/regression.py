@@ -50,23 +50,23 @@ def moment_regression(
     """
     defaults = DEFAULTS.numbers
     budget = BudgetSplit(session)
-    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    effective_n = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     if plan.constant:
         return _constant(budget, records, plan.y_bounds)
     shares, own = (defaults.bins_share, defaults.moments_share), defaults.column_evidence
     columns = standardize(budget, records, *shares, own=own, given=plan.feature_bounds)
     window = released_target_range(budget, records, given=plan.y_bounds)
-    if not window.reach:
+    if not window.half_width:
         return _nothing(budget, records, window)
-    center, reach, highest = window.center, window.reach, window.highest
+    center, half_width, highest = window.center, window.half_width, window.highest
     rows = columns.rows(records).centered(center)
     last = mean_share(session, records)
     of_slope = slope_share(budget, records)
     left = budget.left - last - of_slope
     gram = released_gram(budget, rows, left * defaults.gram_part)
     left *= 1.0 - defaults.gram_part
-    clean = mass / rows.n_parameters**1.5
-    deviation = reach / DEFAULTS.targets.half_width_deviations
+    clean = effective_n / rows.n_parameters**1.5
+    deviation = half_width / DEFAULTS.targets.half_width_deviations
     model = _Steps(budget, rows, gram, deviation, _clips(clean), plan.alpha, plan.automatic)
     kept = np.arange(rows.n_features)
     if growth is not None and growth.begins(columns):
@@ -82,7 +82,7 @@ def moment_regression(
         model.calibrate(of_slope)
     theta, doubt_of_mean = model.theta, 0.0
     if records.shape.fit_intercept:
-        cut = min(defaults.max_mean_clip, 0.5 * defaults.mean_noise * mass * math.sqrt(last))
+        cut = min(defaults.max_mean_clip, 0.5 * defaults.mean_noise * effective_n * math.sqrt(last))
         cut = max(DEFAULTS.targets.half_width_deviations, model.far, cut) * model.deviation
         residuals = model.rows.residual(theta)
         bound = max(cut, _tail(budget, residuals, defaults.tail_part * last, highest))
@@ -104,17 +104,17 @@ def moment_regression(
 
 def mean_share(session: PrivacySession, records: PrivateRecords) -> float:
     """Share of mu^2 for the mean residual; public."""
-    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    effective_n = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     defaults = DEFAULTS.numbers
-    share = max(defaults.mean_share, (defaults.mean_effective_n / mass) ** 2)
+    share = max(defaults.mean_share, (defaults.mean_effective_n / effective_n) ** 2)
     return min(defaults.max_mean_share, share) * records.shape.fit_intercept
 
 
 def range_of_few(session: PrivacySession, records: PrivateRecords) -> float:
     """Share of mu^2 for the range of the targets, where only their mean is released; public."""
-    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    effective_n = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     defaults = DEFAULTS.numbers
-    share = max(defaults.min_constant_range_share, (defaults.constant_effective_n / mass) ** 2)
+    share = max(defaults.min_constant_range_share, (defaults.constant_effective_n / effective_n) ** 2)
     return min(defaults.max_constant_range_share, share)
 
 
@@ -126,7 +126,7 @@ def regression_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments
     return rest_step(
         budget,
         "Gram matrix, gradients and slope",
-        *budget.step("octaves", None, DEFAULTS.numbers.bins_share),
+        *budget.step("column ranges", None, DEFAULTS.numbers.bins_share),
         *budget.step("column moments", None, DEFAULTS.numbers.moments_share),
         *budget.step(PURPOSE, None, range_share(budget.session, records)),
         *budget.step("mean residual", None, mean_share(budget.session, records)),
@@ -153,7 +153,7 @@ def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, 
     return {
         "C_": C,
         "target_center_": window.center,
-        "target_reach_": window.reach,
+        "target_scale_": window.half_width,
         "prediction_bounds_": (window.low, window.high),
         **columns.attributes(),
     }
@@ -298,11 +298,11 @@ def _inside(clip: float) -> float:
 
 
 def _tail(budget: BudgetSplit, rows: PrivateRecords, share: float, highest: int) -> float:
-    """Release the end of the highest octave that surely holds residuals, up to twice the one of y; 0 for none."""
+    """Release the end of the highest bin that surely holds residuals, up to twice the one of y; 0 for none."""
     bins = DEFAULTS.bins
     session = budget.session
     counted = magnitude_counts(rows.of_targets(), bins.lowest, bins.highest, adjacency=session.adjacency)
-    plan = budget.take(share, "octaves of the residuals")
+    plan = budget.take(share, "power-of-two bins of the residuals")
     counts = session.gaussian(counted, plan)[0]
     noise = max(session.noise_std(counted, plan), bins.exact_noise)
     sure = np.flatnonzero(counts > DEFAULTS.numbers.tail_evidence * noise)
@@ -313,9 +313,9 @@ def _tail(budget: BudgetSplit, rows: PrivateRecords, share: float, highest: int)
 def _constant(budget: BudgetSplit, records: PrivateRecords, y_bounds: tuple[float, float] | None) -> Solution:
     """A constant model: the released mean of the targets."""
     window = released_target_range(budget, records, range_of_few(budget.session, records), y_bounds)
-    if not window.reach:
+    if not window.half_width:
         return _nothing(budget, records, window)
-    theta, bound = np.zeros(records.n_parameters), DEFAULTS.numbers.constant_clip * window.reach
+    theta, bound = np.zeros(records.n_parameters), DEFAULTS.numbers.constant_clip * window.half_width
     mean, _ = _mean(budget, records.centered(window.center), bound, budget.left)
     theta[-1] = window.center + mean
     return Solution(theta, 0, _found(window, Columns.none(records)))

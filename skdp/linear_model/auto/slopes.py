@@ -25,10 +25,10 @@ def slope_share(budget: BudgetSplit, records: PrivateRecords) -> float:
     """Share of mu^2 for the slope; 0 where units are few. Public."""
     defaults = DEFAULTS.slopes
     session = budget.session
-    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    if mass < defaults.min_effective_n:
+    effective_n = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    if effective_n < defaults.min_effective_n:
         return 0.0
-    return min(defaults.max_share, max(defaults.min_share, (defaults.effective_n / mass) ** 2))
+    return min(defaults.max_share, max(defaults.min_share, (defaults.effective_n / effective_n) ** 2))
 
 
 def released_slope(
@@ -53,8 +53,8 @@ def released_slope(
     session, d = budget.session, rows.n_features
     only = theta.copy()
     only[d:] = 0.0
-    mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    reaches = math.sqrt(DEFAULTS.slopes.noise * mass * math.sqrt(share) / 2.0)
+    effective_n = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    reaches = math.sqrt(DEFAULTS.slopes.noise * effective_n * math.sqrt(share) / 2.0)
     reaches = min(DEFAULTS.slopes.max_deviations, max(DEFAULTS.slopes.min_deviations, reaches))
     bound, clip = reaches * spread, reaches * deviation
     constant = spread if rows.shape.fit_intercept else 0.0

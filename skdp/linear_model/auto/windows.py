@@ -43,7 +43,12 @@ class Spread:
 
 
 def released_spread(
-    budget: BudgetSplit, records: PrivateRecords, share: float, center: np.ndarray, reach: np.ndarray, purpose: str
+    budget: BudgetSplit,
+    records: PrivateRecords,
+    share: float,
+    center: np.ndarray,
+    half_width: np.ndarray,
+    purpose: str,
 ) -> Spread:
     """Release a histogram of each column between ``center - reach`` and ``center + reach``, and read it.
 
@@ -51,16 +56,16 @@ def released_spread(
     ----------
     share : float
         Of the session's mu^2.
-    center, reach : ndarray of shape (n_features,)
+    center, half_width : ndarray of shape (n_features,)
         Public or released.
     purpose : str
         For the ledger.
     """
     defaults = DEFAULTS.histograms
     session, n = budget.session, records.n_units
-    middle, reach = center, np.maximum(reach, defaults.min_half_width * np.abs(center))
-    edges = np.empty((reach.size, defaults.n_bins + 3))
-    edges[:, 1:-1] = center[:, None] + reach[:, None] * np.linspace(-1.0, 1.0, defaults.n_bins + 1)
+    middle, half_width = center, np.maximum(half_width, defaults.min_half_width * np.abs(center))
+    edges = np.empty((half_width.size, defaults.n_bins + 3))
+    edges[:, 1:-1] = center[:, None] + half_width[:, None] * np.linspace(-1.0, 1.0, defaults.n_bins + 1)
     edges[:, 0], edges[:, -1] = -np.inf, np.inf
     counted = records.histogram(edges, adjacency=session.adjacency)
     plan = budget.take(share, purpose)
@@ -82,7 +87,7 @@ def released_spread(
     of_atom = heavy - np.logaddexp(narrow, wide) + math.log(2.0)
     beyond = parts[:, [0, -1]]
     beyond = _surely(beyond, noise)
-    return Spread(middle + reach * center, reach * deviation, of_spread, of_atom, beyond)
+    return Spread(middle + half_width * center, half_width * deviation, of_spread, of_atom, beyond)
 
 
 def _at_least_seen(
@@ -128,7 +133,7 @@ class Windows:
     ----------
     columns : ndarray of int
         Those that were not given up; the arrays below are theirs.
-    center, reach : ndarray
+    center, half_width : ndarray
         Four standard deviations to each side.
     spent : float
         Share that was taken.
@@ -136,14 +141,14 @@ class Windows:
 
     columns: np.ndarray
     center: np.ndarray
-    reach: np.ndarray
+    half_width: np.ndarray
     spent: float
 
 
 def narrowed(
     budget: BudgetSplit,
     records: PrivateRecords,
-    reach: np.ndarray,
+    half_width: np.ndarray,
     look: float,
     most: float,
     purpose: str,
@@ -151,13 +156,13 @@ def narrowed(
     patient: bool = False,
     start: float | np.ndarray = 0.0,
 ) -> Windows:
-    """Narrow the windows of ``reach`` about ``start`` until the columns fill them.
+    """Narrow the windows of ``half_width`` about ``start`` until the columns fill them.
 
     Values that are far from 0 and close to each other lie in one bin. Then a histogram around it is released.
 
     Parameters
     ----------
-    reach : ndarray of shape (n_features,)
+    half_width : ndarray of shape (n_features,)
     look, most : float
         Shares of mu^2: of each histogram, and of all of them.
     given_up : float, default=inf
@@ -166,21 +171,23 @@ def narrowed(
         Look once more where a window seems to be narrow enough.
     """
     defaults = DEFAULTS.histograms
-    columns, center, widest = np.arange(reach.size), np.zeros(reach.size) + start, reach
-    spent, atom, settled = 0.0, np.zeros(reach.size), not patient
+    columns, center, widest = np.arange(half_width.size), np.zeros(half_width.size) + start, half_width
+    spent, atom, settled = 0.0, np.zeros(half_width.size), not patient
     for _ in range(defaults.max_windows):
-        found = released_spread(budget, records, look, center, reach, purpose)
+        found = released_spread(budget, records, look, center, half_width, purpose)
         spent, atom = spent + look, atom + found.atom
         kept = np.flatnonzero(atom < given_up)
-        narrow = found.deviation < defaults.min_deviation * reach
-        lost = found.deviation > reach
+        narrow = found.deviation < defaults.min_deviation * half_width
+        lost = found.deviation > half_width
         center, last = found.center, np.where(lost, 1.0, defaults.last_window) * found.deviation
-        reach = np.where(lost, found.deviation, np.minimum(defaults.next_window * found.deviation, reach))
+        half_width = np.where(
+            lost, found.deviation, np.minimum(defaults.next_window * found.deviation, half_width)
+        )
         going_on = bool((narrow | lost)[kept].any())
         if kept.size < columns.size:
             records = records.restricted(kept) if kept.size else records
             columns, atom = columns[kept], atom[kept]
-            center, last, reach = center[kept], last[kept], reach[kept]
+            center, last, half_width = center[kept], last[kept], half_width[kept]
         # Noise may widen one look by chance; two in a row hardly ever.
         if not kept.size or (settled and not going_on) or spent + look > most:
             break

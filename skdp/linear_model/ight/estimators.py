@@ -258,7 +258,7 @@ class DPIGHTRegressor(ThresholdingFit, NumberModel, PrivateFit[Problem]):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {target_center_} {target_reach_} {shrinkage_}
+    {target_center_} {target_scale_} {shrinkage_}
     {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -352,7 +352,7 @@ class IGHTRegressor(ExactThresholdingFit, NumberModel, ExactFit[Problem]):
     Attributes
     ----------
     {coef_.exact} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {target_center_} {target_reach_}
+    {target_center_} {target_scale_}
     {n_features_in_} {feature_names_in_}
 
     See Also

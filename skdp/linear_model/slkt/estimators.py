@@ -34,7 +34,7 @@ from skdp.privacy import PrivacySession, canonical_csr
 
 __all__ = ["DPSLKTClassifier", "DPSLKTRegressor"]
 
-THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
+THRESHOLD = 0.25  # Huber's threshold over the half-width of the targets
 DISTRIBUTIONS = ("basis", "uniform", "gaussian")
 ERRATUM = (
     "The proof of Theorem 3.3.3 of Wang (2021) uses a first-order condition on the l0 ball, which is not convex. "
@@ -183,7 +183,7 @@ class PrivateTransferFit(LinearFit):
         return private_transfer(task, transfer, settings, problem.decision.details)
 
     def _threshold(self, problem: Problem) -> float | None:
-        """Huber's threshold: given, or a part of the reach of the targets; a classifier has none."""
+        """Huber's threshold: given, or a part of the half-width of the targets; a classifier has none."""
         threshold = given(getattr(self, "huber_threshold", None))
         if threshold is None and problem.target is not None:
             return THRESHOLD * float(problem.target.bound)
@@ -283,7 +283,7 @@ class DPSLKTRegressor(PrivateTransferFit, NumberModel, PrivateFit[Problem]):
     {label_noise_}
     huber_threshold_ : float
         The threshold, given or released. The published teacher has none.
-    {target_center_} {target_reach_} {shrinkage_}
+    {target_center_} {target_scale_} {shrinkage_}
     {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -314,8 +314,8 @@ class DPSLKTRegressor(PrivateTransferFit, NumberModel, PrivateFit[Problem]):
     huber_threshold: Auto = parameter(
         real(low=1e-50, high=1e50, word="auto"),
         """Residual beyond which Huber's loss is linear, in units of y, > 0. "auto" releases the targets'
-        median, which is subtracted, and their reach, of which the threshold is a part. The squared loss is not
-        offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
+        median, which is subtracted, and their half-width, of which the threshold is a part. The squared loss is
+        not offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
         The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
         default="auto",
     )
@@ -324,4 +324,4 @@ class DPSLKTRegressor(PrivateTransferFit, NumberModel, PrivateFit[Problem]):
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None
         searched = self.teacher != "published" and not literal
-        return (TargetUnits.of(self, searched=searched, needs_reach=True),)
+        return (TargetUnits.of(self, searched=searched, needs_half_width=True),)

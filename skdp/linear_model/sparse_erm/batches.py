@@ -28,7 +28,7 @@ import numpy as np
 
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import Bounded, PrivacySession
+from skdp.privacy import BoundedStatistic, PrivacySession
 
 __all__ = ["AllRows", "Batch", "FreshSample", "PublicParts", "cyclic", "published"]
 
@@ -78,7 +78,7 @@ class AllRows:
         return Batch()
 
     def release(
-        self, session: PrivacySession, mean: Bounded, plan: Any, threshold: float, batch: Batch
+        self, session: PrivacySession, mean: BoundedStatistic, plan: Any, threshold: float, batch: Batch
     ) -> tuple[np.ndarray, np.ndarray]:
         """Release the large entries of a step's mean gradient."""
         return session.numeric_sparse(mean, plan, threshold, part=batch.part)

@@ -52,7 +52,7 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         Number of gradient entries that all steps released.
     threshold_ : float
         The threshold of the last step.
-    {target_center_} {target_reach_} {shrinkage_}
+    {target_center_} {target_scale_} {shrinkage_}
     {learning_rate_} {clip_norm_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -272,7 +272,7 @@ class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
-    {target_center_} {target_reach_} {shrinkage_}
+    {target_center_} {target_scale_} {shrinkage_}
     {learning_rate_} {clip_norm_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

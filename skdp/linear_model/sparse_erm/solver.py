@@ -151,8 +151,8 @@ def automatic_steps(n: int, size: int, *, epsilon: float, delta: float, adjacenc
     if math.isinf(epsilon):
         return None
     factor = 1.0 if adjacency == "replace-one" else 2.0
-    reach = factor * n / (REACH * math.log(max(size, 3)))
-    runs = reach * epsilon if delta == 0 else (reach * accounting.gaussian_mu(epsilon, delta)) ** 2
+    half_width = factor * n / (REACH * math.log(max(size, 3)))
+    runs = half_width * epsilon if delta == 0 else (half_width * accounting.gaussian_mu(epsilon, delta)) ** 2
     return max(1, int(min(runs, MAX_STEPS)))
 
 

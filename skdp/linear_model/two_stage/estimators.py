@@ -76,8 +76,8 @@ class _TwoStageFit(LinearFit):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         plan: Plan = problem.decision.details
         target, d = problem.target, problem.records.n_features
-        reach = None if target is None else target.bound
-        theta, attributes = two_stage(problem.budget, problem.records, problem.loss, plan, reach)
+        half_width = None if target is None else target.bound
+        theta, attributes = two_stage(problem.budget, problem.records, problem.loss, plan, half_width)
         if target is not None:
             attributes["y_bounds_"] = target.bounds
         return Solution(theta, n_iter=1 + (plan.n_nonzero_coefs < d), attributes=attributes)
@@ -186,7 +186,7 @@ class DPTwoStageRegressor(_TwoStageFit, NumberModel, PrivateFit[Problem]):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_} {y_bounds_} {alpha_}
-    {target_center_} {target_reach_} {shrinkage_}
+    {target_center_} {target_scale_} {shrinkage_}
     {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -236,7 +236,7 @@ class DPTwoStageRegressor(_TwoStageFit, NumberModel, PrivateFit[Problem]):
     y_bounds_: tuple[float, float] = fitted()
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
-        return (TargetUnits.of(self, needs_reach=True),)
+        return (TargetUnits.of(self, needs_half_width=True),)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -59,7 +59,7 @@ class Plan:
 
 
 def two_stage(
-    budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan, reach: float | None = None
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan, half_width: float | None = None
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Choose the support, then fit on it.
 
@@ -67,7 +67,7 @@ def two_stage(
     ----------
     budget : BudgetSplit
         All of it is used.
-    reach : float, default=None
+    half_width : float, default=None
         Of centred targets; None for classes.
 
     Returns
@@ -77,17 +77,17 @@ def two_stage(
     """
     d, s = records.n_features, plan.n_nonzero_coefs
     scale, selection, of_fit = budget.split(**plan.shares)
-    if reach is None:
-        reach = 2 * LOGIT_SPREAD
+    if half_width is None:
+        half_width = 2 * LOGIT_SPREAD
     support, largest = np.arange(d), 0.0
     if s < d:
         support, largest = select_support((scale, selection), records, loss, s, plan)
     few = records.restricted(support)
     norm = plan.row_norm
     if norm is None:
-        least = largest / typical_slope(loss, reach)  # most rows may be 0 on the support
+        least = largest / typical_slope(loss, half_width)  # most rows may be 0 on the support
         norm = max(least, released_row_norm(scale, few, NORM_LEVEL))
-    theta, attributes = fit_on_support(of_fit, few, loss, plan, norm, reach)
+    theta, attributes = fit_on_support(of_fit, few, loss, plan, norm, half_width)
     return spread_out(theta, support, records), attributes
 
 
@@ -126,16 +126,16 @@ def planned_stages(budget: BudgetSplit, records: PrivateRecords, loss: Loss, pla
 
 
 def fit_on_support(
-    budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan, row_norm: float, reach: float
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan, row_norm: float, half_width: float
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Run the second stage on restricted records with centred targets."""
     if loss.is_quadratic:
         rounds = RoundPlan.of(budget, records, row_norm=row_norm, alpha=plan.alpha)
-        return adassp(budget, records, reach, rounds)
+        return adassp(budget, records, half_width, rounds)
     if plan.second_stage == "amp":
         theta, alpha = perturbed_minimum(budget, records, loss, row_norm=row_norm, alpha=plan.alpha)
         return theta, {"row_norm_": float(row_norm), "alpha_": float(alpha)}
-    return output_perturbation(budget, records, loss, row_norm=row_norm, alpha=plan.alpha, spread=0.5 * reach)
+    return output_perturbation(budget, records, loss, row_norm=row_norm, alpha=plan.alpha, spread=0.5 * half_width)
 
 
 def spread_out(theta: np.ndarray, support: np.ndarray, records: PrivateRecords) -> np.ndarray:
@@ -196,12 +196,12 @@ def select_support(
     return np.sort(budget.session.gumbel_top_k(scores, s, budget.selection_epsilon(s))), largest
 
 
-def typical_slope(loss: Loss, reach: float) -> float:
+def typical_slope(loss: Loss, half_width: float) -> float:
     """Typical size of a row's loss derivative at the start: the norm of its gradient over its own."""
     if loss.start_norm is not None:
         return float(loss.start_norm)
     # The median distance of normal targets whose 98 % quantile is the bound.
-    size = 0.3 * reach
+    size = 0.3 * half_width
     return min(size, float(loss.lipschitz))
 
 

@@ -14,7 +14,7 @@ Privacy
 -------
 Moving k by m changes |k + 1/2| by at most |m|. So added to integers of l1 sensitivity D, exact noise of scale
 ``s = D / epsilon`` is epsilon-DP. What is drawn differs in two ways, and the release is not pure. Both go into
-(epsilon, delta) by `laplace_bits_slack`.
+(epsilon, delta) by `laplace_bits_numerical_error`.
 
 * *Digits.* ``kappa_i = 40 + ceil(-log2 q_i)``, so that the rounding of c_i moves q_i, and 1 - q_i >= q_i, by at
   most 2^-41 of itself. The log-errors of all digits add up; the sum is computed for the very constants.
@@ -41,7 +41,7 @@ __all__ = [
     "Digit",
     "bits_of",
     "digits_of",
-    "laplace_bits_slack",
+    "laplace_bits_numerical_error",
     "log_error",
     "most_bits",
 ]
@@ -113,7 +113,7 @@ def log_error(scale: float) -> float:
         return float(total) * (1 + 2.0**-40) + _CUT_OFF
 
 
-def laplace_bits_slack(n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
+def laplace_bits_numerical_error(n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
     """What ``n_values`` values made of bits add to (epsilon, delta) of a release.
 
     Parameters
@@ -127,7 +127,7 @@ def laplace_bits_slack(n_values: int, scale: float, epsilon: float) -> tuple[flo
 
     Returns
     -------
-    slack : tuple of float
+    numerical_error : tuple of float
         Both data sets' probabilities carry the error, hence the factor 2 in epsilon.
     """
     # What is drawn beyond the cut-off of a neighbour carries the digits' error as well: far below the 1 % here.

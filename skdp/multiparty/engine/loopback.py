@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.multiparty.engine.control import Command, Kind, Traffic
-from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, UNNOTICED, digits_of, laplace_bits_slack
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, UNNOTICED, digits_of, laplace_bits_numerical_error
 from skdp.multiparty.engine.mpyc_runtime import require_mpyc
-from skdp.multiparty.engine.noise_shares import gaussian_shares_slack, share_std, share_surplus
+from skdp.multiparty.engine.noise_shares import gaussian_shares_numerical_error, share_std, share_surplus
 from skdp.multiparty.engine.parties import Parties
 from skdp.multiparty.engine.shamir import threshold_of
 from skdp.privacy import Opening
@@ -170,10 +170,10 @@ class LoopbackEngine:
         """
         return self._open(integers, Kind.ROUND_GAUSSIAN, sigma)
 
-    def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
-        """See `skdp.multiparty.engine.noise_shares.gaussian_shares_slack`."""
+    def numerical_error(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
+        """See `skdp.multiparty.engine.noise_shares.gaussian_shares_numerical_error`."""
         n_honest = self.n_servers - self.threshold
-        return gaussian_shares_slack(n_values, noise_multiplier, n_honest)
+        return gaussian_shares_numerical_error(n_values, noise_multiplier, n_honest)
 
     def prepare(self, rounds: int, n_values: int, sigma: float) -> None:
         """Lay the noise of openings to come; an opening without it lays its own.
@@ -215,9 +215,9 @@ class LoopbackEngine:
         require_mpyc()
         return LAPLACE_SCALES
 
-    def laplace_slack(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
-        """See `skdp.multiparty.engine.laplace_bits.laplace_bits_slack`."""
-        return laplace_bits_slack(n_values, scale, epsilon)
+    def laplace_numerical_error(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
+        """See `skdp.multiparty.engine.laplace_bits.laplace_bits_numerical_error`."""
+        return laplace_bits_numerical_error(n_values, scale, epsilon)
 
     def prepare_laplace(self, rounds: int, n_values: int, scale: float) -> None:
         """Lay the Laplace noise of openings to come; as `prepare`.

@@ -56,14 +56,14 @@ from math import erfc, exp, expm1, log1p, pi, sqrt
 
 from skdp.privacy.noise import NOISE_CUTOFF, NOISE_LOG_ERROR, SIGMA_RANGE
 
-__all__ = ["LEAST_SHARE", "convolution_error", "gaussian_shares_slack", "share_std", "share_surplus"]
+__all__ = ["LEAST_SHARE", "convolution_error", "gaussian_shares_numerical_error", "share_std", "share_surplus"]
 
 LEAST_SHARE = 512.0
 """Least standard deviation of a share, in units of the grid."""
 
 # A sum of shares counts up to this many sigma. A choice: the two errors that it weighs are both negligible here.
 _REACH, _ROUNDED_REACH = 10.5, 10.4
-# Ways to make a sum within the reach that a cut-off share misses: at most 2^-52.3 a share; the rest is for
+# Ways to make a sum within the half-width that a cut-off share misses: at most 2^-52.3 a share; the rest is for
 # rounding.
 _MISSING = 2.0**-49
 # The factor of the convolution is far below the least float; this is charged in its place.
@@ -120,7 +120,7 @@ def convolution_error(stds: list[float]) -> float:
     return max(error, _LEAST_ERROR)
 
 
-def gaussian_shares_slack(n_values: int, noise_multiplier: float, n_honest: int) -> tuple[float, float]:
+def gaussian_shares_numerical_error(n_values: int, noise_multiplier: float, n_honest: int) -> tuple[float, float]:
     """What ``n_values`` sums of ``n_honest`` shares add to (epsilon, delta) of a release.
 
     Parameters
@@ -130,11 +130,11 @@ def gaussian_shares_slack(n_values: int, noise_multiplier: float, n_honest: int)
     noise_multiplier : float > 0
         sigma over the l2 sensitivity.
     n_honest : int in 2 .. 4
-        Shares that reach sigma.
+        Shares that half-width sigma.
 
     Returns
     -------
-    slack : tuple of float
+    numerical_error : tuple of float
         Both data sets' probabilities carry the error, hence the factor 2 in epsilon.
     """
     if not 2 <= n_honest <= 4:

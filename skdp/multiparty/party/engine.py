@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from skdp.multiparty.engine.client import open_as_owner
 from skdp.multiparty.engine.field import BYTES, Elements
-from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, UNNOTICED, bits_of, laplace_bits_slack
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, UNNOTICED, bits_of, laplace_bits_numerical_error
 from skdp.multiparty.engine.mpyc_bits import MOST_BITS, lay_laplace_noise
 from skdp.multiparty.engine.mpyc_post import LABEL_BYTES
 from skdp.multiparty.engine.mpyc_runtime import import_mpyc
-from skdp.multiparty.engine.noise_shares import gaussian_shares_slack, share_surplus
+from skdp.multiparty.engine.noise_shares import gaussian_shares_numerical_error, share_surplus
 from skdp.multiparty.engine.server import Seat, lay_gaussian_noise, serve_round
 from skdp.multiparty.party.plan import Plan
 from skdp.multiparty.party.terms import BadTerms, Terms
@@ -184,10 +184,10 @@ class NetworkEngine:
         """Standard deviation of all servers' Gaussian noise over that of the honest ones."""
         return share_surplus(self._plan.n_servers, self._plan.n_servers - self._plan.threshold)
 
-    def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
-        """See `gaussian_shares_slack`."""
+    def numerical_error(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
+        """See `gaussian_shares_numerical_error`."""
         honest = self._plan.n_servers - self._plan.threshold
-        return gaussian_shares_slack(n_values, noise_multiplier, honest)
+        return gaussian_shares_numerical_error(n_values, noise_multiplier, honest)
 
     def ready(self, opening: Opening) -> None:
         """Wait until all parties have checked their data and have the same terms, and lay the noise.
@@ -228,9 +228,9 @@ class NetworkEngine:
         """Least and largest scale, in units, of noise from bits."""
         return LAPLACE_SCALES
 
-    def laplace_slack(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
-        """See `laplace_bits_slack`."""
-        return laplace_bits_slack(n_values, scale, epsilon)
+    def laplace_numerical_error(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
+        """See `laplace_bits_numerical_error`."""
+        return laplace_bits_numerical_error(n_values, scale, epsilon)
 
     def open_laplace(self, integers: Sequence[NDArray[np.int64]], scale: float) -> NDArray[np.int64]:
         """As `open`, with discrete Laplace noise; see `LaplaceEngine.open_laplace`."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.adjacency import factor
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 
 __all__ = [
     "HEADROOM",
@@ -58,7 +58,7 @@ class Noise(NamedTuple):
         return self.unit * self.sigma
 
 
-def sensitivity_factor(bounded: Bounded, adjacency: str) -> float:
+def sensitivity_factor(bounded: BoundedStatistic, adjacency: str) -> float:
     """Return sensitivity over declared bound: the adjacency's factor, or 1 for a proven sensitivity."""
     if bounded.adjacency is None:
         return factor(adjacency)
@@ -70,7 +70,7 @@ def sensitivity_factor(bounded: Bounded, adjacency: str) -> float:
     return 1.0
 
 
-def sensitivity(bounded: Bounded, norm: str, adjacency: str, release: str) -> float:
+def sensitivity(bounded: BoundedStatistic, norm: str, adjacency: str, release: str) -> float:
     """The sensitivity of a statistic in the norm "l1" or "linf"; ``release`` is a word for the error.
 
     Raises
@@ -85,7 +85,7 @@ def sensitivity(bounded: Bounded, norm: str, adjacency: str, release: str) -> fl
     return found
 
 
-def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str, l2: float | None = None) -> Noise:
+def gaussian_grid(bounded: BoundedStatistic, multiplier: float, adjacency: str, l2: float | None = None) -> Noise:
     """Return the grid and the noise of a Gaussian release, from public numbers only.
 
     The unit makes sigma the canonical 2^30 units, for which a table is shipped. Where the sum could
@@ -127,12 +127,12 @@ def _noise(s: float, multiplier: float, spread: float, size: int, magnitude: flo
     return Noise(unit, float(sigma), total)
 
 
-def integer_grid(bounded: Bounded, s: float, unit: float, *, additive: bool = False) -> tuple[float, int]:
+def integer_grid(bounded: BoundedStatistic, s: float, unit: float, *, additive: bool = False) -> tuple[float, int]:
     """Return a grid of at least ``unit`` and the integer sensitivity on it.
 
     Parameters
     ----------
-    bounded : Bounded
+    bounded : BoundedStatistic
     s : float
         Its sensitivity: of an entry, or in l1 norm if noise is added.
     unit : float
@@ -144,13 +144,13 @@ def integer_grid(bounded: Bounded, s: float, unit: float, *, additive: bool = Fa
     return unit, math.floor(s / unit) + 1 + bounded._value.roundings * (bounded.size if additive else 1)
 
 
-def _size(bounded: Bounded, *, additive: bool) -> float:
+def _size(bounded: BoundedStatistic, *, additive: bool) -> float:
     """Public bound on the entries: where integer noise is added, one that may be passed (`Source.usual`)."""
     usual = bounded._value.usual
     return usual if additive and usual is not None else bounded._value.magnitude
 
 
-def grid_of(bounded: Bounded, unit: float, *, additive: bool = False) -> float:
+def grid_of(bounded: BoundedStatistic, unit: float, *, additive: bool = False) -> float:
     """A grid of at least ``unit`` that holds the entries of a statistic; where noise is added, the usual ones."""
     return _on_grid(unit, _size(bounded, additive=additive))
 

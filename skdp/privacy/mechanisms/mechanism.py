@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from skdp.privacy.accounting.releases import Release
-from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.bounded import BoundedStatistic, Source
 from skdp.privacy.noise import KeyStream
 
 __all__ = ["Mechanism", "Prepared"]
@@ -44,7 +44,7 @@ class Prepared(Generic[T_co]):
 class Mechanism(Protocol[T_co]):
     """One way to release a statistic of all records once."""
 
-    def prepare(self, bounded: Bounded, adjacency: str) -> Prepared[T_co]:
+    def prepare(self, bounded: BoundedStatistic, adjacency: str) -> Prepared[T_co]:
         """Refuse what cannot be released; else say what the release costs and how it is drawn.
 
         It reads the public numbers of the statistic: its bounds, its shape and its roundings.

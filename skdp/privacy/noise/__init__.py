@@ -2,11 +2,11 @@
 
 Privacy
 -------
-``round(N(0, sigma^2))`` added to an integer vector x is the rounding of the continuous Gaussian
-mechanism's output, because round(x + N) = x + round(N). Rounding is post-processing, so every theorem on
-that mechanism holds, and no released bit depends on unrounded values. `skdp.privacy.noise.tables` and
-`skdp.privacy.noise.samplers` prove how far the drawn probabilities are from the exact ones; the ``*_slack``
-functions give what this error adds to epsilon and delta.
+``round(N(0, sigma^2))`` added to an integer vector x is the rounding of the continuous Gaussian mechanism's
+output, because round(x + N) = x + round(N). Rounding is post-processing, so every theorem on that mechanism holds,
+and no released bit depends on unrounded values. `skdp.privacy.noise.tables` and `skdp.privacy.noise.samplers`
+prove how far the drawn probabilities are from the exact ones; the ``*_numerical_error`` functions give what this
+error adds to epsilon and delta.
 
 The samplers are not constant-time. Their running time depends on the noise; that of a choice among listed scores
 (`skdp.privacy.mechanisms.selected_gaussian`) depends on their number, and that of a search for large values
@@ -28,15 +28,15 @@ from skdp.privacy.noise.integers import (
     rounded_gaussian_above,
 )
 from skdp.privacy.noise.keystream import KeyStream
-from skdp.privacy.noise.slack import (
+from skdp.privacy.noise.numerical_error import (
     NOISE_CUTOFF,
     NOISE_LOG_ERROR,
     SELECTION_CUTOFF,
     SELECTION_LOG_ERROR,
-    gaussian_slack,
-    laplace_slack,
-    numeric_sparse_slack,
-    selection_slack,
+    gaussian_numerical_error,
+    laplace_numerical_error,
+    numeric_sparse_numerical_error,
+    selection_numerical_error,
 )
 from skdp.privacy.noise.tables import CANONICAL_SIGMA
 
@@ -51,10 +51,10 @@ __all__ = [
     "KeyStream",
     "add_noise",
     "discrete_laplace",
-    "gaussian_slack",
-    "laplace_slack",
-    "numeric_sparse_slack",
+    "gaussian_numerical_error",
+    "laplace_numerical_error",
+    "numeric_sparse_numerical_error",
     "rounded_gaussian",
     "rounded_gaussian_above",
-    "selection_slack",
+    "selection_numerical_error",
 ]

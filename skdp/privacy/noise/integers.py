@@ -81,7 +81,7 @@ def rounded_gaussian(sigma: float, size: int | tuple[int, ...], random_state: Se
 
     See Also
     --------
-    gaussian_slack : what the error adds to epsilon and delta.
+    gaussian_numerical_error : what the error adds to epsilon and delta.
 
     Notes
     -----
@@ -209,7 +209,7 @@ def discrete_laplace(scale: float, size: int | tuple[int, ...], random_state: Se
 
     See Also
     --------
-    laplace_slack : what the error adds to epsilon and delta.
+    laplace_numerical_error : what the error adds to epsilon and delta.
 
     References
     ----------

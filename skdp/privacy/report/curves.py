@@ -43,7 +43,7 @@ class ReportState(TypedDict):
     public: dict[str, Builtin]
     assumptions: list[str]
     mechanisms: list[LedgerRow]
-    slack: list[float]
+    numerical_error: list[float]
     plan_mu: float | None
     sampled_plan: list[LedgerRow] | None
     erratum: str | None
@@ -57,14 +57,15 @@ class Curves:
     Privacy
     -------
     All of them are figures of the plan, not of the releases that were made: how many were made may depend on the
-    data. If the ideal releases are (e, d)-DP, the drawn ones are (e + s, d exp(s) + t)-DP with (s, t) the slack
-    of the samplers, so a figure at delta is that of the ideal releases at (delta - t) exp(-s), plus s.
+    data. If the ideal releases are (e, d)-DP, the drawn ones are (e + s, d exp(s) + t)-DP with (s, t) the
+    numerical error of the samplers, so a figure at delta is that of the ideal releases at (delta - t) exp(-s),
+    plus s.
     """
 
     def __init__(self, state: ReportState) -> None:
         self._state = state
         self._rows = state["mechanisms"]
-        self._slack = state["slack"]
+        self._numerical_error = state["numerical_error"]
 
     @property
     def proven(self) -> bool:
@@ -86,7 +87,7 @@ class Curves:
         rows = rows_mu(self._rows)
         if state["plan_mu"] is not None:
             return max(rows, state["plan_mu"])
-        epsilon, delta = state["epsilon"] - self._slack[0], self.ideal_delta(state["delta"])
+        epsilon, delta = state["epsilon"] - self._numerical_error[0], self.ideal_delta(state["delta"])
         if epsilon <= 0.0:
             return rows
         if delta <= 0.0 and rows_epsilon(self._rows, 0.0) >= epsilon * (1.0 - 1e-8):
@@ -96,8 +97,8 @@ class Curves:
         return max(rows, bound)
 
     def ideal_delta(self, delta: float) -> float:
-        """What is left of ``delta`` for the ideal releases after the slack of the samplers."""
-        return (delta - self._slack[1]) * math.exp(-self._slack[0])
+        """What is left of ``delta`` for the ideal releases after the numerical error of the samplers."""
+        return (delta - self._numerical_error[1]) * math.exp(-self._numerical_error[0])
 
     def _planned(self) -> tuple[list[LedgerRow], float]:
         """The sampled rows of the plan, and the mu of its other part. Without a plan it is what was released."""
@@ -134,7 +135,7 @@ class Curves:
         if not self.proven:
             return math.inf
         proven = [state["epsilon"]] if delta >= state["delta"] else []
-        ideal, slack = self.ideal_delta(delta), self._slack[0]
+        ideal, numerical_error = self.ideal_delta(delta), self._numerical_error[0]
         if ideal < 0.0:
             return min(proven, default=math.inf)
         if self.sampled:
@@ -144,16 +145,16 @@ class Curves:
                 found = planned_epsilon(releases_of(plan), ideal, mu=mu, adjacency=adjacency)
                 # The claim leaves some room for the recheck: no figure at its delta is below it.
                 has_plan = state["sampled_plan"] and delta <= state["delta"]
-                proven.append(max(state["epsilon"] if has_plan else 0.0, found + slack))
+                proven.append(max(state["epsilon"] if has_plan else 0.0, found + numerical_error))
         else:
-            proven.append(gaussian_epsilon(self.mu, ideal) + slack)
+            proven.append(gaussian_epsilon(self.mu, ideal) + numerical_error)
             if self._rows_are_the_plan():
-                proven.append(rows_epsilon(self._rows, ideal) + slack)
+                proven.append(rows_epsilon(self._rows, ideal) + numerical_error)
             alone = self._alone
             if alone is not None:
                 # No figure at the delta of the claim, or a smaller one, is below the claim.
                 least = state["epsilon"] if delta <= state["delta"] else 0.0
-                proven.append(max(least, alone.epsilon_at(ideal) + slack))
+                proven.append(max(least, alone.epsilon_at(ideal) + numerical_error))
         return min(proven, default=math.inf)
 
     def delta_at(self, epsilon: float) -> float:
@@ -168,15 +169,15 @@ class Curves:
         proven = [1.0]
         if epsilon >= state["epsilon"]:
             proven.append(state["delta"])
-        ideal = epsilon - self._slack[0]
+        ideal = epsilon - self._numerical_error[0]
         if ideal >= 0.0:
             found = [gaussian_delta(self.mu, ideal)]
             if self._alone is not None:
                 found.append(self._alone.delta_at(ideal))
             if self._rows_are_the_plan():
                 found.append(rows_delta(self._rows, ideal))
-            grown = (1.0 + 1e-11) * math.exp(self._slack[0])
-            proven.extend(part * grown + self._slack[1] for part in found)
+            grown = (1.0 + 1e-11) * math.exp(self._numerical_error[0])
+            proven.extend(part * grown + self._numerical_error[1] for part in found)
         return min(proven)
 
     def _sampled_delta(self, epsilon: float) -> float:

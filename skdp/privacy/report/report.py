@@ -89,9 +89,9 @@ class PrivacyReport:
         One row per share of the budget: `name` ("gaussian", "laplace", "gumbel_top_k",
         "above_threshold", "sampled_pure"), `purpose`, `noise_multiplier` or `epsilon` (of one
         release), `count`, `sampling`, `sensitivity`, `grid`.
-    slack : (float, float), default=(0.0, 0.0)
+    numerical_error : (float, float), default=(0.0, 0.0)
         The part of (epsilon, delta) that pays for the proven error of the samplers. If the ideal releases are
-        (e, d)-DP, the drawn ones are (e + slack[0], d exp(slack[0]) + slack[1])-DP.
+        (e, d)-DP, the drawn ones are (e + numerical_error[0], d exp(numerical_error[0]) + numerical_error[1])-DP.
     plan_mu : float, optional
         The mu of the plan. Without it the mu is derived from the claim.
     sampled_plan : sequence of dict, optional
@@ -133,7 +133,7 @@ class PrivacyReport:
     public = _Field[dict[str, Builtin]]()
     assumptions = _Field[list[str]]()
     mechanisms = _Field[list[LedgerRow]]()
-    slack = _Field[list[float]]()
+    numerical_error = _Field[list[float]]()
     plan_mu = _Field[float | None]()
     sampled_plan = _Field[list[LedgerRow] | None]()
     erratum = _Field[str | None]()
@@ -154,7 +154,7 @@ class PrivacyReport:
         public: Mapping[str, object] | None = None,
         assumptions: Sequence[str] = (),
         mechanisms: Sequence[Row] = (),
-        slack: Sequence[float] = (0.0, 0.0),
+        numerical_error: Sequence[float] = (0.0, 0.0),
         plan_mu: float | None = None,
         sampled_plan: Sequence[Row] | None = None,
         erratum: str | None = None,
@@ -172,7 +172,7 @@ class PrivacyReport:
             "public": {str(key): _builtin(value) for key, value in (public or {}).items()},
             "assumptions": [str(line) for line in assumptions],
             "mechanisms": [_builtin_row(row) for row in mechanisms],
-            "slack": [float(part) for part in slack],
+            "numerical_error": [float(part) for part in numerical_error],
             "plan_mu": None if plan_mu is None else float(plan_mu),
             "sampled_plan": None if sampled_plan is None else [_builtin_row(row) for row in sampled_plan],
             "erratum": None if erratum is None else str(erratum),
@@ -216,7 +216,7 @@ class PrivacyReport:
         return Curves(self._state).mu
 
     def epsilon_at(self, delta: float) -> float:
-        """Smallest epsilon proven for this fit at another delta, slack of the samplers included.
+        """Smallest epsilon proven for this fit at another delta, numerical error of the samplers included.
 
         It is the epsilon of the plan and not of the releases made, because how many were made may depend on the
         data.
@@ -233,7 +233,7 @@ class PrivacyReport:
         return Curves(self._state).epsilon_at(delta)
 
     def delta_at(self, epsilon: float) -> float:
-        """Smallest delta proven for this fit at another epsilon, slack of the samplers included.
+        """Smallest delta proven for this fit at another epsilon, numerical error of the samplers included.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class PrivacyReport:
 
         If the rows are the plan, these are their events. Else it is one Gaussian release of the plan's `mu`:
         how many releases were made, and of which kinds, may depend on the data, so their events would prove
-        nothing. The slack of the samplers is no event. Add it.
+        nothing. The numerical error of the samplers is no event. Add it.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ def _check_state(state: ReportState) -> None:
         )
     if not 0.0 <= state["delta"] < 1.0:
         raise ValueError(f"delta must be in [0, 1), got {state['delta']!r}.")
-    if len(state["slack"]) != 2 or not all(0.0 <= part < 1.0 for part in state["slack"]):
-        raise ValueError(f"slack must be a pair (epsilon, delta), got {state['slack']!r}.")
+    if len(state["numerical_error"]) != 2 or not all(0.0 <= part < 1.0 for part in state["numerical_error"]):
+        raise ValueError(f"numerical error must be a pair (epsilon, delta), got {state['numerical_error']!r}.")
     for row in (*state["mechanisms"], *(state["sampled_plan"] or ())):
         release_of(row)

@@ -76,7 +76,7 @@ def _title(state: ReportState, scope: str) -> str:
 
 def _lines(state: ReportState) -> list[Line]:
     unit, guarantee, adjacency = state["unit"], state["guarantee"], state["adjacency"]
-    slack = state["slack"]
+    numerical_error = state["numerical_error"]
     lines = [
         ("epsilon", cost_text(state["epsilon"])),
         ("delta", cost_text(state["delta"])),
@@ -88,7 +88,10 @@ def _lines(state: ReportState) -> list[Line]:
         *_plan_lines(state),
         *(line for each in releases_of(state["mechanisms"]) for line in each.lines(unit)),
         ("public", ", ".join(f"{k}={number_text(v)}" for k, v in state["public"].items())),
-        ("slack", f"epsilon {slack[0]:.2g}, delta {slack[1]:.2g}" if any(slack) else ""),
+        (
+            "numerical_error",
+            f"epsilon {numerical_error[0]:.2g}, delta {numerical_error[1]:.2g}" if any(numerical_error) else "",
+        ),
         ("erratum", state["erratum"] or ""),
         *(("assumes", line) for line in state["assumptions"]),
         *(("afterwards", line) for line in state["post_processing"]),

@@ -14,7 +14,7 @@ from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION, WITHOUT_REPLACEMENT
 from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.batches import Batch, BatchPlan, Partition, draw_units, empty_bits, number_of_places
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.budget import Reservation
 from skdp.privacy.mechanisms.mechanism import Mechanism
 from skdp.privacy.noise.keystream import Seed
@@ -189,12 +189,12 @@ class SessionBase:
         if self._pid != os.getpid():
             raise RuntimeError("a session belongs to the process that opened it; open another one")
 
-    def release(self, bounded: Bounded, mechanism: Mechanism[T], *, purpose: str = "statistic") -> T:
+    def release(self, bounded: BoundedStatistic, mechanism: Mechanism[T], *, purpose: str = "statistic") -> T:
         """Release a statistic of all records by a mechanism, such as one of your own.
 
         Parameters
         ----------
-        bounded : Bounded
+        bounded : BoundedStatistic
         mechanism : Mechanism
             An object with two methods. The kind of its release must be registered, so that the cost is rechecked.
         purpose : str, default="statistic"
@@ -241,7 +241,7 @@ class SessionBase:
         rows follow. So a refusal draws nothing and charges nothing, and an interrupted release stays charged.
         """
         ledger = self._ledger
-        ledger.charge_slack(numerical_error)
+        ledger.charge_numerical_error(numerical_error)
         admit()
         released, *lines = draw(self._keys.commit())
         for line in lines:

@@ -48,7 +48,7 @@ def make_report(
     drawn = "none" if ledger.exact else _noise_name(ledger, seeded)
     report = PrivacyReport(
         epsilon=claim,
-        delta=max(ledger.delta, ledger.slack[1]),
+        delta=max(ledger.delta, ledger.numerical_error[1]),
         adjacency=ledger.adjacency,
         unit=ledger.protects,
         guarantee="unproven" if unproven else "none" if ledger.exact else "proven",
@@ -57,7 +57,7 @@ def make_report(
         public=dict(public or {}),
         assumptions=list(assumptions),
         mechanisms=[] if ledger.exact else [dict(line) for line in ledger.rows],
-        slack=tuple(ledger.slack),
+        numerical_error=tuple(ledger.numerical_error),
         plan_mu=None if ledger.exact else claimed_mu(ledger),
         sampled_plan=plans if ledger.sampled else None,
         erratum=erratum,
@@ -82,14 +82,14 @@ def claimed(ledger: Ledger) -> float:
     if ledger.late or ledger.set_aside or ledger.sampled or ledger.best_of:
         return ledger.epsilon
     if ledger.delta == 0:
-        return ledger.pure_epsilon() + ledger.slack[0]
+        return ledger.pure_epsilon() + ledger.numerical_error[0]
     planned = ledger.planned_mu2()
     if planned >= ledger.mu2 * (1 - 1e-6):
         return ledger.epsilon
     if planned == 0:
         return 0.0
     epsilon = accounting.gaussian_epsilon(math.sqrt(planned), ledger.ideal_delta)
-    return min(ledger.epsilon, epsilon + ledger.epsilon_slack)
+    return min(ledger.epsilon, epsilon + ledger.epsilon_numerical_error)
 
 
 def claimed_mu(ledger: Ledger) -> float:
@@ -112,17 +112,17 @@ def recheck(ledger: Ledger, claim: float) -> None:
         _recheck_sums(ledger, claim)
         return
     words = accounting.recheck_tail(ledger.rows)
-    if words > ledger.slack[1]:
+    if words > ledger.numerical_error[1]:
         raise PrivacyAccountingError(
-            f"a word of one unit alone is released with probability {words:.3g}, and {ledger.slack[1]:.3g} was "
-            "charged; this is a bug in skdp, please report it. The result is discarded"
+            f"a word of one unit alone is released with probability {words:.3g}, and "
+            f"{ledger.numerical_error[1]:.3g} was charged; this is a bug in skdp, please report it. The result is discarded"
         )
     pure = ledger.delta == 0
-    ideal = 0.0 if pure else (ledger.delta - ledger.slack[1]) * math.exp(-ledger.slack[0])
+    ideal = 0.0 if pure else (ledger.delta - ledger.numerical_error[1]) * math.exp(-ledger.numerical_error[0])
     found = accounting.recheck_epsilon(ledger.rows, ideal, adjacency=ledger.adjacency)
-    if found + ledger.slack[0] > claim * (1 + 1e-9):
+    if found + ledger.numerical_error[0] > claim * (1 + 1e-9):
         raise PrivacyAccountingError(
-            f"the ledger costs epsilon={found + ledger.slack[0]:.9g} but {claim:.9g} was claimed; "
+            f"the ledger costs epsilon={found + ledger.numerical_error[0]:.9g} but {claim:.9g} was claimed; "
             "this is a bug in skdp, please report it. The result is discarded"
         )
 

@@ -29,7 +29,8 @@ sizes of places are then private, and fits need public numbers in their stead.
 the sums over one place are claimed: basic composition (Dwork et al. 2006), by the same conditioning.
 
 *Rounded noise.* Fit i differs from its exact form by a_i and b_i (`skdp.privacy.budget.filters`), which add up at
-each place. The session keeps a part of (epsilon, delta) that holds their sums: `ComposedLedger.epsilon_slack`.
+each place. The session keeps a part of (epsilon, delta) that holds their sums:
+`ComposedLedger.epsilon_numerical_error`.
 """
 
 import math
@@ -104,14 +105,14 @@ class InnerFits:
             Errors of fits 0, 1, ..., of which the last one is that of all further ones with its purpose. Other
             fits have the usual one.
         """
-        kept = ComposedLedger(epsilon, delta, "zero-out", "record", self).epsilon_slack / 2
+        kept = ComposedLedger(epsilon, delta, "zero-out", "record", self).epsilon_numerical_error / 2
         errors = []
         for i, purpose in enumerate(self.purposes):
             if of_fits and purpose == self.purposes[0]:
                 errors.append(of_fits[min(i, len(of_fits) - 1)])
             else:
                 own = self.budget(i, epsilon, delta)
-                errors.append(Ledger(*own, "zero-out", "record").epsilon_slack / 2)
+                errors.append(Ledger(*own, "zero-out", "record").epsilon_numerical_error / 2)
         return all(math.fsum(errors[i] for i in p) <= kept * _ROUNDING for p in self.places)
 
     def budget(self, index: int, epsilon: float, delta: float) -> tuple[float, float]:
@@ -130,10 +131,12 @@ class InnerFits:
         own = delta / self.most
         mu = math.sqrt(share) * math.sqrt(ComposedLedger(epsilon, delta, "zero-out", "record", self).mu2)
         found = 0.0
-        for _ in range(4):  # slack and epsilon depend on each other, by a part of 1e-5: a few rounds find both
-            slack = Ledger(max(found, 1e-300), own, "zero-out", "record").epsilon_slack
-            ideal = own * (1.0 - 1e-4) * math.exp(-slack)
-            found = (accounting.gaussian_epsilon(mu, ideal) + slack) * _DOWN
+        for _ in range(
+            4
+        ):  # numerical error and epsilon depend on each other, by a part of 1e-5: a few rounds find both
+            numerical_error = Ledger(max(found, 1e-300), own, "zero-out", "record").epsilon_numerical_error
+            ideal = own * (1.0 - 1e-4) * math.exp(-numerical_error)
+            found = (accounting.gaussian_epsilon(mu, ideal) + numerical_error) * _DOWN
         if not 0.0 < found < math.inf:
             raise ValueError(
                 f"epsilon={epsilon:g} and delta={delta:g} cannot be divided among {self.most} fits: use a larger "
@@ -156,9 +159,9 @@ class ComposedLedger(Ledger):
             self.plans.append(GaussianPlan(1, 1.0 / math.sqrt(self.mu2), 1.0, "fits inside"))
 
     @property
-    def epsilon_slack(self) -> float:
+    def epsilon_numerical_error(self) -> float:
         """Each of m fits keeps a part of its own epsilon, which is below epsilon (m + 1) / m."""
-        return super().epsilon_slack * (1 if self._most == 1 else self._most + 1)
+        return super().epsilon_numerical_error * (1 if self._most == 1 else self._most + 1)
 
 
 class ComposedSession(PrivacySession):
@@ -291,7 +294,7 @@ class ComposedSession(PrivacySession):
             enough &= math.fsum(c.delta for c in held) <= share * self.delta
         else:
             enough &= math.fsum(c.mu**2 for c in held) <= share * ledger.mu2
-            errors, tails = ledger.epsilon_slack / 2, ledger.delta_slack
+            errors, tails = ledger.epsilon_numerical_error / 2, ledger.delta_numerical_error
             for place in inner.places:
                 at_place = [c for i in place for c in self._charges[i]]
                 enough &= math.fsum(c.log_error for c in at_place) <= errors * _ROUNDING
@@ -381,7 +384,7 @@ class ComposedSession(PrivacySession):
 
     def _write_dearest(self) -> None:
         ledger, dearest = self._ledger, -1.0
-        slack = np.zeros(2)
+        numerical_error = np.zeros(2)
         kept: tuple[list[LedgerRow], list[tuple[float, float]]] = ([], [])
         for place in self.inner.places:
             reports = [(self.inner.purposes[i], r) for i in place for r in self._reports[i]]
@@ -390,9 +393,9 @@ class ComposedSession(PrivacySession):
                 for row in report.mechanisms:
                     line = {key: value for key, value in row.items() if key != "purpose"}
                     scratch.write(line, f"{purpose}: {row['purpose']}")
-            sums = [math.fsum(r.slack[j] for _, r in reports) for j in (0, 1)]
-            slack = np.maximum(slack, sums)
-            ledger.rows, ledger.slack = scratch.rows, sums
+            sums = [math.fsum(r.numerical_error[j] for _, r in reports) for j in (0, 1)]
+            numerical_error = np.maximum(numerical_error, sums)
+            ledger.rows, ledger.numerical_error = scratch.rows, sums
             if self.inner.basic:
                 ledger.inner_claims = [(r.epsilon, r.delta) for _, r in reports]
                 cost = math.fsum(r.epsilon for _, r in reports)
@@ -402,7 +405,7 @@ class ComposedSession(PrivacySession):
             if cost > dearest:
                 dearest, kept = cost, (ledger.rows, ledger.inner_claims)
         ledger.rows, ledger.inner_claims = kept
-        ledger.slack = slack.tolist()
+        ledger.numerical_error = numerical_error.tolist()
 
 
 def public_cuts(n_units: int, shares: Sequence[float]) -> list[int]:

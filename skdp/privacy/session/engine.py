@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.releases import Release
-from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.bounded import BoundedStatistic, Source
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 from skdp.privacy.mechanisms.laplace.cost import Laplace
 from skdp.privacy.mechanisms.laplace.release import laplace_grid
@@ -77,7 +77,7 @@ class Engine(Protocol):
         The noise is round(N(0, sigma^2)) and, where ``surplus`` is above 1, independent noise that does not count.
         """
 
-    def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
+    def numerical_error(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
         """What the engine's noise, where it is not exact, adds to (epsilon, delta) of a release."""
 
 
@@ -98,7 +98,7 @@ class LaplaceEngine(Protocol):
     def open_laplace(self, integers: Sequence[NDArray[np.int64]], scale: float) -> NDArray[np.int64]:
         """Return the sum of the owners' integers plus discrete Laplace noise in every entry, modulo 2^64."""
 
-    def laplace_slack(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
+    def laplace_numerical_error(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
         """What the engine's noise, where it is not exact, adds to (epsilon, delta) of a release."""
 
 
@@ -106,13 +106,13 @@ class EngineReleases(SessionBase):
     """Releases whose noise an engine draws."""
 
     def gaussian_by_engine(
-        self, statistics: Sequence[Bounded], plan: GaussianPlan, engine: Engine, *, releases: int = 1
+        self, statistics: Sequence[BoundedStatistic], plan: GaussianPlan, engine: Engine, *, releases: int = 1
     ) -> NDArray[np.float64]:
         """Release the sum of several owners' statistics with noise that an engine draws.
 
         Parameters
         ----------
-        statistics : sequence of Bounded
+        statistics : sequence of BoundedStatistic
             One an owner, of equal shapes. Every unit's records are with one owner: that is the caller's promise.
         plan : GaussianPlan
             Of this session, with a release left.
@@ -141,8 +141,8 @@ class EngineReleases(SessionBase):
         as for `PrivacySession.gaussian`. The engine promises to open the exact sum of the integers plus round(N(0,
         sigma^2)), modulo 2^64. That is the Gaussian mechanism and a post-processing, whoever draws the noise. The
         ledger has the same row, but that its ``noise_std`` is that of the drawn noise. The promise is the
-        engine's, and the report lists it as an assumption; its `slack` is charged beside that of the package's own
-        sampler.
+        engine's, and the report lists it as an assumption; its `numerical_error` is charged beside that of the
+        package's own sampler.
 
         **Order.** The statistics are computed and the engine gets ready before the charge, because nothing has
         left this process until then: what fails there costs nothing. The row is written before the engine opens
@@ -166,8 +166,11 @@ class EngineReleases(SessionBase):
                 return total._value.plain()
             drawn_with = ledger.noise(total, plan)
             unit, sigma, sensitivity = drawn_with
-            theirs, surplus = (_checked(engine.slack(total.size, plan.noise_multiplier)), _surplus(engine))
-            own = noise.gaussian_slack(total.size, plan.noise_multiplier)
+            theirs, surplus = (
+                _checked(engine.numerical_error(total.size, plan.noise_multiplier)),
+                _surplus(engine),
+            )
+            own = noise.gaussian_numerical_error(total.size, plan.noise_multiplier)
             made = Gaussian(
                 noise_multiplier=sigma * unit / sensitivity, sensitivity=sensitivity,
                 noise_std=surplus * sigma * unit, grid=unit,
@@ -176,14 +179,14 @@ class EngineReleases(SessionBase):
                 n_owners=len(statistics), n_values=total.size, noise="gaussian", scale=sigma, grid=unit,
                 sensitivity=sensitivity, releases=releases,
             )  # fmt: skip
-            slack, admit = (own[0] + theirs[0], own[1] + theirs[1]), partial(ledger.use, plan)
-            integers = self._ready(engine, statistics, opening, made, plan.purpose, slack, check, admit)
+            numerical_error, admit = (own[0] + theirs[0], own[1] + theirs[1]), partial(ledger.use, plan)
+            integers = self._ready(engine, statistics, opening, made, plan.purpose, numerical_error, check, admit)
             ledger.assume(f"noise was drawn by {name}")
             return _to_floats(engine.open(integers, sigma), total, unit)
 
     def laplace_by_engine(
         self,
-        statistics: Sequence[Bounded],
+        statistics: Sequence[BoundedStatistic],
         epsilon: float,
         engine: LaplaceEngine,
         *,
@@ -194,7 +197,7 @@ class EngineReleases(SessionBase):
 
         Parameters
         ----------
-        statistics : sequence of Bounded
+        statistics : sequence of BoundedStatistic
             One an owner, of equal shapes, with finite l1 bounds. Every unit's records are with one owner: that is
             the caller's promise.
         epsilon : float
@@ -224,7 +227,7 @@ class EngineReleases(SessionBase):
         rounding of a total, are the largest over the owners. On a grid of width ``unit`` the integers' l1
         sensitivity is at most ``D = floor(l1 / unit) + 1 + roundings * size``, and discrete Laplace noise of scale
         ``D / epsilon`` is epsilon-DP. The session charges it as `PrivacySession.laplace` does, and the engine's
-        `laplace_slack` beside it. The order is that of `gaussian_by_engine`.
+        `laplace_numerical_error` beside it. The order is that of `gaussian_by_engine`.
         """
         with self._lock:
             ledger, statistics = self._ledger, tuple(statistics)
@@ -240,8 +243,8 @@ class EngineReleases(SessionBase):
                 )
             scales = engine.laplace_scales
             unit, scale, units = laplace_grid(total, statistics, epsilon, ledger.adjacency, scales)
-            theirs = _checked(engine.laplace_slack(total.size, scale, epsilon))
-            own = noise.laplace_slack(total.size, epsilon)
+            theirs = _checked(engine.laplace_numerical_error(total.size, scale, epsilon))
+            own = noise.laplace_numerical_error(total.size, epsilon)
             made = Laplace(epsilon=epsilon, sensitivity=units * unit, grid=unit)
 
             def check() -> None:
@@ -252,33 +255,37 @@ class EngineReleases(SessionBase):
                 n_owners=len(statistics), n_values=total.size, noise="laplace", scale=scale, grid=unit,
                 sensitivity=units * unit, releases=releases,
             )  # fmt: skip
-            slack, admit = (own[0] + theirs[0], own[1] + theirs[1]), partial(ledger.admit_unplanned, made)
-            integers = self._ready(engine, statistics, opening, made, purpose, slack, check, admit)
+            numerical_error, admit = (
+                (own[0] + theirs[0], own[1] + theirs[1]),
+                partial(ledger.admit_unplanned, made),
+            )
+            integers = self._ready(engine, statistics, opening, made, purpose, numerical_error, check, admit)
             ledger.assume(f"noise was drawn by {name}")
             ledger.assume(_NOT_PURE)
             return _to_floats(engine.open_laplace(integers, scale), total, unit)
 
     def _ready(
-        self, engine: Engine | LaplaceEngine, statistics: Sequence[Bounded], opening: Opening, made: Release,
-        purpose: str, slack: tuple[float, float], check: Callable[[], None], admit: Callable[[], None],
+        self, engine: Engine | LaplaceEngine, statistics: Sequence[BoundedStatistic], opening: Opening,
+        made: Release,
+        purpose: str, numerical_error: tuple[float, float], check: Callable[[], None], admit: Callable[[], None],
     ) -> list[NDArray[np.int64]]:  # fmt: skip
         """The integers of the owners: all is charged, and the engine is ready to open their sum."""
         ledger, count = self._ledger, check_number(opening.releases, "releases")
         # The budget holds the samplers' errors of all releases that are to follow.
-        ledger.check_slack((count * slack[0], count * slack[1]))
+        ledger.check_numerical_error((count * numerical_error[0], count * numerical_error[1]))
         check()
         integers = [bounded._value.on_grid(opening.grid) for bounded in statistics]
         engine.ready(opening)
         # The engine's code has run; from here to the charge only the package's own does.
         check()
-        ledger.charge_slack(slack)
+        ledger.charge_numerical_error(numerical_error)
         admit()
         self._keys.commit()
         # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
         ledger.write(made.describe(), purpose)
         return integers
 
-    def _check_statistics(self, statistics: Sequence[Bounded]) -> None:
+    def _check_statistics(self, statistics: Sequence[BoundedStatistic]) -> None:
         """Refuse a closed session, and statistics that are not for it."""
         self._check_open()
         for bounded in statistics:
@@ -291,11 +298,11 @@ _NOT_PURE = (
 )
 
 
-def _checked(slack: tuple[float, float]) -> tuple[float, float]:
-    """An engine's slack as two finite numbers >= 0."""
-    epsilon, delta = float(slack[0]), float(slack[1])
+def _checked(numerical_error: tuple[float, float]) -> tuple[float, float]:
+    """An engine's numerical error as two finite numbers >= 0."""
+    epsilon, delta = float(numerical_error[0]), float(numerical_error[1])
     if not (0.0 <= epsilon < math.inf and 0.0 <= delta < math.inf):
-        raise ValueError(f"engine.slack must give two finite numbers >= 0, got {slack!r}")
+        raise ValueError(f"engine.numerical error must give two finite numbers >= 0, got {numerical_error!r}")
     return epsilon, delta
 
 
@@ -307,7 +314,7 @@ def _surplus(engine: Engine) -> float:
     return surplus
 
 
-def _to_floats(opened: NDArray[np.int64], total: Bounded, unit: float) -> NDArray[np.float64]:
+def _to_floats(opened: NDArray[np.int64], total: BoundedStatistic, unit: float) -> NDArray[np.float64]:
     """What was opened, in the statistic's own units."""
     if opened.dtype != np.int64 or opened.shape != total.shape:
         raise TypeError(f"engine must open int64 of shape {total.shape}")
@@ -315,7 +322,7 @@ def _to_floats(opened: NDArray[np.int64], total: Bounded, unit: float) -> NDArra
     return released
 
 
-def _sum_for(statistics: Sequence[Bounded]) -> Bounded:
+def _sum_for(statistics: Sequence[BoundedStatistic]) -> BoundedStatistic:
     """The sum for an engine, which must not wrap around at an owner.
 
     An owner's sum over a private number of units may wrap around modulo 2^64. An engine adds in a larger range,
@@ -331,17 +338,17 @@ def _sum_for(statistics: Sequence[Bounded]) -> Bounded:
     return total
 
 
-def sum_of_owners(statistics: Sequence[Bounded]) -> Bounded:
+def sum_of_owners(statistics: Sequence[BoundedStatistic]) -> BoundedStatistic:
     """Return the sum of statistics of different owners: a unit changes one of them.
 
     Parameters
     ----------
-    statistics : sequence of Bounded
+    statistics : sequence of BoundedStatistic
         One an owner, of equal shapes. Every unit's records are with one owner: that is the caller's promise.
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Its bounds are the largest over the owners, not their sums.
 
     Raises
@@ -349,8 +356,8 @@ def sum_of_owners(statistics: Sequence[Bounded]) -> Bounded:
     UnsupportedAccounting
         If the statistics are of a batch, differ in what they protect, or two are of the same records.
     """
-    if not statistics or not all(isinstance(bounded, Bounded) for bounded in statistics):
-        raise TypeError("statistics must be Bounded, one an owner")
+    if not statistics or not all(isinstance(bounded, BoundedStatistic) for bounded in statistics):
+        raise TypeError("statistics must be BoundedStatistic, one an owner")
     first, sources = statistics[0], [bounded._value for bounded in statistics]
     if any(source.batch is not None for source in sources):
         raise UnsupportedAccounting("owners' statistics of batches have no proof")
@@ -375,7 +382,7 @@ def sum_of_owners(statistics: Sequence[Bounded]) -> Bounded:
         unit=sources[0].unit,
         needs_public_n=any(s.needs_public_n for s in sources),
     )
-    return Bounded.from_source(
+    return BoundedStatistic.from_source(
         source,
         first.shape,
         l1=max(bounded.l1 for bounded in statistics),

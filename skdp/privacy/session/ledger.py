@@ -13,7 +13,7 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting
 from skdp.privacy.accounting.releases import LedgerRow, Release, release_type
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.log import LOGGER
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.registry import module_of
@@ -22,7 +22,7 @@ from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan
 __all__ = ["GaussianPlan", "Ledger", "Plan", "check_epsilon", "check_number", "check_share"]
 
 # Parts of epsilon and delta for the sampler's proven error; the noise gets the rest. A choice, not tuned.
-_EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
+_EPSILON_NUMERICAL_ERROR, _DELTA_NUMERICAL_ERROR = 1e-5, 1e-4
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
 
 
@@ -104,7 +104,7 @@ class Ledger:
         Those of vocabularies, each around one of the plans.
     pure : list of (epsilon, count, mu^2)
         Releases that came without a plan.
-    slack : list of float
+    numerical_error : list of float
         What the samplers' proven errors add to (epsilon, delta).
     late : bool
         Whether something was planned after a release.
@@ -132,7 +132,7 @@ class Ledger:
         self.plans: list[Plan] = []
         self.vocabularies: list[object] = []
         self.pure: list[tuple[float, int, float]] = []
-        self.slack = [0.0, 0.0]
+        self.numerical_error = [0.0, 0.0]
         self.late = self.sampled = False
         self.assumptions: list[str] = []
         self.open_batch: Batch | None = None
@@ -141,7 +141,7 @@ class Ledger:
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
         # The last one. A reference to the statistic would keep its records in memory.
-        self._noise: tuple[ReferenceType[Bounded], object, grid.Noise] | None = None
+        self._noise: tuple[ReferenceType[BoundedStatistic], object, grid.Noise] | None = None
         self.mu2 = self.calibrate()
 
     def calibrate(self) -> float:
@@ -151,26 +151,26 @@ class Ledger:
         if self.delta == 0:
             return 0.0
         left = 1.0 - self.set_aside
-        epsilon, delta = left * (self.epsilon - self.epsilon_slack), left * self.ideal_delta
+        epsilon, delta = left * (self.epsilon - self.epsilon_numerical_error), left * self.ideal_delta
         mu = accounting.gaussian_mu(epsilon, delta)
         return mu * mu
 
     # ---------------------------------------------------------------- parts of the budget
 
     @property
-    def epsilon_slack(self) -> float:
-        """Kept for the sampler's error: probabilities are off by at most exp(slack / 2) a side."""
-        return min(self.epsilon * _EPSILON_SLACK, 1e-4)
+    def epsilon_numerical_error(self) -> float:
+        """Kept for the sampler's error: probabilities are off by at most exp(numerical error / 2) a side."""
+        return min(self.epsilon * _EPSILON_NUMERICAL_ERROR, 1e-4)
 
     @property
-    def delta_slack(self) -> float:
+    def delta_numerical_error(self) -> float:
         """Kept for the tails that the samplers cut off; with delta = 0 the report names it."""
-        return self.delta * _DELTA_SLACK if self.delta > 0 else 2.0**-80
+        return self.delta * _DELTA_NUMERICAL_ERROR if self.delta > 0 else 2.0**-80
 
     @property
     def ideal_delta(self) -> float:
         """Delta of the ideal mechanisms, whose samplers make no error."""
-        return self.delta * (1 - _DELTA_SLACK) * math.exp(-self.epsilon_slack)
+        return self.delta * (1 - _DELTA_NUMERICAL_ERROR) * math.exp(-self.epsilon_numerical_error)
 
     def aside(self) -> tuple[float, float]:
         """What is set aside: (epsilon, delta) of an exact mechanism without mu."""
@@ -179,7 +179,7 @@ class Ledger:
                 "nothing is set aside: open the session with set_aside, a share of (epsilon, delta)"
             )
         share = self.set_aside
-        return share * (self.epsilon - self.epsilon_slack), share * self.ideal_delta
+        return share * (self.epsilon - self.epsilon_numerical_error), share * self.ideal_delta
 
     def require_gaussian(self) -> None:
         """Refuse Gaussian noise where delta is 0."""
@@ -222,10 +222,10 @@ class Ledger:
         """Refuse a pure release that the budget does not hold; else write down its cost."""
         if self.delta > 0:
             self.admit(mu2)
-        elif self.pure_epsilon() + count * epsilon > self.epsilon - self.epsilon_slack:
+        elif self.pure_epsilon() + count * epsilon > self.epsilon - self.epsilon_numerical_error:
             raise PrivacyBudgetExceeded(
                 f"{self.pure_epsilon():g} of epsilon={self.epsilon:g} is spent and {count} x "
-                f"{epsilon:g} more does not fit (a part {_EPSILON_SLACK:g} is kept for the sampler); "
+                f"{epsilon:g} more does not fit (a part {_EPSILON_NUMERICAL_ERROR:g} is kept for the sampler); "
                 "nothing was released"
             )
         self.late = self.late or bool(self.rows)
@@ -268,10 +268,10 @@ class Ledger:
 
     # ---------------------------------------------------------------- releases
 
-    def check_statistic(self, bounded: Bounded, *, batches: bool = False) -> None:
+    def check_statistic(self, bounded: BoundedStatistic, *, batches: bool = False) -> None:
         """Refuse what is not a statistic, or one of another unit, or one that needs a public count."""
-        if not isinstance(bounded, Bounded):
-            raise TypeError(f"only a Bounded can be released, got {type(bounded).__name__}")
+        if not isinstance(bounded, BoundedStatistic):
+            raise TypeError(f"only a BoundedStatistic can be released, got {type(bounded).__name__}")
         source = bounded._value
         if source.batch is not None and not batches:
             raise UnsupportedAccounting(
@@ -285,7 +285,7 @@ class Ledger:
                 "make the PrivateRecords with n_public"
             )
 
-    def noise(self, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart) -> grid.Noise:
+    def noise(self, bounded: BoundedStatistic, plan: GaussianPlan | BatchPlan | BatchPart) -> grid.Noise:
         """The noise of a Gaussian release: computed once for one statistic and one plan."""
         last = self._noise
         if last is None or last[0]() is not bounded or last[1] is not plan:
@@ -296,7 +296,7 @@ class Ledger:
             last = self._noise = (ref(bounded), plan, made)
         return last[2]
 
-    def check_slack(self, slack: tuple[float, float], remedy: str = "") -> list[float]:
+    def check_numerical_error(self, numerical_error: tuple[float, float], remedy: str = "") -> list[float]:
         """Refuse samplers' errors that the budget cannot hold; return the new sums.
 
         Parameters
@@ -304,13 +304,13 @@ class Ledger:
         remedy : str, default=""
             What else helps against a delta that is too large, with a comma and a space behind it.
         """
-        epsilon, delta = self.slack[0] + slack[0], self.slack[1] + slack[1]
-        if epsilon > self.epsilon_slack:
+        epsilon, delta = self.numerical_error[0] + numerical_error[0], self.numerical_error[1] + numerical_error[1]
+        if epsilon > self.epsilon_numerical_error:
             raise UnsupportedAccounting(
                 f"epsilon={self.epsilon:g} is too small for so many noisy values: the proven error of "
                 f"the sampler is {epsilon:.2g}; use a larger epsilon, or fewer features or steps"
             )
-        if delta > self.delta_slack:
+        if delta > self.delta_numerical_error:
             raise UnsupportedAccounting(
                 f"epsilon={self.epsilon:g} leaves so little noise, or delta={self.delta:g} is so small, "
                 f"that what the sampler's tails miss (probability {min(1.0, delta):.2g}) is not negligible: use "
@@ -318,9 +318,9 @@ class Ledger:
             )
         return [epsilon, delta]
 
-    def charge_slack(self, slack: tuple[float, float]) -> None:
+    def charge_numerical_error(self, numerical_error: tuple[float, float]) -> None:
         """Add samplers' errors to the account."""
-        self.slack = self.check_slack(slack)
+        self.numerical_error = self.check_numerical_error(numerical_error)
 
     def assume(self, line: str) -> None:
         """Add what a claim rests on to the report, once."""

@@ -50,7 +50,7 @@ from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
-from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_slack
+from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_numerical_error
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import Ledger, check_number, check_share
@@ -164,16 +164,16 @@ class Minibatches(SessionBase):
             return
         epsilon = delta = 0.0
         for plan in plans:
-            drawn = batch_slack(plan)
+            drawn = batch_numerical_error(plan)
             if plan.extra is None:
-                slack = noise.gaussian_slack(size, plan.noise_multiplier)
+                numerical_error = noise.gaussian_numerical_error(size, plan.noise_multiplier)
             else:
-                slack = plan.extra.slack(plan, size, ledger.delta, scans=scans)
+                numerical_error = plan.extra.numerical_error(plan, size, ledger.delta, scans=scans)
             releases = plan.releases * len(plan.shares)
-            epsilon += releases * slack[0] + plan.releases * drawn[0]
-            delta += releases * slack[1] + plan.releases * drawn[1]
+            epsilon += releases * numerical_error[0] + plan.releases * drawn[0]
+            delta += releases * numerical_error[1] + plan.releases * drawn[1]
         remedies = [plan.extra.remedy for plan in plans if plan.extra is not None]
-        ledger.check_slack((epsilon, delta), max(remedies, default=""))
+        ledger.check_numerical_error((epsilon, delta), max(remedies, default=""))
 
     def draw(self, plan: BatchPlan, records: "PrivateRecords", *, places: bool = False) -> Batch:
         """Draw a fresh batch, for one release with the noise of ``plan``.
@@ -244,7 +244,7 @@ def _sampled_scale(
         else:
             wanted.append((g.weight, g.extra.unit_release(g.releases, sampling, rate)))
     return calibrate_batches(
-        ledger.epsilon - ledger.epsilon_slack,
+        ledger.epsilon - ledger.epsilon_numerical_error,
         ledger.ideal_delta,
         wanted,
         mu=math.sqrt(max(0.0, 1.0 - share) * ledger.mu2),

@@ -106,10 +106,10 @@ class PrivacySession(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.privacy import Bounded, PrivacySession
+    >>> from skdp.privacy import BoundedStatistic, PrivacySession
     >>> session = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
     >>> plan = session.plan_gaussian(releases=1)
-    >>> total = session.gaussian(Bounded([120.0, 80.0], l2=1.0), plan)  # doctest: +SKIP
+    >>> total = session.gaussian(BoundedStatistic([120.0, 80.0], l2=1.0), plan)  # doctest: +SKIP
     """
 
     epsilon: float
@@ -334,7 +334,7 @@ class PrivacySession(
             )
         ledger = self._ledger
         gaussian = self.has_mu
-        errors = (ledger.epsilon_slack / 2, ledger.delta_slack)
+        errors = (ledger.epsilon_numerical_error / 2, ledger.delta_numerical_error)
         if charged.part is not None:
             ledger.assumptions.append(part_assumption(charged.part, ledger.protects, self.adjacency))
         return charged.reserve(

@@ -1,4 +1,4 @@
-"""Statistics of private records: each a function of `PrivateRecords` that returns a `Bounded`.
+"""Statistics of private records: each a function of `PrivateRecords` that returns a `BoundedStatistic`.
 
 One file has one statistic, or closely related ones. Its docstring proves what one unit of privacy can change. A
 statistic is computed when a session releases it, because the grid is known only then. Those that most methods use

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from skdp.kernels.negatives import Negatives
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.batches import Batch
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.entries import listed_rows
 from skdp.privacy.rows import HoldsRows, Rows
 from skdp.privacy.statistics.clipped_sum import LARGEST_CLIP
@@ -27,7 +27,7 @@ def cbow_gradient(
     negatives: Negatives,
     key: int,
     batch: Batch | None = None,
-) -> Bounded:
+) -> BoundedStatistic:
     """Sum over the units of clipped gradients of the CBOW loss (Mikolov et al. 2013) with negative sampling.
 
     A row of the records is a window: ids of words, first the target, then the context. Ids are whole numbers from
@@ -53,7 +53,7 @@ def cbow_gradient(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of the shape of ``vectors``, with l2 bound ``clip_norm``.
 
     Raises
@@ -129,7 +129,7 @@ def cbow_gradient(
         on_grid, unclipped if math.isinf(clip_norm) else None, contribution=clip_norm, batch=batch,
         sparse=lambda unit: listed_rows(*integers(unit, listed=True)),
     )  # fmt: skip
-    return Bounded.from_source(source, table.shape, l2=clip_norm)
+    return BoundedStatistic.from_source(source, table.shape, l2=clip_norm)
 
 
 def _units(rows: Rows, batch: Batch | None) -> tuple[Integers, Integers]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from skdp.kernels.protocols import Floats, Integers
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.cell_matrices import columns_moved
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
@@ -19,7 +19,9 @@ __all__ = ["cell_sums"]
 _SHARES = 2**30
 
 
-def cell_sums(records: HoldsRows, matrices: Sequence[Integers], grid: float, *, adjacency: str) -> Bounded:
+def cell_sums(
+    records: HoldsRows, matrices: Sequence[Integers], grid: float, *, adjacency: str
+) -> BoundedStatistic:
     """Answer linear questions about the cells of one or more tables.
 
     Feature j of a record is the number of its cell in table j, an integer from 0. Any other number is in no cell.
@@ -38,7 +40,7 @@ def cell_sums(records: HoldsRows, matrices: Sequence[Integers], grid: float, *, 
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (total number of answers,).
 
     Notes
@@ -97,7 +99,7 @@ def cell_sums(records: HoldsRows, matrices: Sequence[Integers], grid: float, *, 
     def plain() -> Floats:
         return np.array([answer * (grid / _SHARES) for answer in exact()])
 
-    return Bounded.from_source(
+    return BoundedStatistic.from_source(
         rows.source(on_grid, plain, contribution=grid * largest, roundings=1),
         (size,),
         l2=grid * math.sqrt(moved) * (1 + 2.0**-50),

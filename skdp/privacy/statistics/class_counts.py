@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from skdp.kernels.protocols import Integers
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import FINE, HoldsRows
 
 __all__ = ["class_counts"]
 
 
-def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bounded:
+def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> BoundedStatistic:
     """Count the units of every class. A group counts by the shares of its rows, rounded down.
 
     Parameters
@@ -24,7 +24,7 @@ def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bound
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_classes,).
 
     Notes
@@ -53,4 +53,4 @@ def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bound
 
     source = rows.source(on_grid, contribution=1.0, fine=FINE)
     moved = math.sqrt(2.0) if adjacency == "replace-one" else 1.0
-    return Bounded.from_source(source, (k,), l2=moved, linf=1.0, adjacency=adjacency)
+    return BoundedStatistic.from_source(source, (k,), l2=moved, linf=1.0, adjacency=adjacency)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.batches import Batch
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.gradients.device import rows_on_host
 from skdp.privacy.protocols import Block, Matrix, issparse
 from skdp.privacy.rows import HoldsRows, Rows, canonical
@@ -35,7 +35,7 @@ def clipped_sum(
     size: int,
     batch: Batch | None = None,
     rowwise: bool = False,
-) -> Bounded:
+) -> BoundedStatistic:
     """Sum over the units of clipped vectors that ``function`` computes from the records.
 
     A group's vector is the sum of its rows' vectors; sample weights multiply a row's vector. Then each unit's
@@ -61,7 +61,7 @@ def clipped_sum(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (size,), with l2 bound ``clip_norm``.
 
     Raises
@@ -101,7 +101,7 @@ def clipped_sum(
 
 def sum_of_units(
     rows: Rows, function: Vectors, clip_norm: float, *, size: int, batch: Batch | None, at_once: int
-) -> Bounded:
+) -> BoundedStatistic:
     """The same, with the number of rows that the function is given at once; it was called with zeros before."""
     clip_norm, size = float(clip_norm), int(size)
     if not clip_norm > 0 or size < 1:
@@ -112,7 +112,7 @@ def sum_of_units(
         lambda unit: made.on_grid(clip_norm, unit), made.plain if math.isinf(clip_norm) else None,
         contribution=clip_norm, batch=batch,
     )  # fmt: skip
-    return Bounded.from_source(source, (size,), l2=clip_norm)
+    return BoundedStatistic.from_source(source, (size,), l2=clip_norm)
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import FINE, HoldsRows, Rows
 
 __all__ = ["column_counts"]
@@ -14,7 +14,7 @@ __all__ = ["column_counts"]
 
 def column_counts(
     records: HoldsRows, thresholds: ArrayLike, centers: ArrayLike | None = None, *, absolute: bool = False
-) -> Bounded:
+) -> BoundedStatistic:
     """Count in each column the units whose value is at most the column's threshold, centred.
 
     A unit adds 1/2 to a column if its value is at most the threshold, and -1/2 otherwise. A group adds the mean
@@ -31,7 +31,7 @@ def column_counts(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_features,), with linf = 1/2 and l2 = sqrt(n_features) / 2.
 
     Raises
@@ -63,7 +63,7 @@ def column_counts(
         return threshold_counts(rows.matrix, rows.members(), at, center, bool(absolute), half)
 
     source = rows.source(on_grid, contribution=0.5, fine=FINE)
-    return Bounded.from_source(source, (d,), linf=0.5)
+    return BoundedStatistic.from_source(source, (d,), linf=0.5)
 
 
 def host_only(rows: Rows) -> None:

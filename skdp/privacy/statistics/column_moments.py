@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import HoldsRows, Rows
 from skdp.privacy.statistics.column_counts import host_only, numbers
 
@@ -26,11 +26,11 @@ def column_moments(
     squares: float,
     adjacency: str,
     n_classes: int | None = None,
-) -> Bounded:
+) -> BoundedStatistic:
     """Sum over the units of ``u``, ``present`` and ``squares * (u^2 - 1/2)``, in the row of a unit's class.
 
-    ``u = (x - center) / reach``, clipped to [-1, 1], in each column. A cell that is NaN adds nothing. A group adds
-    the mean over its rows. Sample weights and the intercept take no part.
+    ``u = (x - center) / half_width``, clipped to [-1, 1], in each column. A cell that is NaN adds nothing. A group
+    adds the mean over its rows. Sample weights and the intercept take no part.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def column_moments(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_classes or 1, 3, n_features).
 
     Raises
@@ -86,8 +86,8 @@ def column_moments(
     """
     rows = records._rows
     d, k = rows.shape.n_features, 1 if n_classes is None else int(n_classes)
-    center, reach = numbers("centers", centers, d), numbers("reaches", reaches, d)
-    if not (np.isfinite([center, reach]).all() and (reach > 0).all()):
+    center, half_width = numbers("centers", centers, d), numbers("reaches", reaches, d)
+    if not (np.isfinite([center, half_width]).all() and (half_width > 0).all()):
         raise ValueError("centers and reaches must be finite, and reaches > 0")
     if not (0 <= present < math.inf and 0 <= squares <= MOST_OF_SQUARES and k >= 1):
         raise ValueError("present and squares must be >= 0, squares at most 1.665, n_classes >= 1")
@@ -100,7 +100,7 @@ def column_moments(
         from skdp.kernels.counts.moments import MomentCells, moment_sums
 
         limit = _scale(unit, k)
-        cells = MomentCells(center, reach, limit, limit * squares, math.floor(limit * present))
+        cells = MomentCells(center, half_width, limit, limit * squares, math.floor(limit * present))
         if n_classes is None:
             return moment_sums(rows.matrix, rows.members(), None, 1, cells)
         # A last row takes the rows of no class, and is left out.
@@ -113,7 +113,7 @@ def column_moments(
     most = 1.0 + present**2 + squares**2 / 4
     if adjacency == "replace-one":
         most = max(4.0, most if n_classes is None else 2 * most)
-    return Bounded.from_source(
+    return BoundedStatistic.from_source(
         rows.source(on_grid, plain, contribution=bound * (1 + 2.0**-50)),
         (k, 3, d),
         l2=math.sqrt(d * most) * (1 + 2.0**-50),

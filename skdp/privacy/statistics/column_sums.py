@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Integers
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only, numbers
 
@@ -15,8 +15,8 @@ __all__ = ["column_sums"]
 
 def column_sums(
     records: HoldsRows, centers: ArrayLike, reaches: ArrayLike, *, around: ArrayLike | None = None
-) -> Bounded:
-    """Sum over the units of u = (x - center) / reach, clipped to [-1, 1], or of its square around a number.
+) -> BoundedStatistic:
+    """Sum over the units of u = (x - center) / half_width, clipped to [-1, 1], or of its square around a number.
 
     Each column has its own centre, reach and number. A group adds the mean over its rows. NaN counts as the
     centre of its column. Sample weights and the intercept take no part.
@@ -30,7 +30,7 @@ def column_sums(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_features,), with linf = 1 for u and linf = 1/2 for squares; l2 is the root of n_features
         times that.
 
@@ -52,9 +52,9 @@ def column_sums(
     """
     rows = records._rows
     d = rows.shape.n_features
-    center, reach = numbers("centers", centers, d), numbers("reaches", reaches, d)
+    center, half_width = numbers("centers", centers, d), numbers("reaches", reaches, d)
     middle = numbers("around", 0.0 if around is None else around, d)
-    if not (np.isfinite([center, reach, middle]).all() and (reach > 0).all()):
+    if not (np.isfinite([center, half_width, middle]).all() and (half_width > 0).all()):
         raise ValueError("centers, reaches and around must be finite, and reaches > 0")
     host_only(rows)
     squares = around is not None
@@ -64,10 +64,10 @@ def column_sums(
         from skdp.kernels.counts.windows import Windows, window_sums
 
         limit = _below(math.floor(bound / unit))
-        windows = Windows(center, reach, middle, squares)
+        windows = Windows(center, half_width, middle, squares)
         return window_sums(rows.matrix, rows.members(), windows, limit / bound, limit)
 
-    return Bounded.from_source(rows.source(on_grid, contribution=bound), (d,), linf=bound)
+    return BoundedStatistic.from_source(rows.source(on_grid, contribution=bound), (d,), linf=bound)
 
 
 def _below(count: int) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from skdp.exceptions import UnsupportedAccounting
 from skdp.kernels.protocols import Integers
 from skdp.privacy.batches import Batch
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.gradients.blocks import BlockSum, places_of
 from skdp.privacy.gradients.device import AT_ONCE
 from skdp.privacy.gradients.function import GradientFunction, PieceFunction
@@ -35,7 +35,7 @@ def gradient_sum(
     clipping: str = "materialized",
     microbatch_size: int | None = None,
     entries: Integers | None = None,
-) -> Bounded:
+) -> BoundedStatistic:
     """Sum over the units of clipped gradients, which a net's layers give in pieces.
 
     A record's gradient is all that its pieces hold, times its sample weight; a group's is the sum of its rows'.
@@ -76,7 +76,7 @@ def gradient_sum(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (size,), or (entries.size,), with l2 bound ``clip_norm``, or twice that for microbatches, or inf
         for projections.
 
@@ -182,7 +182,7 @@ def gradient_sum(
         contribution=clip_norm, batch=batch,
         sparse=(lambda unit: blocks.sparse(clip_norm, unit)) if SparseRows in made.types else None,
     )  # fmt: skip
-    return Bounded.from_source(source, (blocks.size,), l2=2 * clip_norm if run else clip_norm)
+    return BoundedStatistic.from_source(source, (blocks.size,), l2=2 * clip_norm if run else clip_norm)
 
 
 def _checked(entries: Integers, size: int, clipping: str) -> Integers:

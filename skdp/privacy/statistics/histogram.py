@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Integers
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import FINE, HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["histogram"]
 
 
-def histogram(records: HoldsRows, edges: ArrayLike, *, adjacency: str) -> Bounded:
+def histogram(records: HoldsRows, edges: ArrayLike, *, adjacency: str) -> BoundedStatistic:
     """Count in each column the units in bins with public edges, as ``numpy.histogram`` does.
 
     The bins are [e0, e1), [e1, e2), ..., and the last one holds its right edge too. Values beyond the edges and
@@ -29,7 +29,7 @@ def histogram(records: HoldsRows, edges: ArrayLike, *, adjacency: str) -> Bounde
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_features, n_bins).
 
     Raises
@@ -66,7 +66,7 @@ def histogram(records: HoldsRows, edges: ArrayLike, *, adjacency: str) -> Bounde
         return bin_counts(rows.matrix, rows.members(), at, math.floor(1.0 / unit))
 
     both = adjacency == "replace-one" and n_bins > 1
-    return Bounded.from_source(
+    return BoundedStatistic.from_source(
         rows.source(on_grid, contribution=1.0, fine=FINE),
         (d, n_bins),
         l1=(2.0 if both else 1.0) * d,

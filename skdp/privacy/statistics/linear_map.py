@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from skdp.kernels.protocols import Floats
-from skdp.privacy.bounded import Bounded, rounded_source
+from skdp.privacy.bounded import BoundedStatistic, rounded_source
 from skdp.privacy.protocols import Matrix, SparseMatrix, issparse
 
 __all__ = ["canonical_csr", "linear_map", "spectral_norm_bound"]
@@ -22,16 +22,16 @@ __all__ = ["canonical_csr", "linear_map", "spectral_norm_bound"]
 UNIT = 2.0**-52  # twice the unit roundoff
 LARGEST_GRAM = 6000  # rows of a Gram matrix, which then takes 300 MB
 LARGEST_FULL = 500  # rows up to which all eigenvalues are computed; a choice, not tuned
-SLACKS = (1e-9, 1e-6, 1e-4, 1e-3, 1e-2)  # relative margins above the estimated square of the norm
+NUMERICAL_ERRORS = (1e-9, 1e-6, 1e-4, 1e-3, 1e-2)  # relative margins above the estimated square of the norm
 
 
-def linear_map(bounded: Bounded, matrix: Matrix, *, norm: float | None = None) -> Bounded:
+def linear_map(bounded: BoundedStatistic, matrix: Matrix, *, norm: float | None = None) -> BoundedStatistic:
     """Make the statistic ``matrix @ bounded``.
 
     Parameters
     ----------
-    bounded : Bounded
-        Of shape (p,) or (p, K), with a proven sensitivity (`Bounded.with_sensitivity`,
+    bounded : BoundedStatistic
+        Of shape (p,) or (p, K), with a proven sensitivity (`BoundedStatistic.with_sensitivity`,
         `skdp.privacy.statistics.ridge_minimizer`). A sum over records is refused: release that first.
     matrix : ndarray or CSR matrix of shape (m, p)
         Public.
@@ -40,7 +40,7 @@ def linear_map(bounded: Bounded, matrix: Matrix, *, norm: float | None = None) -
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (m,) or (m, K). Its l2 bound is ``norm * bounded.l2`` and the rounding of the product.
 
     Raises
@@ -81,7 +81,7 @@ def linear_map(bounded: Bounded, matrix: Matrix, *, norm: float | None = None) -
         unit=source.unit,
         needs_public_n=source.needs_public_n,
     )
-    return Bounded.from_source(
+    return BoundedStatistic.from_source(
         image,
         (m, *bounded.shape[1:]),
         l2=(norm * bounded.l2 + rounding) * (1 + 2.0**-40),
@@ -180,9 +180,13 @@ def by_cholesky(A: Matrix) -> float:
     r, length = gram.shape[0], A.shape[0]
     total = frobenius(A) ** 2  # also bounds the trace
     estimate = largest_ritz_value(gram)
-    slack = 0
+    numerical_error = 0
     while True:
-        excess = SLACKS[slack] if slack < len(SLACKS) else 2.0 ** (slack - len(SLACKS))
+        excess = (
+            NUMERICAL_ERRORS[numerical_error]
+            if numerical_error < len(NUMERICAL_ERRORS)
+            else 2.0 ** (numerical_error - len(NUMERICAL_ERRORS))
+        )
         bound = estimate * (1 + excess)
         shifted = -gram
         # s I - B, less: error of the Gram matrix, of this difference, and of the factorisation.
@@ -191,7 +195,7 @@ def by_cholesky(A: Matrix) -> float:
         try:
             scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
-            slack += 1
+            numerical_error += 1
         else:
             return bound
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import HoldsRows, Rows
 
 __all__ = ["mean_gradient", "mean_of_vectors", "point"]
@@ -23,7 +23,7 @@ def mean_gradient(
     *,
     mask: ArrayLike | None = None,
     batch: Batch | None = None,
-) -> Bounded:
+) -> BoundedStatistic:
     """Mean over the units of the clipped loss gradient at ``theta``.
 
     Parameters
@@ -41,7 +41,7 @@ def mean_gradient(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         With l2 bound ``clip_norm / n_units``, or ``clip_norm / batch_size``.
 
     Notes
@@ -86,7 +86,7 @@ def mean_of_vectors(
     shape: tuple[int, ...],
     radius: float,
     batch: Batch | None,
-) -> Bounded:
+) -> BoundedStatistic:
     """A sum of vectors, each in the ball of this radius.
 
     Parameters
@@ -101,4 +101,4 @@ def mean_of_vectors(
         The units of the sum.
     """
     source = rows.source(on_grid, plain, contribution=radius, batch=batch)
-    return Bounded.from_source(source, shape, l2=radius)
+    return BoundedStatistic.from_source(source, shape, l2=radius)

@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Integers
 from skdp.losses import Loss
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import HoldsRows
 
 __all__ = ["mean_losses"]
 
 
-def mean_losses(records: HoldsRows, loss: Loss, thetas: ArrayLike, bound: float) -> Bounded:
+def mean_losses(records: HoldsRows, loss: Loss, thetas: ArrayLike, bound: float) -> BoundedStatistic:
     """Mean clipped loss of every candidate, centred, for a choice among them.
 
     Parameters
@@ -27,7 +27,7 @@ def mean_losses(records: HoldsRows, loss: Loss, thetas: ArrayLike, bound: float)
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_candidates,), with linf bound ``bound / (2 n_units)``.
 
     Notes
@@ -50,5 +50,5 @@ def mean_losses(records: HoldsRows, loss: Loss, thetas: ArrayLike, bound: float)
         return np.asarray(kernel.loss_sums(points, bound, grid))
 
     source = rows.source(on_grid, contribution=0.5 * bound, fine=rows.fine(bound))
-    bounded = Bounded.from_source(source, (len(points),), linf=0.5 * bound)
+    bounded = BoundedStatistic.from_source(source, (len(points),), linf=0.5 * bound)
     return bounded * (1.0 / rows.shape.n_units)

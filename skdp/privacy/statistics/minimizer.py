@@ -29,7 +29,7 @@ from skdp.kernels.minimizer import UNIT, Domain, Objective, lipschitz, solve
 from skdp.kernels.protocols import Floats
 from skdp.losses import Loss
 from skdp.privacy.adjacency import factor
-from skdp.privacy.bounded import Bounded, rounded_source
+from skdp.privacy.bounded import BoundedStatistic, rounded_source
 from skdp.privacy.protocols import is_cupy
 from skdp.privacy.rows import HoldsRows, Rows, canonical
 
@@ -45,7 +45,7 @@ def ridge_minimizer(
     adjacency: str,
     mask: ArrayLike | None = None,
     center: ArrayLike | None = None,
-) -> Bounded:
+) -> BoundedStatistic:
     """Minimiser of the mean loss plus ``alpha / 2 * ||theta - center||^2``, the intercept penalised too.
 
     Rows are restricted to ``mask``, then clipped to ``row_norm``, then the intercept's feature is appended.
@@ -70,7 +70,7 @@ def ridge_minimizer(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_parameters,) or (n_parameters, n_classes), the intercept last; computed at its release.
 
     Raises
@@ -121,7 +121,7 @@ def ridge_minimizer(
     moved = factor(adjacency) * gradient / (n * domain.alpha) + 2 * domain.tau / domain.alpha
     if domain.far:  # the center is added in float64
         moved += 2 * UNIT * reach
-    return Bounded.from_source(source, shape, l2=moved * (1 + 2.0**-40), adjacency=adjacency)
+    return BoundedStatistic.from_source(source, shape, l2=moved * (1 + 2.0**-40), adjacency=adjacency)
 
 
 def objective_of(domain: Domain, rows: Rows, linear: Floats | None = None) -> Objective:

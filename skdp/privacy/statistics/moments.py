@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.kernels.standardized import LazyTable
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
 from skdp.privacy.rows import HoldsRows, beside
 
@@ -53,7 +53,7 @@ def second_moment(
     target_center: float = 0.0,
     target_weight: float = 1.0,
     mask: ArrayLike | None = None,
-) -> Bounded:
+) -> BoundedStatistic:
     """Sum of z z^T over the records, z = (row, intercept's feature, scaled target).
 
     A row that is longer than ``row_norm`` (with the intercept's feature: than R, the norm of
@@ -75,7 +75,7 @@ def second_moment(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (k + 1, k + 1) for k coordinates, symmetric before the noise.
 
     Notes
@@ -104,7 +104,7 @@ def second_moment(
     source = rows.source(moments.on_grid, moments.plain, contribution=contribution, roundings=1)
     moved = math.sqrt(2.0) * contribution if adjacency == "replace-one" else contribution
     size = moments.width
-    return Bounded.from_source(source, (size, size), l2=moved, adjacency=adjacency)
+    return BoundedStatistic.from_source(source, (size, size), l2=moved, adjacency=adjacency)
 
 
 @dataclass(frozen=True)

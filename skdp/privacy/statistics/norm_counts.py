@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss, SquaredLoss
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import HoldsRows, Rows
 
 __all__ = ["norm_count", "target_count"]
@@ -22,7 +22,7 @@ def norm_count(
     theta: ArrayLike | None = None,
     norm: Literal["l2", "max"] = "l2",
     each_row: bool = False,
-) -> Bounded:
+) -> BoundedStatistic:
     """Count the units whose feature row, or whose gradient, has norm at most ``bound``, centred.
 
     Of a group the largest norm of its rows counts, but for the l2 norm of gradients: there it is the norm of their
@@ -42,7 +42,7 @@ def norm_count(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (1,), with l1 = l2 = linf = 1/2.
 
     Raises
@@ -75,7 +75,9 @@ def norm_count(
     return _count(rows, rows.norms(key, norms), bound)
 
 
-def target_count(records: HoldsRows, bound: float, *, center: float = 0.0, absolute: bool = False) -> Bounded:
+def target_count(
+    records: HoldsRows, bound: float, *, center: float = 0.0, absolute: bool = False
+) -> BoundedStatistic:
     """Count the units whose target is at most ``bound``, centred, as `norm_count` does.
 
     Parameters
@@ -89,7 +91,7 @@ def target_count(records: HoldsRows, bound: float, *, center: float = 0.0, absol
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (1,).
     """
     rows = records._rows
@@ -106,7 +108,7 @@ def target_count(records: HoldsRows, bound: float, *, center: float = 0.0, absol
     return _count(rows, rows.norms(("target", center, absolute), values), bound)
 
 
-def _count(rows: Rows, values: Floats, bound: float) -> Bounded:
+def _count(rows: Rows, values: Floats, bound: float) -> BoundedStatistic:
     """Units whose value is at most ``bound`` less the others, times a half."""
 
     def on_grid(grid: float) -> Integers:
@@ -124,7 +126,7 @@ def _count(rows: Rows, values: Floats, bound: float) -> Bounded:
         magnitude=math.inf,  # clamped, so that the grid does not follow from a number of units
         needs_public_n=False,
     )
-    return Bounded.from_source(source, (1,), l1=0.5, l2=0.5, linf=0.5)
+    return BoundedStatistic.from_source(source, (1,), l1=0.5, l2=0.5, linf=0.5)
 
 
 def _row_norms(rows: Rows, norm: str) -> Floats:

@@ -146,20 +146,20 @@ class PerturbedDomain(Domain):
         super().__init__(shape, made.loss, made.penalty / n, made.row_norm, mask)
         self.penalty, self.target_center = made.penalty, made.target_center
 
-    def farthest(self, mass: float) -> float:
+    def farthest(self, total_weight: float) -> float:
         """Largest norm of a point where F is at most F(0)."""
         start = self.loss.start_value  # the same for every record of a classification
         if start is None:
             start = LIMIT * threshold(self.loss) ** 2
         # alpha / 2 ||theta||^2 - push ||theta|| <= F(theta) <= F(0) <= mass start.
-        root = math.sqrt(self.push**2 + 2 * self.alpha * mass * start)
+        root = math.sqrt(self.push**2 + 2 * self.alpha * total_weight * start)
         self.reach = (self.push + root) / self.alpha * (1 + 2.0**-40)
-        self.reach = min(self.reach, super().farthest(mass))
+        self.reach = min(self.reach, super().farthest(total_weight))
         return self.reach
 
-    def rounding(self, mass: float, size: float) -> float:
+    def rounding(self, total_weight: float, size: float) -> float:
         """As for `Domain`, with the addition of b / n."""
-        return super().rounding(mass, size) + 4 * UNIT * self.push
+        return super().rounding(total_weight, size) + 4 * UNIT * self.push
 
     def targets(self, y: Floats, kept: Floats) -> Floats:
         """Centred and clipped; a row that was scaled down takes its target along."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from skdp.kernels.protocols import Integers
 from skdp.privacy.batches import Batch
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.gradients.blocks import places_of
 from skdp.privacy.gradients.device import AT_ONCE
 from skdp.privacy.gradients.function import GradientFunction
@@ -29,12 +29,12 @@ __all__ = ["projected_sum"]
 
 def projected_sum(
     rows: Rows, function: GradientFunction, clip_norm: float, *, size: int, batch: Batch | None
-) -> Bounded:
+) -> BoundedStatistic:
     """`gradient_sum` of a batch whose plan has projections.
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (size,), with infinite bounds. Only `PrivacySession.gaussian` takes it, with the plan of its
         batch.
 
@@ -98,7 +98,7 @@ def projected_sum(
     )  # fmt: skip
     largest = source.magnitude * min(ratio, LARGEST_RATIO)
     source = replace(source, magnitude=largest, extra=ProjectedClip(clip_norm))
-    return Bounded.from_source(source, (size,), l2=math.inf)
+    return BoundedStatistic.from_source(source, (size,), l2=math.inf)
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.mean_gradient import mean_of_vectors
 
@@ -25,7 +25,7 @@ def recursive_gradient(
     clip_norm: float,
     clip_diff_norm: float,
     batch: Batch | None = None,
-) -> Bounded:
+) -> BoundedStatistic:
     """The fresh part of a recursive-momentum step: gradients, and how they changed, both clipped.
 
     With g = ``momentum``, C1 = ``clip_norm`` and C2 = ``clip_diff_norm`` a unit adds
@@ -46,7 +46,7 @@ def recursive_gradient(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         With l2 bound ``((1 - g) C2 + g C1) / batch_size``.
 
     Notes

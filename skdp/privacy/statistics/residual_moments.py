@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import FINE, HoldsRows, Rows
 from skdp.privacy.statistics.column_counts import host_only
 
@@ -18,18 +18,24 @@ _OF_A_ROW = 2.0**-29  # by what the rounding of rows moves two units apart in an
 
 
 def residual_moments(
-    records: HoldsRows, center: float, reach: float, residual_reach: float, weights: ArrayLike, *, adjacency: str
-) -> Bounded:
+    records: HoldsRows,
+    center: float,
+    half_width: float,
+    residual_half_width: float,
+    weights: ArrayLike,
+    *,
+    adjacency: str,
+) -> BoundedStatistic:
     """Sum over the units of ``(a u, w u^2, b v, c v^2, e |v|)``, of a target and its residual.
 
-    The features are the target y and the residual. ``u = (y - center) / reach`` and ``v = residual /
-    residual_reach``, clipped to [-1, 1]; NaN counts as 0. A group adds the mean over its rows. Sample weights and
-    the intercept take no part.
+    The features are the target y and the residual. ``u = (y - center) / half_width`` and ``v = residual /
+    residual_half_width``, clipped to [-1, 1]; NaN counts as 0. A group adds the mean over its rows. Sample weights
+    and the intercept take no part.
 
     Parameters
     ----------
     records : PrivateRecords
-    center, reach, residual_reach : float
+    center, half_width, residual_half_width : float
         Finite, the reaches > 0. Public or released.
     weights : array-like of shape (5,)
         a, w, b, c and e, each in [0, 1]. Sums of weight 0 are left out. Public.
@@ -38,7 +44,7 @@ def residual_moments(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (number of weights > 0,).
 
     Raises
@@ -81,9 +87,9 @@ def residual_moments(
         raise ValueError("weights must be five numbers in [0, 1], not all 0")
     if not math.isfinite(center):
         raise ValueError("center must be finite")
-    _positive(reach, residual_reach)
+    _positive(half_width, residual_half_width)
     _two_columns(rows)
-    window = (float(center), float(reach), float(residual_reach))
+    window = (float(center), float(half_width), float(residual_half_width))
     kept = np.flatnonzero(given)
 
     def on_grid(unit: float) -> Integers:
@@ -115,13 +121,13 @@ def _moved(weights: Floats, adjacency: str) -> float:
 def residual_squares(
     records: HoldsRows,
     center: float,
-    reach: float,
-    residual_reach: float,
+    half_width: float,
+    residual_half_width: float,
     influence: tuple[float, float, float],
     kept: ArrayLike,
     *,
     adjacency: str,
-) -> Bounded:
+) -> BoundedStatistic:
     """Sum over the units of ``(w^2 / L, v^4, v^2)``, with ``w = p v^2 - q (u - mean)^2`` and L its largest square.
 
     They are what sampling variances follow from. u and v are those of `residual_moments`. A group adds the mean
@@ -130,7 +136,7 @@ def residual_squares(
     Parameters
     ----------
     records : PrivateRecords
-    center, reach, residual_reach : float
+    center, half_width, residual_half_width : float
         As in `residual_moments`.
     influence : (float, float, float)
         p and q, >= 0, the larger one from 1e-50 to 1e50, and a mean in [-1, 1]. Public or released.
@@ -141,7 +147,7 @@ def residual_squares(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (number of kept sums,).
 
     Raises
@@ -167,9 +173,9 @@ def residual_squares(
         raise ValueError("kept must be different numbers from 0 to 2, ascending")
     if not math.isfinite(center):
         raise ValueError("center must be finite")
-    _positive(reach, residual_reach)
+    _positive(half_width, residual_half_width)
     _two_columns(rows)
-    window = (float(center), float(reach), float(residual_reach))
+    window = (float(center), float(half_width), float(residual_half_width))
     largest = max(p, q * (1.0 + abs(mean)) ** 2) ** 2
 
     def on_grid(unit: float) -> Integers:
@@ -181,11 +187,13 @@ def residual_squares(
     return _sums(rows, on_grid, (at.size,), math.sqrt(at.size) * (1 + 2.0**-50 + _OF_A_ROW), adjacency)
 
 
-def binned_residuals(records: HoldsRows, edges: ArrayLike, residual_reach: float, *, adjacency: str) -> Bounded:
+def binned_residuals(
+    records: HoldsRows, edges: ArrayLike, residual_half_width: float, *, adjacency: str
+) -> BoundedStatistic:
     """Sum over the units of ``(v, 1)``, in the row of the prediction's bin.
 
-    The features are the residual and the prediction. ``v = residual / residual_reach``, clipped to [-1, 1]; NaN
-    counts as 0. Bin i holds ``edges[i - 1] <= prediction < edges[i]``, and NaN is in the first bin. A group
+    The features are the residual and the prediction. ``v = residual / residual_half_width``, clipped to [-1, 1];
+    NaN counts as 0. Bin i holds ``edges[i - 1] <= prediction < edges[i]``, and NaN is in the first bin. A group
     adds the mean over its rows. Sample weights and the intercept take no part.
 
     Parameters
@@ -193,14 +201,14 @@ def binned_residuals(records: HoldsRows, edges: ArrayLike, residual_reach: float
     records : PrivateRecords
     edges : array-like of shape (n_bins - 1,)
         Strictly increasing. Public or released.
-    residual_reach : float
+    residual_half_width : float
         Finite, > 0. Public or released.
     adjacency : {"replace-one", "zero-out", "add-remove"}
         The session's.
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_bins, 2).
 
     Raises
@@ -220,14 +228,14 @@ def binned_residuals(records: HoldsRows, edges: ArrayLike, residual_reach: float
     given = np.array(edges, dtype=np.float64)
     if given.ndim != 1 or not given.size or not (given[1:] > given[:-1]).all() or np.isnan(given).any():
         raise ValueError("edges must increase strictly, and none may be NaN")
-    _positive(residual_reach)
+    _positive(residual_half_width)
     _two_columns(rows)
-    reach = float(residual_reach)
+    half_width = float(residual_half_width)
 
     def on_grid(unit: float) -> Integers:
         from skdp.kernels.counts.residuals import binned_sums
 
-        return binned_sums(rows.matrix, rows.members(), given, reach, 1.0 / unit)
+        return binned_sums(rows.matrix, rows.members(), given, half_width, 1.0 / unit)
 
     moved = 2.0 if adjacency == "replace-one" else math.sqrt(2.0)
     size = 2 * (given.size + 1)
@@ -238,14 +246,14 @@ def binned_residuals(records: HoldsRows, edges: ArrayLike, residual_reach: float
 
 def _sums(
     rows: Rows, on_grid: Callable[[float], Integers], shape: tuple[int, ...], l2: float, adjacency: str
-) -> Bounded:
+) -> BoundedStatistic:
     """Sums of numbers in [-1, 1] that are rounded row by row; `l2` makes room for it."""
     source = rows.source(on_grid, contribution=1.0 + _OF_A_ROW, fine=FINE, roundings=1)
-    return Bounded.from_source(source, shape, l2=l2, adjacency=adjacency)
+    return BoundedStatistic.from_source(source, shape, l2=l2, adjacency=adjacency)
 
 
 def _positive(*reaches: float) -> None:
-    if not all(math.isfinite(reach) and reach > 0 for reach in reaches):
+    if not all(math.isfinite(half_width) and half_width > 0 for half_width in reaches):
         raise ValueError("reaches must be finite and > 0")
 
 

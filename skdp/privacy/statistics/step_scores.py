@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.mean_gradient import mean_gradient
 
@@ -18,7 +18,7 @@ _FLOATS = 2.0**54  # units up to which scores are computed in float64
 
 def step_scores(
     records: HoldsRows, loss: Loss, theta: ArrayLike, clip_norm: float, learning_rate: float
-) -> Bounded:
+) -> BoundedStatistic:
     """Magnitude of every feature's coefficient after one gradient step, for a selection.
 
     ``|theta_j - learning_rate * mean_gradient_j|``; with several classes the l2 norm of the row.
@@ -33,7 +33,7 @@ def step_scores(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_features,): the intercept takes no part. Its linf bound is
         ``learning_rate * clip_norm / n_units``.
 
@@ -74,4 +74,4 @@ def step_scores(
         roundings=1 + 20 * loss.n_outputs,
         magnitude=math.inf,
     )
-    return Bounded.from_source(source, (d,), linf=learning_rate * clip_norm / rows.shape.n_units)
+    return BoundedStatistic.from_source(source, (d,), linf=learning_rate * clip_norm / rows.shape.n_units)

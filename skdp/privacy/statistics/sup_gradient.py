@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.mean_gradient import point
 
@@ -25,7 +25,7 @@ def mean_sup_gradient(
     *,
     units: ArrayLike | None = None,
     divisor: float | None = None,
-) -> Bounded:
+) -> BoundedStatistic:
     """Mean loss gradient at ``theta`` of rows clipped in the sup norm: no entry moves by more than one row's.
 
     Parameters
@@ -43,7 +43,7 @@ def mean_sup_gradient(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         With linf bound ``clip_norm / divisor``; l1 and l2 follow from it.
 
     Notes
@@ -64,11 +64,11 @@ def mean_sup_gradient(
 
     # The rows of a batch add up to no more than all units do.
     source = rows.source(on_grid, unclipped if math.isinf(clip_norm) else None, contribution=clip_norm)
-    bounded = Bounded.from_source(source, kernel.shape, linf=clip_norm)
+    bounded = BoundedStatistic.from_source(source, kernel.shape, linf=clip_norm)
     return bounded * (1.0 / float(rows.shape.n_units if divisor is None else divisor))
 
 
-def gradient_scores(records: HoldsRows, loss: Loss, theta: ArrayLike, clip_norm: float) -> Bounded:
+def gradient_scores(records: HoldsRows, loss: Loss, theta: ArrayLike, clip_norm: float) -> BoundedStatistic:
     """Magnitude of every feature's entry in the mean loss gradient, rows clipped in the sup norm.
 
     ``|mean gradient_j|``; with several classes the largest over them.
@@ -82,7 +82,7 @@ def gradient_scores(records: HoldsRows, loss: Loss, theta: ArrayLike, clip_norm:
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_features,): the intercept takes no part.
 
     Notes
@@ -103,4 +103,4 @@ def gradient_scores(records: HoldsRows, loss: Loss, theta: ArrayLike, clip_norm:
         roundings=gradient.roundings,
         magnitude=gradient.magnitude,
     )
-    return Bounded.from_source(source, (d,), linf=mean.linf)
+    return BoundedStatistic.from_source(source, (d,), linf=mean.linf)

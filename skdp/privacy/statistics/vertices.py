@@ -12,7 +12,7 @@ import numpy as np
 
 from skdp.kernels.protocols import Integers
 from skdp.losses import Loss
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.mechanisms.top_k.noise import KeptScores
 from skdp.privacy.noise import KeyStream
 from skdp.privacy.rows import quiet
@@ -98,14 +98,16 @@ class VertexScores:
             magnitude=self._clip * self._shape.most_units / self._divisor,
             extra=KeptScores(quiet(self._choose)),
         )
-        self._scores = Bounded.from_source(source, (2 * self._kernel.sums.size,), linf=self._clip / self._divisor)
+        self._scores = BoundedStatistic.from_source(
+            source, (2 * self._kernel.sums.size,), linf=self._clip / self._divisor
+        )
 
-    def scores(self) -> Bounded:
+    def scores(self) -> BoundedStatistic:
         """Return the scores at the present point: 2q is +e_q, 2q + 1 is -e_q, q = feature * K + output.
 
         Returns
         -------
-        Bounded
+        BoundedStatistic
             Of shape (2 n_parameters K,), with linf = ``clip_norm / n_units``.
         """
         return self._scores

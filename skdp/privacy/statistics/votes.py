@@ -21,7 +21,7 @@ import numpy as np
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.batches import Partition
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.gradients.device import rows_on_host
 from skdp.privacy.protocols import Matrix, SparseMatrix, issparse
 from skdp.privacy.rows import HoldsRows
@@ -36,7 +36,7 @@ ITERATIONS = 10  # steps of a block's model; a choice, not tuned
 
 def support_votes(
     records: HoldsRows, loss: Loss, n_nonzero_coefs: int, blocks: Partition, *, adjacency: str
-) -> Bounded:
+) -> BoundedStatistic:
     """Count for each feature the blocks of units whose own sparse model uses it.
 
     Each block fits a model that is not private and votes for ``n_nonzero_coefs`` features, or for none.
@@ -53,7 +53,7 @@ def support_votes(
 
     Returns
     -------
-    Bounded
+    BoundedStatistic
         Of shape (n_features,), of whole numbers.
 
     Notes
@@ -86,7 +86,9 @@ def support_votes(
         lambda: votes().astype(np.float64),
         magnitude=float(rows.shape.most_units),  # there are at most as many blocks
     )
-    return Bounded.from_source(source, (d,), l1=2.0 * s, l2=math.sqrt(2.0 * s), linf=1.0, adjacency=adjacency)
+    return BoundedStatistic.from_source(
+        source, (d,), l1=2.0 * s, l2=math.sqrt(2.0 * s), linf=1.0, adjacency=adjacency
+    )
 
 
 def count_votes(X: Matrix, y: Floats, loss: Loss, s: int, blocks: Integers, *, intercept: bool) -> Integers:

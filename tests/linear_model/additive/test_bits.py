@@ -133,7 +133,7 @@ def test_targets_of_which_nothing_is_found_leave_a_constant(monkeypatch):
     line, wanted = released(monkeypatch, of_the_line(model), X, y)
     model, found = released(monkeypatch, model, X, y)
     assert found == wanted
-    assert model.target_reach_ == 0.0
+    assert model.target_scale_ == 0.0
     assert model._curves is None
     assert "constant" in model.reason_
     assert np.array_equal(model.predict(X), line.predict(X))

@@ -131,7 +131,7 @@ def test_fitted_attributes(kind):
     assert model.predict(X).shape == (N,)
     if kind == "numbers":
         assert model.target_center_ == pytest.approx(np.mean(y), abs=np.std(y))
-        assert model.target_reach_ > 0
+        assert model.target_scale_ > 0
         low, high = model.prediction_bounds_
         assert low < model.target_center_ < high
         assert model.score(X, y) > 0.9
@@ -347,7 +347,7 @@ def test_targets_far_from_0_with_little_spread():
     y = 1e5 + 1e-3 * y
     model = make("numbers").fit(X, y)
     assert model.target_center_ == pytest.approx(1e5, abs=1.0)
-    assert model.target_reach_ < 1.0
+    assert model.target_scale_ < 1.0
     assert model.score(X, y) > 0.9
 
 
@@ -418,7 +418,7 @@ def test_public_ends_of_columns(kind):
     ends = ([-4.0, 0.0, -5.0, -5.0, 0.0], [4.0, 100.0, 5.0, 5.0, 1.0])
     whole = make(kind, feature_bounds=ends).fit(X, y)
     assert np.array_equal(whole.feature_bounds_, ends)
-    assert "octaves" not in purposes(whole) or kind == "numbers"  # those of the targets
+    assert "column ranges" not in purposes(whole) or kind == "numbers"  # those of the targets
     by_number = make(kind, feature_bounds={CURVED: (-4.0, 4.0)}).fit(X, y)
     assert by_number.feature_bounds_[:, CURVED].tolist() == [-4.0, 4.0]
     for model in (whole, by_number):

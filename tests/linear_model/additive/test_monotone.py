@@ -222,11 +222,11 @@ def model(seed, pairs=((2, 3),)):
     rng = np.random.default_rng(seed)
     expansion = Expansion.make([4, 1, 2, 0], pairs)
     scale = np.array([2.0, 0.1, 30.0, 1.0])
-    reach = scale * [4.0, 1.5, 2.0, 3.0]
+    half_width = scale * [4.0, 1.5, 2.0, 3.0]
     linear = np.zeros(D)
     linear[SEEN] = rng.standard_normal(4) / scale
     curves = Curves(
-        SEEN, FILL[SEEN], scale, FILL[SEEN] - reach, FILL[SEEN] + 1.2 * reach, expansion,
+        SEEN, FILL[SEEN], scale, FILL[SEEN] - half_width, FILL[SEEN] + 1.2 * half_width, expansion,
         rng.standard_normal(expansion.size), np.eye(1),
     )  # fmt: skip
     return linear, float(rng.standard_normal()), curves

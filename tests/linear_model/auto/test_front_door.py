@@ -142,7 +142,7 @@ def test_a_missing_value_changes_no_bit_of_another_record(make, solver):
 
 
 def test_a_column_that_is_mostly_zero_and_has_a_heavy_tail_does_no_harm():
-    """Its records lie in many octaves, so it is left out; other columns say nothing about its reach."""
+    """Its records lie in many bins, so it is left out; other columns say nothing about its half-width."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 18))
     X[:, 0] = np.where(rng.random(3000) < 0.8, 0, rng.lognormal(9, 1.5, 3000))

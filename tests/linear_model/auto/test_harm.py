@@ -142,15 +142,15 @@ def test_targets_of_an_atom_and_others_far_above():
     y = np.where(r.random(4000) < 0.6, 27.5, 27.5 + 900 * np.floor(r.lognormal(1, 0.8, 4000)))
     for seed in range(10):
         found, _ = window(y, seed=seed)
-        assert found.reach > y.std()
+        assert found.half_width > y.std()
         assert found.high > np.quantile(y, 0.99)
 
 
 def test_noise_alone_is_not_taken_for_targets():
-    # A look has 4 shapes at 83 octaves; the normal tail beyond 4 standard deviations is 3e-5: 1 % of the fits at
-    # most. 15 or more of 200 have a probability below 1e-8.
+    # A look has 4 shapes at 83 power-of-two bins; the normal tail beyond 4 standard deviations is 3e-5: 1 % of the
+    # fits at most. 15 or more of 200 have a probability below 1e-8.
     y = np.zeros(100)
-    assert sum(window(y, 0.1, seed)[0].reach > 0 for seed in range(200)) < 15
+    assert sum(window(y, 0.1, seed)[0].half_width > 0 for seed in range(200)) < 15
 
 
 def test_a_second_look_leaves_enough():
@@ -165,7 +165,7 @@ def test_public_ends_of_the_targets_need_no_search():
     found, left = window(y, given=(5e4, 1.5e5))
     assert (found.low, found.high) == (5e4, 1.5e5)
     assert abs(found.center - 1e5) < 2e3
-    assert found.reach == pytest.approx(2.5 * y.std(), rel=0.6)
+    assert found.half_width == pytest.approx(2.5 * y.std(), rel=0.6)
     assert left > window(y)[1]
 
 
@@ -180,7 +180,7 @@ def test_a_money_target_with_few_records(n):
         with pytest.warns(UtilityWarning) as caught:
             unknown = regressor(random_state=seed).fit(X, y)
         found = unknown.predict(X)
-        if not unknown.target_reach_:
+        if not unknown.target_scale_:
             assert (found == 0.0).all()
             assert any("y_bounds=(low, high)" in str(w.message) for w in caught)
         else:
@@ -193,7 +193,7 @@ def test_nothing_of_the_target_is_known():
     with pytest.warns(UtilityWarning, match="predicts 0 for every row: give y_bounds"):
         model = regressor().fit(X, y)
     assert (model.predict(X) == 0.0).all()
-    assert (model.target_center_, model.target_reach_) == (0.0, 0.0)
+    assert (model.target_center_, model.target_scale_) == (0.0, 0.0)
     assert model.prediction_bounds_ == (0.0, 0.0)
     assert (model.to_sklearn().predict(X) == 0.0).all()
 
@@ -206,11 +206,11 @@ def test_given_ends_are_the_windows_and_save_the_release():
     ends = ([-5, 0, -8, -5], [5, 10, 2, 5])
     model = regressor(feature_bounds=ends).fit(X, y)
     assert np.array_equal(model.feature_bounds_, np.array(ends, dtype=float))
-    assert "octaves" not in [row["purpose"] for row in model.privacy_.mechanisms]
+    assert "column ranges" not in [row["purpose"] for row in model.privacy_.mechanisms]
     assert model.score(X, y) > 0.85
     some = regressor(feature_bounds={1: (0, 10)}).fit(X, y)
     assert some.feature_bounds_[:, 1].tolist() == [0.0, 10.0]
-    assert "octaves" in [row["purpose"] for row in some.privacy_.mechanisms]
+    assert "column ranges" in [row["purpose"] for row in some.privacy_.mechanisms]
 
 
 def test_ends_by_name_and_half_open_ones():
@@ -310,8 +310,8 @@ def test_nothing_is_doubted_without_privacy():
 
 def bulk(counts, noise=1.0, n=10_000):
     found = np.zeros((1, HIGH - LOW + 1))
-    for octave, count in counts.items():
-        found[0, octave - LOW] = count
+    for log2_bin, count in counts.items():
+        found[0, log2_bin - LOW] = count
     top = np.array([max(counts) - LOW])
     return int(columns._of_the_bulk(found, noise, n, top, np.zeros(1))[0][0]) + LOW
 
@@ -444,6 +444,6 @@ def test_the_claim_is_spent_also_where_nothing_is_found(n):
         warnings.simplefilter("ignore", UtilityWarning)
         model = regressor().fit(X, y)
         none = DPLinearRegression(epsilon=math.inf).fit(X, y)
-    assert not model.target_reach_
+    assert not model.target_scale_
     assert model.privacy_.epsilon == 1.0
     assert (none.predict(X) == 0.0).all()

@@ -1,4 +1,4 @@
-"""Windows of columns and targets: how released histograms and octave counts are read, with and without noise."""
+"""Windows of columns and targets: how released histograms and counts are read, with and without noise."""
 
 import math
 import warnings
@@ -13,7 +13,7 @@ import skdp
 from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto import columns
 from skdp.linear_model.auto.defaults import DEFAULTS
-from skdp.linear_model.auto.octaves import posterior_of_tops
+from skdp.linear_model.auto.log2_bins import posterior_of_tops
 from skdp.linear_model.auto.steps import towards_identity
 from skdp.linear_model.auto.windows import _family, narrowed, released_spread
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -35,21 +35,21 @@ LAWS = {
 }
 
 
-def spread(x, center=0.0, reach=1.0, epsilon=math.inf, seed=0):
+def spread(x, center=0.0, half_width=1.0, epsilon=math.inf, seed=0):
     records = PrivateRecords(np.asarray(x, dtype=float)[:, None], np.zeros(len(x)))
     shares = BudgetSplit(PrivacySession(epsilon=epsilon, delta=1e-6, random_state=seed))
-    found = released_spread(shares, records, 0.5, np.array([center]), np.array([reach]), "window")
+    found = released_spread(shares, records, 0.5, np.array([center]), np.array([half_width]), "window")
     assert shares.left == pytest.approx(0.5)
     return found.center[0], found.deviation[0], found.spread[0], found.atom[0]
 
 
-def windows(x, reach, epsilon=4.0, seed=0, most=0.9):
+def windows(x, half_width, epsilon=4.0, seed=0, most=0.9):
     records = PrivateRecords(np.asarray(x, dtype=float)[:, None], np.zeros(len(x)))
     shares = BudgetSplit(PrivacySession(epsilon=epsilon, delta=1e-6, random_state=seed))
-    found = narrowed(shares, records, np.array([reach]), 0.05, most, "window")
+    found = narrowed(shares, records, np.array([half_width]), 0.05, most, "window")
     assert found.spent <= most + 1e-12
     assert found.spent == pytest.approx(1.0 - shares.left)
-    return found.center[0], found.reach[0], found.spent
+    return found.center[0], found.half_width[0], found.spent
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -65,7 +65,7 @@ def test_centre_and_deviation_of_a_column(name, epsilon):
 def test_an_affine_map_of_column_and_window_is_that_of_what_is_read():
     x = LAWS["normal"]
     center, deviation, *evidence = spread(x, epsilon=1.0)
-    moved = spread(1024.0 * x + 3072.0, center=3072.0, reach=1024.0, epsilon=1.0)
+    moved = spread(1024.0 * x + 3072.0, center=3072.0, half_width=1024.0, epsilon=1.0)
     assert moved == pytest.approx((1024.0 * center + 3072.0, 1024.0 * deviation, *evidence), rel=1e-9)
 
 
@@ -74,13 +74,13 @@ def test_a_dummy_is_told_from_a_column_that_is_narrow(q):
     """Around 1 both fill one bin; the other values of a dummy are beyond the window, however narrow it is."""
     dummy, narrow = (rng.random(N) < q).astype(float), rng.normal(1.0, 0.05, N)
     for epsilon in (math.inf, 1.0):
-        *_, for_spread, for_atom = spread(dummy, center=1.0, reach=0.2, epsilon=epsilon)
+        *_, for_spread, for_atom = spread(dummy, center=1.0, half_width=0.2, epsilon=epsilon)
         assert for_atom > 4 > -4 > for_spread
-        *_, for_spread, for_atom = spread(narrow, center=1.0, reach=0.2, epsilon=epsilon)
+        *_, for_spread, for_atom = spread(narrow, center=1.0, half_width=0.2, epsilon=epsilon)
         assert for_spread > 4 > -4 > for_atom
     # Of a column in one bin, or of few records, a single look cannot tell, and says so.
     for column in (np.full(N, 1.01), dummy[:100]):
-        *_, for_spread, for_atom = spread(column, center=1.0, reach=0.2, epsilon=0.5)
+        *_, for_spread, for_atom = spread(column, center=1.0, half_width=0.2, epsilon=0.5)
         assert max(for_spread, for_atom) < 4
 
 
@@ -90,10 +90,10 @@ def test_columns_with_an_atom_are_given_up():
     records = PrivateRecords(X[:3000].astype(float), np.zeros(3000))
     for seed in range(10):
         shares = BudgetSplit(PrivacySession(epsilon=1.0, delta=1e-6, random_state=seed))
-        found = narrowed(shares, records, np.array([1.2, 1.2, 64.0]), 0.02, 0.5, "zoom", 4.0)
+        found = narrowed(shares, records, np.array([1.2, 1.2, 64.0]), 0.02, 0.5, "shifted histograms", 4.0)
         assert found.columns.tolist() == [2]
         assert found.center[0] == pytest.approx(40, abs=5)
-        assert found.reach[0] < 40
+        assert found.half_width[0] < 40
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
@@ -124,13 +124,13 @@ def test_noise_alone_is_read_as_a_wide_window():
 
 @pytest.mark.parametrize("offset", [0.0, 3.0, 1e3, -1e5, 3e7])
 def test_far_values_that_are_close_to_each_other_are_found(offset):
-    """Octaves say how far; each look makes the window about ten times narrower."""
+    """Bins say how far; each look makes the window about ten times narrower."""
     x = offset + rng.normal(size=3000)
-    reach = 2.0 ** (math.floor(math.log2(abs(offset) + 1.0)) + 1)
+    half_width = 2.0 ** (math.floor(math.log2(abs(offset) + 1.0)) + 1)
     for seed in range(3):
-        center, window, _ = windows(x, reach, seed=seed)
+        center, window, _ = windows(x, half_width, seed=seed)
         assert abs(center - offset) < 1.0
-        assert 2.5 < window < 8.0 or window == reach
+        assert 2.5 < window < 8.0 or window == half_width
 
 
 def test_values_that_a_wrong_look_has_lost_are_found_again():
@@ -169,20 +169,20 @@ def test_the_family_is_one_of_probabilities_by_rising_deviation():
     assert np.sqrt(table[inside] @ middles**2 - found**2) == pytest.approx(deviations[inside], abs=0.05)
 
 
-# ------------------------------------------------------------------ octaves
+# ------------------------------------------------------------------ power-of-two bins
 
 
-def octaves(*columns):
+def log2_bins(*columns):
     counts = np.zeros((len(columns), HIGH - LOW + 1))
     for row, column in zip(counts, columns):
-        for octave, count in column.items():
-            row[octave - LOW] = count
+        for log2_bin, count in column.items():
+            row[log2_bin - LOW] = count
     return counts
 
 
 @pytest.mark.parametrize("top", [-20, -6, 0, 8, 30])
-def test_the_highest_octave_of_a_column(top):
-    counts = octaves({top: 400, top - 1: 350, top - 2: 250})
+def test_the_highest_log2_bin_of_a_column(top):
+    counts = log2_bins({top: 400, top - 1: 350, top - 2: 250})
     known, own = posterior_of_tops(counts, 5.0, 1000)
     assert known.sum() == pytest.approx(1.0)
     assert LOW + known[0].argmax() == top
@@ -190,8 +190,8 @@ def test_the_highest_octave_of_a_column(top):
 
 
 def test_noise_is_not_taken_for_a_tiny_reach():
-    """A fit once took five standard deviations of noise in octave -30 for the reach of a column."""
-    counts = octaves({3: 120, 2: 100, 1: 80, -30: 115})
+    """A fit once took five standard deviations of noise in power-of-two bin -30 for the half-width of a column."""
+    counts = log2_bins({3: 120, 2: 100, 1: 80, -30: 115})
     known, _ = posterior_of_tops(counts, 23.0, 300)
     assert known[0, : -10 - LOW].sum() < 1e-3
     assert LOW + known[0].argmax() in (2, 3)
@@ -199,8 +199,8 @@ def test_noise_is_not_taken_for_a_tiny_reach():
 
 def test_columns_share_a_prior_but_do_not_confirm_themselves():
     clear, weak = {5: 600, 4: 400}, {5: 90}
-    alone, _ = posterior_of_tops(octaves(weak), 60.0, 1000)
-    among, _ = posterior_of_tops(octaves(weak, *[clear] * 12), 60.0, 1000)
+    alone, _ = posterior_of_tops(log2_bins(weak), 60.0, 1000)
+    among, _ = posterior_of_tops(log2_bins(weak, *[clear] * 12), 60.0, 1000)
     assert among[0, 5 - LOW] > 1.5 * alone[0, 5 - LOW]
 
 
@@ -324,7 +324,7 @@ def test_a_vanishing_epsilon_is_refused_with_words(make):
 
 @pytest.mark.parametrize("scale", [1e-9, 2.0**-32, 1e-20, 1e200])
 def test_tiny_and_huge_units(scale):
-    """The shared prior of low octaves rounds to 0."""
+    """The shared prior of low power-of-two bins rounds to 0."""
     made = np.random.default_rng(7)
     X = made.normal(size=(3000, 1))
     y = X[:, 0] + 0.3 * made.normal(size=3000)
@@ -341,8 +341,8 @@ def test_tiny_and_huge_units(scale):
 
 @pytest.mark.parametrize("code", [999.0, 9999.0, -99999.0])
 def test_codes_for_missing_answers_do_no_harm(code):
-    # A code six octaves above the values and more: if the window left it out, these rows would lie hundreds of
-    # deviations away.
+    # A code six power-of-two bins above the values and more: if the window left it out, these rows would lie
+    # hundreds of deviations away.
     r = np.random.default_rng(5)
     X = np.column_stack([r.normal(13.0, 2.0, N), r.normal(140.0, 4.0, N), r.normal(size=N)])
     y = (r.logistic(size=N) < X[:, 2] + (X[:, 0] - 13.0)).astype(int)
@@ -394,10 +394,10 @@ def test_a_column_that_lies_beyond_its_window_moves_no_score(d, monkeypatch):
     X = r.normal(size=(3000, d))
     X[:, 0] = r.uniform(10_000.0, 30_000.0, 3000)
     records = PrivateRecords(X, np.zeros(3000), fit_intercept=True)
-    reach = np.full(d, 5.0)
-    reach[0] = 20.0
+    half_width = np.full(d, 5.0)
+    half_width[0] = 20.0
     surely = np.full(d, math.inf)
-    monkeypatch.setattr(columns, "_released_reaches", lambda *args: (reach.copy(), np.zeros(d), surely))
+    monkeypatch.setattr(columns, "_released_half_widths", lambda *args: (half_width.copy(), np.zeros(d), surely))
     for seed in range(5):
         shares = BudgetSplit(PrivacySession(epsilon=0.5, delta=1e-6, random_state=seed))
         found = columns.standardize(shares, records, 0.06, 0.08, own=3.5)
@@ -405,4 +405,4 @@ def test_a_column_that_lies_beyond_its_window_moves_no_score(d, monkeypatch):
         cells = (np.clip(X, found.low, found.high) - center) / scale
         assert np.ptp(cells[:, 0]) == 0.0
         assert np.abs(cells[:, 0]).max() < 3.0
-        assert np.isfinite(found.reach[1:]).all()
+        assert np.isfinite(found.half_width[1:]).all()

@@ -14,7 +14,7 @@ from skdp.linear_model.auto import classification, regression
 from skdp.linear_model.auto.columns import Columns
 from skdp.linear_model.auto.steps import Gram
 from skdp.losses import LogisticLoss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, noise
+from skdp.privacy import BoundedStatistic, PrivacySession, PrivateRecords, accounting, noise
 from tests.privacy.additive import (
     ALL,
     CLAIM,
@@ -125,7 +125,7 @@ def clipped_late(monkeypatch, factor):
 
     def mean_gradient(records, loss, theta, clip_norm, **options):
         found = honest.__get__(records)(loss, theta, factor * clip_norm, **options)
-        return Bounded.from_source(found._value, found.shape, l2=found.l2 / factor)
+        return BoundedStatistic.from_source(found._value, found.shape, l2=found.l2 / factor)
 
     monkeypatch.setattr(PrivateRecords, "mean_gradient", mean_gradient)
 

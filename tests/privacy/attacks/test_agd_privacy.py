@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from skdp import DPAGDClassifier
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
-from skdp.privacy import Bounded, PrivacySession, accounting, noise
+from skdp.privacy import BoundedStatistic, PrivacySession, accounting, noise
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
@@ -27,7 +27,7 @@ from tests.privacy.exact.test_replay import Tape
 
 
 def counts():
-    return Bounded([3.0, 1.0], l2=1.0, linf=1.0)
+    return BoundedStatistic([3.0, 1.0], l2=1.0, linf=1.0)
 
 
 def ask(session, rng, left):
@@ -123,7 +123,7 @@ def test_twin_without_the_clip_of_losses_is_caught(monkeypatch):
 
     def unclipped(records, loss, thetas, bound):
         wide = honest(records, loss, thetas, 1e4 * bound)
-        return Bounded.from_source(wide._value, wide.shape, linf=wide.linf / 1e4)
+        return BoundedStatistic.from_source(wide._value, wide.shape, linf=wide.linf / 1e4)
 
     monkeypatch.setattr(adaptive_descent, "mean_losses", unclipped)
     tape = Tape(monkeypatch)
@@ -140,7 +140,7 @@ CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
 def hurting_pair():
     """One record with a feature so large that its gradient is clipped, +C or -C by its label; the rest empty.
 
-    With a reach of 1e-8 its probability stays near 1/2, so it is clipped at every point.
+    With a half-width of 1e-8 its probability stays near 1/2, so it is clipped at every point.
     """
     X = np.zeros((N, 2))
     X[0, 0] = 1e5

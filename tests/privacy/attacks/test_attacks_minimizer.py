@@ -107,7 +107,7 @@ def test_certificates_hold_at_any_condition_number(monkeypatch):
         for point in (theta, theta * 10.0 ** rng.uniform(-3, 0.3), far):
             with np.errstate(all="ignore"):
                 off = objective.gradient(point).astype(Wide) - true_gradient(objective, point)
-            error = max(error, size(off) / domain.rounding(objective.mass, np.linalg.norm(point)))
+            error = max(error, size(off) / domain.rounding(objective.total_weight, np.linalg.norm(point)))
     assert 0.9 < tight <= 1
     assert 0.01 < error <= 1  # so a bound that is a hundred times smaller would be caught
 

@@ -173,10 +173,10 @@ class Search:
         return u
 
     def delta(self, u, size=None):
-        found, mass = hockey_sticks(
+        found, total_weight = hockey_sticks(
             [self.epsilon], *self.pair(u), self.loss, self.penalty, self.std, size or self.size
         )
-        return found[0] if abs(mass - 1) < 0.1 else 0.0  # a grid that is too coarse finds nothing
+        return found[0] if abs(total_weight - 1) < 0.1 else 0.0  # a grid that is too coarse finds nothing
 
     def run(self, starts, steps, given=()):
         tried = [*given, *(self.start() for _ in range(starts))]
@@ -271,6 +271,6 @@ def test_two_ways_to_take_the_integral_agree():
         X = rng.normal(size=(3, 2))
         rest = Records(X / np.linalg.norm(X, axis=1)[:, None], np.array([0.0, 1.0, 0.3]), np.ones(3))
         pair = rest.with_one([0.6, -0.8], 1.0), rest.with_one([0.0, 1.0], 0.0)
-        on_theta, mass = hockey_sticks([0.3], *pair, loss, 4.0, 3.0, 301)
-        assert mass == pytest.approx(1, abs=1e-3)
+        on_theta, total_weight = hockey_sticks([0.3], *pair, loss, 4.0, 3.0, 301)
+        assert total_weight == pytest.approx(1, abs=1e-3)
         assert on_theta[0] == pytest.approx(exact_delta([0.3], *pair, loss, 4.0, 3.0)[0], rel=1e-2)

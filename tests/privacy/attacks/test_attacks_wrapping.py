@@ -14,7 +14,7 @@ import skdp
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords, VertexScores
-from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.bounded import BoundedStatistic, Source
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.mechanisms.laplace.release import LaplaceMechanism
@@ -59,7 +59,7 @@ def test_additive_noise_is_a_function_of_the_exact_noisy_sum(name):
     def released(sums):
         held = np.array([wrapped(value) for value in sums], dtype=np.int64)
         source = Source(lambda unit: held.copy(), lambda: held * 1.0, 0, math.inf, usual=1.0)
-        bounded = Bounded.from_source(source, (len(sums),), l2=1.0, l1=4.0)
+        bounded = BoundedStatistic.from_source(source, (len(sums),), l2=1.0, l1=4.0)
         if name == "gaussian":
             drawn_with = grid.gaussian_grid(bounded, 2.0, "replace-one")
             return gaussian_release.gaussian(bounded, drawn_with, KeyStream(7))

@@ -193,7 +193,7 @@ def test_what_follows_the_steps_is_in_the_claim(name, monkeypatch):
     one, two = (X.copy(), y.copy()), (X.copy(), y.copy())
     row, far = ([0.0, 3.0], (1, 0)) if purpose == "recalibration" else ([30.0, 30.0], (FAR, -FAR))
     one[0][0], two[0][0], one[1][0], two[1][0] = row, row, far[0], far[1]
-    if name == "DPLogisticRegression":  # its counts of octaves do not change with the label
+    if name == "DPLogisticRegression":  # its counts of power-of-two bins do not change with the label
         one[0][0], two[0][0] = [-2.0, 0.3], [0.3, 2.0]
     path = Path(monkeypatch)
     path.follow(make, 0, one, two)

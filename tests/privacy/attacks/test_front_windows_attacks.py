@@ -144,7 +144,7 @@ def looks(y, **params):
 
 
 def atoms(n, far):
-    """Most targets are 0, a few are far away in one octave: the tables differ in one far target."""
+    """Most targets are 0, a few are far away in one power-of-two bin: the tables differ in one far target."""
     y = np.zeros(n)
     y[: n // 3] = 1e6
     other = y.copy()
@@ -169,7 +169,7 @@ def test_the_paths_of_the_second_look_and_of_the_wider_histogram_are_taken(monke
     rng = np.random.default_rng(0)
     set_defaults(monkeypatch, choice__min_effective_n=75.0)
     hidden = 2.0 ** rng.uniform(-25, 40, size=150)
-    # Octaves twice, and no histogram: nothing was found, and the rest is spent on looks.
+    # Bins twice, and no histogram: nothing was found, and the rest is spent on looks.
     assert looks(hidden, epsilon=0.5) == 3
     X, other = rng.normal(size=(150, 1)), np.append(FAR, hidden[1:])
     path = Path(monkeypatch)
@@ -180,7 +180,7 @@ def test_the_paths_of_the_second_look_and_of_the_wider_histogram_are_taken(monke
     monkeypatch.setattr(targets, "released_spread", lambda *args: taken.append(args[4]) or honest(*args))
     apart = np.where(rng.random(3000) < 0.6, 1e-3 * rng.normal(size=3000), 1e6)
     assert looks(apart) >= 3
-    assert max(float(reach[0]) for reach in taken) >= 1e6 / 2
+    assert max(float(half_width[0]) for half_width in taken) >= 1e6 / 2
 
 
 # ------------------------------------------------------------------ many runs

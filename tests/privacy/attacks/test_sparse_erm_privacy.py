@@ -25,7 +25,7 @@ from skdp.linear_model.sparse_erm import solver
 from skdp.linear_model.sparse_erm.batches import AllRows, FreshSample, PublicParts, cyclic, published
 from skdp.linear_model.sparse_erm.solver import Thresholds, sparse_erm
 from skdp.losses import SquaredLoss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy import BoundedStatistic, PrivacySession, PrivateRecords
 from skdp.privacy.accounting import amplified_epsilon, gaussian_mu
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.sparse_vector import noise as sparse_noise
@@ -161,7 +161,7 @@ def test_twin_without_the_clip_is_caught(monkeypatch):
 
     def clipped_too_late(records, loss, theta, clip_norm, **options):
         wide = honest(records, loss, theta, 4 * clip_norm, **options)
-        return Bounded.from_source(wide._value, wide.shape, linf=wide.linf / 4)
+        return BoundedStatistic.from_source(wide._value, wide.shape, linf=wide.linf / 4)
 
     monkeypatch.setattr(solver, "mean_sup_gradient", clipped_too_late)
     first, second = (handed_to_the_sampler(*pair(sign), monkeypatch, threshold=4.6) for sign in (1.0, -1.0))
@@ -321,7 +321,7 @@ def test_reported_cost_of_an_epoch_is_one_unamplified_round():
 def test_a_plan_counts_the_runs_of_each_part():
     session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=0)
     plan = session.plan_numeric_sparse(2, 1, parts=3)
-    statistic = Bounded(np.r_[5.0, np.zeros(9)], linf=0.01)
+    statistic = BoundedStatistic(np.r_[5.0, np.zeros(9)], linf=0.01)
     for part in (0, 1, 1, 2, 0):
         session.numeric_sparse(statistic, plan, 1.0, part=part)
     assert [row["count"] for row in session.report().mechanisms] == [2, 2]

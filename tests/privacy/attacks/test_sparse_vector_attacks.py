@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skdp.privacy import Bounded, noise
+from skdp.privacy import BoundedStatistic, noise
 from skdp.privacy.mechanisms.sparse_vector import cost as plans
 from skdp.privacy.mechanisms.sparse_vector import noise as sparse_noise
 from skdp.privacy.mechanisms.sparse_vector import release as sparse_release
@@ -137,7 +137,9 @@ def shipped(queries, c, runs, rng, plan=None):
     """The mechanism as a session runs it, in its random order."""
     stream = noise.KeyStream(rng)
     plan = shipped_plan(c) if plan is None else plan
-    statistic = Bounded.with_sensitivity(np.array(queries, dtype=float) + BASE, adjacency="replace-one", linf=1.0)
+    statistic = BoundedStatistic.with_sensitivity(
+        np.array(queries, dtype=float) + BASE, adjacency="replace-one", linf=1.0
+    )
     hit = np.zeros((runs, len(queries)), dtype=bool)
     values = np.full(hit.shape, np.nan)
     for run in range(runs):
@@ -184,7 +186,7 @@ def chain(first, last, plan, seed):
     """
     segment = np.array([first] * FIRST + [last, 10**6], dtype=float)
     values = np.tile(segment, SEGMENTS) + BASE
-    statistic = Bounded.with_sensitivity(values, adjacency="replace-one", linf=1.0)
+    statistic = BoundedStatistic.with_sensitivity(values, adjacency="replace-one", linf=1.0)
     everything = plans.NumericSparsePlan(
         1, values.size, plan.epsilon_query, plan.epsilon_value, plan.threshold_part, 1.0, 1.0
     )

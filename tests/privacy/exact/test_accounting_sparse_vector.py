@@ -83,10 +83,10 @@ def touches(mu, epsilon, count):
 
     with mpmath.workdps(100):
         p = mpmath.exp(epsilon) / (1 + mpmath.exp(epsilon))
-        mass = [mpmath.binomial(count, k) * p**k * (1 - p) ** (count - k) for k in range(count + 1)]
+        total_weight = [mpmath.binomial(count, k) * p**k * (1 - p) ** (count - k) for k in range(count + 1)]
         gaps = []
         for j in range(1, count + 1):
-            missed, false = mpmath.fsum(mass[:j]), mpmath.fsum(mass[: count + 1 - j])
+            missed, false = mpmath.fsum(total_weight[:j]), mpmath.fsum(total_weight[: count + 1 - j])
             # Phi(Phi^-1(1 - false) - mu) <= missed, with Phi^-1 by erfinv.
             z = -mpmath.sqrt(2) * mpmath.erfinv(2 * false - 1)
             gaps.append(float((missed - mpmath.ncdf(z - mu)) / missed))

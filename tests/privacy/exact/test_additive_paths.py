@@ -15,7 +15,7 @@ import pytest
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.kernels.expanded import ExpandedTable
-from skdp.privacy import Bounded, PrivateRecords, accounting
+from skdp.privacy import BoundedStatistic, PrivateRecords, accounting
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
@@ -200,7 +200,7 @@ def test_the_twin_of_gram_matrices_with_add_remove_noise_is_caught(task, monkeyp
 
     def second_moment(records, *args, **options):
         found = honest.__get__(records)(*args, **options)
-        return Bounded.from_source(
+        return BoundedStatistic.from_source(
             found._value, found.shape, l2=found.l2 / math.sqrt(2), adjacency=found.adjacency
         )
 
@@ -215,7 +215,7 @@ def test_the_twin_that_clips_too_late_is_caught(task, monkeypatch):
 
     def mean_gradient(records, loss, theta, clip_norm, **options):
         found = honest.__get__(records)(loss, theta, 8.0 * clip_norm, **options)
-        return Bounded.from_source(found._value, found.shape, l2=found.l2 / 8.0)
+        return BoundedStatistic.from_source(found._value, found.shape, l2=found.l2 / 8.0)
 
     monkeypatch.setattr(PrivateRecords, "mean_gradient", mean_gradient)
     moved = worst(task, "all", monkeypatch)[0]

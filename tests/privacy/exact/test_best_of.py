@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import chi2, norm
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import Bounded, BudgetAccountant, PrivacyReport, PrivacySession
+from skdp.privacy import BoundedStatistic, BudgetAccountant, PrivacyReport, PrivacySession
 from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu, recheck_epsilon
 from skdp.privacy.accounting.pairs import GAUSSIAN, NormalPair, discretised
 from skdp.privacy.accounting.rdp import ORDERS
@@ -346,8 +346,8 @@ def test_the_errors_of_trials_cover_two_sessions():
     for epsilon, delta in ((0.3, 1e-6), (30.0, 1e-9)):
         ledger = Ledger(epsilon, delta, "replace-one", "record")
         log_error, tail = trial_error(epsilon, delta)
-        assert log_error >= 2 * (ledger.epsilon_slack / 2)
-        assert tail >= 2 * ledger.delta_slack * (1 - 1e-12)
+        assert log_error >= 2 * (ledger.epsilon_numerical_error / 2)
+        assert tail >= 2 * ledger.delta_numerical_error * (1 - 1e-12)
     # An error costs something.
     trials = TrialCount(10)
     exact = best_of_gaussian(trials, 0.2, 1.0)
@@ -471,7 +471,7 @@ def test_sessions_and_plans_for_trials_refuse_everything_else():
     with pytest.raises(UnsupportedAccounting, match="for trials"):
         session.plan_gaussian(1)
     with pytest.raises(UnsupportedAccounting, match="for trials"):
-        session.laplace(Bounded([0.0], l1=1.0), 0.1)
+        session.laplace(BoundedStatistic([0.0], l1=1.0), 0.1)
     with pytest.raises(UnsupportedAccounting, match="best_of=True"):
         PrivacySession(epsilon=1.0, delta=DELTA, accountant=False).plan_best_of(10)
     for more in ({"delta": 0.0}, {"minibatches": True}, {"set_aside": 0.5}):

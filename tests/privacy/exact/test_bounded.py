@@ -1,4 +1,4 @@
-"""A Bounded cannot become numbers, and its bounds follow what is done to it (REFEREE 27)."""
+"""A BoundedStatistic cannot become numbers, and its bounds follow what is done to it (REFEREE 27)."""
 
 import copy
 import math
@@ -8,12 +8,12 @@ import pickle
 import numpy as np
 import pytest
 
-from skdp.privacy import Bounded
+from skdp.privacy import BoundedStatistic
 
 
 @pytest.fixture
 def bounded():
-    return Bounded([3.0, -4.0, 0.5], l2=2.0)
+    return BoundedStatistic([3.0, -4.0, 0.5], l2=2.0)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_no_way_to_numbers(bounded, attempt):
 
 
 def test_repr_shows_bounds_and_no_value(bounded):
-    assert repr(bounded) == "Bounded(shape=(3,), l1=3.4641, l2=2, linf=2)"
+    assert repr(bounded) == "BoundedStatistic(shape=(3,), l1=3.4641, l2=2, linf=2)"
     assert "4.0" not in str(bounded)
 
 
@@ -78,7 +78,7 @@ def test_cannot_be_changed(bounded):
 
 def test_array_is_copied_in():
     values = np.ones(3)
-    b = Bounded(values, l2=1.0)
+    b = BoundedStatistic(values, l2=1.0)
     values[:] = 1e9
     assert np.all(b._value.plain() == 1.0)
 
@@ -94,7 +94,7 @@ def test_array_is_copied_in():
     ],
 )
 def test_bounds_are_completed_on_the_safe_side(given, expected):
-    b = Bounded(np.zeros(4), **given)
+    b = BoundedStatistic(np.zeros(4), **given)
     for bound, exact in zip((b.l1, b.l2, b.linf), expected):
         assert exact <= bound <= exact * (1 + 1e-12)
 
@@ -102,7 +102,7 @@ def test_bounds_are_completed_on_the_safe_side(given, expected):
 @pytest.mark.parametrize("bad", [{}, {"l2": -1.0}, {"l1": math.nan}])
 def test_bounds_are_checked(bad):
     with pytest.raises(ValueError, match=r"l1|l2"):
-        Bounded([1.0], **bad)
+        BoundedStatistic([1.0], **bad)
 
 
 def test_scaling_and_adding_carry_the_bounds(bounded):
@@ -119,45 +119,45 @@ def test_scaling_and_adding_carry_the_bounds(bounded):
 
 def test_adding_other_records_is_refused(bounded):
     with pytest.raises(ValueError, match="same PrivateRecords"):
-        bounded + Bounded([1.0], l2=1.0)
+        bounded + BoundedStatistic([1.0], l2=1.0)
     with pytest.raises(ValueError, match="adjacency"):
-        bounded + Bounded.with_sensitivity(np.zeros(3), adjacency="zero-out", l2=1.0)
+        bounded + BoundedStatistic.with_sensitivity(np.zeros(3), adjacency="zero-out", l2=1.0)
 
 
 def test_values_that_are_not_finite_count_as_zero():
-    b = Bounded([math.nan, math.inf, 1.0], l2=1.0)
+    b = BoundedStatistic([math.nan, math.inf, 1.0], l2=1.0)
     assert np.array_equal(b._value.on_grid(1.0), [0, 0, 1])
 
 
 def test_huge_values_are_clamped_not_wrapped():
-    b = Bounded([1e300, -1e300], l2=1.0)
+    b = BoundedStatistic([1e300, -1e300], l2=1.0)
     assert np.array_equal(b._value.on_grid(1e-3), [2**58, -(2**58)])
 
 
 def test_rounding_is_counted():
-    a = Bounded([1.0], l2=1.0)
+    a = BoundedStatistic([1.0], l2=1.0)
     assert (a._value.roundings, (a + a)._value.roundings, (0 * a)._value.roundings) == (65, 130, 0)
 
 
 def test_scaling_down_and_up_cannot_lose_the_grid():
     """Once the grid underflowed to 0 on the way: +-0.001 became +-2^58 units under a bound of 1."""
-    small = Bounded([1e-3], l2=1.0) * 1e-160
+    small = BoundedStatistic([1e-3], l2=1.0) * 1e-160
     with pytest.raises(ValueError, match="float64"):
         small * 1e-160
     with pytest.raises(ValueError, match="float64"):
-        Bounded([1e-3], l2=1.0) * 1e200 * 1e100
-    assert (Bounded([1e-3], l2=1.0) * 0.0).l2 == 0
+        BoundedStatistic([1e-3], l2=1.0) * 1e200 * 1e100
+    assert (BoundedStatistic([1e-3], l2=1.0) * 0.0).l2 == 0
     back = small * 1e160
     assert back._value.on_grid(2.0**-20)[0] == round(1e-3 * 2**20)
     with pytest.raises(ValueError, match="grid"):
-        Bounded([1e-3], l2=1.0)._value.on_grid(2.0**-800)
+        BoundedStatistic([1e-3], l2=1.0)._value.on_grid(2.0**-800)
 
 
 def test_shifts_do_not_wrap_a_clamped_statistic():
     """32 shifts of 2^58 units once passed 2^63: a choice then followed from the sign of a record."""
     found = []
     for value in (1e-3, -1e-3):
-        bounded = Bounded([value, 0.0], linf=1.0)
+        bounded = BoundedStatistic([value, 0.0], linf=1.0)
         for _ in range(40):
             bounded = bounded.shifted([1e300, 0.0])
         found.append(bounded._value.on_grid(2.0**-30))

@@ -8,7 +8,7 @@ import pytest
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.losses import LogisticLoss
-from skdp.privacy import BatchGroup, Bounded, PrivacySession, noise
+from skdp.privacy import BatchGroup, BoundedStatistic, PrivacySession, noise
 from skdp.privacy.budget import BudgetAccountant
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
@@ -40,12 +40,12 @@ def states(accountant):
 
 def gaussian(session):
     plan = session.plan_gaussian(1)
-    return lambda: session.gaussian(Bounded(VALUES, l2=1.0), plan)
+    return lambda: session.gaussian(BoundedStatistic(VALUES, l2=1.0), plan)
 
 
 def numeric_sparse(session):
     plan = session.plan_numeric_sparse(1, 1)
-    return lambda: session.numeric_sparse(Bounded(VALUES, linf=1.0), plan, 1.0)
+    return lambda: session.numeric_sparse(BoundedStatistic(VALUES, linf=1.0), plan, 1.0)
 
 
 def draw(session):
@@ -56,7 +56,7 @@ def draw(session):
 
 def gaussian_above(session):
     plan = session.plan_gaussian(1)
-    return lambda: session.gaussian_above(Bounded(VALUES, l2=1.0), plan, 0.0)
+    return lambda: session.gaussian_above(BoundedStatistic(VALUES, l2=1.0), plan, 0.0)
 
 
 def objective_perturbation(session):
@@ -70,8 +70,8 @@ def objective_perturbation(session):
 RELEASES = {
     "gaussian": gaussian,
     "gaussian_above": gaussian_above,
-    "laplace": lambda s: lambda: s.laplace(Bounded(VALUES, l1=1.0), 0.1),
-    "gumbel_top_k": lambda s: lambda: s.gumbel_top_k(Bounded(VALUES, linf=1.0), 1, 0.1),
+    "laplace": lambda s: lambda: s.laplace(BoundedStatistic(VALUES, l1=1.0), 0.1),
+    "gumbel_top_k": lambda s: lambda: s.gumbel_top_k(BoundedStatistic(VALUES, linf=1.0), 1, 0.1),
     "numeric_sparse": numeric_sparse,
     "objective_perturbation": objective_perturbation,
     "permutation": lambda s: lambda: s.permutation(5),

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from skdp import DPIGHTClassifier
 from skdp.cli import main
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.privacy import Bounded, PrivacySession
+from skdp.privacy import BoundedStatistic, PrivacySession
 from skdp.privacy.accounting import gaussian_delta, gaussian_mu, pure_mu
 from skdp.privacy.budget import BudgetAccountant, accountant, current_accountant, read_ledger
 from skdp.privacy.budget.filters import Ceiling, admits, check_charge
@@ -489,7 +489,7 @@ def lines_of(adjacency, unit="record"):
     (part,) = BudgetAccountant(E, D).disjoint("train")
     kind = {"epsilon": 1.0, "delta": D, "adjacency": adjacency, "unit": unit}
     with PrivacySession(accountant=part, **kind) as session:
-        session.gaussian(Bounded([1.0], l2=1.0), session.plan_gaussian(releases=1))
+        session.gaussian(BoundedStatistic([1.0], l2=1.0), session.plan_gaussian(releases=1))
         return " | ".join(session.report().assumptions)
 
 

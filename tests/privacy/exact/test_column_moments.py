@@ -143,10 +143,10 @@ def test_more_of_the_squares_would_not_be_free():
             statistic(np.eye(3), None, (present, squares))
     with pytest.raises(ValueError, match="CSR matrix has no classes"):
         statistic(sp.csr_matrix(np.eye(3)), np.zeros(3))
-    for center, reach in ((math.nan, 1.0), (0.0, 0.0), (0.0, math.inf)):
+    for center, half_width in ((math.nan, 1.0), (0.0, 0.0), (0.0, math.inf)):
         with pytest.raises(ValueError, match="centers and reaches"):
             column_moments(
-                PrivateRecords(np.eye(3)), center, reach, present=1.0, squares=1.0, adjacency="zero-out"
+                PrivateRecords(np.eye(3)), center, half_width, present=1.0, squares=1.0, adjacency="zero-out"
             )
 
 

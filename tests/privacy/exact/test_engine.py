@@ -8,7 +8,7 @@ import pytest
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import LogisticLoss
-from skdp.privacy import BatchGroup, Bounded, BudgetAccountant, PrivacySession, PrivateRecords, noise
+from skdp.privacy import BatchGroup, BoundedStatistic, BudgetAccountant, PrivacySession, PrivateRecords, noise
 
 FAULTS = pytest.mark.parametrize("fault", ["raises", "dtype"])
 
@@ -25,7 +25,7 @@ class ToyEngine:
     def ready(self, opening):
         pass
 
-    def slack(self, n_values, noise_multiplier):
+    def numerical_error(self, n_values, noise_multiplier):
         return 0.0, 0.0
 
     def shares(self, value):
@@ -88,7 +88,7 @@ def test_one_owner_is_an_ordinary_release():
     theirs = other.gaussian(bounded, other.plan_gaussian(1))
     assert np.array_equal(mine, theirs)
     assert one.report().mechanisms == other.report().mechanisms
-    assert one.report().slack == other.report().slack
+    assert one.report().numerical_error == other.report().numerical_error
 
 
 def test_a_replaced_record_of_one_owner_moves_the_opened_integers_by_the_declared_sensitivity():
@@ -119,8 +119,11 @@ def test_refusals_open_nothing():
     plan, stranger = s.plan_gaussian(1, 0.1), session().plan_gaussian(1)
     for wrong, error in (
         ([made[0], made[0] * 2], UnsupportedAccounting),
-        ([made[0], Bounded(np.zeros(3), l2=1.0)], UnsupportedAccounting),
-        ([made[0], Bounded.with_sensitivity(np.zeros(4), adjacency="zero-out", l2=1.0)], UnsupportedAccounting),
+        ([made[0], BoundedStatistic(np.zeros(3), l2=1.0)], UnsupportedAccounting),
+        (
+            [made[0], BoundedStatistic.with_sensitivity(np.zeros(4), adjacency="zero-out", l2=1.0)],
+            UnsupportedAccounting,
+        ),
         ([made[0], np.zeros(4)], TypeError),
         ([], TypeError),
         (statistics(groups=np.arange(40) // 2), ValueError),
@@ -158,13 +161,13 @@ def test_a_plan_of_batches_is_refused():
 @pytest.mark.parametrize("what", ["closes", "releases", "changes the list"])
 def test_an_engine_cannot_act_between_the_checks_and_the_charge(what):
     class Meddling(ToyEngine):
-        def slack(self, n_values, noise_multiplier):
+        def numerical_error(self, n_values, noise_multiplier):
             if what == "closes":
                 s.close()
             elif what == "releases" and not self.asked:
                 s.gaussian_by_engine(statistics(), plan, ToyEngine())
             elif what == "changes the list":
-                made[:] = [Bounded(np.ones(4), l2=100.0)]
+                made[:] = [BoundedStatistic(np.ones(4), l2=100.0)]
             return 0.0, 0.0
 
     accountant = BudgetAccountant(1.0, 1e-5, allow_seeded=True)
@@ -212,30 +215,30 @@ def test_derived_records_are_the_same_owner():
     assert engine.asked == []
 
 
-@pytest.mark.parametrize("slack", [(math.nan, 0.0), (0.0, -1.0), (math.inf, 0.0)])
-def test_an_engines_error_must_be_a_number(slack):
+@pytest.mark.parametrize("numerical_error", [(math.nan, 0.0), (0.0, -1.0), (math.inf, 0.0)])
+def test_an_engines_error_must_be_a_number(numerical_error):
     class Odd(ToyEngine):
-        def slack(self, n_values, noise_multiplier):
-            return slack
+        def numerical_error(self, n_values, noise_multiplier):
+            return numerical_error
 
     s, engine = session(), Odd()
     with pytest.raises(ValueError, match="two finite numbers"):
         s.gaussian_by_engine(statistics(), s.plan_gaussian(1), engine)
-    assert (engine.asked, s._ledger.slack) == ([], [0.0, 0.0])
+    assert (engine.asked, s._ledger.numerical_error) == ([], [0.0, 0.0])
 
 
 def test_the_engines_error_is_charged():
     class Rough(ToyEngine):
-        def slack(self, n_values, noise_multiplier):
+        def numerical_error(self, n_values, noise_multiplier):
             return n_values * 1e-7, 0.0
 
     s = session()
     s.gaussian_by_engine(statistics(), s.plan_gaussian(1), Rough())
-    assert s.report().slack[0] >= 4e-7
+    assert s.report().numerical_error[0] >= 4e-7
     worse = session()
     plan = worse.plan_gaussian(1)
     bad = Rough()
-    bad.slack = lambda n_values, noise_multiplier: (1.0, 0.0)
+    bad.numerical_error = lambda n_values, noise_multiplier: (1.0, 0.0)
     with pytest.raises(UnsupportedAccounting, match="sampler"):
         worse.gaussian_by_engine(statistics(), plan, bad)
     assert bad.asked == []
@@ -257,12 +260,12 @@ def test_what_fails_before_anything_leaves_costs_nothing(what):
     made, engine = statistics(), Absent() if what == "engine" else ToyEngine()
     if what == "statistic":
         source = replace(made[1]._value, on_grid=broken)
-        made[1] = Bounded.from_source(source, (4,), l2=made[1].l2)
+        made[1] = BoundedStatistic.from_source(source, (4,), l2=made[1].l2)
     with pytest.raises(RuntimeError, match=r"^no"), session(accountant=accountant) as s:
         plan = s.plan_gaussian(1)
         s.gaussian_by_engine(made, plan, engine)
     assert engine.asked == []
-    assert (s._ledger.rows, s._ledger.slack, s._ledger._used) == ([], [0.0, 0.0], {})
+    assert (s._ledger.rows, s._ledger.numerical_error, s._ledger._used) == ([], [0.0, 0.0], {})
     assert accountant.spent() == (0.0, 0.0)
 
 
@@ -288,7 +291,7 @@ def test_the_statistics_are_computed_before_peers_wait_and_before_the_charge():
         seen.append(("statistic", state()))
         return source.on_grid(unit)
 
-    made[2] = Bounded.from_source(replace(source, on_grid=watched), (4,), l2=made[2].l2)
+    made[2] = BoundedStatistic.from_source(replace(source, on_grid=watched), (4,), l2=made[2].l2)
     with session(accountant=accountant) as s:
         s.gaussian_by_engine(made, s.plan_gaussian(1), Watching())
     assert seen == [("statistic", "reserved"), ("ready", "reserved"), ("open", "spent")]
@@ -346,16 +349,16 @@ def test_an_engine_cannot_draw_less_than_counts(surplus):
 
 def test_errors_of_all_releases_are_checked_before_the_first():
     class Rough(ToyEngine):
-        def slack(self, n_values, noise_multiplier):
+        def numerical_error(self, n_values, noise_multiplier):
             return 1e-6, 0.0
 
     s, engine = session(), Rough()
     plan = s.plan_gaussian(100)
     with pytest.raises(UnsupportedAccounting, match="so many noisy values"):
         s.gaussian_by_engine(statistics(), plan, engine, releases=100)
-    assert (engine.asked, s._ledger.rows, s._ledger.slack) == ([], [], [0.0, 0.0])
+    assert (engine.asked, s._ledger.rows, s._ledger.numerical_error) == ([], [], [0.0, 0.0])
     s.gaussian_by_engine(statistics(), plan, engine, releases=9)
-    assert s._ledger.slack[0] == pytest.approx(1e-6, rel=0.01)  # charged one by one
+    assert s._ledger.numerical_error[0] == pytest.approx(1e-6, rel=0.01)  # charged one by one
 
 
 def test_the_accountant_is_charged_before_anything_is_opened():

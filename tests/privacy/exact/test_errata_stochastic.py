@@ -63,7 +63,7 @@ def test_theorem_451_does_not_reach_the_settings_of_its_tables(epsilon, passes, 
 
 
 def test_closed_form_holds_where_its_condition_does():
-    """A large epsilon and small batches: so the test above does not fail for want of reach of the formula."""
+    """A large epsilon and small batches: so the test above does not fail for want of half-width of the formula."""
     found = [closed_form(8.0, 50, 100 * N // 50, beta) for beta in np.linspace(0.01, 0.99, 197)]
     valid = [math.sqrt(square) for square, holds in found if holds]
     assert valid

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom, chi2, norm
 
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.privacy import BatchGroup, Bounded, PrivacySession, PrivateRecords, SparseRows
+from skdp.privacy import BatchGroup, BoundedStatistic, PrivacySession, PrivateRecords, SparseRows
 from skdp.privacy.bounded import Source
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
@@ -43,14 +43,14 @@ def test_the_bounds_are_those_of_the_normal_law(sigma, bin_):
     assert following[1] == a  # what is beyond a bin begins with the next one
     with mpmath.workdps(60):
 
-        def mass(low, high):
+        def total_weight(low, high):
             return mpmath.ncdf(high / mpmath.mpf(sigma)) - mpmath.ncdf(low / mpmath.mpf(sigma))
 
         half = mpmath.mpf(1) / 2
-        twice = 1 + mass(-half, half)  # a table counts magnitude 0 with both signs
+        twice = 1 + total_weight(-half, half)  # a table counts magnitude 0 with both signs
         for number, truth in (
             (b, mpmath.ncdf((half - limit) / mpmath.mpf(sigma))),
-            (c - b, mass(-half, (1 << offset_bits) - half)),
+            (c - b, total_weight(-half, (1 << offset_bits) - half)),
         ):
             assert abs(mpmath.log(number * twice / mpmath.mpf(2) ** 192 / truth)) < 2.0**-50
 
@@ -157,7 +157,7 @@ def test_entries_of_one_release_have_noise_of_their_own(listed):
     source = Source(
         lambda unit: integers_, lambda: integers_ * 1.0, 0, 1.0, sparse=lambda unit: (at, integers_[at])
     )  # fmt: skip
-    bounded, stream = Bounded.from_source(source, (8,), l2=1.0), KeyStream(0)
+    bounded, stream = BoundedStatistic.from_source(source, (8,), l2=1.0), KeyStream(0)
     drawn_with, runs = grid.Noise(2.0**-20, 2.0**30, 1.0), 1500
     hit = np.zeros((runs, 8), dtype=bool)
     for run in range(runs):
@@ -197,7 +197,7 @@ def test_listed_and_other_entries_reach_a_limit_by_the_same_rule(limit):
     source = Source(
         lambda unit: integers_, lambda: integers_ * 1.0, 0, 1.0, sparse=lambda unit: (at, integers_[at])
     )
-    bounded = Bounded.from_source(source, (n,), l2=1.0)
+    bounded = BoundedStatistic.from_source(source, (n,), l2=1.0)
     found = gaussian_release.gaussian_above(bounded, grid.Noise(1.0, 0.5, 1.0), KeyStream(0), limit)[0]
     hit = np.zeros(n, dtype=bool)
     hit[found] = True
@@ -322,10 +322,10 @@ def test_a_dense_statistic_and_no_privacy():
     session = PrivacySession(epsilon=np.inf, delta=0.0, random_state=0)
     plan = session.plan_gaussian(1)
     values = np.array([[0.0, 2.0], [-1.0, 3.0]])
-    assert session.gaussian_above(Bounded(values, l2=1.0), plan, 0.5).tolist() == [1, 3]
+    assert session.gaussian_above(BoundedStatistic(values, l2=1.0), plan, 0.5).tolist() == [1, 3]
     session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=0)
     plan = session.plan_gaussian(1)
-    found = session.gaussian_above(Bounded(1e6 * values, l2=1.0), plan, -2e5)
+    found = session.gaussian_above(BoundedStatistic(1e6 * values, l2=1.0), plan, -2e5)
     assert found.tolist() == [0, 1, 3]
 
 

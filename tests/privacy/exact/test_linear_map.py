@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import skdp.privacy.statistics.linear_map as linear
 from skdp.losses import LogisticLoss, MultinomialLoss
-from skdp.privacy import Bounded, PrivateRecords
+from skdp.privacy import BoundedStatistic, PrivateRecords
 from skdp.privacy.statistics import ridge_minimizer
 from skdp.privacy.statistics.linear_map import linear_map, spectral_norm_bound
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_mapped():
     total = records.mean_gradient(LogisticLoss(), np.zeros(3), 1.0)
     with pytest.raises(TypeError, match="sum over records"):
         linear_map(total, np.eye(3))
-    proven = Bounded.with_sensitivity(np.ones(3), adjacency="zero-out", l2=1.0)
+    proven = BoundedStatistic.with_sensitivity(np.ones(3), adjacency="zero-out", l2=1.0)
     with pytest.raises(ValueError, match="public bound"):
         linear_map(proven, np.eye(3))
     good = ridge_minimizer(records, LogisticLoss(), alpha=1, row_norm=1, adjacency="zero-out")

@@ -1,4 +1,4 @@
-"""Counts by octaves of magnitude: what one record, or one group of any size, changes, in exact integers."""
+"""Counts by powers of two: what one record, or one group of any size, changes, in exact integers."""
 
 import itertools
 import math
@@ -34,7 +34,7 @@ def norm(difference):
     return math.sqrt(sum(int(v) ** 2 for v in difference.ravel()))
 
 
-def octave_by_hand(x):
+def log2_bin_by_hand(x):
     if x == 0 or math.isnan(x):
         return None
     if math.isinf(x):
@@ -60,7 +60,7 @@ def test_it_counts_as_by_hand(layout, grouped):
     wanted = np.zeros((3, HIGH - LOW + 1))
     for row, code in zip(dense, codes):
         for j, x in enumerate(row):
-            k = octave_by_hand(float(x))
+            k = log2_bin_by_hand(float(x))
             if k is not None:
                 wanted[j, k - LOW] += 1 / np.sum(codes == code)
     assert found == pytest.approx(wanted, abs=1e-6)
@@ -119,6 +119,6 @@ def test_it_can_be_released(adjacency):
     assert counts[0, -LOW] == pytest.approx(200, abs=20)
 
 
-def test_octaves_out_of_order_are_refused():
+def test_log2_bins_out_of_order_are_refused():
     with pytest.raises(ValueError, match="low must be at most high"):
         magnitude_counts(PrivateRecords(np.eye(2)), 3, 2, adjacency="zero-out")

@@ -98,13 +98,13 @@ def brute_epsilon(rows, delta, adjacency):
             x = np.linspace(-9 * spread - 1, 9 * spread + 1, 400_001)
             width = x[1] - x[0]
             loss = np.log(density(p, x, spread) / density(r, x, spread))
-            mass = density(p, x, spread) * width
+            total_weight = density(p, x, spread) * width
             cell = loss / grid
             low = np.floor(cell).astype(int)
             part = cell - low  # linear splitting keeps the mean
             start = low.min()
-            pmf = np.bincount(low - start, mass * (1 - part), low.max() - start + 2)
-            pmf += np.bincount(low - start + 1, mass * part, low.max() - start + 2)
+            pmf = np.bincount(low - start, total_weight * (1 - part), low.max() - start + 2)
+            pmf += np.bincount(low - start + 1, total_weight * part, low.max() - start + 2)
             total, first = fftconvolve(total, pmf), first + start
         losses = (first + np.arange(total.size)) * grid
 

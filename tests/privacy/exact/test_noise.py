@@ -21,11 +21,11 @@ from skdp.privacy.mechanisms.top_k.noise import gumbel_top_k
 from skdp.privacy.noise import (
     KeyStream,
     discrete_laplace,
-    gaussian_slack,
+    gaussian_numerical_error,
     integers,
-    laplace_slack,
+    laplace_numerical_error,
     rounded_gaussian,
-    selection_slack,
+    selection_numerical_error,
 )
 from skdp.privacy.noise.keystream import _AHEAD, _KEY_BLOCKS
 
@@ -59,12 +59,12 @@ def chi_square(values, cdf, scale, n_cells=400, tail=5.0):
 
 def cell_starts(expected, least=20.0):
     """Merge neighbouring cells until each expects at least ``least`` values."""
-    starts, mass = [0], 0.0
+    starts, total_weight = [0], 0.0
     for i, e in enumerate(expected):
-        if mass >= least and expected[i:].sum() >= least:
+        if total_weight >= least and expected[i:].sum() >= least:
             starts.append(i)
-            mass = 0.0
-        mass += e
+            total_weight = 0.0
+        total_weight += e
     return np.array(starts)
 
 
@@ -192,8 +192,8 @@ def test_one_seed_gives_each_scale_its_own_words():
         (lambda: gumbel_top_k(np.array([1, 2]), 1.0, 1.0), TypeError, "k must be an integer"),
         (lambda: gumbel_top_k(np.array([1, 2]), 1, 0.0), ValueError, "positive and finite"),
         (lambda: gumbel_top_k(np.array([1, 2]), 1, float("inf")), ValueError, "positive and finite"),
-        (lambda: gaussian_slack(-1), ValueError, "n_values must not be negative"),
-        (lambda: selection_slack(1, 0), ValueError, "n_candidates must be between"),
+        (lambda: gaussian_numerical_error(-1), ValueError, "n_values must not be negative"),
+        (lambda: selection_numerical_error(1, 0), ValueError, "n_candidates must be between"),
         (lambda: KeyStream(info="text"), TypeError, "info must be bytes"),
     ],
 )
@@ -202,15 +202,19 @@ def test_bad_input(call, error, words):
         call()
 
 
-def test_slack():
-    for epsilon, delta in (gaussian_slack(10), gaussian_slack(10, 1.0), laplace_slack(10, 1.0)):
+def test_numerical_error():
+    for epsilon, delta in (
+        gaussian_numerical_error(10),
+        gaussian_numerical_error(10, 1.0),
+        laplace_numerical_error(10, 1.0),
+    ):
         assert epsilon == 20 * 2.0**-50
         assert 10 * 2.0**-100 <= delta <= 11 * 2.0**-100
     # Little noise: the neighbour's value is often out of the table's reach.
-    assert gaussian_slack(1, 0.1)[1] == pytest.approx(math.erfc(3.25 / math.sqrt(2)))
-    assert laplace_slack(1, 80.0)[1] == pytest.approx(math.exp(-3.2))
-    assert selection_slack(1, 10, 10.0)[1] == pytest.approx(2.0**-100 * math.exp(10))
-    assert selection_slack(3, 100) == (6 * 2.0**-43, 3 * 2.0**-100)
+    assert gaussian_numerical_error(1, 0.1)[1] == pytest.approx(math.erfc(3.25 / math.sqrt(2)))
+    assert laplace_numerical_error(1, 80.0)[1] == pytest.approx(math.exp(-3.2))
+    assert selection_numerical_error(1, 10, 10.0)[1] == pytest.approx(2.0**-100 * math.exp(10))
+    assert selection_numerical_error(3, 100) == (6 * 2.0**-43, 3 * 2.0**-100)
 
 
 class TestKeyStream:

@@ -92,9 +92,9 @@ def laplace_probability(k, scale):
     return (1 - q) / (1 + q) * q ** abs(k)
 
 
-def points(scale, reach, offset_bits, rng):
-    """Bin edges and random values up to ``reach`` scales; all of them where they are few."""
-    top = int(reach * scale)
+def points(scale, half_width, offset_bits, rng):
+    """Bin edges and random values up to ``half_width`` scales; all of them where they are few."""
+    top = int(half_width * scale)
     if top <= 1000:
         return range(top + 1)
     width = 1 << offset_bits
@@ -143,9 +143,9 @@ def check_bins(masses, sigma, offset_bits):
         edges[0] = total
         cut = edges[-1] / total
         assert cut < NOISE_CUTOFF / 2**18
-        for j, mass in enumerate(masses):
+        for j, total_weight in enumerate(masses):
             truth = (edges[j] - edges[j + 1]) / total
-            assert abs(mpmath.log(mpmath.ldexp(mass, -191) / truth)) < 2.0**-53
+            assert abs(mpmath.log(mpmath.ldexp(total_weight, -191) / truth)) < 2.0**-53
 
 
 def test_shipped_table():

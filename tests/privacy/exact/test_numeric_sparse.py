@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import Bounded, PrivacySession, accounting, noise
+from skdp.privacy import BoundedStatistic, PrivacySession, accounting, noise
 from skdp.privacy.mechanisms.sparse_vector import cost as plans
 from skdp.privacy.mechanisms.sparse_vector import noise as sparse_noise
 from skdp.privacy.mechanisms.sparse_vector import release as sparse_release
@@ -26,7 +26,7 @@ def session(**params):
 def large(d=50, hits=3, height=1e6):
     values = np.zeros(d)
     values[:hits] = height * (-1.0) ** np.arange(hits)
-    return Bounded(values, linf=1.0)
+    return BoundedStatistic(values, linf=1.0)
 
 
 # ------------------------------------------------------------------ exact probabilities
@@ -217,7 +217,7 @@ def test_a_plan_takes_its_share_and_the_recheck_agrees(split, delta, rate):
     amplified = run if rate is None else math.log(1 + rate * (math.exp(run) - 1))
     assert plan.epsilon_run == pytest.approx(amplified, rel=1e-9)
     if delta == 0:
-        assert 6 * amplified == pytest.approx(0.5 * (2.0 - s._ledger.epsilon_slack), rel=1e-9)
+        assert 6 * amplified == pytest.approx(0.5 * (2.0 - s._ledger.epsilon_numerical_error), rel=1e-9)
     elif rate is None:
         both = (plan.epsilon_query, plan.epsilon_value)
         cost = sum(accounting.pure_mu(e, 24) ** 2 for e in both)
@@ -247,7 +247,7 @@ def test_scales_are_the_formulas_and_follow_the_adjacency():
         s = session(adjacency=adjacency)
         for split, part in (("optimal", 1 / 3), ("published", 1 / 2)):
             plan = s.plan_numeric_sparse(10, 5, share=0.4, split=split)
-            bounded = Bounded(np.zeros(9), linf=0.25)
+            bounded = BoundedStatistic(np.zeros(9), linf=0.25)
             sensitivity = 0.25 * moves
             expected = (
                 sensitivity / (part * plan.epsilon_query),
@@ -325,7 +325,7 @@ def test_amplification_is_exact_for_randomised_response_on_a_fresh_record():
     assert math.log(p / q) == pytest.approx(accounting.amplified_epsilon(epsilon, 1 / n), rel=1e-9)
 
 
-# ------------------------------------------------------------------ plans, refusals, slack
+# ------------------------------------------------------------------ plans, refusals, numerical error
 
 
 def test_what_the_plan_does_not_hold_is_refused_and_nothing_is_drawn():
@@ -352,7 +352,7 @@ def test_it_shares_a_session_with_gaussian_releases():
     gaussian = s.plan_gaussian(5, share=0.5)
     plan = s.plan_numeric_sparse(4, 3, share=0.5, purpose="sparse steps")
     for _ in range(5):
-        s.gaussian(Bounded(np.zeros(4), l2=1.0), gaussian)
+        s.gaussian(BoundedStatistic(np.zeros(4), l2=1.0), gaussian)
     for _ in range(4):
         s.numeric_sparse(large(), plan, 1e5)
     report = s.report()
@@ -369,7 +369,7 @@ def test_report_of_a_pure_session_claims_the_runs_that_were_not_made(rate):
         s = session(delta=0.0)
         plan = s.plan_numeric_sparse(10, 2, rate=rate)
         for _ in range(done):
-            s.numeric_sparse(Bounded(np.arange(8.0), linf=1.0), plan, 3.0)
+            s.numeric_sparse(BoundedStatistic(np.arange(8.0), linf=1.0), plan, 3.0)
         made.append(s.report())
     stopped, whole = made
     assert stopped.mu >= whole.mu * (1 - 1e-9)
@@ -384,7 +384,7 @@ def test_pure_session_adds_up_and_refuses_more():
     with pytest.raises(PrivacyBudgetExceeded, match="does not fit"):
         s.plan_numeric_sparse(3, 2, share=0.6)
     with pytest.raises(PrivacyBudgetExceeded, match="does not fit"):
-        s.laplace(Bounded([1.0], l1=1.0), 0.5)
+        s.laplace(BoundedStatistic([1.0], l1=1.0), 0.5)
     s.numeric_sparse(large(), plan, 1e5)
     report = s.report()
     assert 0.5999 < report.epsilon <= 0.6 + 1e-9  # the whole plan, one run of three made
@@ -434,16 +434,16 @@ def test_infeasible_plans_are_refused_before_anything_is_released():
     assert s._keys.stream is None
 
 
-def test_slack_counts_every_value_that_a_run_may_draw(monkeypatch):
+def test_numerical_error_counts_every_value_that_a_run_may_draw(monkeypatch):
     s = session()
     plan = s.plan_numeric_sparse(2, 7)
     for _ in range(2):
         s.numeric_sparse(large(100, 9), plan, 1e5)
     drawn = 2 * (100 + 2 * 7)
-    assert s.report().slack[0] == pytest.approx(2 * drawn * 2.0**-50)
-    assert noise.numeric_sparse_slack(5, 9) == noise.laplace_slack(15)
+    assert s.report().numerical_error[0] == pytest.approx(2 * drawn * 2.0**-50)
+    assert noise.numeric_sparse_numerical_error(5, 9) == noise.laplace_numerical_error(15)
     s, plan = session(), None
-    monkeypatch.setattr(noise, "numeric_sparse_slack", lambda *_: (1e-4, 0.0))
+    monkeypatch.setattr(noise, "numeric_sparse_numerical_error", lambda *_: (1e-4, 0.0))
     plan = s.plan_numeric_sparse(1, 1)
     with pytest.raises(UnsupportedAccounting, match="sampler"):
         s.numeric_sparse(large(), plan, 1e5)
@@ -494,7 +494,7 @@ def test_recheck_finds_scales_and_rates_that_do_not_give_the_epsilon():
 def test_exact_session_scans_without_noise_in_a_random_order():
     s = session(epsilon=math.inf)
     plan = s.plan_numeric_sparse(40, 2)
-    bounded = Bounded([5.0, -6.0, 1.0, 7.0], linf=1.0)
+    bounded = BoundedStatistic([5.0, -6.0, 1.0, 7.0], linf=1.0)
     seen = set()
     for _ in range(40):
         indices, values = s.numeric_sparse(bounded, plan, 5.0)
@@ -515,8 +515,8 @@ def test_exact_session_scans_without_noise_in_a_random_order():
         (lambda s, p: s.plan_numeric_sparse(1, 1, share=0.0), ValueError, "share"),
         (lambda s, p: s.plan_numeric_sparse(1, 1, split="even"), ValueError, "split must be"),
         (lambda s, p: s.numeric_sparse(large(), p, math.nan), ValueError, "NaN"),
-        (lambda s, p: s.numeric_sparse(np.zeros(3), p, 1.0), TypeError, "Bounded"),
-        (lambda s, p: s.numeric_sparse(Bounded([1.0], linf=math.inf), p, 1.0), ValueError, "finite linf"),
+        (lambda s, p: s.numeric_sparse(np.zeros(3), p, 1.0), TypeError, "BoundedStatistic"),
+        (lambda s, p: s.numeric_sparse(BoundedStatistic([1.0], linf=math.inf), p, 1.0), ValueError, "finite linf"),
     ],
 )
 def test_bad_arguments(call, error, words):

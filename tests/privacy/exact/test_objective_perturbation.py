@@ -21,7 +21,7 @@ from scipy.stats import norm
 import skdp.privacy.mechanisms.objective_perturbation.release as session_objective
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting
+from skdp.privacy import BoundedStatistic, PrivacySession, PrivateRecords, accounting
 from skdp.privacy.mechanisms.objective_perturbation.cost import objective_delta, objective_noise, objective_terms
 from skdp.privacy.mechanisms.objective_perturbation.recheck import recheck_objective
 from skdp.privacy.statistics import perturbed_minimizer
@@ -315,7 +315,7 @@ def test_refusals_come_before_anything_is_drawn(monkeypatch):
         release(adjacency="add-remove")
     with pytest.raises(TypeError, match="PerturbedMinimizer"):
         session = PrivacySession(epsilon=1.0, delta=1e-5, set_aside=0.9)
-        session.objective_perturbation(Bounded([0.0], l2=1.0), session.plan_gaussian(1))
+        session.objective_perturbation(BoundedStatistic([0.0], l2=1.0), session.plan_gaussian(1))
     with pytest.raises(ValueError, match="set_aside"):
         PrivacySession(epsilon=1.0, delta=0.0, set_aside=0.5)
     for params, loss in (

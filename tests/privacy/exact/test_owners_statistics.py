@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.losses import LogisticLoss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, sum_of_owners
+from skdp.privacy import BoundedStatistic, PrivacySession, PrivateRecords, sum_of_owners
 from skdp.privacy.statistics import ridge_minimizer
 
 
@@ -50,7 +50,7 @@ def test_sums_without_a_proof_are_refused():
         with pytest.raises(UnsupportedAccounting, match=match):
             sum_of_owners(statistics(wrong))
     with pytest.raises(UnsupportedAccounting, match="one shape"):
-        sum_of_owners([*statistics([one]), Bounded(np.zeros(3), l2=1.0)])
+        sum_of_owners([*statistics([one]), BoundedStatistic(np.zeros(3), l2=1.0)])
     proven = ridge_minimizer(two, LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one")
     with pytest.raises(UnsupportedAccounting, match="one adjacency"):
         sum_of_owners([*statistics([one]), proven])

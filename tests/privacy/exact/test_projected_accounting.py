@@ -67,8 +67,8 @@ def test_one_release_is_the_integral(kind, z, rate, r):
 def test_two_releases_are_the_sum_over_all_pairs_of_losses():
     """All losses of one release on a fine net of Z and x; the net's own error is far below 1 %."""
     z, rate, r, delta = 2.0, 0.3, 20, 1e-3
-    mass = (np.arange(400) + 0.5) / 400
-    m = np.sqrt(r / chi2.ppf(mass, r))[:, None] / z
+    total_weight = (np.arange(400) + 0.5) / 400
+    m = np.sqrt(r / chi2.ppf(total_weight, r))[:, None] / z
     tails = np.linspace(-9, 9, 1501)
     x = tails[None, :]
     p0 = np.tile(norm.pdf(x) * (tails[1] - tails[0]) / 400, (400, 1))
@@ -196,9 +196,9 @@ def test_the_published_claim_of_one_projection_is_wrong():
 
 @pytest.mark.parametrize("r", [1, 20, 1000, 5000, 10**5, 10**7])
 def test_nodes_of_the_recheck_hold_the_whole_law(r):
-    z, mass = rechecked._factors(r, math.inf)
-    assert abs(mass.sum() - 1) < 5e-6
-    assert abs(np.sum(mass / z**2) - 1) < 5e-5  # the mean of chi2_r / r
+    z, total_weight = rechecked._factors(r, math.inf)
+    assert abs(total_weight.sum() - 1) < 5e-6
+    assert abs(np.sum(total_weight / z**2) - 1) < 5e-5  # the mean of chi2_r / r
 
 
 def test_recheck_of_many_projections_agrees():

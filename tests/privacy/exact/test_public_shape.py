@@ -86,7 +86,7 @@ def test_a_shape_holds_rows_only_where_they_are_public():
         assert (public.n_rows, public.n_groups, public.n_units) == (None, None, 7)
         assert public.most_units == MOST_UNITS
         assert public.usual_units == 7 * MOST_PER_PUBLIC
-    assert (plain.most_units, plain.usual_units, plain.mass) == (8, 8, 1.0)
+    assert (plain.most_units, plain.usual_units, plain.total_weight) == (8, 8, 1.0)
     sparse = PrivateRecords(sp.csr_matrix(X.astype(np.float32)), y).shape
     assert (sparse.container, sparse.dtype, sparse.device) == ("csr", "float32", "cpu")
 
@@ -401,17 +401,19 @@ def _takes_groups(name):
 
 def test_a_sum_that_wraps_is_released_modulo_two_to_the_64():
     """Noise is added modulo 2^64, so a wrapped sum is a function of the exact noisy one."""
-    from skdp.privacy.bounded import Bounded, Source
+    from skdp.privacy.bounded import BoundedStatistic, Source
     from skdp.privacy.noise import KeyStream
 
     exact = 2**63 + 12345  # what an int64 cannot hold
     wrapped = np.array([exact - 2**64], dtype=np.int64)
     source = Source(lambda unit: wrapped, lambda: wrapped.astype(float), 0, np.inf, usual=1.0)
-    bounded = Bounded.from_source(source, (1,), l2=1.0)
+    bounded = BoundedStatistic.from_source(source, (1,), l2=1.0)
     drawn_with = grid.gaussian_grid(bounded, 8.0, "zero-out")
     released, row = gaussian_release.gaussian(bounded, drawn_with, KeyStream(1))
     zero = Source(lambda unit: 0 * wrapped, lambda: wrapped.astype(float), 0, np.inf, usual=1.0)
-    noise, _ = gaussian_release.gaussian(Bounded.from_source(zero, (1,), l2=1.0), drawn_with, KeyStream(1))
+    noise, _ = gaussian_release.gaussian(
+        BoundedStatistic.from_source(zero, (1,), l2=1.0), drawn_with, KeyStream(1)
+    )
     noisy = (exact + round(noise[0] / row["grid"])) % 2**64
     assert round(released[0] / row["grid"]) % 2**64 == pytest.approx(noisy, abs=2**11)
 

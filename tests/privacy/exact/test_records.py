@@ -12,7 +12,15 @@ import scipy.sparse as sp
 
 from skdp.kernels import Negatives
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import Bounded, Expansion, PrivacySession, PrivateRecords, Standardization, Vectors, statistics
+from skdp.privacy import (
+    BoundedStatistic,
+    Expansion,
+    PrivacySession,
+    PrivateRecords,
+    Standardization,
+    Vectors,
+    statistics,
+)
 from skdp.privacy.batches import Partition
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.statistics import (
@@ -106,7 +114,7 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         ),
         "perturbed_minimizer": lambda: perturbed_minimizer(r, LogisticLoss(), penalty=1.0, row_norm=1.0),
     }
-    opaque = (Bounded, PrivateRecords, PerturbedMinimizer, PublicShape)
+    opaque = (BoundedStatistic, PrivateRecords, PerturbedMinimizer, PublicShape)
     names = {n for n in dir(r) if not n.startswith("_")}
     assert len(names) == 25  # a statistic that one method alone uses is a function
     for name in sorted({*names, *statistics.__all__}):
@@ -183,7 +191,7 @@ def test_a_replaced_record_moves_the_sum_by_at_most_the_declared_bound(kind, lay
 
 @pytest.mark.parametrize("kind", sorted(LOSSES))
 def test_the_same_test_catches_a_halved_bound(kind):
-    """The broken twin of the test above: a Bounded whose l2 is half of the truth."""
+    """The broken twin of the test above: a BoundedStatistic whose l2 is half of the truth."""
     loss, targets = LOSSES[kind]
     worst = 0.0
     for sign in itertools.product((-1.0, 1.0), repeat=2):

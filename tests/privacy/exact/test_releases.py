@@ -301,8 +301,8 @@ def test_pld_of_pure_releases_is_their_exact_composition(epsilon, count):
         for k in range(count + 1):
             loss = (2 * k - count) * epsilon
             if loss > claim:
-                mass = math.comb(count, k) * math.exp(k * epsilon - count * math.log1p(math.exp(epsilon)))
-                total += mass * -math.expm1(claim - loss)
+                total_weight = math.comb(count, k) * math.exp(k * epsilon - count * math.log1p(math.exp(epsilon)))
+                total += total_weight * -math.expm1(claim - loss)
         return total
 
     exact = brentq(lambda claim: delta(claim) - 1e-5, 0, count * epsilon)
@@ -414,12 +414,12 @@ class ShiftedLaplace(DominatingPair):
         x = np.clip(0.5 - loss / (2 * self.epsilon), 0.0, 1.0)  # where the loss is taken inside
         x[loss >= self.epsilon], x[loss < -self.epsilon] = -np.inf, np.inf
 
-        def mass(centre):
+        def total_weight(centre):
             t = (x - centre) * self.epsilon
             cdf = np.where(t < 0, 0.5 * np.exp(np.minimum(t, 0)), 1 - 0.5 * np.exp(-np.maximum(t, 0)))
             return cdf[:-1] - cdf[1:]
 
-        p, r = mass(0.0), mass(1.0)
+        p, r = total_weight(0.0), total_weight(1.0)
         return Cells(p, 1e-15 + 0 * p, r, 1e-15 + 0 * r, 0.0, 0.0)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import Bounded, PrivacySession
+from skdp.privacy import BoundedStatistic, PrivacySession
 from skdp.privacy.accounting import (
     calibrate_batches,
     gaussian_delta,
@@ -68,13 +68,13 @@ def without_guarantee(guarantee="none"):
 
 
 def test_attributes_are_the_ones_given():
-    report = make(unit="group", slack=(1e-9, 1e-20))
+    report = make(unit="group", numerical_error=(1e-9, 1e-20))
     assert (report.epsilon, report.delta, report.adjacency) == (1.0, 1e-5, "replace-one")
     assert (report.unit, report.guarantee, report.scope) == ("group", "proven", "one fit")
     assert report.public == {"n_records": 20190}
     assert report.assumptions == ["labels lie in classes"]
     assert report.mechanisms == [row()]
-    assert report.slack == [1e-9, 1e-20]
+    assert report.numerical_error == [1e-9, 1e-20]
     assert report.estimator == "DPIGHTClassifier"
     assert "2.5.2" in report.erratum
     assert "ChaCha20" in report.noise
@@ -199,8 +199,8 @@ def test_round_trips_and_equality(report):
         ({"epsilon": math.inf}, "epsilon must be finite if guarantee is 'proven'"),
         ({"guarantee": "none"}, "inf otherwise"),
         ({"delta": 1.0}, "delta must be in"),
-        ({"slack": (0.1,)}, "slack must be a pair"),
-        ({"slack": (-0.1, 0.0)}, "slack must be a pair"),
+        ({"numerical_error": (0.1,)}, "numerical error must be a pair"),
+        ({"numerical_error": (-0.1, 0.0)}, "numerical error must be a pair"),
         ({"mechanisms": [{"name": "staircase"}]}, "name of a ledger row"),
     ],
 )
@@ -213,7 +213,7 @@ def test_wrong_reports_are_refused(changes, message):
 
 
 def test_repr_says_everything_once_in_a_terminal():
-    text = repr(make(unit="group", slack=(1e-9, 1e-20)))
+    text = repr(make(unit="group", numerical_error=(1e-9, 1e-20)))
     for part in (
         "Privacy of one fit of DPIGHTClassifier",
         "epsilon     1\n",
@@ -223,7 +223,7 @@ def test_repr_says_everything_once_in_a_terminal():
         "exact Gaussian DP",
         "ChaCha20",
         "n_records=20190",
-        "slack",
+        "numerical_error",
         "Theorem 2.5.2",
         "labels lie in classes",
         "gradients",
@@ -272,8 +272,8 @@ def test_epsilon_at_other_deltas():
         report.epsilon_at(1.0)
 
 
-def test_slack_is_paid_at_every_delta():
-    report = make(slack=(0.01, 1e-9))
+def test_numerical_error_is_paid_at_every_delta():
+    report = make(numerical_error=(0.01, 1e-9))
     plain = make(epsilon=0.99, delta=(1e-5 - 1e-9) * math.exp(-0.01))
     for delta in (1e-4, 1e-6, 1e-8):
         ideal = (delta - 1e-9) * math.exp(-0.01)
@@ -363,9 +363,9 @@ def late(delta, share):
     session = PrivacySession(epsilon=1.0, delta=delta, random_state=0)
     for _ in range(2):
         if delta:
-            session.gaussian(Bounded([1.0], l2=1.0), session.plan_gaussian(1, share=share))
+            session.gaussian(BoundedStatistic([1.0], l2=1.0), session.plan_gaussian(1, share=share))
         else:
-            session.laplace(Bounded([1.0], l1=1.0), epsilon=0.99 * share)
+            session.laplace(BoundedStatistic([1.0], l1=1.0), epsilon=0.99 * share)
     return session.report()
 
 
@@ -394,9 +394,9 @@ def test_event_is_that_of_the_plan_and_not_of_the_releases(report, which):
 def chosen_late():
     """All of the budget is released, half of it by few pure releases that were chosen after a Gaussian one."""
     session = PrivacySession(epsilon=8.0, delta=1e-5, random_state=0)
-    session.gaussian(Bounded([1.0], l2=1.0), session.plan_gaussian(1, share=0.5))
+    session.gaussian(BoundedStatistic([1.0], l2=1.0), session.plan_gaussian(1, share=0.5))
     left = (session._ledger.mu2 - session._ledger.planned_mu2()) * (1 - 1e-12)
-    session.laplace(Bounded([1.0], l1=1.0), epsilon=pure_epsilon(math.sqrt(left)))
+    session.laplace(BoundedStatistic([1.0], l1=1.0), epsilon=pure_epsilon(math.sqrt(left)))
     return session.report()
 
 
@@ -426,7 +426,7 @@ def test_events_of_rows_that_are_the_plan():
 
 def test_what_was_set_aside_has_no_event_released_or_not():
     session = PrivacySession(epsilon=1.0, delta=1e-5, set_aside=0.5, random_state=0)
-    session.gaussian(Bounded([1.0], l2=1.0), session.plan_gaussian(1))
+    session.gaussian(BoundedStatistic([1.0], l2=1.0), session.plan_gaussian(1))
     with pytest.raises(UnsupportedAccounting, match="no event"):
         session.report().event_for("rdp")
 

@@ -11,7 +11,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.statistics import binned_residuals, residual_moments, residual_squares
 
 GRID = 2.0**-20
-WINDOW = (10.0, 4.0, 0.5)  # centre and reach of y, reach of the residual
+WINDOW = (10.0, 4.0, 0.5)  # centre and half-width of y, reach of the residual
 HALVES = (0.5, 1.0, 0.5, 1.0, 0.5)
 WEIGHTS = {
     "halves": HALVES, "even": (1.0, 1.0, 1.0, 1.0, 1.0), "R2": (0.5, 1.0, 0.0, 1.0, 0.0),
@@ -182,7 +182,7 @@ def twin_rows(monkeypatch, replaced):
 
 @pytest.mark.parametrize("statistic", [moments, binned, squares])
 def test_a_twin_without_the_clip_is_caught(monkeypatch, statistic):
-    twin_rows(monkeypatch, lambda x, center, reach: (float(x) - center) / reach)
+    twin_rows(monkeypatch, lambda x, center, half_width: (float(x) - center) / half_width)
     one, two = (integers(statistic, np.vstack([others(), [(10.0, own)]]), "halves") for own in (2.0, -0.6))
     assert norm(one - two) * GRID > statistic(others()).l2 + 5 * GRID
 

@@ -45,11 +45,11 @@ def step():
     x = np.linspace(-9, 9, 721)  # of the normal law, around its centre
     weights = norm.pdf(x) * (x[1] - x[0])
     total = (at[:, None] + at).ravel() * E
-    mass = (density[:, None] * density).ravel()
+    total_weight = (density[:, None] * density).ravel()
     sums, where = np.unique(np.round(total, 9), return_inverse=True)
-    mass = np.bincount(where, mass)
+    total_weight = np.bincount(where, total_weight)
     loss = sums[:, None] + (x / Z + 0.5 / Z**2)
-    of_p = mass[:, None] * weights
+    of_p = total_weight[:, None] * weights
     return loss.ravel(), of_p.ravel(), (of_p * np.exp(-loss)).ravel()
 
 
@@ -65,21 +65,21 @@ def sampled(step, rate, direction):
     return centre[kept] / counts[kept], counts[kept]
 
 
-def delta_of(loss, mass, x):
-    return float((mass * np.maximum(0, -np.expm1(x - loss))).sum())
+def delta_of(loss, total_weight, x):
+    return float((total_weight * np.maximum(0, -np.expm1(x - loss))).sum())
 
 
 @pytest.mark.parametrize("direction", ["out", "in"])
 @pytest.mark.parametrize("rate", [0.2, 1.0])
 def test_one_and_two_releases_are_the_integral(step, direction, rate):
     """T = 1 and T = 2; the bound lies at most 0.5 % above the integral and not below it."""
-    loss, mass = sampled(step, rate, direction)
+    loss, total_weight = sampled(step, rate, direction)
     many = np.add.outer(loss[::2], loss[::2]).ravel()  # half of the cells, each for two
-    pairs = mass.copy()
-    pairs = np.add.reduceat(mass, np.arange(0, mass.size, 2))
-    mean = np.add.reduceat(mass * loss, np.arange(0, mass.size, 2)) / pairs
+    pairs = total_weight.copy()
+    pairs = np.add.reduceat(total_weight, np.arange(0, total_weight.size, 2))
+    mean = np.add.reduceat(total_weight * loss, np.arange(0, total_weight.size, 2)) / pairs
     many, both = np.add.outer(mean, mean).ravel(), np.multiply.outer(pairs, pairs).ravel()
-    for count, at, weight in ((1, loss, mass), (2, many, both)):
+    for count, at, weight in ((1, loss, total_weight), (2, many, both)):
         delta = 1e-2 if direction == "in" and rate < 1 else 1e-3
         found = composed_epsilon((SelectedPair(direction, Z, K, E, rate, count),), delta)
         assert found > 0

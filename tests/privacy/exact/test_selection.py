@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import BatchGroup, Bounded, Choices, PrivacySession, PrivateRecords, noise
+from skdp.privacy import BatchGroup, BoundedStatistic, Choices, PrivacySession, PrivateRecords, noise
 from skdp.privacy.entries import clipped, values_at
 from skdp.privacy.mechanisms.selected_gaussian import release as selection
 from skdp.privacy.mechanisms.selected_gaussian.noise import sparse_top_k
@@ -119,7 +119,7 @@ def test_a_clip_moves_two_vectors_no_further_apart(values, change, limit):
 
 
 def test_entries_are_entries():
-    bounded = Bounded(np.arange(6.0).reshape(2, 3), l2=1.0, linf=0.5)
+    bounded = BoundedStatistic(np.arange(6.0).reshape(2, 3), l2=1.0, linf=0.5)
     kept = bounded.entries([1, 5])
     assert (kept.shape, kept.l2, kept.linf) == ((2,), pytest.approx(0.5 * 2**0.5), 0.5)
     session = PrivacySession.without_privacy()
@@ -182,7 +182,7 @@ def with_list(bounded):
         at = np.flatnonzero(whole)
         return at, whole[at]
 
-    return Bounded.from_source(
+    return BoundedStatistic.from_source(
         replace(source, sparse=listed), bounded.shape, l1=bounded.l1, l2=bounded.l2, linf=bounded.linf
     )
 
@@ -202,7 +202,7 @@ def test_a_listed_statistic_is_released_like_the_vector(records, clips):
 
 
 def test_a_scaled_shifted_or_added_list_is_right():
-    mean = with_list(Bounded(np.array([0.0, 3.0, 0.0]), l2=1.0))
+    mean = with_list(BoundedStatistic(np.array([0.0, 3.0, 0.0]), l2=1.0))
     for made, expected in (
         (mean * -2.0, [-6.0]), (mean.shifted([1.0, 0.0, 0.0]), [1.0, 3.0]), (mean + mean, [6.0]), (mean * 0.0, []),
     ):  # fmt: skip
@@ -244,7 +244,7 @@ def test_refusals_release_nothing(records):
 def test_a_threshold_finds_what_is_above_it_and_fills_up():
     """One entry is hundreds of scales above the threshold, all others as far below; false alarm below 1e-50."""
     choice = selection.Selection(3, 1e4, None, None, 0.5)
-    bounded = Bounded(np.eye(1, 40, 7)[0], l2=1.0)
+    bounded = BoundedStatistic(np.eye(1, 40, 7)[0], l2=1.0)
     drawn_with, sensitivity = selection.selection_grid(bounded, choice, 1.0, "zero-out")
     stream, others = noise.KeyStream(4), np.zeros(40)
     for _ in range(400):

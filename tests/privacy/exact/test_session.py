@@ -1,4 +1,4 @@
-"""Plans and filters (REFEREE 4), adjacency (5, 14), selection (10), keys (17), slack (28)."""
+"""Plans and filters (REFEREE 4), adjacency (5, 14), selection (10), keys (17), numerical error (28)."""
 
 import ast
 import contextlib
@@ -16,7 +16,15 @@ import pytest
 from scipy.stats import norm
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import Bounded, BudgetAccountant, Prepared, PrivacySession, accounting, mechanisms, noise
+from skdp.privacy import (
+    BoundedStatistic,
+    BudgetAccountant,
+    Prepared,
+    PrivacySession,
+    accounting,
+    mechanisms,
+    noise,
+)
 from skdp.privacy import session as session_package
 from skdp.privacy.adjacency import factor
 from skdp.privacy.mechanisms import grid
@@ -34,7 +42,7 @@ def session(**params):
 
 
 def counts(d=4):
-    return Bounded(np.arange(float(d)), l1=1.0, l2=1.0, linf=1.0)
+    return BoundedStatistic(np.arange(float(d)), l1=1.0, l2=1.0, linf=1.0)
 
 
 # ------------------------------------------------------------------ the noise that is drawn
@@ -45,7 +53,7 @@ def test_gaussian_noise_is_the_exact_formula(adjacency, moves):
     s = session(adjacency=adjacency)
     plan = s.plan_gaussian(releases=50)
     assert abs(plan.noise_multiplier - 26.3796) < 1e-3
-    released = np.concatenate([s.gaussian(Bounded(np.zeros(1000), l2=0.5), plan) for _ in range(50)])
+    released = np.concatenate([s.gaussian(BoundedStatistic(np.zeros(1000), l2=0.5), plan) for _ in range(50)])
     std = plan.noise_multiplier * moves * 0.5
     assert abs(released.std() / std - 1) < 5.2 / math.sqrt(2 * released.size)
     assert abs(released.mean()) < 5.2 * std / math.sqrt(released.size)
@@ -66,7 +74,7 @@ def test_shares_are_shares_of_mu_squared():
 
 def test_laplace_noise():
     s = PrivacySession(epsilon=1.0, delta=0.0, random_state=0)
-    released = s.laplace(Bounded(np.full(40000, 10.0), l1=1.0), 0.5)
+    released = s.laplace(BoundedStatistic(np.full(40000, 10.0), l1=1.0), 0.5)
     scale = 2 * 1.0 / 0.5
     assert abs(np.abs(released - 10).mean() / scale - 1) < 5.2 / math.sqrt(40000)
     report = s.report()
@@ -76,7 +84,7 @@ def test_laplace_noise():
 
 def test_selection_prefers_large_scores_and_costs_k_choices():
     s = session(epsilon=8.0)
-    scores = Bounded([0.0, 50.0, 100.0, 0.0, 75.0], linf=0.25)
+    scores = BoundedStatistic([0.0, 50.0, 100.0, 0.0, 75.0], linf=0.25)
     assert s.gumbel_top_k(scores, 3, 1.0).tolist() == [2, 4, 1]
     (row,) = s.report().mechanisms
     assert (row["count"], row["epsilon"]) == (3, 1.0)
@@ -92,7 +100,7 @@ def test_selection_log_ratio_on_a_moved_vote(twin, monkeypatch):
         monkeypatch.setattr(top_k_release, "gumbel_top_k", lambda x, k, scale, st: draw(x, k, scale / 2, st))
 
     def wins(votes):
-        bounded = Bounded.with_sensitivity(votes, adjacency="replace-one", linf=1.0)
+        bounded = BoundedStatistic.with_sensitivity(votes, adjacency="replace-one", linf=1.0)
         stream = noise.KeyStream(7)
         return np.mean(
             [drawn(TopKMechanism(1, epsilon), bounded, "replace-one", stream)[0][0] == 0
@@ -195,25 +203,25 @@ def test_recheck_finds_a_row_with_less_noise_than_planned(monkeypatch):
         s.report()
 
 
-def test_slack_of_the_sampler_is_paid_for():
+def test_numerical_error_of_the_sampler_is_paid_for():
     s = session()
     plan = s.plan_gaussian(1)
-    s.gaussian(Bounded(np.zeros(1000), l2=1.0), plan)
+    s.gaussian(BoundedStatistic(np.zeros(1000), l2=1.0), plan)
     report = s.report()
-    assert 0 < report.slack[0] <= 1e-5
-    assert 0 < report.slack[1] < 1e-5 * 1e-5
+    assert 0 < report.numerical_error[0] <= 1e-5
+    assert 0 < report.numerical_error[1] < 1e-5 * 1e-5
     ideal = norm.cdf(1 / (2 * plan.noise_multiplier) - plan.noise_multiplier) - math.exp(1) * norm.cdf(
         -1 / (2 * plan.noise_multiplier) - plan.noise_multiplier
     )
-    assert ideal * math.exp(report.slack[0]) + report.slack[1] <= 1e-5
+    assert ideal * math.exp(report.numerical_error[0]) + report.numerical_error[1] <= 1e-5
 
 
-def test_too_many_values_for_the_slack_are_refused(monkeypatch):
-    monkeypatch.setattr(noise, "gaussian_slack", lambda n, z: (n * 1e-8, 0.0))
+def test_too_many_values_for_the_numerical_error_are_refused(monkeypatch):
+    monkeypatch.setattr(noise, "gaussian_numerical_error", lambda n, z: (n * 1e-8, 0.0))
     s = session()
     plan = s.plan_gaussian(1)
     with pytest.raises(UnsupportedAccounting, match="sampler"):
-        s.gaussian(Bounded(np.zeros(2000), l2=1.0), plan)
+        s.gaussian(BoundedStatistic(np.zeros(2000), l2=1.0), plan)
     with pytest.raises(UnsupportedAccounting, match="sampler"):
         s.require_feasible(2000, 1, 1.0)
     assert s._keys.stream is None
@@ -229,7 +237,7 @@ def test_factor_is_two_only_under_replace_one():
 
 
 def test_proven_sensitivity_takes_no_factor_and_one_adjacency():
-    b = Bounded.with_sensitivity(np.zeros(2), adjacency="replace-one", l2=3.0)
+    b = BoundedStatistic.with_sensitivity(np.zeros(2), adjacency="replace-one", l2=3.0)
     assert grid.sensitivity_factor(b, "replace-one") == 1.0
     other = session(adjacency="zero-out")
     plan = other.plan_gaussian(1)
@@ -239,12 +247,12 @@ def test_proven_sensitivity_takes_no_factor_and_one_adjacency():
 
 
 def test_grid_is_public_and_the_canonical_table_serves():
-    unit, sigma, total = grid.gaussian_grid(Bounded(np.zeros(9), l2=1.0), 10.0, "replace-one")
+    unit, sigma, total = grid.gaussian_grid(BoundedStatistic(np.zeros(9), l2=1.0), 10.0, "replace-one")
     assert sigma == 2.0**30
     assert total == pytest.approx(2 + 65 * 3 * unit)
     assert sigma * unit >= 10.0 * total
     assert sigma * unit <= 10.0 * total * (1 + 1e-9)
-    wide = Bounded(np.zeros(10**6), l2=1.0)
+    wide = BoundedStatistic(np.zeros(10**6), l2=1.0)
     with pytest.raises(PrivacyBudgetExceeded, match="grid"):
         grid.gaussian_grid(wide, 1e5, "replace-one")
 
@@ -256,7 +264,7 @@ def test_two_releases_never_share_noise():
     for seed in (0, np.random.RandomState(0), np.random.default_rng(0), None):
         s = session(random_state=seed)
         plan = s.plan_gaussian(2)
-        a, b = (s.gaussian(Bounded(np.zeros(50), l2=1.0), plan) for _ in range(2))
+        a, b = (s.gaussian(BoundedStatistic(np.zeros(50), l2=1.0), plan) for _ in range(2))
         assert not np.any(a == b)
 
 
@@ -440,31 +448,31 @@ def test_bad_plans(releases):
 
 def test_only_bounded_statistics_are_released():
     s = session()
-    with pytest.raises(TypeError, match="Bounded"):
+    with pytest.raises(TypeError, match="BoundedStatistic"):
         s.gaussian(np.zeros(3), s.plan_gaussian(1))
     with pytest.raises(ValueError, match="finite number"):
         s.laplace(counts(), 0.0)
     with pytest.raises(ValueError, match="k must be"):
         s.gumbel_top_k(counts(), 5, 0.1)
     with pytest.raises(ValueError, match="finite l2"):
-        s.gaussian(Bounded([1.0], l2=math.inf), s._ledger.plans[0])
+        s.gaussian(BoundedStatistic([1.0], l2=math.inf), s._ledger.plans[0])
 
 
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
 def test_every_figure_of_a_report_covers_plans_made_after_a_release(delta):
     """Who plans because of what was released has the whole budget as the only claim (REFEREE 4)."""
     session = PrivacySession(epsilon=4.0, delta=delta, random_state=0)
-    session.laplace(Bounded([1.0], l1=1.0), 0.1)
-    session.laplace(Bounded([1.0], l1=1.0), 0.1)
+    session.laplace(BoundedStatistic([1.0], l1=1.0), 0.1)
+    session.laplace(BoundedStatistic([1.0], l1=1.0), 0.1)
     report = session.report()
     assert report.epsilon == 4.0
-    assert report.epsilon_at(delta) >= 4.0 * (1 - 1e-4)  # but for the slack of the samplers
+    assert report.epsilon_at(delta) >= 4.0 * (1 - 1e-4)  # but for the numerical error of the samplers
     assert report.delta_at(3.9) > delta
 
 
 def test_what_was_set_aside_is_in_every_figure_also_when_it_was_not_released():
     session = PrivacySession(epsilon=4.0, delta=1e-5, set_aside=0.9, random_state=0)
-    session.gaussian(Bounded([1.0], l2=1.0), session.plan_gaussian(1))
+    session.gaussian(BoundedStatistic([1.0], l2=1.0), session.plan_gaussian(1))
     report = session.report()
     assert report.epsilon == report.epsilon_at(1e-5) == 4.0
     assert report.epsilon_at(1e-9) == report.mu == math.inf
@@ -495,7 +503,9 @@ class OwnLaplace:
             ) * unit
 
         made = self.kind(epsilon=self.epsilon, sensitivity=moved * unit, grid=unit)
-        return Prepared(release=made, numerical_error=noise.laplace_slack(bounded.size, self.epsilon), draw=draw)
+        return Prepared(
+            release=made, numerical_error=noise.laplace_numerical_error(bounded.size, self.epsilon), draw=draw
+        )
 
 
 ORDER = []
@@ -504,16 +514,23 @@ ORDER = []
 def test_a_mechanism_of_your_own_is_released_in_the_order_of_all(monkeypatch):
     s = PrivacySession(epsilon=1.0, delta=0.0, random_state=0)
     honest = session(epsilon=1.0, delta=0.0)
-    for owner, name in ((Ledger, "charge_slack"), (Ledger, "admit_pure"), (Keys, "commit"), (Ledger, "write")):
+    for owner, name in (
+        (Ledger, "charge_numerical_error"),
+        (Ledger, "admit_pure"),
+        (Keys, "commit"),
+        (Ledger, "write"),
+    ):
         monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
     ORDER.clear()
-    found = s.release(Bounded([3.0, 4.0], l1=1.0), OwnLaplace(0.5), purpose="mine")
-    assert ORDER == ["charge_slack", "admit_pure", "commit", "draw", "write"]
-    assert np.array_equal(found, honest.laplace(Bounded([3.0, 4.0], l1=1.0), 0.5))
+    found = s.release(BoundedStatistic([3.0, 4.0], l1=1.0), OwnLaplace(0.5), purpose="mine")
+    assert ORDER == ["charge_numerical_error", "admit_pure", "commit", "draw", "write"]
+    assert np.array_equal(found, honest.laplace(BoundedStatistic([3.0, 4.0], l1=1.0), 0.5))
     ((row,), report) = s.report().mechanisms, s.report()
     assert (row["name"], row["purpose"], row["epsilon"]) == ("laplace", "mine", 0.5)
     assert 0.5 <= report.epsilon < 0.5 + 1e-5
-    assert PrivacySession.without_privacy().release(Bounded([3.0], l1=1.0), OwnLaplace(0.5)).tolist() == [3.0]
+    assert PrivacySession.without_privacy().release(BoundedStatistic([3.0], l1=1.0), OwnLaplace(0.5)).tolist() == [
+        3.0
+    ]
 
 
 def noted(name, honest):
@@ -533,10 +550,10 @@ def test_a_mechanism_that_is_refused_draws_and_spends_nothing():
             return None
 
     for mechanism, bounded, error in (
-        (OwnLaplace(0.5, Unregistered), Bounded([1.0], l1=1.0), ValueError),
-        (OwnLaplace(0.5, Impure), Bounded([1.0], l1=1.0), ValueError),
-        (OwnLaplace(1.5), Bounded([1.0], l1=1.0), PrivacyBudgetExceeded),
-        (OwnLaplace(0.5), Bounded([1.0], l1=math.inf), ValueError),
+        (OwnLaplace(0.5, Unregistered), BoundedStatistic([1.0], l1=1.0), ValueError),
+        (OwnLaplace(0.5, Impure), BoundedStatistic([1.0], l1=1.0), ValueError),
+        (OwnLaplace(1.5), BoundedStatistic([1.0], l1=1.0), PrivacyBudgetExceeded),
+        (OwnLaplace(0.5), BoundedStatistic([1.0], l1=math.inf), ValueError),
         (OwnLaplace(0.5), [1.0], TypeError),
     ):
         s = PrivacySession(epsilon=1.0, delta=0.0)
@@ -551,14 +568,14 @@ def test_a_mechanism_that_is_refused_draws_and_spends_nothing():
 def test_public_faults_of_pure_mechanisms_are_found_before_anything_is_spent():
     s = session()
     for release in (
-        lambda: s.laplace(Bounded([1.0], l1=math.inf), 0.1),
-        lambda: s.gumbel_top_k(Bounded([1.0], linf=math.inf), 1, 0.1),
+        lambda: s.laplace(BoundedStatistic([1.0], l1=math.inf), 0.1),
+        lambda: s.gumbel_top_k(BoundedStatistic([1.0], linf=math.inf), 1, 0.1),
     ):
         with pytest.raises(ValueError, match="finite"):
             release()
     assert s._keys.stream is None
     assert s._ledger.pure == []
-    assert s._ledger.slack == [0.0, 0.0]
+    assert s._ledger.numerical_error == [0.0, 0.0]
 
 
 def test_mechanisms_leave_the_order_to_the_session():

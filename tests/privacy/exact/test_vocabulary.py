@@ -97,7 +97,7 @@ def test_words_that_many_units_have_are_released_in_alphabetical_order():
     (line,) = report.mechanisms
     assert line["max_words"] == 5
     assert line["delta"] <= 1e-4 * 1e-3 / 4
-    assert line["delta"] < report.slack[1] < 1e-7
+    assert line["delta"] < report.numerical_error[1] < 1e-7
     assert "one group alone" in str(report)
 
 
@@ -207,14 +207,14 @@ def test_a_sensitivity_of_1_under_replace_one_is_caught(monkeypatch):
 
 
 def test_a_vocabulary_without_noise_is_caught(monkeypatch):
-    silent = {name: getattr(noise, name) for name in ("CANONICAL_SIGMA", "gaussian_slack")}
+    silent = {name: getattr(noise, name) for name in ("CANONICAL_SIGMA", "gaussian_numerical_error")}
     made = SimpleNamespace(**silent, rounded_gaussian=lambda sigma, size, stream: np.zeros(size, dtype=np.int64))
     monkeypatch.setattr(vocabulary, "noise", made)
     assert shown(runs=1) > 2.0
 
 
 def test_half_the_noise_is_caught(monkeypatch):
-    half = {name: getattr(noise, name) for name in ("CANONICAL_SIGMA", "gaussian_slack")}
+    half = {name: getattr(noise, name) for name in ("CANONICAL_SIGMA", "gaussian_numerical_error")}
     made = SimpleNamespace(**half, rounded_gaussian=lambda sigma, *rest: noise.rounded_gaussian(sigma / 2, *rest))
     monkeypatch.setattr(vocabulary, "noise", made)
     assert shown() > 2.0

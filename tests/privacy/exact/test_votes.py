@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy import BoundedStatistic, PrivacySession, PrivateRecords
 from skdp.privacy.batches import Partition
 from skdp.privacy.mechanisms.top_k import release as top_k_release
 from skdp.privacy.statistics import gradient_scores, support_votes
@@ -195,7 +195,7 @@ EPSILON, RUNS = 2.0, 4000
 def choose(scores, seed):
     """The session's selection, with the bound of `support_votes` or of one clipped gradient."""
     session = PrivacySession(epsilon=50.0, delta=1e-5, random_state=seed)
-    bounded = Bounded.with_sensitivity(np.array(scores, dtype=float), adjacency="replace-one", linf=1.0)
+    bounded = BoundedStatistic.with_sensitivity(np.array(scores, dtype=float), adjacency="replace-one", linf=1.0)
     return float(session.gumbel_top_k(bounded, 1, EPSILON)[0])
 
 

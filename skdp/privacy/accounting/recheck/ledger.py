@@ -21,7 +21,7 @@ def _terms_of(row: Row) -> Terms | Point:
 
 
 def recheck_tail(rows: Sequence[Row]) -> float:
-    """Probability of outputs that a neighbour never has, which is charged to the slack and not to the epsilon."""
+    """Probability of outputs that a neighbour never has; the numerical error pays for it, not epsilon."""
     return math.fsum(_terms_of(row).tail for row in rows)
 
 

@@ -79,7 +79,7 @@ class BestOfTrials(SessionBase):
                 plan = BestOfPlan(trials, math.inf, ledger.delta, math.inf, ledger.delta)
             else:
                 off = _draw_error(ledger.epsilon)
-                ledger.check_slack((0.0, off))
+                ledger.check_numerical_error((0.0, off))
                 delta = ledger.delta - off
                 if gaussian:
                     mu, base = gaussian_base(trials, ledger.epsilon, delta)
@@ -132,7 +132,7 @@ class BestOfTrials(SessionBase):
             ledger.best_of_used = True
             stream = self._keys.commit()
             if not ledger.exact:
-                ledger.charge_slack((0.0, _draw_error(ledger.epsilon)))
+                ledger.charge_numerical_error((0.0, _draw_error(ledger.epsilon)))
                 # First the row: what is interrupted stays charged.
                 ledger.write(_row(plan, ledger.epsilon).describe(), purpose)
             best: tuple[tuple[float, int, int], T | None] | None = None

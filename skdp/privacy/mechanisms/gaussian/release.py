@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.releases import LedgerRow
-from skdp.privacy.batches import Batch, BatchPart, BatchPlan, batch_slack
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.batches import Batch, BatchPart, BatchPlan, batch_numerical_error
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.entries import places_between
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 from skdp.privacy.mechanisms.grid import Noise
@@ -94,7 +94,7 @@ class GaussianReleases(SessionBase):
         ledger = self._ledger
         if epsilon is not None:
             if not ledger.exact:
-                ledger.check_slack(noise.laplace_slack(size * releases, epsilon))
+                ledger.check_numerical_error(noise.laplace_numerical_error(size * releases, epsilon))
         elif not ledger.exact and ledger.delta > 0:
             part = share * ledger.mu2
             if not part > 0.0:
@@ -103,14 +103,14 @@ class GaussianReleases(SessionBase):
                     "use a larger epsilon"
                 )
             multiplier = math.sqrt(releases / part)
-            ledger.check_slack(noise.gaussian_slack(size * releases, multiplier))
+            ledger.check_numerical_error(noise.gaussian_numerical_error(size * releases, multiplier))
 
-    def gaussian(self, bounded: Bounded, plan: Plan) -> NDArray[np.float64]:
+    def gaussian(self, bounded: BoundedStatistic, plan: Plan) -> NDArray[np.float64]:
         """Release a statistic with the noise of ``plan``.
 
         Parameters
         ----------
-        bounded : Bounded
+        bounded : BoundedStatistic
             With a finite l2 bound; for a BatchPlan a statistic of a batch of this plan, fresh and not used.
         plan : GaussianPlan, BatchPlan or BatchPart
             Of this session, with a release left.
@@ -126,7 +126,7 @@ class GaussianReleases(SessionBase):
         """
         return self._released(bounded, plan, partial(gaussian, bounded), lambda: bounded._value.plain())
 
-    def gaussian_above(self, bounded: Bounded, plan: Plan, limit: float) -> NDArray[np.int64]:
+    def gaussian_above(self, bounded: BoundedStatistic, plan: Plan, limit: float) -> NDArray[np.int64]:
         """Release where a statistic with the noise of ``plan`` is at least ``limit``.
 
         It costs as much as `gaussian`, whose result it is computed from. Entries of a batch's sum that are 0 are
@@ -135,7 +135,7 @@ class GaussianReleases(SessionBase):
 
         Parameters
         ----------
-        bounded : Bounded
+        bounded : BoundedStatistic
         plan : GaussianPlan, BatchPlan or BatchPart
             As for `gaussian`.
         limit : float
@@ -167,7 +167,7 @@ class GaussianReleases(SessionBase):
 
     def _released(
         self,
-        bounded: Bounded,
+        bounded: BoundedStatistic,
         plan: Plan,
         draw: Callable[[Noise, noise.KeyStream], tuple[T, LedgerRow]],
         exact: Callable[[], T],
@@ -180,12 +180,12 @@ class GaussianReleases(SessionBase):
                 return exact()
             own, drawn_with = one[0], ledger.noise(bounded, plan)
             if isinstance(own, BatchPlan) and own.extra is not None:
-                error = own.extra.slack(own, bounded.size, ledger.delta, scans=False)
+                error = own.extra.numerical_error(own, bounded.size, ledger.delta, scans=False)
             else:
-                error = noise.gaussian_slack(bounded.size, plan.noise_multiplier)
+                error = noise.gaussian_numerical_error(bounded.size, plan.noise_multiplier)
             return self._draw_planned(plan, one, partial(draw, drawn_with), error)
 
-    def _checked(self, bounded: Bounded, plan: Plan, method: str) -> One:
+    def _checked(self, bounded: BoundedStatistic, plan: Plan, method: str) -> One:
         """Refuse a plan that is used up, and a batch that is not of this plan or was used before for this part."""
         self._check_open()
         ledger = self._ledger
@@ -264,7 +264,7 @@ class GaussianReleases(SessionBase):
             return released, line
 
         if not batch._spent:
-            of_batch = batch_slack(own)
+            of_batch = batch_numerical_error(own)
             error = error[0] + of_batch[0], error[1] + of_batch[1]
         released = self._release(drawn, numerical_error=error, admit=admit, purpose=own.purpose)
         batch._counted[0] = True
@@ -276,13 +276,13 @@ class GaussianReleases(SessionBase):
         ledger.open_batch = batch
         return released
 
-    def noise_std(self, bounded: Bounded, plan: Plan) -> float:
+    def noise_std(self, bounded: BoundedStatistic, plan: Plan) -> float:
         """Standard deviation of the noise that `gaussian` adds to each entry: public, 0 without privacy."""
         return 0.0 if self._ledger.exact else self._ledger.noise(bounded, plan).std
 
 
 def gaussian(
-    bounded: Bounded, drawn_with: Noise, stream: noise.KeyStream
+    bounded: BoundedStatistic, drawn_with: Noise, stream: noise.KeyStream
 ) -> tuple[NDArray[np.float64], LedgerRow]:
     """Compute the integers of ``bounded``, draw the noise that `gaussian_grid` gave for it, and add.
 
@@ -298,7 +298,7 @@ def gaussian(
 
 
 def gaussian_above(
-    bounded: Bounded, drawn_with: Noise, stream: noise.KeyStream, limit: float
+    bounded: BoundedStatistic, drawn_with: Noise, stream: noise.KeyStream, limit: float
 ) -> tuple[NDArray[np.int64], LedgerRow]:
     """Return where the release of `gaussian` would be at least ``limit``, rounded up to the grid.
 

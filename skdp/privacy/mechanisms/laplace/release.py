@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy import noise
-from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.bounded import BoundedStatistic, Source
 from skdp.privacy.mechanisms.grid import PURE_SCALE, grid_of, integer_grid, sensitivity
 from skdp.privacy.mechanisms.laplace.cost import Laplace
 from skdp.privacy.mechanisms.mechanism import Prepared
@@ -37,7 +37,7 @@ class LaplaceMechanism:
     def exact(self, source: Source) -> NDArray[np.float64]:
         return source.plain()
 
-    def prepare(self, bounded: Bounded, adjacency: str) -> Prepared[NDArray[np.float64]]:
+    def prepare(self, bounded: BoundedStatistic, adjacency: str) -> Prepared[NDArray[np.float64]]:
         epsilon = check_epsilon(self.epsilon)
         s = sensitivity(bounded, "l1", adjacency, "a Laplace release")
         unit, moved = integer_grid(bounded, s, s / (epsilon * PURE_SCALE), additive=True)
@@ -50,7 +50,7 @@ class LaplaceMechanism:
 
         return Prepared(
             release=Laplace(epsilon=epsilon, sensitivity=moved * unit, grid=unit),
-            numerical_error=noise.laplace_slack(bounded.size, epsilon),
+            numerical_error=noise.laplace_numerical_error(bounded.size, epsilon),
             draw=draw,
         )
 
@@ -58,12 +58,14 @@ class LaplaceMechanism:
 class LaplaceReleases(SessionBase):
     """Releases with Laplace noise."""
 
-    def laplace(self, bounded: Bounded, epsilon: float, *, purpose: str = "statistic") -> NDArray[np.float64]:
+    def laplace(
+        self, bounded: BoundedStatistic, epsilon: float, *, purpose: str = "statistic"
+    ) -> NDArray[np.float64]:
         """Release a statistic with discrete Laplace noise, ``epsilon``-DP by itself.
 
         Parameters
         ----------
-        bounded : Bounded
+        bounded : BoundedStatistic
             With a finite l1 bound.
         epsilon : float
             Cost of this release, finite and > 0.
@@ -82,7 +84,11 @@ class LaplaceReleases(SessionBase):
 
 
 def laplace_grid(
-    total: Bounded, statistics: Sequence[Bounded], epsilon: float, adjacency: str, scales: tuple[float, float]
+    total: BoundedStatistic,
+    statistics: Sequence[BoundedStatistic],
+    epsilon: float,
+    adjacency: str,
+    scales: tuple[float, float],
 ) -> tuple[float, float, int]:
     """Return (unit, scale in units, integer l1 sensitivity) of Laplace noise that somebody else draws.
 
@@ -98,9 +104,9 @@ def laplace_grid(
 
     Parameters
     ----------
-    total : Bounded
+    total : BoundedStatistic
         The sum that is released, with a finite l1 bound.
-    statistics : sequence of Bounded
+    statistics : sequence of BoundedStatistic
         Its terms. Each is computed on this grid.
     epsilon : float
     adjacency : str

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.losses import Loss
 from skdp.privacy import noise
-from skdp.privacy.bounded import Bounded, rounded_source
+from skdp.privacy.bounded import BoundedStatistic, rounded_source
 from skdp.privacy.mechanisms.gaussian.release import GaussianReleases
 from skdp.privacy.mechanisms.objective_perturbation.cost import (
     ObjectivePerturbation,
@@ -118,14 +118,14 @@ class PerturbedMinima(GaussianReleases):
         source = rounded_source(
             lambda: solved[0], owner=rows, unit=rows.shape.unit, needs_public_n=rows.shape.n_public is None
         )
-        computed = Bounded.from_source(source, (p,), l2=2 * eta, adjacency=ledger.adjacency)
+        computed = BoundedStatistic.from_source(source, (p,), l2=2 * eta, adjacency=ledger.adjacency)
         # Everything that could be refused is refused before b is drawn.
         ledger.check_statistic(computed)
         ledger.check_plan(plan, plan.releases)
         ledger.noise(computed, plan)
-        first = noise.gaussian_slack(p, std / terms.sensitivity)
-        second = noise.gaussian_slack(p, plan.noise_multiplier)
-        ledger.check_slack((first[0] + second[0], first[1] + second[1]))
+        first = noise.gaussian_numerical_error(p, std / terms.sensitivity)
+        second = noise.gaussian_numerical_error(p, plan.noise_multiplier)
+        ledger.check_numerical_error((first[0] + second[0], first[1] + second[1]))
         made = ObjectivePerturbation(
             epsilon=cost[0], delta=cost[1], noise_std=std, sensitivity=terms.sensitivity, grid=grid,
             penalty=minimizer.penalty, curvature=terms.curvature, trade=terms.trade,

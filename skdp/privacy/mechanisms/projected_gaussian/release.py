@@ -22,7 +22,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.batches import BatchExtra, BatchPlan
-from skdp.privacy.bounded import Bounded, SourceExtra
+from skdp.privacy.bounded import BoundedStatistic, SourceExtra
 from skdp.privacy.mechanisms.grid import Noise, gaussian_grid
 from skdp.privacy.mechanisms.projected_gaussian.cost import ProjectedGaussian, check_projections, mean_of_growing
 
@@ -31,7 +31,7 @@ __all__ = ["LEAST_PROJECTIONS", "ProjectedClip", "ProjectedNorms", "check_projec
 # Below this number of projections few records with large gradients set epsilon, unless norms are capped.
 LEAST_PROJECTIONS = 20
 _REACH = 13.25  # of the noise, in standard deviations
-_LEAST, _MOST = 2.0**-600, 2.0**600  # clip norms that float64 holds exactly, as bounds of `Bounded`
+_LEAST, _MOST = 2.0**-600, 2.0**600  # clip norms that float64 holds exactly, as bounds of `BoundedStatistic`
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,16 @@ class ProjectedNorms(BatchExtra):
         if not isinstance(extra, ProjectedClip):
             raise UnsupportedAccounting(_THESE_ALONE)
 
-    def grid(self, bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
+    def grid(self, bounded: BoundedStatistic, multiplier: float, adjacency: str) -> Noise:
         extra = bounded._value.extra
         if not isinstance(extra, ProjectedClip):
             raise ValueError("this statistic was not clipped by projections")
         return gaussian_grid(bounded, multiplier, adjacency, extra.clip_norm)
 
-    def slack(self, plan: BatchPlan, size: int, delta: float, *, scans: bool) -> tuple[float, float]:
+    def numerical_error(self, plan: BatchPlan, size: int, delta: float, *, scans: bool) -> tuple[float, float]:
         drawn = self.n_projections * size
         law = 1.001 * delta * math.expm1(drawn * noise.NOISE_LOG_ERROR) + drawn * noise.NOISE_CUTOFF
-        epsilon, cutoff = noise.gaussian_slack(size)
+        epsilon, cutoff = noise.gaussian_numerical_error(size)
         missed = _missed(size, plan.noise_multiplier, self.n_projections, self.norm_ratio)
         return epsilon, cutoff + law + plan.rate * missed
 

@@ -10,8 +10,8 @@ A selection of that leaf and a uniform choice among those it stands for have the
 candidate from a tree with a leaf for each. The law of the selected set is that of `gumbel_top_k` on all scores.
 The weight of the leaf carries one rounding more than that of another: its log-error is below 261 * 2^-53, and that
 of every selection's conditional probability below (522 + 4 L) 2^-53 < 2^-43. A leaf with a weight of 0 stands for
-candidates that are left out, which `samplers` counts. So `selection_slack` holds. The time depends on the number
-of scores other than 0.
+candidates that are left out, which `samplers` counts. So `selection_numerical_error` holds. The time depends on
+the number of scores other than 0.
 """
 
 import numpy as np

@@ -43,7 +43,7 @@ def sparse_top_k(
 
     Notes
     -----
-    `selection_slack` holds for it; `skdp.privacy.mechanisms.selected_gaussian.compiled` has the proof.
+    `selection_numerical_error` holds for it; `skdp.privacy.mechanisms.selected_gaussian.compiled` has the proof.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.batches import BatchExtra, BatchPlan
-from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.bounded import BoundedStatistic, Source
 from skdp.privacy.entries import clipped, values_at
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian.release import GaussianReleases
@@ -57,7 +57,7 @@ class Choices(BatchExtra):
     share : float, default=0.25
         Part of a batch's cost, in zero-concentrated DP, that the choices take; in (0, 1).
     epsilon : float, default=inf
-        Bounded range of one choice. A plan has it; in a `BatchGroup` it counts for nothing.
+        BoundedStatistic range of one choice. A plan has it; in a `BatchGroup` it counts for nothing.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Choices(BatchExtra):
 
     @property
     def odds(self) -> float:
-        """Bounded range of one choice times the noise multiplier."""
+        """BoundedStatistic range of one choice times the noise multiplier."""
         return 2.0 * math.sqrt(self.share / (1.0 - self.share) / self.choices)
 
     def unit_release(self, releases: int, sampling: str, rate: float) -> SelectedGaussian:
@@ -116,10 +116,10 @@ class Choices(BatchExtra):
         if self.choices > size:
             raise ValueError(f"{self.choices} of {size} values cannot be chosen: choose fewer")
 
-    def slack(self, plan: BatchPlan, size: int, delta: float, *, scans: bool) -> tuple[float, float]:
-        found = noise.numeric_sparse_slack(size, self.choices, 1, self.epsilon) if scans else (0.0, 0.0)
-        drawn = noise.gaussian_slack(self.choices, plan.noise_multiplier)
-        chosen = noise.selection_slack(self.choices, size, self.epsilon)
+    def numerical_error(self, plan: BatchPlan, size: int, delta: float, *, scans: bool) -> tuple[float, float]:
+        found = noise.numeric_sparse_numerical_error(size, self.choices, 1, self.epsilon) if scans else (0.0, 0.0)
+        drawn = noise.gaussian_numerical_error(self.choices, plan.noise_multiplier)
+        chosen = noise.selection_numerical_error(self.choices, size, self.epsilon)
         return found[0] + drawn[0] + chosen[0], found[1] + drawn[1] + chosen[1]
 
 
@@ -128,7 +128,7 @@ class SelectedReleases(GaussianReleases):
 
     def selected_gaussian(
         self,
-        bounded: Bounded,
+        bounded: BoundedStatistic,
         plan: BatchPlan,
         *,
         score_clip: float | None = None,
@@ -143,7 +143,7 @@ class SelectedReleases(GaussianReleases):
 
         Parameters
         ----------
-        bounded : Bounded
+        bounded : BoundedStatistic
             A statistic of a batch of this plan, fresh and not used, with finite bounds.
         plan : BatchPlan
             Of this session, made of a `BatchGroup` with `Choices`, with a release left.
@@ -193,7 +193,7 @@ class SelectedReleases(GaussianReleases):
                 self._use(*one)
                 return exact_choice(bounded._value, choice)
             noisy = selection_grid(bounded, choice, plan.noise_multiplier, ledger.adjacency)
-            error = extra.slack(plan, bounded.size, ledger.delta, scans=threshold is not None)
+            error = extra.numerical_error(plan, bounded.size, ledger.delta, scans=threshold is not None)
             return self._draw_planned(plan, one, partial(selected_gaussian, bounded, choice, *noisy), error)
 
 
@@ -205,7 +205,7 @@ class Selection(NamedTuple):
     size : int
         Number of chosen coordinates.
     epsilon : float
-        Bounded range of one of them.
+        BoundedStatistic range of one of them.
     score_clip, value_clip : float or None
         Largest score, and largest l2 norm of the chosen entries.
     threshold : float or None
@@ -219,7 +219,9 @@ class Selection(NamedTuple):
     threshold: float | None = None
 
 
-def selection_grid(bounded: Bounded, choice: Selection, multiplier: float, adjacency: str) -> tuple[Noise, int]:
+def selection_grid(
+    bounded: BoundedStatistic, choice: Selection, multiplier: float, adjacency: str
+) -> tuple[Noise, int]:
     """The noise of the chosen entries, with its grid, and the integer sensitivity of a score.
 
     Raises
@@ -229,7 +231,7 @@ def selection_grid(bounded: Bounded, choice: Selection, multiplier: float, adjac
     """
     # A choice is no function of a sum that wrapped around, so the grid must hold all sums.
     whole = replace(bounded._value, usual=None, sparse=None)
-    like = Bounded.from_source(
+    like = BoundedStatistic.from_source(
         whole, bounded.shape, l1=bounded.l1, l2=bounded.l2, linf=bounded.linf, adjacency=bounded.adjacency
     )  # fmt: skip
     kept = like.entries(np.arange(choice.size), clip=choice.value_clip)
@@ -250,7 +252,7 @@ def selection_grid(bounded: Bounded, choice: Selection, multiplier: float, adjac
 
 
 def selected_gaussian(
-    bounded: Bounded, choice: Selection, drawn_with: Noise, sensitivity: int, stream: noise.KeyStream
+    bounded: BoundedStatistic, choice: Selection, drawn_with: Noise, sensitivity: int, stream: noise.KeyStream
 ) -> tuple[Entries, LedgerRow]:
     """Choose coordinates by large absolute values and release these entries with Gaussian noise.
 

@@ -54,7 +54,7 @@ def numeric_sparse(
 
     See Also
     --------
-    numeric_sparse_slack : what the error of the samplers adds to epsilon and delta.
+    numeric_sparse_numerical_error : what the error of the samplers adds to epsilon and delta.
 
     References
     ----------

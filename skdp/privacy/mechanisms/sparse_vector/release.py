@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, noise
 from skdp.privacy.accounting.releases import LedgerRow
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.mechanisms.grid import HEADROOM, integer_grid, sensitivity
 from skdp.privacy.mechanisms.laplace.cost import Laplace
 from skdp.privacy.mechanisms.sampled_pure.cost import SampledPure
@@ -109,12 +109,12 @@ class SparseVector(SessionBase):
                 ledger.add(plan)
                 return plan
             mu2 = share * ledger.mu2 if ledger.delta > 0 else None
-            whole = share * (ledger.epsilon - ledger.epsilon_slack) / runs * (1 - 2.0**-40)
+            whole = share * (ledger.epsilon - ledger.epsilon_numerical_error) / runs * (1 - 2.0**-40)
             query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole, runs=runs)
             cost = run_epsilon(n_hits, query, value, rate)
             plan = NumericSparsePlan(runs, n_hits, query, value, part, cost, share, rate, purpose, parts)
             if size is not None:
-                ledger.check_slack(_slack(size, plan, runs * parts))
+                ledger.check_numerical_error(_numerical_error(size, plan, runs * parts))
             if mu2 is None:
                 ledger.admit_pure(cost, runs, planned_mu2(plan))
             else:
@@ -123,7 +123,7 @@ class SparseVector(SessionBase):
             return plan
 
     def numeric_sparse(
-        self, bounded: Bounded, plan: NumericSparsePlan, threshold: float, *, part: int = 0
+        self, bounded: BoundedStatistic, plan: NumericSparsePlan, threshold: float, *, part: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Find up to ``plan.n_hits`` entries of large absolute value and release them with noise.
 
@@ -132,7 +132,7 @@ class SparseVector(SessionBase):
 
         Parameters
         ----------
-        bounded : Bounded
+        bounded : BoundedStatistic
             With a finite linf bound.
         plan : NumericSparsePlan
             Of this session, with a run left.
@@ -179,10 +179,12 @@ class SparseVector(SessionBase):
                 use()
                 return _exact(self._keys, bounded, plan.n_hits, float(threshold))
             return self._release(
-                draw, numerical_error=_slack(bounded.size, plan, 1), admit=use, purpose=plan.purpose
+                draw, numerical_error=_numerical_error(bounded.size, plan, 1), admit=use, purpose=plan.purpose
             )
 
-    def numeric_sparse_scales(self, bounded: Bounded, plan: NumericSparsePlan) -> tuple[float, float, float]:
+    def numeric_sparse_scales(
+        self, bounded: BoundedStatistic, plan: NumericSparsePlan
+    ) -> tuple[float, float, float]:
         """Scales of the Laplace noise that `numeric_sparse` uses; public, 0 without privacy.
 
         A threshold can be chosen by them: of d entries that are 0, ``d exp(-t / query_scale) / 2`` are
@@ -190,7 +192,7 @@ class SparseVector(SessionBase):
 
         Parameters
         ----------
-        bounded : Bounded
+        bounded : BoundedStatistic
             With a finite linf bound.
         plan : NumericSparsePlan
 
@@ -206,7 +208,7 @@ class SparseVector(SessionBase):
         return unit * threshold, unit * query, unit * value
 
 
-def numeric_sparse_grid(bounded: Bounded, plan: NumericSparsePlan, adjacency: str) -> Grid:
+def numeric_sparse_grid(bounded: BoundedStatistic, plan: NumericSparsePlan, adjacency: str) -> Grid:
     """Return (unit, scales in units, integer sup-norm sensitivity) of a run, from public numbers only.
 
     The sensitivity is ``D = floor(s / unit) + 1 + roundings`` with the declared bound s. The unit makes D
@@ -245,7 +247,7 @@ def numeric_sparse_grid(bounded: Bounded, plan: NumericSparsePlan, adjacency: st
 
 
 def numeric_sparse(
-    bounded: Bounded, plan: NumericSparsePlan, threshold: float, made: Grid, stream: noise.KeyStream
+    bounded: BoundedStatistic, plan: NumericSparsePlan, threshold: float, made: Grid, stream: noise.KeyStream
 ) -> tuple[Found, *tuple[LedgerRow, ...]]:
     """Release up to ``plan.n_hits`` entries of large absolute value, with noise.
 
@@ -308,13 +310,13 @@ def _check_part(plan: NumericSparsePlan, part: int, taken: list[int]) -> None:
         )
 
 
-def _slack(size: int, plan: NumericSparsePlan, runs: int) -> tuple[float, float]:
+def _numerical_error(size: int, plan: NumericSparsePlan, runs: int) -> tuple[float, float]:
     shift = max(plan.epsilon_query, plan.epsilon_value)
-    return noise.numeric_sparse_slack(size, plan.n_hits, runs, shift)
+    return noise.numeric_sparse_numerical_error(size, plan.n_hits, runs, shift)
 
 
 def _exact(
-    keys: Keys, bounded: Bounded, n_hits: int, threshold: float
+    keys: Keys, bounded: BoundedStatistic, n_hits: int, threshold: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     values = bounded._value.plain().ravel()
     order = keys.commit().permutation(values.size)

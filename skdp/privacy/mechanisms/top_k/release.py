@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy import accounting, noise
-from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.bounded import BoundedStatistic, Source
 from skdp.privacy.mechanisms.grid import PURE_SCALE, integer_grid, sensitivity
 from skdp.privacy.mechanisms.mechanism import Prepared
 from skdp.privacy.mechanisms.top_k.cost import TopK
@@ -40,7 +40,7 @@ class TopKMechanism:
             return np.array([np.argmax(scores)], dtype=np.int64)
         return np.argsort(-scores, kind="stable")[: self.k].astype(np.int64)
 
-    def prepare(self, bounded: Bounded, adjacency: str) -> Prepared[NDArray[np.int64]]:
+    def prepare(self, bounded: BoundedStatistic, adjacency: str) -> Prepared[NDArray[np.int64]]:
         k, epsilon = self.k, check_epsilon(self.epsilon)
         self._check(bounded.size)
         s = sensitivity(bounded, "linf", adjacency, "a selection")
@@ -54,7 +54,7 @@ class TopKMechanism:
 
         return Prepared(
             release=TopK(epsilon=epsilon, count=k, sensitivity=moved * unit, grid=unit),
-            numerical_error=noise.selection_slack(k, bounded.size, epsilon),
+            numerical_error=noise.selection_numerical_error(k, bounded.size, epsilon),
             draw=draw,
         )
 
@@ -67,18 +67,18 @@ class TopKReleases(SessionBase):
     """Choices of the largest scores."""
 
     def gumbel_top_k(
-        self, bounded: Bounded, k: int, epsilon: float, *, purpose: str = "selection"
+        self, bounded: BoundedStatistic, k: int, epsilon: float, *, purpose: str = "selection"
     ) -> NDArray[np.int64]:
         """Select the k largest entries privately.
 
         Parameters
         ----------
-        bounded : Bounded
+        bounded : BoundedStatistic
             Scores with a finite linf bound.
         k : int
             Between 1 and the number of scores.
         epsilon : float
-            Bounded range of **one** of the k choices; the call costs k of them.
+            BoundedStatistic range of **one** of the k choices; the call costs k of them.
         purpose : str, default="selection"
 
         Returns
@@ -101,5 +101,5 @@ class TopKReleases(SessionBase):
         if ledger.exact:
             return math.inf
         if ledger.delta == 0:
-            return (ledger.epsilon - ledger.epsilon_slack) * share / choices * (1 - 2.0**-40)
+            return (ledger.epsilon - ledger.epsilon_numerical_error) * share / choices * (1 - 2.0**-40)
         return accounting.bounded_range_epsilon(math.sqrt(share * ledger.mu2 / choices))

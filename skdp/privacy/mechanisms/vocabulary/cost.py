@@ -63,7 +63,7 @@ class VocabularyRelease(Gaussian):
     Privacy
     -------
     A Gaussian release, as its row says, but for a word that one unit alone has. That one is released with
-    probability ``delta`` at most, which is charged to the slack: `vocabulary.release` has the proof.
+    probability ``delta`` at most, which is charged to the numerical error: `vocabulary.release` has the proof.
     """
 
     last_keys = ("threshold", "max_words", "delta")
@@ -80,7 +80,7 @@ class VocabularyRelease(Gaussian):
         text = (
             f"words with a noisy count of {number_text(self.threshold)} or more, at most {self.max_words} of each "
             f"{unit}; one that one {unit} alone has is released with probability {number_text(self.delta)} at "
-            "most, which the slack pays"
+            "most, which the numerical error pays"
         )
         return [("words" if self.purpose is None else self.purpose, text)]
 

@@ -123,19 +123,19 @@ class Vocabularies(GaussianReleases):
                 return _kept(ledger, VocabularyPlan(plan, words, 0.0, LEAST_GRID, 0))
             # Refused before anything is written down.
             multiplier = 1.0 / math.sqrt(share * ledger.mu2) * (1 + 2.0**-40)
-            sigma, delta = float(noise.CANONICAL_SIGMA), PART * ledger.delta_slack
+            sigma, delta = float(noise.CANONICAL_SIGMA), PART * ledger.delta_numerical_error
             grid = math.floor(sigma / (multiplier * MOVED[ledger.adjacency]))
             if not LEAST_GRID <= grid:
                 raise PrivacyBudgetExceeded(
                     f"a noise multiplier of {multiplier:.3g} leaves nothing of a vocabulary: ask for a larger "
                     "epsilon or share, or give a public vocabulary"
                 )
-            slack = noise.gaussian_slack(2 * words, multiplier)
+            numerical_error = noise.gaussian_numerical_error(2 * words, multiplier)
             # Real probabilities are at most a factor away from the ideal ones, and the factor is below 1 + 1e-4.
             extra = (-math.log1p(-delta), delta * (1 + 1e-4))
-            ledger.check_slack((slack[0] + extra[0], slack[1] + extra[1]))
+            ledger.check_numerical_error((numerical_error[0] + extra[0], numerical_error[1] + extra[1]))
             plan = self.plan_gaussian(1, share, purpose=purpose)
-            ledger.charge_slack((slack[0] + extra[0], slack[1] + extra[1]))
+            ledger.charge_numerical_error((numerical_error[0] + extra[0], numerical_error[1] + extra[1]))
             threshold = word_threshold(grid, sigma, words, delta)
             return _kept(ledger, VocabularyPlan(plan, words, delta, grid, threshold))
 

@@ -13,10 +13,10 @@ __all__ = [
     "NOISE_LOG_ERROR",
     "SELECTION_CUTOFF",
     "SELECTION_LOG_ERROR",
-    "gaussian_slack",
-    "laplace_slack",
-    "numeric_sparse_slack",
-    "selection_slack",
+    "gaussian_numerical_error",
+    "laplace_numerical_error",
+    "numeric_sparse_numerical_error",
+    "selection_numerical_error",
 ]
 
 NOISE_LOG_ERROR = 2.0**-50
@@ -32,7 +32,7 @@ SELECTION_CUTOFF = 2.0**-100
 _GAUSSIAN_REACH, _LAPLACE_REACH = 13.25, 83.2
 
 
-def gaussian_slack(n_values: int, noise_multiplier: float = inf) -> tuple[float, float]:
+def gaussian_numerical_error(n_values: int, noise_multiplier: float = inf) -> tuple[float, float]:
     """What ``n_values`` draws of `rounded_gaussian` add to (epsilon, delta) of a release.
 
     A value can be drawn if its noise is below 13.25 sigma. On a neighbouring data set the same output
@@ -48,13 +48,13 @@ def gaussian_slack(n_values: int, noise_multiplier: float = inf) -> tuple[float,
 
     Returns
     -------
-    slack : tuple of float
+    numerical_error : tuple of float
         ``(2 n 2^-50, n (2^-100 + erfc(...)))``: both data sets' probabilities carry the error.
 
     Examples
     --------
-    >>> from skdp.privacy.noise import gaussian_slack
-    >>> epsilon, delta = gaussian_slack(2**20, 4.0)
+    >>> from skdp.privacy.noise import gaussian_numerical_error
+    >>> epsilon, delta = gaussian_numerical_error(2**20, 4.0)
     >>> epsilon == 2.0**-29, delta < 2.0**-79
     (True, True)
     """
@@ -63,7 +63,7 @@ def gaussian_slack(n_values: int, noise_multiplier: float = inf) -> tuple[float,
     return 2 * n * NOISE_LOG_ERROR, n * (NOISE_CUTOFF + mismatch)
 
 
-def laplace_slack(n_values: int, epsilon: float = 0.0) -> tuple[float, float]:
+def laplace_numerical_error(n_values: int, epsilon: float = 0.0) -> tuple[float, float]:
     """What ``n_values`` draws of `discrete_laplace` add to (epsilon, delta) of a release.
 
     Parameters
@@ -76,13 +76,13 @@ def laplace_slack(n_values: int, epsilon: float = 0.0) -> tuple[float, float]:
 
     Returns
     -------
-    slack : tuple of float
+    numerical_error : tuple of float
         ``(2 n 2^-50, n (2^-100 + exp(epsilon - 83.2)))``.
 
     Examples
     --------
-    >>> from skdp.privacy.noise import laplace_slack
-    >>> laplace_slack(0)
+    >>> from skdp.privacy.noise import laplace_numerical_error
+    >>> laplace_numerical_error(0)
     (0.0, 0.0)
     """
     n = check_count(n_values, "n_values")
@@ -90,7 +90,9 @@ def laplace_slack(n_values: int, epsilon: float = 0.0) -> tuple[float, float]:
     return 2 * n * NOISE_LOG_ERROR, n * (NOISE_CUTOFF + mismatch)
 
 
-def numeric_sparse_slack(n_values: int, n_hits: int, runs: int = 1, epsilon: float = 0.0) -> tuple[float, float]:
+def numeric_sparse_numerical_error(
+    n_values: int, n_hits: int, runs: int = 1, epsilon: float = 0.0
+) -> tuple[float, float]:
     """What ``runs`` calls of `numeric_sparse` add to (epsilon, delta).
 
     A run draws at most one query noise an entry, and one threshold and one value a hit.
@@ -106,21 +108,21 @@ def numeric_sparse_slack(n_values: int, n_hits: int, runs: int = 1, epsilon: flo
 
     Returns
     -------
-    slack : tuple of float
-        `laplace_slack` of ``runs * (n_values + 2 n_hits)`` values.
+    numerical_error : tuple of float
+        `laplace_numerical_error` of ``runs * (n_values + 2 n_hits)`` values.
 
     Examples
     --------
-    >>> from skdp.privacy.noise import laplace_slack, numeric_sparse_slack
-    >>> numeric_sparse_slack(100, 3, 10) == laplace_slack(1060)
+    >>> from skdp.privacy.noise import laplace_numerical_error, numeric_sparse_numerical_error
+    >>> numeric_sparse_numerical_error(100, 3, 10) == laplace_numerical_error(1060)
     True
     """
     size, hits = check_count(n_values, "n_values"), min(check_count(n_hits, "n_hits"), n_values)
-    return laplace_slack(check_count(runs, "runs") * (size + 2 * hits), epsilon)
+    return laplace_numerical_error(check_count(runs, "runs") * (size + 2 * hits), epsilon)
 
 
 @functools.lru_cache(maxsize=256)
-def selection_slack(k: int, n_candidates: int, epsilon: float = 0.0) -> tuple[float, float]:
+def selection_numerical_error(k: int, n_candidates: int, epsilon: float = 0.0) -> tuple[float, float]:
     """What one call of `gumbel_top_k` adds to (epsilon, delta).
 
     Parameters
@@ -130,18 +132,18 @@ def selection_slack(k: int, n_candidates: int, epsilon: float = 0.0) -> tuple[fl
     n_candidates : int in [1, 2**40]
         Number of scores. The bounds hold for every number in this range.
     epsilon : float >= 0, default=0
-        Bounded range of one selection: what one data set leaves out with probability 2^-100 may be
+        BoundedStatistic range of one selection: what one data set leaves out with probability 2^-100 may be
         exp(epsilon) times as likely on the other.
 
     Returns
     -------
-    slack : tuple of float
+    numerical_error : tuple of float
         ``(2 k 2^-43, k 2^-100 e^epsilon)``.
 
     Examples
     --------
-    >>> from skdp.privacy.noise import selection_slack
-    >>> selection_slack(1024, 10**6) == (2.0**-32, 2.0**-90)
+    >>> from skdp.privacy.noise import selection_numerical_error
+    >>> selection_numerical_error(1024, 10**6) == (2.0**-32, 2.0**-90)
     True
     """
     if not 1 <= check_count(n_candidates, "n_candidates") <= 2**40:

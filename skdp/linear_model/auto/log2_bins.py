@@ -1,4 +1,4 @@
-"""The highest octave of columns, from released counts of their magnitudes."""
+"""The highest power-of-two bin of columns, from released counts of their magnitudes."""
 
 import math
 from functools import lru_cache
@@ -7,20 +7,20 @@ import numpy as np
 
 from skdp.linear_model.auto.defaults import DEFAULTS, BinDefaults
 
-__all__ = ["highest_octaves", "posterior_of_tops"]
+__all__ = ["highest_log2_bins", "posterior_of_tops"]
 
 
 def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of each column's highest octave, given counts with noise; the columns share a prior.
+    """Probabilities of each column's highest power-of-two bin, given counts with noise; the columns share a prior.
 
-    Also the evidence of a column's own counts for each octave, in standard deviations.
+    Also the evidence of a column's own counts for each power-of-two bin, in standard deviations.
 
-    A column is one of the `shapes`, counted from its highest octave downward, of a part of the records.
+    A column is one of the `shapes`, counted from its highest power-of-two bin downward, of a part of the records.
     """
     bins = DEFAULTS.bins
     base = _base(bins)
     terms, own = [], np.full(counts.shape, -np.inf)
-    # Octaves below the lowest hold nothing.
+    # Bins below the lowest hold nothing.
     lead = max(map(len, bins.shapes)) - 1
     padded = np.zeros((*counts.shape[:-1], lead + counts.shape[-1]))
     padded[..., lead:] = counts
@@ -45,21 +45,21 @@ def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndar
 
 @lru_cache(maxsize=1)
 def _base(bins: BinDefaults) -> np.ndarray:
-    """The public prior of a highest octave."""
-    octave = np.arange(bins.lowest, bins.highest + 1)
-    base = 1.0 / (1.0 + (octave / bins.prior_scale) ** 2)
-    low = octave < bins.usual[0]
-    base[low] *= bins.below_usual_factor * np.exp(bins.below_usual_decay * (octave[low] - bins.usual[0]))
-    base[octave > bins.usual[1]] *= bins.above_usual_factor
+    """The public prior of a highest power-of-two bin."""
+    log2_bin = np.arange(bins.lowest, bins.highest + 1)
+    base = 1.0 / (1.0 + (log2_bin / bins.prior_scale) ** 2)
+    low = log2_bin < bins.usual[0]
+    base[low] *= bins.below_usual_factor * np.exp(bins.below_usual_decay * (log2_bin[low] - bins.usual[0]))
+    base[log2_bin > bins.usual[1]] *= bins.above_usual_factor
     base /= base.sum()
     base.setflags(write=False)
     return base
 
 
-def highest_octaves(
+def highest_log2_bins(
     counts: np.ndarray, noise: float, n: int, least: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number of each column's highest octave, whether it is found, and the evidence of its own counts for it.
+    """Number of each column's highest power-of-two bin, whether it is found, and the evidence of its counts.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def highest_octaves(
 
     Notes
     -----
-    An octave that lies `distant` or more above the likely one is taken where its count alone is larger than
-    `sure_evidence` standard deviations of noise. The normal tail, times the looks, is then the rate of a range
-    that noise made 16 times too large.
+    An power-of-two bin that lies `distant` or more above the likely one is taken where its count alone is larger
+    than `sure_evidence` standard deviations of noise. The normal tail, times the looks, is then the rate of a
+    range that noise made 16 times too large.
     """
     bins = DEFAULTS.bins
     known, own = posterior_of_tops(counts, noise, n)

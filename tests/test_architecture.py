@@ -107,15 +107,15 @@ def test_the_readme_says_where_to_look_as_the_page_on_the_architecture_does():
 
 
 def circles(graph):
-    """Groups of modules that reach each other."""
+    """Groups of modules that half-width each other."""
 
-    def reach(start):
+    def half_width(start):
         seen, waiting = set(), [start]
         while waiting:
             waiting += [other for other in graph[waiting.pop()] if not (other in seen or seen.add(other))]
         return seen
 
-    reached = {module: reach(module) for module in graph}
+    reached = {module: half_width(module) for module in graph}
     found = {frozenset(b for b in reached[a] if a in reached[b]) for a in graph}
     return sorted(sorted(group) for group in found if group)
 

@@ -16,7 +16,7 @@ import skdp
 import skdp.privacy
 from skdp.losses import LogisticLoss
 from skdp.privacy import PrivateRecords, statistics
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics import perturbed_minimizer, target_count
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
@@ -107,9 +107,9 @@ def test_every_public_name_of_the_package_is_there():
 
 # Functions that are parts of statistics, or work on public values: what they take and give.
 HELPERS = {
-    "projected_sum": "a part of gradient_sum: Rows in, Bounded out",
-    "mean_of_vectors": "Rows in, Bounded out",
-    "sum_of_units": "Rows in, Bounded out",
+    "projected_sum": "a part of gradient_sum: Rows in, BoundedStatistic out",
+    "mean_of_vectors": "Rows in, BoundedStatistic out",
+    "sum_of_units": "Rows in, BoundedStatistic out",
     "point": "public values only",
     "predictions": "features in, one value a row out: the targets of other records",
     "block_vote": "rows of one block in, a vote out",
@@ -118,7 +118,7 @@ HELPERS = {
     "spectral_norm_bound": "a public matrix",
     "objective_of": "Rows in, an objective of the solver out, inside a release",
 }
-SECRET = (Bounded, PerturbedMinimizer)
+SECRET = (BoundedStatistic, PerturbedMinimizer)
 
 
 def functions():
@@ -137,7 +137,7 @@ def test_statistics_take_rows_and_give_bounded_values():
         hints = typing.get_type_hints(found)
         first = next(iter(inspect.signature(found).parameters))
         assert issubclass(hints["return"], SECRET), name
-        assert hints[first] in (HoldsRows, Bounded), name
+        assert hints[first] in (HoldsRows, BoundedStatistic), name
         seen.add(name)
     methods = {name for name, _ in inspect.getmembers(PrivateRecords, inspect.isfunction)}
     assert seen - methods == {*statistics.__all__, "linear_map"}
