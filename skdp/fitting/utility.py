@@ -401,8 +401,8 @@ def _worse_than_a_constant(facts: Facts) -> Iterator[str]:
     elif facts.calibrated and is_given("worse than the mean", effective_n):
         yield (
             f"{about} predictions of {facts.name} may be worse than the mean of y. About "
-            f"{_enough(shape, threshold('worse than the mean'), effective_n)} would be enough for few features, or "
-            "a larger epsilon"
+            f"{_enough(shape, threshold('worse than the mean'), effective_n)} would be enough for few features, "
+            "or a larger epsilon"
         )
 
 

@@ -115,7 +115,8 @@ def recheck(ledger: Ledger, claim: float) -> None:
     if words > ledger.numerical_error[1]:
         raise PrivacyAccountingError(
             f"a word of one unit alone is released with probability {words:.3g}, and "
-            f"{ledger.numerical_error[1]:.3g} was charged; this is a bug in skdp, please report it. The result is discarded"
+            f"{ledger.numerical_error[1]:.3g} was charged; this is a bug in skdp, please report it. The result is "
+            "discarded"
         )
     pure = ledger.delta == 0
     ideal = 0.0 if pure else (ledger.delta - ledger.numerical_error[1]) * math.exp(-ledger.numerical_error[0])
