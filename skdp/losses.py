@@ -322,7 +322,7 @@ def is_shipped(loss: Any) -> bool:
 
     A subclass is not: it may compute another derivative under the same facts.
     """
-    return type(loss) in _SHIPPED
+    return any(type(loss) is kind for kind in _SHIPPED)
 
 
 def check_loss(loss: Any) -> None:
@@ -348,8 +348,12 @@ def check_loss(loss: Any) -> None:
         )
     if loss.n_outputs != 1:
         raise TypeError("a loss of your own has one linear predictor: n_outputs must be 1")
-    if not 0 < float(loss.smoothness) < math.inf:
-        raise ValueError(f"smoothness must be finite and > 0, got {loss.smoothness!r}")
+    if not 1e-100 <= float(loss.smoothness) <= 1e100:
+        raise ValueError(f"smoothness must be between 1e-100 and 1e100, got {loss.smoothness!r}")
+    for name in ("start_norm", "start_sup_norm", "start_value"):
+        given = getattr(loss, name)
+        if given is not None and not 0.0 < float(given) < math.inf:
+            raise ValueError(f"{name} must be None, or finite and > 0, got {given!r}")
     try:
         hash(loss)
     except TypeError:

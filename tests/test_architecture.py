@@ -186,7 +186,7 @@ def named(pattern):
     pages += [p for part in ("docs", "examples") for p in (ROOT / part).rglob("*.*")]
     pages = [p for p in pages if p.suffix in {".py", ".md", ".rst"}]
     for page in pages:
-        if not {"_build", "generated", "auto_examples", "conf.py"} & set(page.parts):
+        if not {"_build", "generated", "auto_examples", "conf.py", "moved.md"} & set(page.parts):
             for match in re.finditer(pattern, page.read_text(encoding="utf-8")):
                 yield match[1], page.name
 

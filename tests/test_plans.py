@@ -151,7 +151,7 @@ def test_the_print_says_what_the_words_mean():
     steps = [step for plan in plans for step in plan.decision.steps]
     assert {step.purpose for step in steps} == MEANINGS.keys()
     plan = make("DPLogisticRegression").plan(N, D)
-    assert "\n  power-of-two bins: counts of absolute values of each column between powers of two" in str(plan)
+    assert "\n  column ranges: counts of absolute values of each column between powers of two" in str(plan)
     assert "at most 7.19 times the noise" in str(plan)
 
 

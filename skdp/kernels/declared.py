@@ -22,6 +22,9 @@ from skdp.losses import check_loss
 __all__ = ["DeclaredSums", "by_record"]
 
 
+FAILURES = (Exception, SystemExit, GeneratorExit)  # whatever a user's function raises but for an interrupt
+
+
 def by_record(function: Callable[[Any, Any], Any], z: Floats, y: Floats) -> Floats:
     """Numbers of a user's function of predictors and targets; NaN for a record at which it fails.
 
@@ -35,11 +38,11 @@ def by_record(function: Callable[[Any, Any], Any], z: Floats, y: Floats) -> Floa
         return found.astype(np.float64)
 
     with no_warnings_of_any_library(), np.errstate(all="ignore"):
-        with suppress(Exception):
+        with suppress(*FAILURES):
             return numbers(z, y)
         found = np.full(z.shape, np.nan)
         for i in range(z.size):
-            with suppress(Exception):
+            with suppress(*FAILURES):
                 found[i] = numbers(z[i : i + 1], y[i : i + 1])[0]
         return found
 

@@ -5,7 +5,10 @@ folder ``cache=True`` fails while the function is being decorated (read-only ins
 so the decorator then compiles without a cache, and says so once in a process.
 """
 
+import functools
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -25,6 +28,9 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+# Folders of the package with all functions that are compiled, and that compiled functions call.
+COMPILED = ("kernels", "nn", "preprocessing/scattering", "privacy/noise", "privacy/mechanisms/selected_gaussian")
 
 _warned: list[bool] = []  # whether a process was warned
 
@@ -92,12 +98,34 @@ def _compile(function: F, fastmath: Any, wrapped: bool = True) -> F:
     if not wrapped:
         options["no_cpython_wrapper"] = True
     try:
-        return numba.njit(function, cache=True, **options)
+        return _stamped(numba.njit(function, cache=True, **options))
     except RuntimeError as error:
         if "cannot cache" not in str(error):
             raise
         _warn_once()
         return numba.njit(function, **options)
+
+
+@functools.cache
+def _sources() -> str:
+    """A digest of all sources of compiled functions."""
+    root, found = Path(__file__).parents[1], hashlib.sha256()
+    for folder in COMPILED:
+        for path in sorted((root / folder).glob("**/*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _stamped(dispatcher: Any) -> Any:
+    """The function, whose kept machine code is used only with the sources that it was compiled from.
+
+    numba looks at the file of the function alone. Functions of other files are compiled into it, so that after an
+    upgrade in place old code of theirs would stay, a repaired clip among them.
+    """
+    if isinstance(dispatcher, CPUDispatcher):
+        index = dispatcher._cache._cache_file
+        index._source_stamp = (index._source_stamp, _sources())
+    return dispatcher
 
 
 def warn_without_cache() -> None:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION, WITHOUT_REPLACEMENT
-from skdp.privacy.accounting.releases import LedgerRow
+from skdp.privacy.accounting.releases import LedgerRow, release_of
 from skdp.privacy.batches import Batch, BatchPlan, Partition, draw_units, empty_bits, number_of_places
 from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.budget import Reservation
-from skdp.privacy.mechanisms.mechanism import Mechanism
+from skdp.privacy.mechanisms.mechanism import Mechanism, Prepared
 from skdp.privacy.noise.keystream import Seed
 from skdp.privacy.session.ledger import Ledger, check_number
 
@@ -42,6 +42,7 @@ class Keys:
         self._seed, self.context = seed, context
         self.stream: noise.KeyStream | None = None
         self.reservation: Reservation | None = None
+        self._closed = False
 
     @property
     def seeded(self) -> bool:
@@ -53,6 +54,8 @@ class Keys:
 
         Every refusal comes before. What is interrupted after it stays charged.
         """
+        if self._closed:  # by a signal handler or a mechanism in the middle of a release: nobody would pay for it
+            raise RuntimeError("this session was closed during a release, which is not made; open another one")
         if self.stream is None:
             self.stream = noise.KeyStream(self._seed, info=self.context)
         if self.reservation is not None:
@@ -63,7 +66,7 @@ class Keys:
         """Hand the reservation back if nothing was drawn or ``released``."""
         if self.reservation is not None and not released and self.stream is None:
             self.reservation.release()
-        self.reservation = None
+        self.reservation, self._closed = None, True
 
 
 class Pass:
@@ -219,10 +222,14 @@ class SessionBase:
             if ledger.exact:
                 return mechanism.exact(bounded._value)
             made = mechanism.prepare(bounded, ledger.adjacency)
+            if type(made) is not Prepared:
+                raise TypeError(f"prepare of a mechanism must return a Prepared, got {type(made).__name__}")
+            # The row is fixed before the draw, and is what is charged: the mechanism's object may say other costs.
+            line, error, draw = dict(made.release.describe()), made.numerical_error, made.draw
             return self._release(
-                lambda stream: (made.draw(bounded._value, stream), made.release.describe()),
-                numerical_error=made.numerical_error,
-                admit=partial(ledger.admit_unplanned, made.release),
+                lambda stream: (draw(bounded._value, stream), line),
+                numerical_error=error,
+                admit=partial(ledger.admit_unplanned, release_of(line)),
                 purpose=purpose,
             )
 
@@ -243,7 +250,9 @@ class SessionBase:
         ledger = self._ledger
         ledger.charge_numerical_error(numerical_error)
         admit()
-        released, *lines = draw(self._keys.commit())
+        stream = self._keys.commit()
+        ledger.begun = True
+        released, *lines = draw(stream)
         for line in lines:
             ledger.write(line, purpose)
         return released

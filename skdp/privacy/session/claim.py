@@ -121,7 +121,7 @@ def recheck(ledger: Ledger, claim: float) -> None:
     pure = ledger.delta == 0
     ideal = 0.0 if pure else (ledger.delta - ledger.numerical_error[1]) * math.exp(-ledger.numerical_error[0])
     found = accounting.recheck_epsilon(ledger.rows, ideal, adjacency=ledger.adjacency)
-    if found + ledger.numerical_error[0] > claim * (1 + 1e-9):
+    if not found + ledger.numerical_error[0] <= claim * (1 + 1e-9):
         raise PrivacyAccountingError(
             f"the ledger costs epsilon={found + ledger.numerical_error[0]:.9g} but {claim:.9g} was claimed; "
             "this is a bug in skdp, please report it. The result is discarded"

@@ -11,6 +11,7 @@ from weakref import ReferenceType, ref
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting
+from skdp.privacy.accounting.amplification import FULL_BATCH
 from skdp.privacy.accounting.releases import LedgerRow, Release, release_type
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import BoundedStatistic
@@ -108,6 +109,8 @@ class Ledger:
         What the samplers' proven errors add to (epsilon, delta).
     late : bool
         Whether something was planned after a release.
+    begun : bool
+        Whether something was drawn for a release, maybe without a row: a draw that raised may be tried again.
     sampled : bool
     assumptions : list of str
         What the claim rests on beside what every report lists.
@@ -133,7 +136,7 @@ class Ledger:
         self.vocabularies: list[object] = []
         self.pure: list[tuple[float, int, float]] = []
         self.numerical_error = [0.0, 0.0]
-        self.late = self.sampled = False
+        self.late = self.sampled = self.begun = False
         self.assumptions: list[str] = []
         self.open_batch: Batch | None = None
         self.inner_claims: list[tuple[float, float]] = []
@@ -210,7 +213,7 @@ class Ledger:
         """Refuse what the budget does not hold."""
         if self.best_of:
             raise UnsupportedAccounting("the whole budget of this session is for trials")
-        self.late = self.late or bool(self.rows)
+        self.late = self.late or self.begun or bool(self.rows)
         if self.planned_mu2() + mu2 > self.mu2 * _SHARE_ROUNDING:
             left = max(0.0, 1.0 - self.planned_mu2() / self.mu2)
             raise PrivacyBudgetExceeded(
@@ -228,7 +231,7 @@ class Ledger:
                 f"{epsilon:g} more does not fit (a part {_EPSILON_NUMERICAL_ERROR:g} is kept for the sampler); "
                 "nothing was released"
             )
-        self.late = self.late or bool(self.rows)
+        self.late = self.late or self.begun or bool(self.rows)
         if self.pure and self.pure[-1][0] == epsilon:  # equal releases are one entry, replaced at once
             _, before, paid = self.pure[-1]
             self.pure[-1] = (float(epsilon), count + before, mu2 + paid)
@@ -237,14 +240,22 @@ class Ledger:
 
     def admit_unplanned(self, release: Release) -> None:
         """Refuse a release that the budget does not hold, or that no recheck knows; else write down its cost."""
-        module_of(release.describe(), "recheck")
+        line = release.describe()
+        module_of(line, "recheck").terms(line)
+        if release.count < 1 or release.sampling != FULL_BATCH:
+            raise UnsupportedAccounting(
+                f"a mechanism releases a statistic of all records at least once: got count={release.count} and "
+                f"sampling={release.sampling!r}"
+            )
         one = replace(release, count=1)
-        epsilon = one.pure_epsilon()
+        epsilon, mu = one.pure_epsilon(), one.mu()
+        if not mu >= 0.0 or not (epsilon is None or epsilon >= 0):
+            raise UnsupportedAccounting(
+                f"the costs of {release.name!r} must be >= 0, got mu={mu!r} and {epsilon!r}"
+            )
         if epsilon is None:
             self.require_gaussian()
-        self.admit_pure(
-            math.inf if epsilon is None else float(epsilon), release.count, release.count * one.mu() ** 2
-        )
+        self.admit_pure(math.inf if epsilon is None else float(epsilon), release.count, release.count * mu**2)
 
     def check_plan(self, plan: Plan, releases: float) -> None:
         """Refuse a plan that is not one of this session's own, or is used up."""
@@ -320,6 +331,10 @@ class Ledger:
 
     def charge_numerical_error(self, numerical_error: tuple[float, float]) -> None:
         """Add samplers' errors to the account."""
+        if not all(0.0 <= part < math.inf for part in numerical_error):
+            raise UnsupportedAccounting(
+                f"numerical_error must be two finite numbers >= 0, got {numerical_error!r}"
+            )
         self.numerical_error = self.check_numerical_error(numerical_error)
 
     def assume(self, line: str) -> None:

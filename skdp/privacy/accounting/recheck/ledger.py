@@ -17,6 +17,11 @@ __all__ = ["recheck_epsilon", "recheck_tail"]
 
 def _terms_of(row: Row) -> Terms | Point:
     found: Terms | Point = module_of(row, "recheck").terms(row)
+    known = (
+        (found.mu2, found.pure or 0.0) if isinstance(found, Terms) else (found.epsilon, found.delta, found.count)
+    )
+    if not all(cost >= 0.0 for cost in (*known, found.tail)):
+        raise ValueError(f"the recheck of {row['name']!r} must say costs >= 0, got {found!r}.")
     return found
 
 

@@ -126,7 +126,7 @@ def terms(row: Row) -> Terms:
     if not 0.0 < epsilon < math.inf:
         raise ValueError(f"choice_epsilon of a {row['name']!r} row must be finite and > 0, got {epsilon!r}.")
     mu2 = mu2_of(z, count)
-    if not 0.0 < mu2 < math.inf:
-        return Terms(mu2=mu2)
-    mu2 += count * choices * pure_mu(0.5 * epsilon) ** 2
-    return Terms(mu2=mu2, sample=Chosen(z, count, rate, choices, epsilon))
+    whole = mu2 + count * choices * pure_mu(0.5 * epsilon) ** 2
+    if not 0.0 < mu2 < math.inf:  # no finite law of the Gaussian part
+        return Terms(mu2=whole)
+    return Terms(mu2=whole, sample=Chosen(z, count, rate, choices, epsilon))

@@ -1,0 +1,117 @@
+"""A mechanism of another package, or a signal in the middle of a release, gets nothing that is not charged."""
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.privacy import BudgetAccountant, PrivacySession, PrivateRecords
+from skdp.privacy.accounting import recheck_epsilon
+from skdp.privacy.mechanisms import registry
+from skdp.privacy.mechanisms.laplace.cost import Laplace
+from skdp.privacy.mechanisms.laplace.release import LaplaceMechanism
+from skdp.privacy.mechanisms.sampled_pure.cost import SampledPure
+
+
+def statistic():
+    return PrivateRecords(np.ones((5, 2)), np.zeros(5)).column_counts(0.5)
+
+
+class Changed:
+    """Laplace noise whose preparation is changed by a function."""
+
+    def __init__(self, change):
+        self.change, self.honest = change, LaplaceMechanism(0.4)
+
+    def prepare(self, bounded, adjacency):
+        return self.change(self.honest.prepare(bounded, adjacency))
+
+    def exact(self, source):
+        return self.honest.exact(source)
+
+
+class Free(Laplace):
+    """Costs nothing, by its own account."""
+
+    def mu(self):
+        return 0.0
+
+    def pure_epsilon(self):
+        return 0
+
+
+CHANGES = {
+    "no cost": lambda made: replace(made, release=Free(epsilon=50.0, sensitivity=1.0, grid=1.0)),
+    "no release": lambda made: replace(made, release=replace(made.release, count=0)),
+    "sampled": lambda made: replace(
+        made, release=SampledPure.of(Laplace(epsilon=3.0), 0.01, "replace-one", "fresh uniform")
+    ),
+    "nan error": lambda made: replace(made, numerical_error=(math.nan, 0.0)),
+    "negative error": lambda made: replace(made, numerical_error=(-0.1, 0.0)),
+    "another type": lambda made: SimpleNamespace(**vars(made)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_release_that_says_another_cost_is_refused_before_the_draw(change):
+    session = PrivacySession(epsilon=1.0, delta=1e-6)
+    with pytest.raises((UnsupportedAccounting, PrivacyBudgetExceeded, TypeError)):
+        session.release(statistic(), Changed(change))
+    assert session._keys.stream is None
+    assert session.report().epsilon == 0.0
+
+
+def test_the_row_is_the_one_that_was_charged():
+    def change(made):
+        def draw(source, stream):
+            object.__setattr__(made.release, "epsilon", 0.001)
+            return made.draw(source, stream)
+
+        return replace(made, draw=draw)
+
+    session = PrivacySession(epsilon=1.0, delta=1e-6)
+    session.release(statistic(), Changed(change))
+    assert session.report().mechanisms[0]["epsilon"] == 0.4
+
+
+def test_a_session_that_is_closed_within_a_release_makes_none():
+    accountant = BudgetAccountant(1.0, 1e-6)
+    session = PrivacySession(epsilon=0.9, delta=1e-7, accountant=accountant)
+
+    def change(made):
+        session.close()
+        return made
+
+    with pytest.raises(RuntimeError, match="closed during a release"):
+        session.release(statistic(), Changed(change))
+    assert session._keys.stream is None
+
+
+def test_a_plan_after_a_draw_that_raised_claims_the_whole_budget():
+    def change(made):
+        def draw(source, stream):
+            made.draw(source, stream)
+            raise OSError
+
+        return replace(made, draw=draw)
+
+    session = PrivacySession(epsilon=1.0, delta=1e-6)
+    with pytest.raises(OSError):
+        session.release(statistic(), Changed(change))
+    session.laplace(statistic(), 0.01)
+    assert session.report().epsilon == 1.0
+
+
+def test_a_recheck_that_says_a_negative_cost_is_refused(monkeypatch):
+    row = {"name": "laplace", "epsilon": 10.0, "count": 1}
+    terms = registry.module_of(row, "recheck").terms
+    assert recheck_epsilon([row], 0.0) == 10.0
+    for wrong in ({"pure": -10.0}, {"mu2": -1.0}, {"mu2": math.nan}, {"tail": -0.5}):
+        monkeypatch.setattr(
+            registry.module_of(row, "recheck"), "terms", lambda row, w=wrong: replace(terms(row), **w)
+        )
+        with pytest.raises(ValueError, match="costs >= 0"):
+            recheck_epsilon([row], 0.0)
