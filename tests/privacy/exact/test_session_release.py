@@ -24,7 +24,7 @@ class Changed:
     """Laplace noise whose preparation is changed by a function."""
 
     def __init__(self, change):
-        self.change, self.honest = change, LaplaceMechanism(0.4)
+        self.change, self.honest = change, LaplaceMechanism(0.1)
 
     def prepare(self, bounded, adjacency):
         return self.change(self.honest.prepare(bounded, adjacency))
@@ -74,7 +74,7 @@ def test_the_row_is_the_one_that_was_charged():
 
     session = PrivacySession(epsilon=1.0, delta=1e-6)
     session.release(statistic(), Changed(change))
-    assert session.report().mechanisms[0]["epsilon"] == 0.4
+    assert session.report().mechanisms[0]["epsilon"] == 0.1
 
 
 def test_a_session_that_is_closed_within_a_release_makes_none():
