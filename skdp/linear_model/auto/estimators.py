@@ -178,7 +178,7 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
-    * Histograms and counts by power-of-two bins of the residuals, each with d = 1.
+    * Histograms and counts by range of the residuals, each with d = 1.
     * The second moment of (prediction, constant, residual), scaled down to norm R, where units times mu are at
       least 300: by sqrt(2) R^2, or by R^2. Its slope shrinks predictions that are surely too steep.
     * The mean of the residuals, each clipped to b, moves by 2 b / n, or by b / n.

@@ -302,7 +302,7 @@ def _tail(budget: BudgetSplit, rows: PrivateRecords, share: float, highest: int)
     bins = DEFAULTS.bins
     session = budget.session
     counted = magnitude_counts(rows.of_targets(), bins.lowest, bins.highest, adjacency=session.adjacency)
-    plan = budget.take(share, "power-of-two bins of the residuals")
+    plan = budget.take(share, "range of the residuals")
     counts = session.gaussian(counted, plan)[0]
     noise = max(session.noise_std(counted, plan), bins.exact_noise)
     sure = np.flatnonzero(counts > DEFAULTS.numbers.tail_evidence * noise)

@@ -262,7 +262,7 @@ def test_predictions_of_numbers_lie_between_their_bounds():
         sum(
             row["count"] / row["noise_multiplier"] ** 2
             for row in found.privacy_.mechanisms
-            if "range" in row["purpose"]
+            if "range of the targets" in row["purpose"]
         )
         for found in (narrow, model)
     ]

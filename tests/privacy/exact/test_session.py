@@ -545,13 +545,8 @@ def test_a_mechanism_that_is_refused_draws_and_spends_nothing():
     class Unregistered(Laplace):
         name = "unregistered"
 
-    class Impure(Laplace):
-        def pure_epsilon(self):
-            return None
-
     for mechanism, bounded, error in (
         (OwnLaplace(0.5, Unregistered), BoundedStatistic([1.0], l1=1.0), ValueError),
-        (OwnLaplace(0.5, Impure), BoundedStatistic([1.0], l1=1.0), ValueError),
         (OwnLaplace(1.5), BoundedStatistic([1.0], l1=1.0), PrivacyBudgetExceeded),
         (OwnLaplace(0.5), BoundedStatistic([1.0], l1=math.inf), ValueError),
         (OwnLaplace(0.5), [1.0], TypeError),
