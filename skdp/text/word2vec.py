@@ -322,9 +322,8 @@ class DPWord2Vec(WordParameters):
         check_is_fitted(self)
         windows, _ = windows_of(read_sentences(sentences), self.vocabulary_, int(self.window))
         table = self.vectors_ if self.tied else np.vstack([self.vectors_, self.output_vectors_])
-        n_words = len(self.vocabulary_)
-        negatives = self._negatives(n_words, self.word_counts_)
-        losses = cbow_losses(windows, table, n_words, negatives.table(), 0)
+        negatives = self._negatives(len(self.vocabulary_), self.word_counts_)
+        losses = cbow_losses(windows, table, len(self.vocabulary_), negatives.table(), 0)
         return float(losses.mean()) if losses.size else math.nan
 
     def save_word2vec_format(self, path: Any) -> None:
