@@ -14,18 +14,14 @@ Privacy
 Every n_j is public: it stands in the owners' plan. Neighbouring data sets have the same owners with the same
 n_j, and differ in one unit of one owner: nobody changes the owner of a unit.
 
-* Sums of gradients. A unit's weighted gradient w_j g_i is clipped to the norm C, then divided by D. So a unit
-adds a
-  vector of norm at most C / D, wherever it is: C / (m n_(1)), or C / n. Replacing it moves the sum by at most
-  twice that, and zero-out by half of that again. Weights come before the clip. So a gradient of an owner with
-  more units than the smallest one is clipped at C / w_j only.
-* A group has the mean of its rows' losses, so that its gradient is never longer than a row's may be. A person
-with
-  rows at h owners is h groups, one at each owner: the claim holds for each of them alone, and all h together
-  are h units. An owner that is the unit has the mean of its rows' losses too; how many rows it has is then
-  private.
-* Minimisers. Owner j's own minimiser moves by at most Delta_j (see `ridge_minimizer`), its share in the average
-is
+* Sums of gradients. A unit's weighted gradient w_j g_i is clipped to the norm C, then divided by D. So a unit adds
+  a vector of norm at most C / D, wherever it is: C / (m n_(1)), or C / n. Replacing it moves the sum by at most
+  twice that, and zero-out by half of that again. Weights come before the clip. So a gradient of an owner with more
+  units than the smallest one is clipped at C / w_j only.
+* A group has the mean of its rows' losses, so that its gradient is never longer than a row's may be. A person with
+  rows at h owners is h groups, one at each owner: the claim holds for each of them alone, and all h together are h
+  units. An owner that is the unit has the mean of its rows' losses too; how many rows it has is then private.
+* Minimisers. Owner j's own minimiser moves by at most Delta_j (see `ridge_minimizer`), its share in the average is
   w_j n_j / D, and one owner changes at a time: the sum moves by at most max_j w_j n_j Delta_j / D.
 """
 

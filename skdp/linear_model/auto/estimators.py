@@ -74,12 +74,10 @@ class DPLogisticRegression(AutoFit, LabelModel, PrivateFit[Problem]):
     **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
 
     * Magnitudes of the columns without ``feature_bounds``: counts of the records by power-of-two bins of each
-    column. They
-      move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
+      column. They move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
     * Values are then cut at the ends of their column's window, cell by cell: a record stays a function of itself.
     * The second moments of the rows (x / half_width, 1), scaled down to norm R: they give means and deviations.
-    They
-      move by sqrt(2) R^2 in Frobenius norm, or by R^2.
+      They move by sqrt(2) R^2 in Frobenius norm, or by R^2.
     * For columns far from 0: histograms of d columns in narrower and narrower windows, each sqrt(2 d), or sqrt(d).
     * Class counts: replacing a record moves them by sqrt(2), a missing one by 1.
     * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
@@ -164,21 +162,19 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
 
     * Magnitudes of the columns without ``feature_bounds``: counts of the records by power-of-two bins of each
-    column. They
-      move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
+      column. They move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
     * Values are then cut at the ends of their column's window, cell by cell: a record stays a function of itself.
     * The second moments of the rows (x / half_width, 1), scaled down to norm R: they give means and deviations.
-    They
-      move by sqrt(2) R^2 in Frobenius norm, or by R^2.
+      They move by sqrt(2) R^2 in Frobenius norm, or by R^2.
     * For columns far from 0: histograms of d columns in narrower and narrower windows, each sqrt(2 d), or sqrt(d).
     * The range of the targets: counts by power-of-two bins, once or twice, and histograms, each with d = 1. Which
-    columns
-      need a window, and how many looks, is decided by what was released. So a later share depends on earlier
-      releases. All shares add up to at most 1 on every path, and sums of mu^2 compose adaptively [Smith2022]_.
+      columns need a window, and how many looks, is decided by what was released. So a later share depends on
+      earlier releases. All shares add up to at most 1 on every path, and sums of mu^2 compose adaptively
+      [Smith2022]_.
     * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
-    * Histograms and counts by range of the residuals, each with d = 1.
+    * Histograms and counts by power of two of the residuals, each with d = 1.
     * The second moment of (prediction, constant, residual), scaled down to norm R, where units times mu are at
       least 300: by sqrt(2) R^2, or by R^2. Its slope shrinks predictions that are surely too steep.
     * The mean of the residuals, each clipped to b, moves by 2 b / n, or by b / n.
