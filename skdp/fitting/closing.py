@@ -192,7 +192,7 @@ MEAN, MEAN_MASS, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean res
 # Units times mu below which all coefficients are 0, and more for each root of the number of features. No slope can
 # be told from noise there, and even a mean takes most of the budget. The parts of mu^2 are those of the range and
 # of the mean. The method runs on the rest, so that what it refuses is refused, and what it reports is there.
-HOPELESS, EACH = 45.0, 8.0
+MIN_EFFECTIVE_N, EACH = 45.0, 8.0
 CONSTANT_PARTS = (0.6, 0.3)
 CALIBRATION_ANSWERS = 60  # `grown_share` of so many questions
 
@@ -227,8 +227,8 @@ class TargetUnits:
         Whether the method needs the half-width of the targets by itself.
     largest_factor : float
         Of the coefficients, by the calibration.
-    hopeless : float or None
-        Units times mu below which all coefficients are 0; None is `HOPELESS`.
+    min_effective_n : float or None
+        Units times mu below which all coefficients are 0; None is `MIN_EFFECTIVE_N`.
     shares : tuple of float or None
         Shares of mu^2 for the range, the calibration and the mean residual; None makes them of the shape.
     """
@@ -239,7 +239,7 @@ class TargetUnits:
     calibrates: bool = True
     needs_half_width: bool = False
     largest_factor: float | None = None
-    hopeless: float | None = None
+    min_effective_n: float | None = None
     shares: tuple[float, float, float] | None = None
 
     @classmethod
@@ -303,9 +303,9 @@ class TargetUnits:
         constant, mean = False, 0.0
         first = 0.0 if given else self._range_share(budget, n_units)
         if last and self.fit_intercept:
-            hopeless = HOPELESS if self.hopeless is None else self.hopeless
-            hopeless += EACH * math.sqrt(problem.records.n_features)
-            constant = _effective_n(budget.session, n_units) < hopeless
+            min_effective_n = MIN_EFFECTIVE_N if self.min_effective_n is None else self.min_effective_n
+            min_effective_n += EACH * math.sqrt(problem.records.n_features)
+            constant = _effective_n(budget.session, n_units) < min_effective_n
             mean = self._mean_share(budget, n_units)
         if constant:
             first, last, mean = 0.0 if given else CONSTANT_PARTS[0], 0.0, CONSTANT_PARTS[1]

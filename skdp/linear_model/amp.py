@@ -31,7 +31,7 @@ from skdp.privacy.statistics import perturbed_minimizer
 __all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum", "require_two"]
 
 # BALANCE was chosen on a quarter of a9a's training part. The other constants are choices, not tuned.
-HOPELESS = 85.0  # units times mu below which a regression is a constant: a part of the budget is Gaussian
+MIN_EFFECTIVE_N = 85.0  # units times mu below which a regression is a constant: a part of the budget is Gaussian
 POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point; each search
 LARGEST = 0.4  # largest part of (epsilon, delta) for the point and the searches together
 PRECISION = 4.0  # units over the noise of one count, which a larger share of the budget can reach
@@ -372,7 +372,7 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
             self,
             searched=given(self.huber_threshold) is None,
             needs_half_width=True,
-            hopeless=HOPELESS,
+            min_effective_n=MIN_EFFECTIVE_N,
             shares=(RANGE_SHARE, CALIBRATION_SHARE, MEAN_SHARE),
             calibrates=True,
         )

@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.fitting import closing
-from skdp.fitting.closing import HOPELESS
+from skdp.fitting.closing import MIN_EFFECTIVE_N
 from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.amp import PerturbedFit
 from skdp.linear_model.auto.fit import AutoFit
@@ -192,7 +192,7 @@ def fits_take_every_step(monkeypatch):
         choice__min_effective_n_per_feature=0.0,
         slopes__min_effective_n=0.0,
     )
-    monkeypatch.setattr(closing, "HOPELESS", -math.inf)
+    monkeypatch.setattr(closing, "MIN_EFFECTIVE_N", -math.inf)
 
 
 def make(name, epsilon=4.0, **params):
@@ -390,7 +390,7 @@ REGRESSORS = [name for name, cls in skdp.all_estimators() if name in NAMES and "
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_a_constant_for_few_records_takes_the_same_path_within_the_sensitivities(name, monkeypatch):
     """Records, groups of unequal size, and one record less; the mean of the residuals comes last."""
-    monkeypatch.setattr(closing, "HOPELESS", HOPELESS)
+    monkeypatch.setattr(closing, "MIN_EFFECTIVE_N", MIN_EFFECTIVE_N)
     tape = Tape(monkeypatch)
 
     def fit(X, y, groups=None, **params):
