@@ -34,7 +34,7 @@ class Columns:
     Attributes
     ----------
     center, half_width : ndarray of shape (n_features,)
-        Of the windows; reach is inf for columns that are not seen.
+        Of the windows; half_width is inf for columns that are not seen.
     mean, deviation : ndarray of shape (n_features,)
         Of u = (x - center) / half_width.
     low, high : ndarray of shape (n_features,)
@@ -148,8 +148,8 @@ def standardize(
     Notes
     -----
     **Privacy.** Of d columns: power-of-two bin counts (`magnitude_counts`), second moments of the rows
-    (u, 1), scaled down to a public norm (`second_moment`), for a zoom counts (`column_counts`) and a histogram.
-    Which columns are zoomed in to is decided by what was released. A value is cut at the ends of its column's
+    (u, 1), scaled down to a public norm (`second_moment`), for a shifted window counts (`column_counts`) and a histogram.
+    Which columns get shifted windows is decided by what was released. A value is cut at the ends of its column's
     window before anything else: these are public or released, so a row's contribution is a function of the row.
     """
     d = records.n_features
@@ -202,7 +202,7 @@ class ColumnWindows:
     Attributes
     ----------
     center, half_width : ndarray of shape (n_features,)
-        reach is inf where nothing is seen.
+        half_width is inf where nothing is seen.
     ends : ndarray of shape (2, n_features)
         Public ends; infinite where none are known.
     in_two : ndarray of shape (n_features,)

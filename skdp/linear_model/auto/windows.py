@@ -50,7 +50,7 @@ def released_spread(
     half_width: np.ndarray,
     purpose: str,
 ) -> Spread:
-    """Release a histogram of each column between ``center - reach`` and ``center + reach``, and read it.
+    """Release a histogram of each column between ``center - half_width`` and ``center + half_width``, and read it.
 
     Parameters
     ----------
