@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -21,6 +20,7 @@ from skdp.fitting.task import from_theta
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
 from skdp.multiparty.gradient import DescentSettings, averaged_noise, descent_settings, gradient_descent
 from skdp.multiparty.intermediate import report_at
+from skdp.multiparty.owners import Owners, owners_of
 from skdp.multiparty.release import Release, is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession
 
@@ -59,7 +59,7 @@ class GradientPerturbationFit(MultipartyFit):
         constant times the largest row norm, which cuts nothing.""",
         default="auto",
     )
-    callback: Callable[[int, Any], object] | None = parameters.CALLBACK
+    callback: Callable[[int, np.ndarray], object] | None = parameters.CALLBACK
     learning_rate_: float = fitted()
     clip_norm_: float = fitted()
 
@@ -72,7 +72,7 @@ class GradientPerturbationFit(MultipartyFit):
     )
 
     def _method(self, budget: BudgetSplit, problem: Problem) -> DescentDecision:
-        session, owners = budget.session, cast("Any", problem.records)
+        session, owners = budget.session, owners_of(problem)
         settings = self._settings(session, problem)
         rounds = settings.max_iter
         if is_plain(self.engine):
@@ -92,7 +92,7 @@ class GradientPerturbationFit(MultipartyFit):
         )
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        owners: Any = problem.records
+        owners = owners_of(problem)
         made: DescentDecision = problem.decision
         settings = made.settings
         with opened_engine(self.engine, owners.n_owners, settings.max_iter) as engine:
@@ -114,7 +114,7 @@ class GradientPerturbationFit(MultipartyFit):
 
     def _settings(self, session: PrivacySession, problem: Problem) -> DescentSettings:
         clip = self.clip_norm
-        owners: Any = problem.records
+        owners = owners_of(problem)
         return descent_settings(
             session,
             owners,
@@ -128,7 +128,7 @@ class GradientPerturbationFit(MultipartyFit):
             widening=self._widening(problem),
         )  # fmt: skip
 
-    def _prediction_noise(self, settings: DescentSettings, owners: Any) -> float:
+    def _prediction_noise(self, settings: DescentSettings, owners: Owners) -> float:
         """For standardized features that are not correlated; other warnings are about classifiers."""
         if is_classifier(self):
             return 0.0
@@ -139,7 +139,7 @@ class GradientPerturbationFit(MultipartyFit):
             noise = math.hypot(noise, length * averaged_noise(settings, length**2))
         return noise * self._half_width
 
-    def _told(self, owners: Any) -> Any:
+    def _told(self, owners: Owners) -> Callable[[int, np.ndarray], None] | None:
         """The user's callback, which gets coefficients in units of y."""
         callback = self.callback
         if callback is None:
@@ -183,7 +183,7 @@ def _signal(settings: DescentSettings, size: int) -> float | None:
 
 
 # Of a regression, whose squared loss has no bounded gradients.
-CLIP_NORM_OF_TARGETS: Any = changed(
+CLIP_NORM_OF_TARGETS = changed(
     text="""Largest l2 norm of one record's (or group's) weighted gradient, in units of y times those of X. "auto"
     is the largest row norm times ``huber_threshold``, which cuts nothing. For the squared loss it is the
     largest row norm times half the width of ``y_bounds``: it cuts gradients of records whose prediction is

@@ -22,8 +22,9 @@ from skdp.fitting.targets import LabelModel, NumberModel, Problem, clipped_argum
 from skdp.fitting.task import parameter_shape
 from skdp.fitting.utility import OwnerFacts, Release, utility_warnings
 from skdp.kernels import is_cupy
+from skdp.kernels.protocols import Matrix, issparse
 from skdp.losses import HuberLoss, SquaredLoss
-from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnersShape, OwnRecords
+from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnersShape, OwnRecords, owners_of
 from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
@@ -33,7 +34,7 @@ LONG = 1.5  # rows to predict are long where half of them are so many times as l
 
 
 # Of methods whose noise is Gaussian alone.
-DELTA_OF_GAUSSIAN: Any = changed(
+DELTA_OF_GAUSSIAN = changed(
     text="Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n."
 )
 
@@ -91,7 +92,7 @@ class MultipartyFit(LinearFit):
         nobody notices.""",
         default="gaussian",
     )
-    engine: Any = parameter(
+    engine: object = parameter(
         described('{"plain", "mpyc"} or engine'),
         """Who adds the owners' statistics and draws the noise. "plain" does both in this process, which
         everybody must then trust: a simulation for research. "mpyc" starts three servers on this machine that
@@ -125,14 +126,14 @@ class MultipartyFit(LinearFit):
         """How much larger the noise of the whole sum is than that which the budget asks for."""
         return surplus_of(self.engine, self.noise)
 
-    def _rescaled(self, theta: np.ndarray, owners: Any) -> np.ndarray:
+    def _rescaled(self, theta: np.ndarray, owners: Owners) -> np.ndarray:
         """Theta in units of y, for an intercept's feature of 1."""
         theta = theta * self._half_width
         if self.fit_intercept:
             theta[-1] *= owners.row_norm
         return theta
 
-    def fit(self, X: Any, y: Any, owners: Any = None, groups: Any = None, **more: Any) -> Self:
+    def fit(self, X: object, y: object, owners: object = None, groups: object = None, **more: object) -> Self:
         """Fit the model privately to the records of several owners.
 
         Parameters
@@ -195,7 +196,7 @@ class MultipartyFit(LinearFit):
 
     # ---------------------------------------------------------------- the fit
 
-    def _penalty(self, owners: Any) -> float:
+    def _penalty(self, owners: Owners) -> float:
         """The weight of ``||theta||^2 / 2`` that is `alpha` where rows are measured in units of ``row_norm``."""
         return float(self.alpha) * float(owners.row_norm) ** 2
 
@@ -213,7 +214,7 @@ class MultipartyFit(LinearFit):
 
     def _sizes(self, problem: Problem) -> dict[str, object]:
         """Sizes that every plan of several owners shows."""
-        owners: Any = problem.records
+        owners = owners_of(problem)
         return {
             "n_owners": owners.n_owners,
             "smallest_owner": min(owners.sizes),
@@ -226,7 +227,7 @@ class MultipartyFit(LinearFit):
         return utility_warnings(replace(self._facts(session, problem), release=self._held, owners=owners))
 
     def _owner_facts(self, session: PrivacySession, problem: Problem) -> OwnerFacts:
-        owners: Any = problem.records
+        owners = owners_of(problem)
         made: OwnersDecision = problem.decision
         return OwnerFacts(
             unit=self.unit,
@@ -242,11 +243,11 @@ class MultipartyFit(LinearFit):
 
     def _part(self, problem: Problem) -> float:
         """The number of units that the noise is as small as for, over their real number."""
-        owners: Any = problem.records
+        owners = owners_of(problem)
         return float(owners.divisor / owners.shape.n_units)
 
-    def _public_facts(self, problem: Problem) -> dict[str, Any]:
-        owners: Any = problem.records
+    def _public_facts(self, problem: Problem) -> dict[str, object]:
+        owners = owners_of(problem)
         return {
             **super()._public_facts(problem),
             "n_owners": owners.n_owners,
@@ -258,7 +259,7 @@ class MultipartyFit(LinearFit):
         }
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        owners: Any = problem.records
+        owners = owners_of(problem)
         lines = [f"rows longer than {owners.row_norm:g} were scaled to it"]
         if self.unit == "owner":
             lines.append("the unit is the owner: all records of one owner may change, and their number is private")
@@ -283,23 +284,18 @@ class MultipartyFit(LinearFit):
     # ---------------------------------------------------------------- records of several owners
 
     def _records(
-        self,
-        X: Any,
-        y: np.ndarray,
-        groups: Any,
-        weights: dict[str, Any],
-        n_classes: int | None = None,
-        of_label: np.ndarray | None = None,
-    ) -> Any:
+        self, X: Matrix, y: np.ndarray, groups: object, weights: dict[str, object],
+        n_classes: int | None = None, of_label: np.ndarray | None = None,
+    ) -> PrivateRecords:  # fmt: skip
         owners = weights.pop("owners", None)
         clipped_arguments(self, weights, X.shape[0])  # refuses others
         if isinstance(owners, OwnRecords):
             self._check_own_process()
-        return self._owners(X.get() if is_cupy(X) else X, y, owners, groups, n_classes)
+        return cast("PrivateRecords", self._owners(X.get() if is_cupy(X) else X, y, owners, groups, n_classes))
 
     def _imagined(self, shape: PublicShape) -> Problem:
         """The problem of a process that holds nobody's records."""
-        problem, row = super()._imagined(shape), cast("Any", np.zeros((1, shape.n_features)))
+        problem, row = super()._imagined(shape), np.zeros((1, shape.n_features))
         shape = problem.records.shape
         records = self._owners(
             sp.csr_matrix(row) if shape.container == "csr" else row,
@@ -310,19 +306,12 @@ class MultipartyFit(LinearFit):
         )
         return replace(problem, records=cast("PrivateRecords", records))
 
-    def _owners(self, X: Any, y: np.ndarray, owners: Any, groups: Any, n_classes: int | None) -> Owners:
+    def _owners(self, X: Matrix, y: np.ndarray, owners: object, groups: object, n_classes: int | None) -> Owners:
         return Owners(
-            X,
-            y,
-            owners=owners,
-            groups=groups,
-            unit=self.unit,
-            weighting=self.weighting,
-            row_norm=self._row_norm(X.shape[1]),
-            fit_intercept=self.fit_intercept,
-            n_classes=n_classes,
+            X, y, owners=owners, groups=groups, unit=self.unit, weighting=self.weighting,
+            row_norm=self._row_norm(X.shape[1]), fit_intercept=self.fit_intercept, n_classes=n_classes,
             pooled=self._pooled and is_plain(self.engine),
-        )
+        )  # fmt: skip
 
     def _row_norm(self, n_features: int) -> float:
         """The length to which rows are scaled: that of a standardized row, if it is not given."""
@@ -337,14 +326,14 @@ class MultipartyFit(LinearFit):
         if math.isinf(self.epsilon):
             raise ValueError("epsilon=inf adds nothing of the owners in other processes")
 
-    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
-        owners: Any = problem.records
+    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, object]:
+        owners = owners_of(problem)
         return {**super()._fitted(problem, solution), "row_norm_": owners.row_norm}
 
-    def _scores_of(self, X: Any) -> np.ndarray:
+    def _scores_of(self, X: Matrix) -> np.ndarray:
         """Scores, with a warning if most rows are longer than those of the fit could be."""
         if not is_cupy(X) and X.shape[0]:
-            square = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+            square = X.multiply(X).sum(axis=1) if issparse(X) else np.einsum("ij,ij->i", X, X)
             if np.median(np.asarray(square)) > (LONG * self.row_norm_) ** 2:
                 warn_user(
                     f"most rows of X are longer than row_norm={self.row_norm_:g}, to which the fit scales long "
@@ -358,7 +347,7 @@ class MultipartyFit(LinearFit):
 class MultipartyClassifier(MultipartyFit, LabelModel, PrivateFit[Problem]):
     """Logistic and softmax regression of several owners."""
 
-    class_weight: Any = fixed(default=None)
+    class_weight: None = fixed(default=None)
 
     def _check_own_process(self) -> None:
         super()._check_own_process()
@@ -366,13 +355,13 @@ class MultipartyClassifier(MultipartyFit, LabelModel, PrivateFit[Problem]):
             raise ValueError("declare classes=: labels of one owner say nothing of the others'")
 
 
-def _check_y_bounds(name: str, given: Any) -> None:
+def _check_y_bounds(name: str, given: object) -> None:
     if given is None:
         return
     found = np.asarray(given, dtype=object)
     if found.shape != (2,) or not all(isinstance(bound, Real) for bound in found):
         raise TypeError(f"{name} must be two numbers (low, high), public ones")
-    low, high = map(float, given)
+    low, high = map(float, found)
     if not -1e50 <= low < high <= 1e50:
         raise ValueError(f"{name} must be (low, high) with low < high, both between -1e50 and 1e50, got {given!r}")
     if not 0.5 * high - 0.5 * low >= 2.0**-40 * max(abs(low), abs(high)):
@@ -420,21 +409,21 @@ class MultipartyRegressor(MultipartyFit, NumberModel, PrivateFit[Problem]):
         low, high = map(float, self._bounds)
         return max(high - self._center, self._center - low)
 
-    def _records(self, X: Any, y: np.ndarray, *args: Any, **options: Any) -> Any:
+    def _records(self, X: Matrix, y: np.ndarray, *args: Any, **options: Any) -> PrivateRecords:
         low, high = map(float, self._bounds)
         scaled = (np.clip(y, low, high) - self._center) / self._half_width
         return super()._records(X, scaled, *args, **options)
 
-    def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
+    def _loss_of(self, y: np.ndarray) -> tuple[object, tuple[str, ...]]:
         """The loss of targets in [-1, 1]."""
         if self.loss == "huber":
             return HuberLoss(float(self.huber_threshold) / self._half_width), ()
         return SquaredLoss(), ()
 
-    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+    def _public_facts(self, problem: Problem) -> dict[str, object]:
         return {**super()._public_facts(problem), "y_bounds": [float(bound) for bound in self._bounds]}
 
-    def _rescaled(self, theta: np.ndarray, owners: Any) -> np.ndarray:
+    def _rescaled(self, theta: np.ndarray, owners: Owners) -> np.ndarray:
         """Coefficients in units of y."""
         theta = super()._rescaled(theta, owners)
         if self.fit_intercept:

@@ -6,7 +6,6 @@ Theorem 6.3.4 of Wang (2021), with the exact Gaussian formula in place of its ap
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,7 +144,7 @@ def gradient_descent(
     loss: Loss,
     settings: DescentSettings,
     *,
-    engine: Any = None,
+    engine: object = None,
     release: Release | None = None,
     callback: Callable[[int, NDArray[np.float64]], object] | None = None,
 ) -> NDArray[np.float64]:
@@ -192,7 +191,7 @@ class LastIterates(ConstantStep):
         super().__init__(learning_rate)
         self._kept = max(1, n_iter // KEPT)
         self._left: int = n_iter - self._kept
-        self._total: Any = 0.0
+        self._total: np.ndarray | float = 0.0
 
     def moved(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._left <= 0:

@@ -19,7 +19,6 @@ The Huber loss has Lipschitz constant c, so G = c R~.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,7 @@ __all__ = ["average_of_minimizers", "ridge_loss"]
 
 
 def average_of_minimizers(
-    session: PrivacySession, owners: Owners, loss: Loss, *, alpha: float, noise: str, engine: Any = None
+    session: PrivacySession, owners: Owners, loss: Loss, *, alpha: float, noise: str, engine: object = None
 ) -> NDArray[np.float64]:
     """Release the weighted average of the owners' own minimisers.
 

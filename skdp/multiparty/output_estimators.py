@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, cast
 
 from skdp._docs import document
 from skdp.base import Solution
@@ -13,19 +12,18 @@ from skdp.losses import Loss
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
+from skdp.multiparty.owners import Owners, owners_of
 from skdp.multiparty.release import is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacySession, factor
 
 __all__ = ["MPCOutputPerturbationClassifier", "MPCOutputPerturbationRegressor", "OutputPerturbationFit"]
 
 
-WEIGHTING_OF_MODELS: Any = changed(
+WEIGHTING_OF_MODELS = changed(
     text=""""owner" averages the models with equal weights, as published. "record" weighs them by their number of
     records (or groups)."""
 )
-RIDGE_LOSS: Any = changed(
-    text=""""squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``."""
-)
+RIDGE_LOSS = changed(text=""""squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``.""")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +60,7 @@ class OutputPerturbationFit(MultipartyFit):
     )
 
     def _method(self, budget: BudgetSplit, problem: Problem) -> OutputDecision:
-        session, owners = budget.session, cast("Any", problem.records)
+        session, owners = budget.session, owners_of(problem)
         alpha, loss = self._penalty(owners), problem.loss
         if loss.is_quadratic:
             loss = ridge_loss(alpha, owners.radius)
@@ -80,13 +78,13 @@ class OutputPerturbationFit(MultipartyFit):
             prediction_noise=noise,
         )
 
-    def _epsilon(self, session: PrivacySession, owners: Any, loss: Loss, alpha: float) -> float:
+    def _epsilon(self, session: PrivacySession, owners: Owners, loss: Loss, alpha: float) -> float:
         """Epsilon of the Laplace noise."""
         return laplace_epsilon(session, 1)
 
     def _prediction_noise(self, session: PrivacySession, problem: Problem, loss: Loss, alpha: float) -> float:
         """For a row of the largest length, which the fit takes."""
-        owners: Any = problem.records
+        owners = owners_of(problem)
         moved = loss.lipschitz * owners.radius / alpha / owners.divisor
         moved *= factor(session.adjacency) * self._widening(problem)
         if self.noise == "laplace":
@@ -96,7 +94,7 @@ class OutputPerturbationFit(MultipartyFit):
         return owners.radius * moved * self._half_width
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        owners: Any = problem.records
+        owners = owners_of(problem)
         made: OutputDecision = problem.decision
         with opened_engine(self.engine, owners.n_owners, 1) as engine:
             theta = average_of_minimizers(

@@ -26,16 +26,17 @@ n_j, and differ in one unit of one owner: nobody changes the owner of a unit.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.base.problem import Problem
 from skdp.base.tables import encode_groups
+from skdp.kernels.protocols import Matrix, issparse
 from skdp.losses import Loss
 from skdp.privacy import BoundedStatistic, PrivateRecords, PublicShape
 from skdp.privacy.statistics import perturbed_minimizer, ridge_minimizer
@@ -149,11 +150,11 @@ class Owners:
 
     def __init__(
         self,
-        X: Any,
+        X: Matrix,
         y: NDArray[np.float64],
         *,
-        owners: Any = None,
-        groups: Any = None,
+        owners: object = None,
+        groups: object = None,
         unit: str = "record",
         weighting: str = "owner",
         row_norm: float = 1.0,
@@ -185,7 +186,7 @@ class Owners:
         self._table = Table(X, y, codes, units)
         self.shape = OwnersShape(
             "record" if unit == "record" else "group", total, self.n_features, None, n_classes,
-            "csr" if sp.issparse(X) else "dense", str(X.dtype),
+            "csr" if issparse(X) else "dense", str(X.dtype),
             fit_intercept=self.fit_intercept, intercept_value=self.row_norm, sizes=sizes,
         )  # fmt: skip
 
@@ -247,7 +248,7 @@ class Owners:
             for j, records in enumerate(self._plain)
         ]
 
-    def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list[Any]:
+    def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list[object]:
         """Objectives for `PrivacySession.objective_perturbation`, one an owner.
 
         Each owner needs a session of its own.
@@ -347,7 +348,7 @@ class Table:
         Unit codes from 0, those of one owner next to each other; None where each row is a unit.
     """
 
-    X: Any
+    X: Matrix
     y: NDArray[np.float64]
     owners: Codes
     units: Codes | None
@@ -360,7 +361,7 @@ class Table:
         codes = self.owners[order]
         ends = np.searchsorted(codes, np.arange(n_owners + 1))
         X, y = self.X[order], self.y[order]
-        X = X if sp.issparse(X) else np.ascontiguousarray(X)
+        X = X if issparse(X) else np.ascontiguousarray(X)
         units = None if self.units is None else self.units[order]
         made = []
         for owner in range(n_owners):
@@ -370,16 +371,21 @@ class Table:
         return made
 
 
-def owner_codes(labels: Any, n_records: int) -> Codes:
+def owners_of(problem: Problem) -> Owners:
+    """The records of a fit of several owners."""
+    return cast("Owners", problem.records)
+
+
+def owner_codes(labels: object, n_records: int) -> Codes:
     """Codes 0..m-1 of the owners' labels."""
     try:
-        return encode_groups(labels, n_records)
+        return encode_groups(cast("Collection[object]", labels), n_records)
     except ValueError as error:
         message = str(error).replace("groups", "owners").replace("a group", "an owner")
     raise ValueError(message)
 
 
-def units_of(codes: Codes, groups: Any, unit: str) -> tuple[Codes | None, tuple[int, ...]]:
+def units_of(codes: Codes, groups: object, unit: str) -> tuple[Codes | None, tuple[int, ...]]:
     """Unit codes of the rows, and the number of units of every owner.
 
     A person at two owners is two units: pairs of owner and group are numbered, those of one owner together.
@@ -388,7 +394,7 @@ def units_of(codes: Codes, groups: Any, unit: str) -> tuple[Codes | None, tuple[
         return None, tuple(np.bincount(codes).tolist())
     if unit == "owner":
         return codes, (1,) * (int(codes.max()) + 1)
-    people = encode_groups(groups, len(codes))
+    people = encode_groups(cast("Collection[object]", groups), len(codes))
     pairs, units = np.unique(codes * (int(people.max()) + 1) + people, return_inverse=True)
     owner_of_pair = pairs // (int(people.max()) + 1)
     return units.reshape(-1), tuple(np.bincount(owner_of_pair).tolist())

@@ -75,7 +75,7 @@ def laplace_epsilon(session: PrivacySession, releases: int) -> float:
 
 
 @contextmanager
-def opened_engine(engine: Any, n_owners: int, releases: int) -> Iterator[Any]:
+def opened_engine(engine: object, n_owners: int, releases: int) -> Iterator[object]:
     """The engine that the parameter ``engine`` names, open for one fit; None for "plain"."""
     if is_plain(engine):
         yield None
@@ -88,7 +88,7 @@ def opened_engine(engine: Any, n_owners: int, releases: int) -> Iterator[Any]:
         yield engine
 
 
-def check_engine(engine: Any, noise: str, delta: float) -> None:
+def check_engine(engine: object, noise: str, delta: float) -> None:
     """Refuse what is no engine, or none for this noise."""
     if isinstance(engine, str):
         if engine not in ("plain", "mpyc"):
@@ -119,6 +119,6 @@ def surplus_of(engine: Any, noise: str) -> float:
     return float(engine.surplus)
 
 
-def is_plain(engine: Any) -> bool:
+def is_plain(engine: object) -> bool:
     """Whether statistics are added and noise is drawn in this process."""
     return isinstance(engine, str) and engine == "plain"

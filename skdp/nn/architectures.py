@@ -12,12 +12,13 @@ print neither strides nor pools: those here lead to the same numbers.
 
 from collections.abc import Callable
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from skdp.nn.layers.conv2d import Conv2D
 from skdp.nn.layers.dense import Dense
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.layers.flatten import Flatten
+from skdp.nn.layers.layer import Layer
 from skdp.nn.layers.lstm import LSTM
 from skdp.nn.layers.masked_mean_pool import MaskedMeanPool
 from skdp.nn.layers.max_pool import MaxPool2D
@@ -28,11 +29,11 @@ from skdp.nn.network import Sequential
 
 __all__ = ["ARCHITECTURES", "architecture", "default_cnn", "default_mlp"]
 
-ACTIVATIONS: dict[str, Callable[[], Any]] = {"relu": ReLU, "tanh": Tanh}
+ACTIVATIONS: dict[str, Callable[[], Layer]] = {"relu": ReLU, "tanh": Tanh}
 SMALLEST_IMAGE = 16  # height and width from which the tutorial's net is the default
 
 
-def tutorial(n_outputs: int, activation: Callable[[], Any] = ReLU) -> Sequential:
+def tutorial(n_outputs: int, activation: Callable[[], Layer] = ReLU) -> Sequential:
     """Two wide convolutions with pooling, then a hidden layer."""
     return Sequential(
         [
@@ -45,10 +46,9 @@ def tutorial(n_outputs: int, activation: Callable[[], Any] = ReLU) -> Sequential
 
 def dp_cnn(n_outputs: int) -> Sequential:
     """Three pairs of 3 x 3 convolutions with tanh, and a hidden layer."""
-    layers: list[Any] = []
+    layers: list[Layer] = []
     for filters in (32, 64, 128):
-        layers += [Conv2D(filters, 3, padding="same"), Tanh()] * 2
-        layers += [MaxPool2D(2, stride=2)]
+        layers += [*[Conv2D(filters, 3, padding="same"), Tanh()] * 2, MaxPool2D(2, stride=2)]
     return Sequential([*layers, Flatten(), Dense(128), Tanh(), Dense(n_outputs)])
 
 
@@ -95,25 +95,22 @@ def cnn5(n_outputs: int) -> Sequential:
 
 def cifar_cnn(n_outputs: int) -> Sequential:
     """Seven 3 x 3 convolutions with tanh, and no hidden layer."""
-    layers: list[Any] = []
+    layers: list[Layer] = []
     for filters in (32, 64, 128):
-        layers += [Conv2D(filters, 3, padding="same"), Tanh()] * 2
-        layers += [MaxPool2D(2, stride=2)]
+        layers += [*[Conv2D(filters, 3, padding="same"), Tanh()] * 2, MaxPool2D(2, stride=2)]
     layers += [Conv2D(256, 3, padding="same"), Tanh()]
     return Sequential([*layers, Flatten(), Dense(n_outputs)])
 
 
-def with_relu(sizes: tuple[int, ...], n_outputs: int) -> list[Any]:
+def with_relu(sizes: tuple[int, ...], n_outputs: int) -> list[Layer]:
     """Wide dense layers on flattened maps."""
-    layers: list[Any] = [Flatten()]
-    for size in sizes:
-        layers += [Dense(size, initialization="he"), ReLU()]
-    return [*layers, Dense(n_outputs)]
+    dense = [layer for size in sizes for layer in (Dense(size, initialization="he"), ReLU())]
+    return [Flatten(), *dense, Dense(n_outputs)]
 
 
 def alexnet(n_outputs: int) -> Sequential:
     """Five convolutions and three dense layers, for small grey images."""
-    layers: list[Any] = []
+    layers: list[Layer] = []
     for filters, size, stride, pool in (
         (96, 11, 2, 2), (256, 5, 1, 2), (384, 3, 1, 0), (384, 3, 1, 0), (256, 3, 1, 3),
     ):  # fmt: skip
@@ -124,10 +121,9 @@ def alexnet(n_outputs: int) -> Sequential:
 
 def vgg13(n_outputs: int) -> Sequential:
     """Ten 3 x 3 convolutions and four dense layers: VGG13 for 1,000 classes, and one more layer after it."""
-    layers: list[Any] = []
+    layers: list[Layer] = []
     for filters in (64, 128, 256, 512, 512):
-        layers += [Conv2D(filters, 3, padding="same", initialization="he"), ReLU()] * 2
-        layers += [MaxPool2D(2, stride=2)]
+        layers += [*[Conv2D(filters, 3, padding="same", initialization="he"), ReLU()] * 2, MaxPool2D(2, stride=2)]
     return Sequential([*layers, *with_relu((4096, 4096, 1000), n_outputs)])
 
 
@@ -219,7 +215,7 @@ def architecture(name: str, n_outputs: int) -> Sequential:
     return ARCHITECTURES[name].make(n_outputs)
 
 
-def default_cnn(image: tuple[int, int, int], n_outputs: int) -> Sequential:
+def default_cnn(image: tuple[int, ...], n_outputs: int) -> Sequential:
     """The tutorial's net with tanh for images, one small convolution for what is smaller.
 
     MNIST at epsilon 3, 1,000 steps, one seed: .978 held out, and .965 with ReLU in place of tanh.
@@ -231,7 +227,5 @@ def default_cnn(image: tuple[int, int, int], n_outputs: int) -> Sequential:
 
 def default_mlp(hidden_layer_sizes: tuple[int, ...], activation: str, n_outputs: int) -> Sequential:
     """Dense layers with an activation between them."""
-    layers: list[Any] = []
-    for size in hidden_layer_sizes:
-        layers += [Dense(size), ACTIVATIONS[activation]()]
+    layers = [layer for size in hidden_layer_sizes for layer in (Dense(size), ACTIVATIONS[activation]())]
     return Sequential([*layers, Dense(n_outputs)])

@@ -1,16 +1,16 @@
 """Which library an array belongs to, so that one layer serves NumPy and CuPy."""
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
 __all__ = ["Array", "array_module"]
 
-Array = Any  # numpy.ndarray, or an array of a library with the same functions, such as CuPy
+Array = np.ndarray  # or an array of a library with the same functions, such as CuPy, which has no types
 
 
-def array_module(x: Array) -> Any:
+def array_module(x: object) -> ModuleType:
     """Return the library of ``x``: NumPy, or the package that defines its type."""
     if isinstance(x, np.ndarray):
         return np

@@ -12,13 +12,14 @@ may be errors of the noise. So a net that has learnt nothing predicts about the 
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.fitting.recalibrate import Recalibration, plan_recalibration
+from skdp.kernels.protocols import Matrix
 from skdp.losses import LogisticLoss, MultinomialLoss
+from skdp.nn.arrays import Array
 from skdp.nn.task import NetTask
 from skdp.privacy import PrivacySession, PrivateRecords
 
@@ -31,11 +32,11 @@ SURE = 2.0
 
 
 def released_line(
-    session: PrivacySession, records: PrivateRecords, task: NetTask, parameters: Any, share: float
+    session: PrivacySession, records: PrivateRecords, task: NetTask, parameters: Array, share: float
 ) -> tuple[float, float]:
     """Release slope and shift of the line that maps predictions to targets, in units of the half-width."""
 
-    def moments(X: Any, y: Any) -> Any:
+    def moments(X: Matrix, y: Array | None) -> Array:
         f = task.record_outputs(parameters, X)[:, 0]
         f = np.clip(np.nan_to_num(f), -1.0, 1.0)
         t = task.targets.of(y)
@@ -72,12 +73,12 @@ def scores_of(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def released_scores(
-    session: PrivacySession, plan: Recalibration, records: PrivateRecords, task: NetTask, parameters: Any
+    session: PrivacySession, plan: Recalibration, records: PrivateRecords, task: NetTask, parameters: Array
 ) -> NDArray[np.float64]:
     """The linear map of scores that the recalibration found: (n_scores + 1, n_scores), intercepts last."""
     k = plan.n_outputs
 
-    def scores(X: Any) -> NDArray[np.float64]:
+    def scores(X: Matrix) -> NDArray[np.float64]:
         return scores_of(task.record_outputs(parameters, X))
 
     mapped = records.mapped(scores, k, fit_intercept=True)

@@ -1,25 +1,30 @@
 """Checks of public parameters, so that a refusal comes before anything is spent."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.base.cells import as_cells, label_codes
 from skdp.base.tables import validate_table
 from skdp.fitting.noisy_mean import GradientEstimator, estimator_of
-from skdp.fitting.targets import numeric_targets
+from skdp.fitting.targets import numeric_targets, unfitted_copy
 from skdp.fitting.task import check_clip, given
+from skdp.kernels.protocols import Matrix
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.network import Sequential
 from skdp.privacy import LEAST_CLIP
+
+if TYPE_CHECKING:
+    from skdp.nn.frame import NetFit
 
 __all__ = ["check_clipping", "check_table", "check_validation", "public_data"]
 
 FORM = "must be None or a pair (X, y) of public data"
 
 
-def check_clipping(model: Any) -> None:
+def check_clipping(model: "NetFit") -> None:
     """Raise unless the clip norm can be held, and the units can be clipped in the way that is asked for."""
     check_clip("clip_norm", model.clip_norm, model.epsilon)
     norm = given(model.clip_norm)
@@ -65,38 +70,31 @@ def check_validation(name: str, validation: object) -> None:
         raise ValueError(f"{name} {FORM}, got {len(validation)} parts")
 
 
-def public_data(
-    scratch: Any, validation: Any, seen: Mapping[str, Any], table: Callable[[Any, Any], Any]
-) -> tuple[Any, np.ndarray] | None:
+def public_data(model: "NetFit", seen: Mapping[str, object]) -> tuple[Matrix, np.ndarray] | None:
     """Check the validation data against what a fit has seen of its records.
 
     Parameters
     ----------
-    scratch : estimator
-        An unfitted copy, which the checks of the table may mark.
-    validation : tuple of (X, y) or None
     seen : mapping
         Attributes such as ``n_features_in_``, and ``classes_`` of a classification.
-    table : callable
-        Of X and ``seen``: X as a table.
 
     Returns
     -------
     tuple of (table, targets), or None
         Targets are numbers, or places in ``classes_``.
     """
-    if validation is None:
+    if model.validation is None:
         return None
-    X, y = validation
+    scratch, (X, y) = unfitted_copy(model), model.validation  # the checks of the table may mark the copy
     try:
-        X = table(X, seen)
+        X = cast("ArrayLike", model._table(X, seen))
         if "classes_" not in seen:
             found, targets = numeric_targets(scratch, X, y)
         else:
-            codes = label_codes(as_cells(y), seen["classes_"])  # NaN where a label is missing
+            classes = np.asarray(seen["classes_"])
+            codes = label_codes(as_cells(cast("Collection[object]", y)), classes)  # NaN where a label is missing
             if not np.all(codes >= 0):
-                known = np.asarray(seen["classes_"]).tolist()
-                raise ValueError(f"every label must be one of the classes {known}")
+                raise ValueError(f"every label must be one of the classes {classes.tolist()}")
             found, targets = validate_table(scratch, X, codes)
     except (TypeError, ValueError) as error:
         raise type(error)(f"validation does not fit: {error}") from None

@@ -1,7 +1,7 @@
 """Ways to clip gradients, for ``clipping=`` of nets: words, and objects that have a number of their own."""
 
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sklearn.base import BaseEstimator
 
@@ -13,6 +13,9 @@ from skdp.nn.layers.conv2d import Conv2D
 from skdp.nn.layers.layer import Layer
 from skdp.nn.network import Network
 from skdp.privacy import check_projected
+
+if TYPE_CHECKING:
+    from skdp.nn.frame import NetFit
 
 __all__ = ["Microbatch", "Projections", "clipping_of", "usual_clipping"]
 
@@ -36,7 +39,7 @@ class Microbatch(Declared, BaseEstimator):
     size: int = positional(integer(low=1), "Number of records whose mean gradient is clipped.", default=8)
     method: ClassVar[str] = "microbatch"
 
-    def check(self, model: Any) -> None:
+    def check(self, model: "NetFit") -> None:
         """Raise unless the other parameters of a net fit."""
         if model.unit != "record" or model.n_public is not None:
             raise ValueError(
@@ -71,7 +74,7 @@ class Projections(Declared, BaseEstimator):
     )
     method: ClassVar[str] = "projections"
 
-    def check(self, model: Any) -> None:
+    def check(self, model: "NetFit") -> None:
         """Raise unless the other parameters of a net fit."""
         if model.sampling == "partition":
             raise ValueError("clipping=Projections() is proven for Poisson batches only: use sampling='poisson'")

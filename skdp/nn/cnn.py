@@ -1,7 +1,5 @@
 """Convolutional nets for images."""
 
-from typing import Any
-
 from skdp._docs import document
 from skdp.base import check_choice
 from skdp.base.declare import changed, parameter
@@ -50,7 +48,7 @@ class ConvolutionalNet(ImageModel, NetClassifier):
                 return height, width, channels
         return image_of(self.image_shape, n_features)
 
-    def _network(self, shape: Any, n_outputs: int) -> Network:
+    def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
         if self.architecture == "auto":
             return default_cnn(shape, n_outputs).build(shape)
         try:

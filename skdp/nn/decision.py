@@ -6,7 +6,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,18 @@ from skdp.fitting.optimizers import Rule
 from skdp.fitting.quantiles import RANGE_QUESTIONS, RANGE_SEARCHES
 from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.sizes import CLIP_NORM, Run, chosen_rate, chosen_run, signal
-from skdp.fitting.targets import Problem, unfitted_copy
+from skdp.fitting.targets import Problem
 from skdp.fitting.task import given
+from skdp.kernels.protocols import Matrix
 from skdp.nn.checks import check_table, public_data
 from skdp.nn.clipping import clipping_of
 from skdp.nn.inputs import Inputs, public_inputs
 from skdp.nn.network import Network
-from skdp.nn.task import has_other_layers, require_places, start_of
+from skdp.nn.task import NetLoss, has_other_layers, require_places, start_of
 from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
+
+if TYPE_CHECKING:
+    from skdp.nn.frame import NetFit
 
 __all__ = ["INPUT_QUESTIONS", "SAMPLING", "TARGET_QUESTIONS", "NetDetails", "decide", "draws_batches"]
 
@@ -43,8 +47,7 @@ class NetDetails:
     network : Network
     n_parameters : int
         Number of parameters that the steps change.
-    loss : object
-        Of `skdp.nn.losses`.
+    loss : CrossEntropy or SquaredError
     method : NoisyMean
         How a step clips gradients and releases their mean.
     batches : tuple of BatchPlan
@@ -67,7 +70,7 @@ class NetDetails:
 
     network: Network
     n_parameters: int
-    loss: Any
+    loss: NetLoss
     method: NoisyMean
     batches: tuple[BatchPlan, ...]
     rule: Rule
@@ -76,7 +79,7 @@ class NetDetails:
     recalibration: Recalibration | None
     inputs: Inputs | None
     start: NDArray[np.float32] | None
-    validation: tuple[Any, NDArray[Any]] | None
+    validation: tuple[Matrix, np.ndarray] | None
 
     @property
     def n_iter(self) -> int:
@@ -84,14 +87,14 @@ class NetDetails:
         return sum(plan.releases for plan in self.batches)
 
 
-def decide(model: Any, session: PrivacySession, problem: Problem) -> Decision:
+def decide(model: "NetFit", session: PrivacySession, problem: Problem) -> Decision:
     """Decide everything that public numbers tell, and refuse what cannot be done; see `NetDetails`."""
     shape, loss = problem.records.shape, model._loss(problem)
     network = _built(model, problem, loss.n_outputs)
     check_table(estimator_of(model.gradient_estimator), network.sequential)
     _check_device(model, shape)
     seen = {"n_features_in_": shape.n_features, **problem.fitted}
-    public = public_data(unfitted_copy(model), model.validation, seen, model._table)
+    public = public_data(model, seen)
     start = None if model.parameters_init is None else start_of(model.parameters_init, network)
     size, method = network.n_trainable, _method(model, network)
     last, shares = model._recalibration(session, problem), model._shares(session, problem)
@@ -128,7 +131,7 @@ def decide(model: Any, session: PrivacySession, problem: Problem) -> Decision:
     )
 
 
-def draws_batches(model: Any, n_units: int | None) -> bool:
+def draws_batches(model: "NetFit", n_units: int | None) -> bool:
     """Whether a session must allow secret batches, which then set its noise."""
     if model.sampling == "partition":
         return False
@@ -141,10 +144,10 @@ def draws_batches(model: Any, n_units: int | None) -> bool:
     return any(isinstance(size, str) or size < n_units for size in sizes)
 
 
-def _built(model: Any, problem: Problem, n_outputs: int) -> Network:
+def _built(model: "NetFit", problem: Problem, n_outputs: int) -> Network:
     """The net for the shape of these records, with an output for each that the loss has."""
-    shape: Any = problem.fitted.get("image_shape_") or (problem.records.n_features,)
-    network: Network = model._network(shape, n_outputs)
+    shape = cast("tuple[int, ...] | None", problem.fitted.get("image_shape_")) or (problem.records.n_features,)
+    network = model._network(shape, n_outputs)
     if network.shapes[-1] != (n_outputs,):
         raise ValueError(
             f"the net's last layer gives records of shape {network.shapes[-1]}, but this fit needs "
@@ -155,7 +158,7 @@ def _built(model: Any, problem: Problem, n_outputs: int) -> Network:
     return network
 
 
-def _check_device(model: Any, shape: PublicShape) -> None:
+def _check_device(model: "NetFit", shape: PublicShape) -> None:
     if shape.device == "cpu":
         return
     if shape.container == "csr":
@@ -169,14 +172,14 @@ def _check_device(model: Any, shape: PublicShape) -> None:
         )
 
 
-def _method(model: Any, network: Network) -> NoisyMean:
+def _method(model: "NetFit", network: Network) -> NoisyMean:
     """How the steps clip gradients and release their mean."""
     norm, estimator = given(model.clip_norm), estimator_of(model.gradient_estimator)
     norm = CLIP_NORM if norm is None else float(norm)
     return estimator.engine(clipping_of(model.clipping, norm, network, estimator.whole_norms))
 
 
-def sized_batches(model: Any, shape: PublicShape, n_parameters: int) -> Run:
+def sized_batches(model: "NetFit", shape: PublicShape, n_parameters: int) -> Run:
     """The size of a batch and the number of steps: what the user gave, else what `chosen_run` chooses."""
     run = chosen_run(
         model.epsilon, model.delta, shape.n_units, n_parameters,
@@ -189,7 +192,7 @@ def sized_batches(model: Any, shape: PublicShape, n_parameters: int) -> Run:
 
 
 def _planned(
-    model: Any, session: PrivacySession, shape: PublicShape, method: NoisyMean, run: Run, size: int,
+    model: "NetFit", session: PrivacySession, shape: PublicShape, method: NoisyMean, run: Run, size: int,
     share: float,
 ) -> tuple[BatchPlan, ...]:  # fmt: skip
     """Plan the releases of all steps with a share of the budget."""
@@ -199,7 +202,7 @@ def _planned(
     return plans
 
 
-def _rate(model: Any, method: NoisyMean, batches: Sequence[BatchPlan], rule: Rule) -> float:
+def _rate(model: "NetFit", method: NoisyMean, batches: Sequence[BatchPlan], rule: Rule) -> float:
     """Size of the first step; the noise in an entry of a mean gradient is public."""
     rate = given(model.learning_rate)
     if rate is not None:

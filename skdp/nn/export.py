@@ -1,11 +1,11 @@
 """Nets of dense layers as scikit-learn's own."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import clipped_regressor, clipper, name_features, shifted_and_divided
@@ -14,6 +14,10 @@ from skdp.nn.layers.flatten import Flatten
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
+
+if TYPE_CHECKING:
+    from skdp.nn.frame import NetFit
+    from skdp.nn.model import NetClassifier, NetRegressor
 
 __all__ = ["exported"]
 
@@ -29,7 +33,7 @@ def exported(net: Any) -> Any:
     return make(net, layers, activation)
 
 
-def _as_classifier(net: Any, layers: Layers, activation: str) -> Any:
+def _as_classifier(net: "NetClassifier", layers: Layers, activation: str) -> BaseEstimator:
     from sklearn.neural_network import MLPClassifier
 
     weights, biases = layers
@@ -45,7 +49,7 @@ def _as_classifier(net: Any, layers: Layers, activation: str) -> Any:
     return _after_inputs(net, made, layers)
 
 
-def _as_regressor(net: Any, layers: Layers, activation: str) -> Any:
+def _as_regressor(net: "NetRegressor", layers: Layers, activation: str) -> BaseEstimator:
     """``center + half_width * clip(slope * clip(output, -1, 1) + shift, -1, 1)`` is a line, clipped once."""
     from sklearn.neural_network import MLPRegressor
 
@@ -60,7 +64,7 @@ def _as_regressor(net: Any, layers: Layers, activation: str) -> Any:
     return clipped_regressor(_after_inputs(net, made, layers), *bounds)
 
 
-def _after_inputs(net: Any, made: Any, layers: Layers) -> Any:
+def _after_inputs(net: "NetFit", made: BaseEstimator, layers: Layers) -> BaseEstimator:
     """The net with these numbers, behind what turns a row into its input."""
     from sklearn.pipeline import make_pipeline
 
@@ -75,7 +79,7 @@ def _after_inputs(net: Any, made: Any, layers: Layers) -> Any:
     return make_pipeline(scaler, clipper(low, high, n), made)
 
 
-def _settings(layers: Layers, activation: str) -> dict[str, Any]:
+def _settings(layers: Layers, activation: str) -> dict[str, object]:
     sizes = tuple(bias.size for bias in layers[1][:-1])
     return {"hidden_layer_sizes": sizes, "activation": activation, "random_state": 0}
 

@@ -2,18 +2,18 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from skdp.fitting.minibatch_warnings import NetFacts, StepFacts
+from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts
 from skdp.fitting.noisy_mean import estimator_of
 from skdp.fitting.targets import Problem
 from skdp.fitting.utility import Facts
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.scaled_tanh import ScaledTanh
 from skdp.nn.layers.tanh import Tanh
+from skdp.nn.parameters import NetParameters
 from skdp.nn.task import has_other_layers, tokens_of
 from skdp.privacy import PrivacySession
 
@@ -22,7 +22,9 @@ __all__ = ["assumptions", "public_facts", "utility_facts"]
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # a net that ends with one of them cannot give every number
 
 
-def utility_facts(model: Any, session: PrivacySession, problem: Problem) -> Facts:
+def utility_facts(
+    model: NetParameters, session: PrivacySession, problem: Problem, images: ImageFacts | None
+) -> Facts:
     """The public numbers that tell whether a fit may be of little use."""
     shape, details, seen = problem.records.shape, problem.decision.details, problem.decision.signal
     rule, last = details.rule, details.network.sequential.layers[-1]
@@ -36,7 +38,7 @@ def utility_facts(model: Any, session: PrivacySession, problem: Problem) -> Fact
         bounded_by=repr(last) if isinstance(last, ACTIVATIONS) else "",
     )
     facts = Facts(
-        type(model).__name__, shape, model.epsilon, method="nets", net=net, images=model._image_facts(problem),
+        type(model).__name__, shape, model.epsilon, method="nets", net=net, images=images,
         steps=details.method.utility(details.batches, model.adjacency, steps),
     )  # fmt: skip
     if session.exact or not is_classifier(model):
@@ -44,7 +46,7 @@ def utility_facts(model: Any, session: PrivacySession, problem: Problem) -> Fact
     return replace(facts, task="classes", effective_n=shape.n_units * session.mu)
 
 
-def public_facts(model: Any, problem: Problem) -> dict[str, object]:
+def public_facts(model: NetParameters, problem: Problem) -> dict[str, object]:
     """What the report says of the plan of a net beside its releases."""
     clipping = problem.decision.details.method.clipping
     facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
@@ -62,7 +64,7 @@ def public_facts(model: Any, problem: Problem) -> dict[str, object]:
     return facts
 
 
-def assumptions(model: Any, problem: Problem) -> tuple[str, ...]:
+def assumptions(model: NetParameters, problem: Problem) -> tuple[str, ...]:
     """What the claim of a net rests on beside the adjacency."""
     found = []
     if has_other_layers(problem.decision.details.network.sequential):

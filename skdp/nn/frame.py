@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.base.declare import fitted
@@ -25,6 +25,8 @@ from skdp.fitting.sizes import WALK
 from skdp.fitting.targets import Problem, table_records
 from skdp.fitting.task import Progress
 from skdp.fitting.utility import utility_warnings
+from skdp.kernels.protocols import Matrix
+from skdp.nn.arrays import Array
 from skdp.nn.decision import INPUT_QUESTIONS, NetDetails, decide, draws_batches
 from skdp.nn.export import exported
 from skdp.nn.facts import assumptions, public_facts, utility_facts
@@ -32,7 +34,7 @@ from skdp.nn.inputs import Inputs, as_rows, released_inputs
 from skdp.nn.network import Network
 from skdp.nn.parameters import NetParameters
 from skdp.nn.storage import kept_arrays, load_kept
-from skdp.nn.task import NetTask, Targets, outputs_of
+from skdp.nn.task import NetLoss, NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
 __all__ = ["NetFit"]
@@ -48,7 +50,7 @@ class NetFit(NetParameters):
     """
 
     n_features_in_: int = fitted()
-    feature_names_in_: NDArray[Any] = fitted()
+    feature_names_in_: np.ndarray = fitted()
     n_iter_: int = fitted()
     sparsity_: float = fitted()
     network_: Network = fitted()
@@ -66,7 +68,7 @@ class NetFit(NetParameters):
         """The net, built for inputs of this shape: (n_features,), or that of an image."""
 
     @abstractmethod
-    def _loss(self, problem: Problem) -> Any:
+    def _loss(self, problem: Problem) -> NetLoss:
         """Of `skdp.nn.losses`."""
 
     def _targets(self, session: PrivacySession, problem: Problem) -> Targets:
@@ -97,11 +99,11 @@ class NetFit(NetParameters):
         """Where records are images: their public shape and type."""
         return None
 
-    def _after(self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any) -> dict[str, Any]:
+    def _after(self, session: PrivacySession, problem: Problem, task: NetTask, flat: Array) -> dict[str, object]:
         """Last releases, and what is kept of them."""
         return {}
 
-    def _table(self, X: Any, seen: Mapping[str, Any]) -> Any:
+    def _table(self, X: object, seen: Mapping[str, object]) -> object:
         """X of this kind of model as a table, by the public attributes of a fit; a table stays as it is."""
         return as_rows(X, seen.get("image_shape_"))
 
@@ -112,7 +114,7 @@ class NetFit(NetParameters):
     _decide, _public_facts, _assumptions = decide, public_facts, assumptions
 
     def _advice(self, session: PrivacySession, problem: Problem) -> tuple[Advice, ...]:
-        return utility_warnings(utility_facts(self, session, problem))
+        return utility_warnings(utility_facts(self, session, problem, self._image_facts(problem)))
 
     # ---------------------------------------------------------------- the fit
 
@@ -178,15 +180,15 @@ class NetFit(NetParameters):
         return Solution(theta, n_iter, attributes)
 
     @abstractmethod
-    def _score_of(self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]) -> float:
+    def _score_of(self, task: NetTask, X: Matrix, y: np.ndarray, theta: NDArray[np.float64]) -> float:
         """Score of released parameters on the public validation data."""
 
     # ---------------------------------------------------------------- the fitted net
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
+    def _outputs(self, X: object) -> NDArray[np.float64]:
         check_is_fitted(self)
-        X = validate_table(self, X, reset=False)
-        return outputs_of(self.network_, self.parameters_, self.inputs_, X)
+        table = validate_table(self, cast("ArrayLike", X), reset=False)
+        return outputs_of(self.network_, self.parameters_, self.inputs_, table)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write what predictions need to an ``.npz`` file.
@@ -204,7 +206,7 @@ class NetFit(NetParameters):
         check_is_fitted(self)
         self.network_.save(path, self.parameters_, kept_arrays(self))
 
-    def load(self, path: str | PathLike[str]) -> Any:
+    def load(self, path: str | PathLike[str]) -> Self:
         """Predict as the model whose `save` wrote the file.
 
         The parameters, the scale of inputs, and the classes or the scale of targets are replaced. ``privacy_``
@@ -224,7 +226,8 @@ class NetFit(NetParameters):
         ValueError
             If the file is of another net or another kind of model. This model then stays as it was.
         """
-        return load_kept(self, path)
+        load_kept(self, path)
+        return self
 
     def to_sklearn(self) -> Any:
         """Return the net as a fitted estimator of scikit-learn, with the same predictions.

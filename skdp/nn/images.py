@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class ImageModel(NetFit):
         """The image in a row of a table; None where rows are no images."""
         return None if self.image_shape is None else image_of(self.image_shape, n_features)
 
-    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+    def read(self, X: object, y: object = None, groups: object = None, **weights: object) -> Problem:
         """Check images, or a table whose rows hold them, and the targets."""
         own = own_shape(X)
         problem: Problem = super().read(as_rows(X, own), y, groups, **weights)  # type: ignore[safe-super]
@@ -54,7 +54,7 @@ class ImageModel(NetFit):
 
     def _imagined(self, shape: PublicShape) -> Problem:
         """A table whose rows hold images: ``n_features`` counts the pixels, times the channels."""
-        problem: Problem = super()._imagined(shape)
+        problem = super()._imagined(shape)
         image = self._row_image(shape.n_features)
         return self._of_images(problem, image, False, None)
 
@@ -72,9 +72,6 @@ class ImageModel(NetFit):
     def _image_facts(self, problem: Problem) -> ImageFacts | None:
         return cast("ImageProblem", problem).facts
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
+    def _outputs(self, X: object) -> NDArray[np.float64]:
         check_is_fitted(self)
-        found: NDArray[np.float64] = super()._outputs(  # type: ignore[misc]
-            as_rows(X, self.image_shape_)
-        )
-        return found
+        return super()._outputs(as_rows(X, self.image_shape_))

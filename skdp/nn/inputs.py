@@ -1,17 +1,18 @@
 """From rows of a table to inputs of a net: shifted, scaled, clipped, shaped. Each row is treated by itself."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base.column_search import released_window
 from skdp.fitting.columns import check_bounds
-from skdp.nn.arrays import array_module
+from skdp.kernels.protocols import Matrix
+from skdp.nn.arrays import Array, array_module
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["Inputs", "as_rows", "check_image_shape", "image_of", "own_shape", "public_inputs", "released_inputs"]
@@ -38,7 +39,7 @@ class Inputs:
     bounds: tuple[float, float]
     shape: tuple[int, ...]
 
-    def of(self, X: Any) -> Any:
+    def of(self, X: Matrix) -> Array:
         """Inputs of float32 and shape (n_rows, *shape) of an array (also of a device) or a CSR matrix."""
         X = X.toarray() if hasattr(X, "toarray") else X
         xp = array_module(X)
@@ -101,7 +102,7 @@ def check_image_shape(name: str, image_shape: object) -> None:
         raise ValueError(f"{wrong}; got {tuple(sizes)}")
 
 
-def image_of(image_shape: Any, n_features: int) -> tuple[int, int, int]:
+def image_of(image_shape: Sequence[int] | None, n_features: int) -> tuple[int, int, int]:
     """(height, width, channels) of rows of ``n_features``; None is one row of pixels, (1, n_features, 1)."""
     if image_shape is None:
         return 1, n_features, 1
@@ -115,7 +116,7 @@ def image_of(image_shape: Any, n_features: int) -> tuple[int, int, int]:
     return height, width, channels
 
 
-def own_shape(X: Any) -> tuple[int, int, int] | None:
+def own_shape(X: object) -> tuple[int, int, int] | None:
     """Height, width and channels of images that are given as such; None for a table."""
     try:
         shape = np.shape(X) if isinstance(X, (list, tuple)) else getattr(X, "shape", ())
@@ -127,7 +128,7 @@ def own_shape(X: Any) -> tuple[int, int, int] | None:
     return height, width, channels
 
 
-def as_rows(X: Any, image: tuple[int, int, int] | None) -> Any:
+def as_rows(X: object, image: object) -> object:
     """Return a row for each image of this shape; a table stays as it is."""
     own = own_shape(X)
     if own is None:
@@ -135,5 +136,5 @@ def as_rows(X: Any, image: tuple[int, int, int] | None) -> Any:
     if own != image:
         seen = "a table" if image is None else f"images of shape {image}"
         raise ValueError(f"X holds images of shape {own}, but fit saw {seen}")
-    X = np.asarray(X) if isinstance(X, (list, tuple)) else X
-    return X.reshape(len(X), math.prod(own))
+    images = np.asarray(X) if isinstance(X, (list, tuple)) else cast("Array", X)
+    return images.reshape(len(images), math.prod(own))

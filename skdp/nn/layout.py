@@ -68,7 +68,7 @@ class Layout:
             found[position][name] = flat[place].reshape(shape)
         return found
 
-    def save(self, path: str | PathLike[str], flat: Array, more: Mapping[str, Any]) -> None:
+    def save(self, path: str | PathLike[str], flat: Array, more: Mapping[str, Array]) -> None:
         """Write parameters to an ``.npz`` file, an array for each, named such as ``0.weight``.
 
         ``more`` holds further arrays, under names that begin with ``model.``.
@@ -78,7 +78,7 @@ class Layout:
             for position, own in enumerate(self.views(flat))
             for name, values in own.items()
         }
-        np.savez(path, **arrays, **more)
+        np.savez(path, **(arrays | dict(more)))
 
     def load(self, path: str | PathLike[str]) -> NDArray[np.float32]:
         """Read the parameters that `save` wrote; ValueError if names or shapes differ."""

@@ -1,6 +1,7 @@
 """Losses of a record's outputs, with their derivatives."""
 
 from dataclasses import dataclass
+from types import ModuleType
 
 from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import check_positive_int
@@ -63,7 +64,7 @@ class CrossEntropy:
         of_class = xp.where(self._of_class(xp, y), centred, xp.zeros_like(centred)).sum(axis=1)
         return xp.log(xp.exp(centred).sum(axis=1)) - of_class
 
-    def _of_class(self, xp: Array, y: Array) -> Array:
+    def _of_class(self, xp: ModuleType, y: Array) -> Array:
         """Whether each class is that of the record. A label that is no class has none: nothing may raise here."""
         return xp.asarray(y)[:, None] == xp.arange(self.n_classes)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any, Literal
+from typing import Literal
 
 from skdp._docs import document
 from skdp.base import check_number
@@ -16,7 +16,7 @@ from skdp.nn.network import Network
 __all__ = ["DPMLPClassifier", "DPMLPRegressor", "check_sizes", "layer_sizes"]
 
 
-def layer_sizes(sizes: Any) -> tuple[Any, ...]:
+def layer_sizes(sizes: object) -> tuple[int, ...]:
     """``hidden_layer_sizes`` as a tuple; TypeError unless it is an int or several."""
     if isinstance(sizes, Integral) and not isinstance(sizes, bool):
         return (int(sizes),)

@@ -18,6 +18,8 @@ from skdp.fitting.recalibrate import Recalibration
 from skdp.fitting.scales import grown_share
 from skdp.fitting.sizes import REGRESSION_WALK
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
+from skdp.kernels.protocols import Matrix
+from skdp.nn.arrays import Array
 from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
 from skdp.nn.decision import TARGET_QUESTIONS
 from skdp.nn.frame import NetFit
@@ -34,7 +36,7 @@ CALIBRATION, CALIBRATION_ANSWERS = (0.1, 60)  # least part of mu^2 for the calib
 class NetClassifier(LabelModel, NetFit):
     """Softmax over the outputs of a net, recalibrated at the end where the budget allows it."""
 
-    class_weight: Any = fixed(default=None)
+    class_weight: None = fixed(default=None)
     calibration_: NDArray[np.float64] | None = fitted()
 
     def _loss(self, problem: Problem) -> CrossEntropy:
@@ -43,19 +45,19 @@ class NetClassifier(LabelModel, NetFit):
     def _recalibration(self, session: PrivacySession, problem: Problem) -> Recalibration | None:
         return plan_scores(session, problem.records, len(np.asarray(problem.fitted["classes_"])))
 
-    def _after(self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any) -> dict[str, Any]:
+    def _after(self, session: PrivacySession, problem: Problem, task: NetTask, flat: Array) -> dict[str, object]:
         last = problem.decision.details.recalibration
         if last is None:
             return {"calibration_": None}
-        return {"calibration_": released_scores(session, last, problem.records, task, parameters)}
+        return {"calibration_": released_scores(session, last, problem.records, task, flat)}
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: object) -> NDArray[np.float64]:
         scores = scores_of(self._outputs(X))
         if self.calibration_ is not None:
             scores = scores @ self.calibration_[:-1] + self.calibration_[-1]
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _score_of(self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]) -> float:
+    def _score_of(self, task: NetTask, X: Matrix, y: np.ndarray, theta: NDArray[np.float64]) -> float:
         """Accuracy on the public validation data."""
         found = outputs_of(task.network, task.whole(theta), task.inputs, X)
         return float(np.mean(found.argmax(axis=1) == y))
@@ -118,10 +120,10 @@ class NetRegressor(NumberModel, NetFit):
         low, high = (float(end) for end in self.y_bounds)
         return Targets(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
 
-    def _after(self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any) -> dict[str, Any]:
+    def _after(self, session: PrivacySession, problem: Problem, task: NetTask, flat: Array) -> dict[str, object]:
         line, share = (1.0, 0.0), problem.decision.details.shares.get("calibration")
         if share is not None:
-            line = released_line(session, problem.records, task, parameters, share)
+            line = released_line(session, problem.records, task, flat, share)
         return {"target_center_": task.targets.center, "target_scale_": task.targets.half_width, "line_": line}
 
     @property  # type: ignore[misc]
@@ -135,16 +137,15 @@ class NetRegressor(NumberModel, NetFit):
         targets = Targets(found["target_center_"], found["target_scale_"])
         return (*super()._post_processing(solution), cut_text(_ends(targets, found["line_"])))
 
-    def _predicted(self, outputs: NDArray[np.float64], targets: Targets, line: tuple[float, float]) -> Any:
+    def _predicted(self, outputs: Array, targets: Targets, line: tuple[float, float]) -> NDArray[np.float64]:
         slope, shift = line
         return targets.back(slope * np.clip(outputs[:, 0], -1.0, 1.0) + shift)
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: object) -> NDArray[np.float64]:
         outputs = self._outputs(X)
-        targets = Targets(self.target_center_, self.target_scale_)
-        return np.asarray(self._predicted(outputs, targets, self.line_))
+        return self._predicted(outputs, Targets(self.target_center_, self.target_scale_), self.line_)
 
-    def _score_of(self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]) -> float:
+    def _score_of(self, task: NetTask, X: Matrix, y: np.ndarray, theta: NDArray[np.float64]) -> float:
         """R^2 on the public validation data."""
         found = outputs_of(task.network, task.whole(theta), task.inputs, X)
         away, spread = y - self._predicted(found, task.targets, (1.0, 0.0)), np.var(y)

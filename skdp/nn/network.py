@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from os import PathLike
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,7 +266,7 @@ class RecordGradients:
     def __call__(self, flat: Array, x: Array, output_derivative: Callable[[Array], Array]) -> list[Piece]:
         layers, learning = self._layers, self._learning
         views = self._layout.views(flat.astype(self._network.dtype, copy=False))
-        states: list[Any] = []
+        states: list[object] = []
         pieces: list[Piece] = []
         with np.errstate(all="ignore"):  # a warning would tell of a record's numbers
             y = self._network._records(x)

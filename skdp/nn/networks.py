@@ -46,7 +46,7 @@ class GivenNet(ImageModel):
         return isinstance(self.network, Sequential) and vocabulary_of(self.network) is not None
 
     def _standardizes(self, problem: Problem) -> bool:
-        return not self._takes_ids() and super()._standardizes(problem)  # type: ignore[misc]
+        return not self._takes_ids() and super()._standardizes(problem)
 
     def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
         if self.network is not None:

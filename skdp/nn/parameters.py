@@ -1,6 +1,9 @@
 """The parameters of nets, each declared once; `skdp.nn.frame` has the fit that reads them."""
 
-from typing import Any, ClassVar, Literal
+from os import PathLike
+from typing import ClassVar, Literal
+
+from numpy.typing import ArrayLike
 
 from skdp.base.declare import parameter, word_or_object
 from skdp.base.kinds import choice, described, integer
@@ -49,14 +52,14 @@ class NetParameters(MinibatchFit[Problem]):
         parameters only, and adds noise to no others.""",
         default="mean",
     )
-    input_range: Any = parameter(
+    input_range: tuple[ArrayLike, ArrayLike] | None = parameter(
         described("tuple of (low, high)", lambda name, given: check_bounds(given, name=name)),
         """Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled
         to [0, 1], those of images to [-1, 1]. None releases a window for each column, for at least 10 % of the
         budget (of mu^2), and scales it to [-1, 1].""",
         default=None,
     )
-    parameters_init: Any = parameter(
+    parameters_init: str | PathLike[str] | ArrayLike | None = parameter(
         described("str, path or array-like of shape (n_parameters,)"),
         """Where to start: parameters of a released model of the same net, or the file that ``save`` wrote. It
         costs no budget. Give both fits one ``input_range``, so that they scale inputs alike. None draws them from
@@ -70,7 +73,7 @@ class NetParameters(MinibatchFit[Problem]):
         default=None,
         place="last",
     )
-    validation: tuple[Any, Any] | None = parameter(
+    validation: tuple[object, object] | None = parameter(
         described("tuple of (X, y)", check_validation),
         """Public data, or a public data set like the private one: the progress bar shows the score on it. Their
         score on private data would be an unpaid release.""",

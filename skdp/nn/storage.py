@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,12 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.nn.inputs import Inputs
 from skdp.nn.layout import MORE, npz_file
 
+if TYPE_CHECKING:
+    from skdp.nn.frame import NetFit
+
 __all__ = ["kept_arrays", "load_kept"]
 
 CALIBRATION = "calibration_"  # which one of two fits of the same kind may lack
 INPUTS = ("center", "scale", "bounds", "shape")
 # Attributes that a model may have, and what makes them of an array.
-KEPT: dict[str, Callable[[np.ndarray], Any]] = {
+KEPT: dict[str, Callable[[np.ndarray], object]] = {
     "classes_": np.asarray,
     "target_center_": float,
     "target_scale_": float,
@@ -24,7 +27,7 @@ KEPT: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
-def kept_arrays(model: Any) -> dict[str, np.ndarray]:
+def kept_arrays(model: "NetFit") -> dict[str, np.ndarray]:
     """Arrays of a fitted model, by their names in the file; what is None is left out."""
     found = {f"{MORE}inputs_.{part}": np.asarray(getattr(model.inputs_, part)) for part in INPUTS}
     for name in KEPT:
@@ -36,17 +39,11 @@ def kept_arrays(model: Any) -> dict[str, np.ndarray]:
     return found
 
 
-def _read_kept(model: Any, path: str | PathLike[str]) -> dict[str, Any]:
-    """Read the attributes that `kept_arrays` wrote, all that this fitted model has.
-
-    Raises
-    ------
-    ValueError
-        If the file is not that of such a model.
-    """
+def _read_kept(model: "NetFit", path: str | PathLike[str]) -> dict[str, object]:
+    """Read the attributes that `kept_arrays` wrote, all that this fitted model has; others are refused."""
     with np.load(npz_file(path), allow_pickle=False) as file:
         stored = {name: file[name] for name in file.files if name.startswith(MORE)}
-    attributes: dict[str, Any] = {"inputs_": _inputs(model, stored)}
+    attributes: dict[str, object] = {"inputs_": _inputs(model, stored)}
     for name, made in KEPT.items():
         array = stored.get(MORE + name)
         if (array is None) != (getattr(model, name, None) is None) and name != CALIBRATION:
@@ -58,7 +55,7 @@ def _read_kept(model: Any, path: str | PathLike[str]) -> dict[str, Any]:
     return attributes
 
 
-def _inputs(model: Any, stored: Mapping[str, np.ndarray]) -> Inputs:
+def _inputs(model: "NetFit", stored: Mapping[str, np.ndarray]) -> Inputs:
     try:
         center, scale, bounds, shape = (stored[f"{MORE}inputs_.{part}"] for part in INPUTS)
     except KeyError:
@@ -73,7 +70,7 @@ def _inputs(model: Any, stored: Mapping[str, np.ndarray]) -> Inputs:
     return inputs
 
 
-def load_kept(model: Any, path: str | PathLike[str]) -> Any:
+def load_kept(model: "NetFit", path: str | PathLike[str]) -> None:
     """Give a fitted model the parameters and attributes of a file; one that does not fit changes nothing."""
     check_is_fitted(
         model,
@@ -84,4 +81,3 @@ def load_kept(model: Any, path: str | PathLike[str]) -> Any:
     model.parameters_ = parameters
     for name, value in kept.items():
         setattr(model, name, value)
-    return model

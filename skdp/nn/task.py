@@ -5,22 +5,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from os import PathLike
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.fitting.noisy_mean import Clipping, Gradients, TouchedRows, each_once
+from skdp.fitting.noisy_mean import Clipping, Gradients, PiecesOf, TouchedRows, each_once
 from skdp.kernels import is_cupy, on_host
-from skdp.nn.arrays import array_module
+from skdp.kernels.protocols import Matrix
+from skdp.nn.arrays import Array, array_module
 from skdp.nn.inputs import Inputs
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.layout import Layout
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network, RecordGradients, Sequential
-from skdp.privacy import PieceKinds, SparseRows, Vectors, check_places
+from skdp.privacy import Piece, PieceKinds, SparseRows, Vectors, check_places
 
 __all__ = [
+    "NetLoss",
     "NetTask",
     "Targets",
     "has_other_layers",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 Vector = NDArray[np.float64]
+NetLoss = CrossEntropy | SquaredError
 ROWS = 512  # rows of a prediction whose outputs are computed at once; a choice, not tuned
 AT_ONCE = 64  # rows of a call in a private step: as many as `check_places` gives
 SPREAD = 0.1  # of the parameters with which layers of users are looked at; a choice, not tuned
@@ -51,12 +54,12 @@ class Targets:
     center: float = 0.0
     half_width: float = 0.0
 
-    def of(self, y: Any) -> NDArray[Any]:
+    def of(self, y: Array | None) -> Array:
         """Targets of the loss."""
         if self.half_width == 0:
             return np.asarray(y)
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            return np.asarray(np.clip((y - self.center) / self.half_width, -1.0, 1.0))
+            return np.asarray(np.clip((cast("Array", y) - self.center) / self.half_width, -1.0, 1.0))
 
     def back(self, outputs: Vector) -> Vector:
         """Predictions of outputs, kept within the range of the targets."""
@@ -70,8 +73,7 @@ class NetTask:
     Attributes
     ----------
     network : Network
-    loss : object
-        Of `skdp.nn.losses`.
+    loss : CrossEntropy or SquaredError
     inputs : Inputs
     targets : Targets
     start : ndarray of shape (n_parameters,)
@@ -79,7 +81,7 @@ class NetTask:
     """
 
     network: Network
-    loss: Any
+    loss: NetLoss
     inputs: Inputs
     targets: Targets
     start: NDArray[np.float32]
@@ -97,11 +99,11 @@ class NetTask:
         shapes = tuple(own for i, own in enumerate(self.network.parameter_shapes) if i not in frozen)
         return tuple(place for _, _, _, place in Layout(shapes).entries)
 
-    def trained(self, flat: NDArray[Any]) -> Vector:
+    def trained(self, flat: np.ndarray) -> Vector:
         """The parameters that the steps change."""
         return flat[self._learning].astype(np.float64)
 
-    def whole(self, theta: NDArray[Any]) -> NDArray[np.float32]:
+    def whole(self, theta: np.ndarray) -> NDArray[np.float32]:
         """All parameters, of those that the steps change; read-only, so that no layer keeps numbers in them."""
         if theta.dtype == np.float32 and theta.size == self.start.size:
             flat = theta.view()  # for tables of millions of words a copy is most of a step
@@ -111,7 +113,7 @@ class NetTask:
         flat.flags.writeable = False
         return flat
 
-    def record_outputs(self, parameters: NDArray[np.float32], X: Any) -> Vector:
+    def record_outputs(self, parameters: NDArray[np.float32], X: Matrix) -> Vector:
         """Outputs of private rows: each call gets 64 rows and one thread of BLAS, as in `require_places`.
 
         So a call's shapes tell nothing of how many rows there are, which groups keep private.
@@ -128,7 +130,7 @@ class NetTask:
             return Gradients(self.network.n_trainable, at, ready=self.is_ready)
         n_rows, width = int(layer.vocabulary_size), int(layer.n_features)
 
-        def touched(X: Any, y: Any) -> list[SparseRows]:
+        def touched(X: Matrix, y: Array | None) -> list[SparseRows]:
             return each_once(layer.rows_of(self.inputs.of(X)), n_rows)
 
         def entries(kept: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -143,19 +145,17 @@ class NetTask:
             self.is_ready,
         )
 
-    def gradients_at(
-        self, method: str | Sequence[str]
-    ) -> Callable[[NDArray[Any]], Callable[[Any, Any], Sequence[Any]]]:
+    def gradients_at(self, method: str | Sequence[str]) -> Callable[[np.ndarray], PiecesOf]:
         """Of trained parameters: what `PrivateRecords.gradient_sum` calls; see `Network.record_gradients`."""
 
         of_rows, kinds = RecordGradients(self.network, method), PieceKinds()
         # A layer of the user's own may change the kinds of its pieces between two steps. It is looked at in every
         # step, before the batch is drawn: a refusal then does not tell whether a batch was empty.
 
-        def at(theta: NDArray[Any]) -> Callable[[Any, Any], Sequence[Any]]:
+        def at(theta: np.ndarray) -> PiecesOf:
             flat = self.whole(theta)
 
-            def pieces(X: Any, y: Any) -> Sequence[Any]:
+            def pieces(X: Matrix, y: Array | None) -> list[Piece]:
                 x, targets = self.inputs.of(X), self.targets.of(y)
                 there = flat if isinstance(x, np.ndarray) else array_module(x).asarray(flat)
                 return of_rows(there, x, lambda outputs: self.loss.derivative(outputs, targets))
@@ -183,8 +183,7 @@ def tokens_of(network: Network) -> int | None:
 
 def vocabulary_of(net: Sequential) -> int | None:
     """How many ids the embedding of a net knows; None for a net without one."""
-    sizes = [layer.vocabulary_size for layer in net.layers if isinstance(layer, Embedding)]
-    return sizes[0] if sizes else None
+    return next((layer.vocabulary_size for layer in net.layers if isinstance(layer, Embedding)), None)
 
 
 def require_places(network: Network, method: str | tuple[str, ...], dtype: str, device: str = "cpu") -> None:
@@ -229,7 +228,7 @@ def _look(network: Network, method: str | tuple[str, ...], dtype: str, device: s
     flat = task.whole(task.trained(start))
     gradients = task.gradients_at(method)(task.trained(start))
 
-    def function(X: Any, y: Any) -> list[Any]:
+    def function(X: Matrix, y: Array | None) -> list[Piece]:
         return [*gradients(X, y), Vectors(task.record_outputs(flat, X))]
 
     size = vocabulary_of(net)
@@ -237,10 +236,10 @@ def _look(network: Network, method: str | tuple[str, ...], dtype: str, device: s
     check_places(looked_at, math.prod(shape), dtype, targets=np.arange(64) % k, device=device)
 
 
-def _on_ids(function: Callable[[Any, Any], Any], size: int) -> Callable[[Any, Any], Any]:
+def _on_ids(function: PiecesOf, size: int) -> PiecesOf:
     """The function of ids that are made of normal numbers: a third is padding, also between tokens."""
 
-    def pieces(X: Any, y: Any) -> Any:
+    def pieces(X: Array, y: Array | None) -> Sequence[Piece]:
         xp = array_module(X)
         with np.errstate(all="ignore"):
             ids = xp.floor(abs(X) * X.dtype.type(1e4)) % X.dtype.type(size) + X.dtype.type(1)
@@ -259,7 +258,7 @@ def _look_once(
 
 
 def outputs_of(
-    network: Network, parameters: NDArray[np.float32], inputs: Inputs, X: Any, *, at_once: int | None = None
+    network: Network, parameters: NDArray[np.float32], inputs: Inputs, X: Matrix, *, at_once: int | None = None
 ) -> Vector:
     """Outputs of shape (n_rows, n_outputs) for a table.
 
@@ -274,14 +273,14 @@ def outputs_of(
     filled = at_once is not None or is_cupy(X)
     step = ROWS if at_once is None else at_once
     for first in range(0, X.shape[0], step):
-        part = X[first : first + step]
+        part = X[slice(first, first + step)]
         count = part.shape[0]
         outputs = network.forward(flat, inputs.of(_filled(part, step) if filled else part))
         found[first : first + count] = on_host(outputs)[:count]
     return found
 
 
-def _filled(X: Any, n_rows: int) -> Any:
+def _filled(X: Matrix, n_rows: int) -> Matrix:
     """An array of ``n_rows`` rows, which begins with X."""
     X = X.toarray() if hasattr(X, "toarray") else X
     if len(X) == n_rows:
@@ -291,7 +290,7 @@ def _filled(X: Any, n_rows: int) -> Any:
     return filled
 
 
-def start_of(parameters_init: Any, network: Network) -> NDArray[np.float32]:
+def start_of(parameters_init: object, network: Network) -> NDArray[np.float32]:
     """Parameters of a released model: a vector, or the file that `Network.save` wrote."""
     if isinstance(parameters_init, (str, PathLike)):
         return network.load(parameters_init)

@@ -1,10 +1,11 @@
 """Nets on sequences of token ids."""
 
-from collections.abc import Sequence
-from typing import Any, Self, cast
+from collections.abc import Mapping, Sequence
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
@@ -56,9 +57,9 @@ class SequenceNet(NetClassifier):
         "Number of units of dense layers with ReLU before the last.",
         default=(),
     )
-    input_range: Any = fixed(default=None)  # ids are no quantities, so nothing scales them
+    input_range: None = fixed(default=None)  # ids are no quantities, so nothing scales them
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # a table of any numbers is not accepted
         tags.input_tags.sparse = False
@@ -105,7 +106,7 @@ class SequenceNet(NetClassifier):
         """
         return super().fit(X, y, groups=groups, **more)
 
-    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+    def read(self, X: object, y: object = None, groups: object = None, **weights: object) -> Problem:
         """Check the ids of each record and the labels."""
         return super().read(self._table(X, {}), y, groups, **weights)
 
@@ -114,14 +115,14 @@ class SequenceNet(NetClassifier):
     def _imagined(self, shape: PublicShape) -> Problem:
         return super()._imagined(of_width(shape, int(cast("int", self.max_length)), "max_length"))
 
-    def _table(self, X: Any, seen: Any) -> NDArray[np.float32]:
+    def _table(self, X: object, seen: Mapping[str, object]) -> NDArray[np.float32]:
         return token_rows(X, int(cast("int", self.max_length)), int(cast("int", self.vocabulary_size)))
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         own = "vocabulary_size, max_length and the vocabulary itself were not chosen by looking at these records"
         return (*super()._assumptions(problem), own)
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
+    def _outputs(self, X: object) -> NDArray[np.float64]:
         check_is_fitted(self)
         (length,), layers = self.network_.shapes[0], self.network_.sequential.layers
         return super()._outputs(token_rows(X, length, layers[0].vocabulary_size))  # type: ignore[attr-defined]

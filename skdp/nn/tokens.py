@@ -1,12 +1,12 @@
 """Sequences of token ids: read row by row, cut or padded to a public length."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import is_cupy
+from skdp.nn.arrays import Array
 
 __all__ = ["token_rows"]
 
@@ -17,7 +17,7 @@ FORM = (
 NUMBERS = "ids must be whole numbers; give each token of your vocabulary a number, from 1 on, and fill gaps with 0"
 
 
-def token_rows(X: Any, max_length: int, vocabulary_size: int) -> NDArray[np.float32]:
+def token_rows(X: object, max_length: int, vocabulary_size: int) -> NDArray[np.float32]:
     """Return an array of ids, 0 where a row has ended.
 
     Padding is left out before a row is cut. So it may stand before, between or behind the tokens.
@@ -70,7 +70,7 @@ def token_rows(X: Any, max_length: int, vocabulary_size: int) -> NDArray[np.floa
         if X.ndim != 2:
             one = ". One record needs X.reshape(1, -1)" if X.ndim == 1 else ""
             raise ValueError(f"{FORM}; got {X.ndim} dimensions{one}")
-        rows: Any = _ids(X, vocabulary_size)
+        rows: Array | list[Array] = _ids(X, vocabulary_size)
     else:
         rows = [_ids(_row(row), vocabulary_size) for row in X]
     found = np.zeros((len(rows), max_length), dtype=np.float32)
@@ -80,7 +80,7 @@ def token_rows(X: Any, max_length: int, vocabulary_size: int) -> NDArray[np.floa
     return found
 
 
-def _row(row: Any) -> NDArray[Any]:
+def _row(row: object) -> np.ndarray:
     """A row of a table that holds objects."""
     row = row.to_numpy() if hasattr(row, "to_numpy") else row
     if isinstance(row, (str, bytes)):
@@ -101,7 +101,7 @@ def _row(row: Any) -> NDArray[Any]:
     return values
 
 
-def _ids(values: NDArray[Any], vocabulary_size: int) -> NDArray[Any]:
+def _ids(values: np.ndarray, vocabulary_size: int) -> np.ndarray:
     """The same numbers, if all of them are ids or padding."""
     if values.size and values.dtype.kind not in "biuf":
         raise TypeError(NUMBERS)

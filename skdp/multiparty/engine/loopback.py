@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +115,7 @@ class LoopbackEngine:
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """What is pickled is an engine of the same settings that is not running: connections stay here."""
         return _stopped, (self.n_owners, self.n_servers, self.rounds, self.deadline)
 

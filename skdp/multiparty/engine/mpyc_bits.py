@@ -27,6 +27,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.multiparty.engine.exchange import exchange, telling
 from skdp.multiparty.engine.field import Elements
@@ -107,7 +108,7 @@ async def _exchange_keys(seat: Seat, servers: Mapping[int, Link], batch: int) ->
 # ---------------------------------------------------------------- the computation, in mpyc
 
 
-async def _noise(digits: tuple[Digit, ...], n_values: int, per_block: int, runtime: Any) -> Any:
+async def _noise(digits: tuple[Digit, ...], n_values: int, per_block: int, runtime: object) -> NDArray[np.object_]:
     """This server's shares of ``n_values`` values of the noise, as Python integers."""
     blocks = []
     for start in range(0, n_values, per_block):
@@ -115,7 +116,7 @@ async def _noise(digits: tuple[Digit, ...], n_values: int, per_block: int, runti
     return np.concatenate(blocks)
 
 
-async def _block(digits: tuple[Digit, ...], n_values: int, runtime: Any) -> Any:
+async def _block(digits: tuple[Digit, ...], n_values: int, runtime: Any) -> NDArray[np.object_]:
     """As `_noise`, for as many values as are made at once."""
     # The digits with the longest numbers first: those that a step works on are the first ones.
     order = sorted(range(len(digits)), key=lambda i: -digits[i].kappa)

@@ -6,10 +6,9 @@ So an error of mpyc, which stops its loop, stops nothing else, and long computat
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from skdp.multiparty.engine.exchange import elements_from
 from skdp.multiparty.engine.field import BYTES
@@ -24,6 +23,8 @@ LABEL_BYTES = 8
 """Of mpyc's label of a message, which precedes its numbers."""
 # A server is at most a few steps ahead of another; more messages than this are no part of the protocol.
 _MOST_WAITING = 64
+T = TypeVar("T")
+Work = Callable[[Any], Coroutine[Any, Any, T]]  # of a runtime of mpyc, which has no types
 _RUNNING = threading.Lock()
 
 
@@ -46,7 +47,7 @@ class Post:
         self.boxes: dict[int, _Box] = {}
         self.ready = asyncio.Event()
 
-    async def run(self, work: Callable[[Any], Any], keys: dict[tuple[int, ...], bytes]) -> Any:
+    async def run(self, work: Work[T], keys: dict[tuple[int, ...], bytes]) -> T:
         """Run ``work(runtime)`` in a thread of its own, and carry its messages meanwhile."""
         thread = asyncio.ensure_future(asyncio.to_thread(self._compute, work, keys))
         thread.add_done_callback(self._finish)
@@ -66,7 +67,7 @@ class Post:
                 self.loop.call_soon_threadsafe(self.loop.stop)
             await asyncio.gather(thread, return_exceptions=True)
 
-    def _compute(self, work: Callable[[Any], Any], keys: dict[tuple[int, ...], bytes]) -> Any:
+    def _compute(self, work: Work[T], keys: dict[tuple[int, ...], bytes]) -> T:
         """In the thread: mpyc's event loop, until the work is done or it is stopped."""
         if not _RUNNING.acquire(blocking=False):
             raise RuntimeError("mpyc serves one protocol at a time in a process")
@@ -75,12 +76,12 @@ class Post:
         finally:
             _RUNNING.release()
 
-    def _compute_alone(self, work: Callable[[Any], Any], keys: dict[tuple[int, ...], bytes]) -> Any:
-        module: ModuleType = import_mpyc()
+    def _compute_alone(self, work: Work[T], keys: dict[tuple[int, ...], bytes]) -> T:
+        module = import_mpyc()
         self.loop = loop = new_loop()
         try:
             self.boxes = {i: _Box(loop, partial(self._put, i)) for i in self.servers}
-            parties = [self.boxes.get(i) for i in range(self.seat.n_servers)]
+            parties: list[object] = [self.boxes.get(i) for i in range(self.seat.n_servers)]
             runtime = make_runtime(module, self.seat.position, self.seat.threshold, keys, parties)
             self.home.call_soon_threadsafe(self.ready.set)
             return loop.run_until_complete(work(runtime))
@@ -90,7 +91,7 @@ class Post:
     def _put(self, peer: int, message: bytes) -> None:
         self.home.call_soon_threadsafe(self.outboxes[peer].put_nowait, message)
 
-    def _finish(self, thread: "asyncio.Task[Any]") -> None:
+    def _finish(self, thread: "asyncio.Task[T]") -> None:
         """The thread has ended. If its work is done, so are the frames to every peer."""
         self.ready.set()
         if not thread.cancelled() and thread.exception() is None:
@@ -174,7 +175,7 @@ class _Box:
         self.loop.stop()
 
 
-async def _end_of(thread: "asyncio.Task[Any]") -> None:
+async def _end_of(thread: "asyncio.Task[T]") -> None:
     """Wait for a thread, without ending it where the wait is cancelled."""
     await asyncio.shield(thread)
 

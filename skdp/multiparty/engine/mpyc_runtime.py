@@ -26,6 +26,7 @@ import secrets
 import sys
 import threading
 import warnings
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -53,7 +54,7 @@ class ElementCodec:
     """What stands in the place of ``pickle`` in ``mpyc.runtime``: arrays of field elements, 12 bytes each."""
 
     @staticmethod
-    def dumps(elements: Any) -> bytes:
+    def dumps(elements: Iterable[int]) -> bytes:
         """The message of an array of integers in 0 .. p - 1."""
         return b"".join([int(x).to_bytes(BYTES, "little") for x in elements])
 
@@ -61,8 +62,7 @@ class ElementCodec:
     def loads(payload: bytes) -> NDArray[np.object_]:
         """The array of a message, whose numbers were checked when it arrived."""
         wire = np.frombuffer(payload, dtype=[("low", "<u8"), ("high", "<u4")])
-        elements: NDArray[np.object_] = wire["low"].astype(object) + (wire["high"].astype(object) << 64)
-        return elements
+        return wire["low"].astype(object) + (wire["high"].astype(object) << 64)
 
 
 def require_mpyc() -> None:
@@ -112,7 +112,7 @@ def new_keys(n_servers: int, threshold: int, position: int) -> dict[tuple[int, .
 
 
 def make_runtime(
-    module: ModuleType, position: int, threshold: int, keys: dict[tuple[int, ...], bytes], parties: list[Any]
+    module: ModuleType, position: int, threshold: int, keys: dict[tuple[int, ...], bytes], parties: list[object]
 ) -> Any:
     """A runtime for this thread's event loop. mpyc has one at a time in a process.
 

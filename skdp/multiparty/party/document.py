@@ -13,19 +13,19 @@ class PlanError(ValueError):
     """The plan is not as it must be: nothing was read, sent or spent."""
 
 
-_MISSING: Any = object()
+_MISSING: object = object()
 
 
 class Table:
     """A table of a TOML document; remembers which of its keys were read."""
 
-    def __init__(self, where: str, entries: Mapping[str, Any]) -> None:
+    def __init__(self, where: str, entries: Mapping[str, object]) -> None:
         if not isinstance(entries, Mapping):
             raise PlanError(f"{where} must be a table, got {type(entries).__name__}")
         self.where, self.entries = where, entries
         self.read: set[str] = set()
 
-    def get(self, key: str, kind: type, default: Any = _MISSING) -> Any:
+    def get(self, key: str, kind: type, default: object = _MISSING) -> Any:
         self.read.add(key)
         if key not in self.entries:
             if default is _MISSING:
@@ -39,7 +39,7 @@ class Table:
             raise PlanError(f"{key!r} of {self.where} must be of type {kind.__name__}, got {got}")
         return value
 
-    def text(self, key: str, default: Any = _MISSING) -> Any:
+    def text(self, key: str, default: object = _MISSING) -> Any:
         value = self.get(key, str, default)
         if value == "":
             raise PlanError(f"{key!r} of {self.where} is empty")
@@ -65,7 +65,7 @@ class Table:
             raise PlanError(f"{key!r} of {self.where} must be in {low}..{high}, got {value}")
         return value
 
-    def mapping(self, key: str) -> dict[str, Any]:
+    def mapping(self, key: str) -> dict[str, object]:
         return dict(self.get(key, dict))
 
     def table(self, key: str) -> "Table":

@@ -22,7 +22,7 @@ from skdp.multiparty.engine.server import Seat, lay_gaussian_noise, serve_round
 from skdp.multiparty.party.plan import Plan
 from skdp.multiparty.party.terms import BadTerms, Terms
 from skdp.multiparty.transport.errors import Reason
-from skdp.multiparty.transport.links import BaseLink, together
+from skdp.multiparty.transport.links import BaseLink, Link, together
 from skdp.multiparty.transport.network import LAID_TAG, READY_TAG, Network
 from skdp.privacy import Opening
 from skdp.privacy.noise import KeyStream
@@ -68,7 +68,7 @@ class Bridge:
         # Of the call that waits. A handler may `put` into a SimpleQueue, whatever the interrupted code holds.
         self._wake: SimpleQueue[object] = SimpleQueue()
 
-    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def call(self, coroutine: Coroutine[object, object, T]) -> T:
         """Run a coroutine to its end and return its result; an interrupt cancels it."""
         wake = self._wake = SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -272,11 +272,10 @@ class NetworkEngine:
             raise ValueError("all openings must be those that `ready` announced to the other parties")
 
     async def _round(self, mine: NDArray[np.int64]) -> NDArray[np.int64]:
-        parts: list[Coroutine[Any, Any, Any]] = [self._open_as_owner(mine)]
+        parts: list[Coroutine[object, object, Any]] = [self._open_as_owner(mine)]
         if self._own < self._plan.n_servers:
             parts.append(self._serve())
-        opened: NDArray[np.int64] = (await together(parts))[0]
-        return opened
+        return (await together(parts))[0]
 
     async def _open_as_owner(self, mine: NDArray[np.int64]) -> NDArray[np.int64]:
         servers = [link for _, link in sorted(self._network.to_servers.items())]
@@ -286,7 +285,7 @@ class NetworkEngine:
         """Lay the noise of some rounds, as a server, where that of the next one is not laid."""
         if not self._laid:
             lay = self._lay_gaussian if noise == "gaussian" else self._lay_laplace
-            self._laid = await lay(self._seat, self._servers, n_values, self._scale)
+            self._laid = await lay(n_values, self._scale)
             self._batch += 1
 
     async def _serve(self) -> None:
@@ -298,24 +297,22 @@ class NetworkEngine:
         return Seat(self._own, self._plan.n_servers)
 
     @property
-    def _servers(self) -> dict[int, Any]:
+    def _servers(self) -> dict[int, Link]:
         return dict(sorted(self._network.between.items()))
 
     def _rounds(self, fit: int) -> int:
         """How many rounds' noise is laid now, where ``fit`` of them fit into one frame."""
         return max(1, min(2**self._batch, _MOST_ROUNDS, fit))
 
-    async def _lay_gaussian(
-        self, seat: Seat, servers: dict[int, Any], n_values: int, sigma: float
-    ) -> list[Elements]:
+    async def _lay_gaussian(self, n_values: int, sigma: float) -> list[Elements]:
         rounds = self._rounds(self._plan.max_payload // (BYTES * n_values))
         return await lay_gaussian_noise(
-            seat, servers, rounds, n_values, sigma, self._noise_keys, batch=self._batch
+            self._seat, self._servers, rounds, n_values, sigma, self._noise_keys, batch=self._batch
         )
 
-    async def _lay_laplace(
-        self, seat: Seat, servers: dict[int, Any], n_values: int, scale: float
-    ) -> list[Elements]:
+    async def _lay_laplace(self, n_values: int, scale: float) -> list[Elements]:
         bits = min(MOST_BITS, (self._plan.max_payload - LABEL_BYTES) // BYTES)
         rounds = self._rounds(bits // (bits_of(scale) * n_values))
-        return await lay_laplace_noise(seat, servers, rounds, n_values, scale, batch=self._batch, bits=bits)
+        return await lay_laplace_noise(
+            self._seat, self._servers, rounds, n_values, scale, batch=self._batch, bits=bits
+        )

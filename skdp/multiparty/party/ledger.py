@@ -43,7 +43,7 @@ class PlanLedger(BudgetAccountant):
         self._plan = plan
         self._made: Reservation | None = None  # of this process; the file may be gone
 
-    def reserve(self, *, estimator: str, **charge: Any) -> Reservation:  # type: ignore[override]
+    def reserve(self, *, estimator: str, **charge: object) -> Reservation:  # type: ignore[override]
         """Charge the plan, as `BudgetAccountant.reserve`; the row shows the plan's id and hash.
 
         Raises

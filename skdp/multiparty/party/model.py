@@ -52,11 +52,11 @@ class PlanRows(TransformerMixin, BaseEstimator):
         """Names of the columns, in the plan's order."""
         return np.array([name for name, _, _ in self.features], dtype=object)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """As ``feature_names_in_``."""
         return self.feature_names_in_
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Return self; nothing is read."""
         return self
 
@@ -134,7 +134,7 @@ def load_model(path: str | os.PathLike[str]) -> Pipeline:
         raise ValueError(f"{os.fspath(path)} is no model of `skdp party`: {error}") from error
 
 
-def model_document(model: Any) -> dict[str, Any]:
+def model_document(model: Any) -> dict[str, object]:
     """What of a fitted estimator stands in the file of a model, beside its plan."""
     return {
         "classes": model.classes_.tolist() if is_classifier(model) else None,
@@ -157,14 +157,14 @@ def _estimator(document: Mapping[str, Any]) -> Any:
     """The estimator with the coefficients of the document."""
     classes, size = document["classes"], len(document["features"])
     try:
-        model = make_estimator(document["estimator"], document["parameters"], classes)
+        model: Any = make_estimator(document["estimator"], document["parameters"], classes)
     except PlanError as error:
         raise ValueError(str(error)) from error
     coef = np.array(document["coef"], dtype=np.float64)
     intercept = np.array(document["intercept"], dtype=np.float64)
     if is_classifier(model):
         outputs = 1 if len(classes) == 2 else len(classes)
-        shapes: Any = ((outputs, size), (outputs,))
+        shapes: tuple[tuple[int, ...], tuple[int, ...]] = ((outputs, size), (outputs,))
         model.classes_ = np.asarray(classes)
     else:
         shapes = ((size,), ())

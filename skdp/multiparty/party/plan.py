@@ -15,7 +15,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +32,7 @@ from skdp.multiparty.release import NOISES
 from skdp.registry import ESTIMATORS
 
 if TYPE_CHECKING:
+    from skdp.multiparty.frame import MultipartyFit
     from skdp.multiparty.owners import OwnRecords
 
 __all__ = [
@@ -113,7 +114,7 @@ class Plan:
     features: tuple[Feature, ...]
     target: str
     group: str | None
-    classes: tuple[int, ...] | tuple[str, ...] | None
+    classes: tuple[int | str, ...] | None
     parties: tuple[Party, ...]
     n_servers: int
     threshold: int
@@ -135,7 +136,7 @@ class Plan:
         intercept = bool(self.parameters.get("fit_intercept", True))
         return (len(self.features) + intercept) * of_classes
 
-    def make_estimator(self, **more: Any) -> Any:
+    def make_estimator(self, **more: object) -> "MultipartyFit":
         """The unfitted estimator of this plan; ``more`` are the parameters that a run sets itself."""
         return make_estimator(self.estimator, self.parameters, self.classes, **more)
 
@@ -146,7 +147,9 @@ class Plan:
         return OwnRecords(tuple(party.n_units for party in self.parties), index)
 
 
-def make_estimator(name: str, parameters: Mapping[str, Any], classes: Sequence[Any] | None, **more: Any) -> Any:
+def make_estimator(
+    name: str, parameters: Mapping[str, object], classes: Sequence[object] | None, **more: object
+) -> "MultipartyFit":
     """An unfitted estimator, from what a plan says of it.
 
     Raises
@@ -177,7 +180,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     return parse_plan(document)
 
 
-def parse_plan(document: Mapping[str, Any]) -> Plan:
+def parse_plan(document: Mapping[str, object]) -> Plan:
     """Check a plan that was read from TOML.
 
     Unknown keys, missing keys and wrong types are errors: a misspelt key must not fall back to a default that the
@@ -229,7 +232,7 @@ def parse_plan(document: Mapping[str, Any]) -> Plan:
     return plan
 
 
-def canonical_hash(document: Mapping[str, Any]) -> str:
+def canonical_hash(document: Mapping[str, object]) -> str:
     """SHA-256 of the document as JSON with sorted keys, no spaces and ASCII only.
 
     Python writes the shortest digits that give back a float, so equal documents have equal text on every machine.
@@ -282,7 +285,7 @@ def _feature(entry: Table) -> Feature:
     return Feature(name, low, high)
 
 
-def _classes(classes: list[Any] | None) -> Any:
+def _classes(classes: list[int | str] | None) -> tuple[int | str, ...] | None:
     if classes is None:
         return None
     if {type(label) for label in classes} not in ({int}, {str}):
@@ -391,7 +394,7 @@ def _check_payload(plan: Plan) -> None:
         )
 
 
-def _estimator_class(name: str) -> Any:
+def _estimator_class(name: str) -> "Callable[..., MultipartyFit]":
     known = {n: module for n, module in ESTIMATORS.items() if n.startswith("MPC")}
     why = ""
     if name in known:

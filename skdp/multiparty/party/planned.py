@@ -46,12 +46,11 @@ def planned_opening(plan: Plan) -> Opening:
     """
     engine = _Asked(cast(Bridge, None), Network(-1), plan)  # it is stopped before it calls anybody
     row, label = np.zeros((1, len(plan.features))), (plan.classes or (0.0,))[0]
-    more: dict[str, Any] = {"groups": [0]} if plan.group is not None else {}
     try:
         with warnings.catch_warnings(), suppress(_Known):
             warnings.simplefilter("ignore")  # every party's own fit warns
             model = plan.make_estimator(engine=engine, accountant=False)
-            model.fit(row, [label], owners=plan.own_records(None), **more)
+            model.fit(row, [label], owners=plan.own_records(None), groups=None if plan.group is None else [0])
         if engine.opening is None:
             raise ValueError(f"{plan.estimator} opens no sums by an engine")
         if plan.noise == "gaussian":

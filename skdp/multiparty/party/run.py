@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from skdp._version import __version__
+from skdp.base.fit import PrivateFit
 from skdp.multiparty.party.engine import Bridge, NetworkEngine, check_installed
 from skdp.multiparty.party.hints import hints
 from skdp.multiparty.party.keys import CertificateError, check_dates, check_key, fingerprint_of
@@ -184,11 +185,12 @@ def _take_part(options: Options, plan: Plan, ledger: PlanLedger, say: Callable[[
     return path
 
 
-def _fit(plan: Plan, index: int, engine: NetworkEngine, ledger: PlanLedger, X: Any, y: Any, groups: Any) -> Any:
+def _fit(
+    plan: Plan, index: int, engine: NetworkEngine, ledger: PlanLedger, X: object, y: object, groups: object
+) -> PrivateFit:
     """The estimator of the plan, fitted on this party's records; the others' are in other processes."""
     model = plan.make_estimator(engine=engine, accountant=ledger)
-    more = {} if groups is None else {"groups": groups}
-    return model.fit(X, y, owners=plan.own_records(index), **more)
+    return model.fit(X, y, owners=plan.own_records(index), groups=groups)
 
 
 def _stopped(bridge: Bridge, network: Network, plan: Plan, error: BaseException) -> BaseException:
@@ -277,7 +279,7 @@ def _folder(out: str | os.PathLike[str]) -> Path:
         return folder
 
 
-def _write(folder: Path, plan: Plan, index: int, model: Any, compared: str) -> Path:
+def _write(folder: Path, plan: Plan, index: int, model: PrivateFit, compared: str) -> Path:
     """Write the model and its report; a reader never sees half a file."""
     name = f"{plan.id}.{plan.parties[index].name}"
     _replace(folder / f"{name}.report.json", _report(plan, model, compared))
@@ -298,7 +300,7 @@ def _write(folder: Path, plan: Plan, index: int, model: Any, compared: str) -> P
     return path
 
 
-def _report(plan: Plan, model: Any, compared: str) -> dict[str, Any]:
+def _report(plan: Plan, model: PrivateFit, compared: str) -> dict[str, object]:
     """The report of the fit, and what this party's ledger cannot know."""
     unit = plan.parameters["unit"]
     report: dict[str, Any] = model.privacy_.to_dict()

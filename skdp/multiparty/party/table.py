@@ -11,7 +11,6 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,8 @@ from skdp.multiparty.party.plan import Feature, Plan
 
 __all__ = ["DataError", "check_file_type", "public_rows", "read_own_records"]
 
+Cells = list[str] | np.ndarray
+Columns = Mapping[str, Cells]
 _SUFFIXES = (".csv", ".npz", ".parquet")
 
 
@@ -29,7 +30,7 @@ class DataError(ValueError):
 
 def read_own_records(
     path: str | os.PathLike[str], plan: Plan, index: int
-) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any] | None]:
+) -> tuple[NDArray[np.float64], np.ndarray, np.ndarray | None]:
     """Read the records of one party.
 
     Parameters
@@ -109,7 +110,7 @@ def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[
     return made
 
 
-def _check_units(plan: Plan, index: int, n_rows: int, groups: NDArray[Any] | None) -> None:
+def _check_units(plan: Plan, index: int, n_rows: int, groups: np.ndarray | None) -> None:
     party, unit = plan.parties[index], plan.parameters["unit"]
     if unit == "owner":
         return  # an owner is one unit, and how many rows it has is private
@@ -121,7 +122,7 @@ def _check_units(plan: Plan, index: int, n_rows: int, groups: NDArray[Any] | Non
         )
 
 
-def _groups(name: str, cells: Any) -> NDArray[Any]:
+def _groups(name: str, cells: Cells) -> np.ndarray:
     """Who each row belongs to; rows of nobody would count as one person."""
     groups = np.asarray(cells)
     empty = [cell is None or cell != cell or str(cell).strip() == "" for cell in groups.tolist()]
@@ -129,7 +130,7 @@ def _groups(name: str, cells: Any) -> NDArray[Any]:
     return groups
 
 
-def _targets(plan: Plan, cells: Any) -> NDArray[Any]:
+def _targets(plan: Plan, cells: Cells) -> np.ndarray:
     """y, of the kind of the plan's classes, or numbers."""
     if plan.classes is None:
         y = _numbers(plan.target, cells)
@@ -144,7 +145,7 @@ def _targets(plan: Plan, cells: Any) -> NDArray[Any]:
     return y.astype(labels.dtype)
 
 
-def _numbers(name: str, cells: Any) -> NDArray[np.float64]:
+def _numbers(name: str, cells: Cells) -> NDArray[np.float64]:
     """A column as float64; empty cells are nan."""
     numbers = _as_numbers(cells)
     if numbers is None:
@@ -155,7 +156,7 @@ def _numbers(name: str, cells: Any) -> NDArray[np.float64]:
     return numbers
 
 
-def _as_numbers(cells: Any) -> NDArray[np.float64] | None:
+def _as_numbers(cells: Cells) -> NDArray[np.float64] | None:
     """Cells as float64; None if one of them is no number."""
     try:
         array = np.asarray([cell or "nan" if isinstance(cell, str) else cell for cell in cells])
@@ -178,7 +179,7 @@ def _refuse(wrong: NDArray[np.bool_], what: str) -> None:
 # ---------------------------------------------------------------- files
 
 
-def _read(path: Path, plan: Plan) -> Mapping[str, Any]:
+def _read(path: Path, plan: Plan) -> Columns:
     """The columns that the plan names."""
     wanted = [feature.name for feature in plan.features] + [plan.target]
     wanted += [] if plan.group is None else [plan.group]
@@ -197,7 +198,7 @@ def _read(path: Path, plan: Plan) -> Mapping[str, Any]:
     return columns
 
 
-def _read_csv(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
+def _read_csv(path: Path, wanted: Sequence[str]) -> Columns:
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
             rows = csv.reader(file, strict=True)
@@ -220,7 +221,7 @@ def _read_csv(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
     return made
 
 
-def _read_npz(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
+def _read_npz(path: Path, wanted: Sequence[str]) -> Columns:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in wanted if name in file}
@@ -228,7 +229,7 @@ def _read_npz(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
         raise DataError(f"{path.name} is not a file of numpy.savez with plain arrays") from None
 
 
-def _read_parquet(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
+def _read_parquet(path: Path, wanted: Sequence[str]) -> Columns:
     try:
         import polars
     except ImportError:

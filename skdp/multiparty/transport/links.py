@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Coroutine, Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort, unpack_abort
 
@@ -152,7 +152,7 @@ async def abort_all(links: Iterable[Link], error: BaseException) -> None:
     await asyncio.gather(*(tell(link) for link in links))
 
 
-async def together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def together(parts: Iterable[Coroutine[object, object, T]]) -> list[T]:
     """The results of coroutines that run side by side. When one fails the others are cancelled, and its error is
     raised alone.
     """

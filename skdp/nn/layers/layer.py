@@ -45,7 +45,7 @@ class Layer(ABC):
 
     def __repr__(self) -> str:
         """Return how to make this layer, without what is as by default."""
-        own: tuple[Field[Any], ...] = fields(self) if is_dataclass(self) else ()
+        own: tuple[Field[object], ...] = fields(self) if is_dataclass(self) else ()
         values = {field: getattr(self, field.name) for field in own}
         changed = [f"{f.name}={value!r}" for f, value in values.items() if value != f.default]
         return f"{type(self).__name__}({', '.join(changed)})"
@@ -100,7 +100,7 @@ def image_shape(input_shape: Shape) -> tuple[int, int, int]:
     return input_shape[0], input_shape[1], input_shape[2]
 
 
-def as_pair(value: Any, name: str, smallest: int = 1) -> tuple[int, int]:
+def as_pair(value: object, name: str, smallest: int = 1) -> tuple[int, int]:
     """Return an int of at least ``smallest``, or two of them, as two."""
     pair = value if isinstance(value, tuple) else (value, value)
     whole = all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in pair)
