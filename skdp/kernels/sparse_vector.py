@@ -1,7 +1,5 @@
 """The scan of the numeric sparse vector technique over integers; noise and order come from the caller."""
 
-from typing import Any
-
 import numpy as np
 
 from skdp.kernels.numba_jit import jit
@@ -37,8 +35,8 @@ def _scan(
 
 
 def numeric_sparse(
-    values: Any, order: Any, query_noise: Any, thresholds: Any, value_noise: Any
-) -> tuple[Any, Any]:
+    values: Integers, order: Integers, query_noise: Integers, thresholds: Integers, value_noise: Integers
+) -> tuple[Integers, Integers]:
     """Scan integers in a given order for those that are above a noisy threshold.
 
     Entry i is a hit if ``|values[i]|`` plus its query noise is at least the current threshold. A hit

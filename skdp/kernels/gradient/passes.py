@@ -9,7 +9,9 @@ import numpy as np
 from skdp.kernels.inputs import frozen
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import copy_columns, copy_rows, transpose_rows
+from skdp.kernels.protocols import Block, Compiled, Floats, Integers, Rows
 from skdp.kernels.rows import OPEN
+from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import n_threads, run_blocks
 
 __all__ = [
@@ -58,12 +60,12 @@ class Pass:
 
     def __init__(
         self,
-        function: Any,
-        before: tuple[Any, ...],
+        function: Compiled,
+        before: tuple[object, ...],
         n_units: int,
         shape: tuple[int, ...],
         cost: float,
-        extra: Callable[[], tuple[Any, ...]] = tuple,
+        extra: Callable[[], tuple[object, ...]] = tuple,
     ) -> None:
         self.function = function
         self.before = before
@@ -78,18 +80,22 @@ class Pass:
         blocks = max(self.cost // BLOCK_COST, min(FEW_BLOCKS, self.cost // SMALL_BLOCK_COST))
         return int(max(1, min(self.n_units, MOST_BLOCKS, blocks)))
 
-    def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
+    def __call__(self, lo: int, hi: int, *arguments: object) -> None:
         self.function(*self.before, lo, hi, *arguments)
 
 
 class GatherPass(Pass):
     """A pass over chosen rows of a dense array, which are copied a few at a time."""
 
-    def __init__(self, function: Any, before: tuple[Any, ...], rows: Any, *rest: Any) -> None:
-        super().__init__(function, before, len(rows), *rest)
+    before: tuple[Floats, Floats, Floats]
+
+    def __init__(
+        self, function: Compiled, before: tuple[object, ...], rows: Integers, shape: tuple[int, ...], cost: float
+    ) -> None:
+        super().__init__(function, before, len(rows), shape, cost)
         self.rows = rows
 
-    def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
+    def __call__(self, lo: int, hi: int, *arguments: object) -> None:
         X, y, weight = self.before
         # Columns are copied as columns, so that the same compiled pass adds them up in the same order.
         by_rows = X.flags.c_contiguous
@@ -116,14 +122,16 @@ class GroupGatherPass(Pass):
     other groups.
     """
 
-    def _alone(self, group: int, most: int, arguments: tuple[Any, ...]) -> None:
+    before: tuple[Floats | LazyTable, Floats, Floats, Integers, Integers]
+
+    def _alone(self, group: int, most: int, arguments: tuple[object, ...]) -> None:
         """Pass over a group of more rows than ``most``, which fit."""
         self.function(*self.before, group, group + 1, *arguments)
 
-    def _copy(self, rows: Any, buffer: Any) -> None:
+    def _copy(self, rows: Integers, buffer: Floats) -> None:
         transpose_rows(self.before[0], rows, buffer)
 
-    def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
+    def __call__(self, lo: int, hi: int, *arguments: object) -> None:
         X, y, weight, order, starts = self.before
         most = max(64, COLUMN_ENTRIES // max(1, X.shape[1]))
         places = np.empty(len(order), dtype=np.int64)
@@ -159,16 +167,20 @@ class LazyPass(Pass):
         Whether the last argument of a call is a vector with a norm for each row.
     """
 
+    before: tuple[LazyTable, Floats, Floats]
+
     def __init__(
         self,
-        function: Any,
-        before: tuple[Any, ...],
-        rows: Any,
-        tail: tuple[Any, ...],
+        function: Compiled,
+        before: tuple[object, ...],
+        rows: Rows,
+        tail: tuple[object, ...],
         with_norms: bool,
-        *rest: Any,
+        n_units: int,
+        shape: tuple[int, ...],
+        cost: float,
     ) -> None:
-        super().__init__(function, before, *rest)
+        super().__init__(function, before, n_units, shape, cost)
         self.rows, self.tail, self.with_norms = rows, tail, with_norms
 
     def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
@@ -177,16 +189,16 @@ class LazyPass(Pass):
         buffer = np.empty((step, table.shape[1]))
         kept = arguments[:-1] if self.with_norms else arguments
         for start in range(lo, hi, step):
-            part = slice(start, min(hi, start + step))
-            size = part.stop - start
+            stop = min(hi, start + step)
+            part: Block | Integers = slice(start, stop)
             if self.rows is not None:
-                part = self.rows[part]
+                part = self.rows[start:stop]
                 table.fill_rows(part, buffer)
             else:
-                table.fill(start, part.stop, buffer)
+                table.fill(start, stop, buffer)
             heavy = frozen(weight[part]) if weight.size else weight
-            norms = (arguments[-1][start : start + size],) if self.with_norms else ()
-            self.function(frozen(buffer), frozen(y[part]), heavy, *self.tail, 0, size, *kept, *norms)
+            norms = (arguments[-1][start:stop],) if self.with_norms else ()
+            self.function(frozen(buffer), frozen(y[part]), heavy, *self.tail, 0, stop - start, *kept, *norms)
 
 
 class LazyGroupPass(GroupGatherPass):
@@ -203,11 +215,13 @@ class LazyGroupPass(GroupGatherPass):
     Rows of a group are added one after another, so parts give what all rows give, to the last bit.
     """
 
+    before: tuple[LazyTable, Floats, Floats, Integers, Integers]
+
     def __init__(self, in_parts: bool, *rest: Any) -> None:
         super().__init__(*rest)
         self.in_parts = in_parts
 
-    def _copy(self, rows: Any, buffer: Any) -> None:
+    def _copy(self, rows: Integers, buffer: Floats) -> None:
         self.before[0].fill_rows(rows, buffer)
 
     def _alone(self, group: int, most: int, arguments: tuple[Any, ...]) -> None:
@@ -216,7 +230,7 @@ class LazyGroupPass(GroupGatherPass):
         step = most if self.in_parts else len(rows)
         buffer = np.empty((min(step, len(rows)), table.shape[1]))
 
-        def add(part: Any, arguments: tuple[Any, ...]) -> None:
+        def add(part: Integers, arguments: tuple[object, ...]) -> None:
             self._copy(part, buffer)
             heavy = frozen(weight[part]) if weight.size else weight
             places, ends = np.arange(len(part)), np.array([0, len(part)])
@@ -265,9 +279,9 @@ class Extras:
 
     def __init__(self, run: Pass) -> None:
         self.run = run
-        self.made: dict[int, tuple[Any, ...]] = {}
+        self.made: dict[int, tuple[object, ...]] = {}
 
-    def of(self, slot: int) -> tuple[Any, ...]:
+    def of(self, slot: int) -> tuple[object, ...]:
         """The workspace of one thread."""
         if slot not in self.made:
             self.made[slot] = self.run.extra()
@@ -277,17 +291,17 @@ class Extras:
 class Total:
     """An int64 sum and the float64 accumulators of the threads that feed it."""
 
-    def __init__(self, run: Pass, per_flush: int, clear: Callable[[Any], None]) -> None:
+    def __init__(self, run: Pass, per_flush: int, clear: Callable[[Floats], None]) -> None:
         self.run = run
         self.per_flush = per_flush
         self.clear = clear
         self.lock = threading.Lock()
-        self.sum: Any = None
-        self.accumulators: dict[int, Any] = {}
+        self.sum: Integers | None = None
+        self.accumulators: dict[int, Floats] = {}
         self.counts: dict[int, int] = {}
         self.extras = Extras(run)
 
-    def workspace(self, slot: int, units: int) -> tuple[Any, Any]:
+    def workspace(self, slot: int, units: int) -> tuple[Floats, tuple[object, ...]]:
         """Accumulator with room for ``units`` more units, and what else the pass needs."""
         if slot not in self.accumulators:
             self.accumulators[slot] = np.zeros(self.run.sum_shape)
@@ -306,7 +320,7 @@ class Total:
             add_integers(acc.reshape(-1), self.sum.reshape(-1))
         self.counts[slot] = 0
 
-    def collect(self) -> Any:
+    def collect(self) -> Integers:
         """The sum, once all threads have ended."""
         if self.sum is None and self.accumulators:
             acc = self.accumulators.pop(min(self.accumulators))
