@@ -70,7 +70,7 @@ def csr_cut_scores(
         part = slice(index * ROWS, (index + 1) * ROWS)
         _csr(*stored, part.start, *numbers, intercept, out[part])
 
-    run_blocks(block, -(-len(out) // ROWS), work=float(X.nnz) * len(coef))
+    run_blocks(block, -(-len(out) // ROWS), work=float(X.data.size) * len(coef))
     return out
 
 

@@ -57,29 +57,22 @@ class DeclaredSums:
     ----------
     make : callable
         ``make(X, y, loss, intercept_value=..., **options)``: the kernel that clips.
-    X, y, loss, intercept_value : as for ``make``
+    X, y, loss, intercept : as for ``make``
     **options : dict
         Of ``make``.
     """
 
     def __init__(
-        self,
-        make: Callable[..., Any],
-        X: object,
-        y: object,
-        loss: KernelLoss,
-        intercept_value: float,
-        **options: object,
+        self, make: Callable[..., Any], X: object, y: object, loss: KernelLoss, intercept: float, **options: object
     ) -> None:
         check_loss(loss)
         if is_cupy(X):
             raise TypeError("a loss of your own is computed on the host: X must not be a CuPy array")
         self._X = X if isinstance(X, LazyTable) else usable(X)
-        self._inner = make(self._X, y, GivenDerivatives(), intercept_value=intercept_value, **options)
-        self._loss, self._intercept = cast("Loss", loss), float(intercept_value)
+        self._inner = make(self._X, y, GivenDerivatives(), intercept_value=intercept, **options)
+        self._loss, self._intercept = cast("Loss", loss), float(intercept)
         self._y = frozen(np.array(y, dtype=np.float64))
-        self.shape: tuple[int, ...] = self._inner.shape
-        self.n_features = self._X.shape[1]
+        self.shape, self.n_features = self._inner.shape, self._X.shape[1]
 
     def clipped_sum(
         self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import (
-    CsrArrays,
+    Csr,
     Floats,
     Integers,
     KernelLoss,
@@ -85,8 +85,8 @@ def _repeats(indices, indptr, n_features):
     return 1
 
 
-def csr_parts(X: SparseMatrix) -> CsrArrays:
-    """Data and unsigned index arrays of a CSR matrix in which no row stores a column twice."""
+def csr_parts(X: SparseMatrix) -> Csr:
+    """Data and unsigned index arrays, read-only, of a CSR matrix in which no row stores a column twice."""
     sizes = X.data.size == X.indices.size and X.indptr.size == X.shape[0] + 1
     state = csr_state(frozen(X.indices), frozen(X.indptr), X.shape[1]) if sizes else -1
     if state < 0:
@@ -98,7 +98,7 @@ def csr_parts(X: SparseMatrix) -> CsrArrays:
         X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.has_canonical_format = False
         X.sum_duplicates()
-    return X.data, unsigned(X.indices), unsigned(X.indptr)
+    return frozen(X.data), frozen(unsigned(X.indices)), frozen(unsigned(X.indptr))
 
 
 def unsigned(index: Integers) -> Unsigned:

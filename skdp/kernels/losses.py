@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.kernels.numba_jit import inner_jit, jit_inlined
-from skdp.kernels.protocols import Compiled, KernelLoss
+from skdp.kernels.numba_jit import Compiled, inner_jit, jit_inlined
+from skdp.kernels.protocols import KernelLoss
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
 __all__ = [

@@ -9,15 +9,15 @@ import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numba
 from numba.core.registry import CPUDispatcher
 
 from skdp._compat import warn_user
-from skdp.kernels.protocols import Compiled
 
 __all__ = [
+    "Compiled",
     "inner_jit",
     "inner_jit_any_order",
     "jit",
@@ -27,7 +27,8 @@ __all__ = [
     "warn_without_cache",
 ]
 
-F = TypeVar("F", bound=Callable[..., object])
+Compiled: TypeAlias = Callable[..., Any]  # numba infers the types of each call
+F = TypeVar("F", bound=Compiled)
 OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 # Folders of the package with all functions that are compiled, and that compiled functions call.

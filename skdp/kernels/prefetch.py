@@ -1,13 +1,10 @@
 """Hints to the processor that memory will be read soon, and copies of chosen rows."""
 
-from collections.abc import Callable
-
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.base import BaseContext
-from numba.core.types import Type
 from numba.core.typing import Context, Signature
 from numba.extending import intrinsic
 
@@ -30,7 +27,7 @@ AHEAD = 12
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _prefetch(typingctx: Context, array: Type, offset: Type) -> tuple[Signature, Callable[..., ir.Value]]:
+def _prefetch(typingctx: Context, array: types.Type, offset: types.Type) -> tuple[Signature, object]:
     """Ask for the cache line ``offset`` bytes after the start of an array; it may lie outside."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: list[ir.Value]) -> ir.Value:

@@ -1,15 +1,13 @@
 """Types that the kernels and other packages share, and which library an array belongs to, without importing it."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
     "Block",
-    "Compiled",
-    "CsrArrays",
+    "Csr",
     "CupyArray",
     "Floats",
     "Integers",
@@ -19,6 +17,7 @@ __all__ = [
     "OnDevice",
     "Rows",
     "SparseMatrix",
+    "Sum",
     "Unsigned",
     "is_cupy",
     "issparse",
@@ -28,13 +27,13 @@ __all__ = [
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Unsigned = NDArray[np.uint32] | NDArray[np.uint64]
-CsrArrays: TypeAlias = tuple[Floats, Unsigned, Unsigned]  # data, indices and row pointers, checked
+Csr: TypeAlias = tuple[Floats, Unsigned, Unsigned]  # data, indices and row pointers, checked
 Mask = NDArray[np.bool_]
 # Numbers of the chosen rows or units; None stands for all.
 Rows = NDArray[np.int64] | None
 Block: TypeAlias = "slice[int]"  # of rows
-Compiled: TypeAlias = Callable[..., Any]  # by numba, which infers the types of each call
 CupyArray: TypeAlias = Any  # CuPy has no types; also an array of NumPy where the same code reads both
+Sum = TypeVar("Sum", Floats, Integers)
 
 
 class SparseMatrix(Protocol):
@@ -47,7 +46,6 @@ class SparseMatrix(Protocol):
     data: Floats
     indices: Integers
     indptr: Integers
-    nnz: int
     has_canonical_format: bool
 
     @property

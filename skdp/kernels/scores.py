@@ -7,8 +7,8 @@ every data set that holds the row.
 import numpy as np
 
 from skdp.kernels.inputs import frozen
-from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import Compiled, Floats, Matrix, is_cupy, issparse
+from skdp.kernels.numba_jit import Compiled, jit
+from skdp.kernels.protocols import Floats, Matrix, is_cupy, issparse
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
 

@@ -10,14 +10,9 @@ __all__ = ["numeric_sparse"]
 
 @jit
 def _scan(
-    values: Integers,
-    order: Integers,
-    query_noise: Integers,
-    thresholds: Integers,
-    value_noise: Integers,
-    indices: Integers,
-    released: Integers,
-) -> int:
+    values: Integers, order: Integers, query_noise: Integers, thresholds: Integers, value_noise: Integers,
+    indices: Integers, released: Integers,
+) -> int:  # fmt: skip
     """Fill ``indices`` and ``released``; returns the number of hits."""
     hits = 0
     limit = thresholds[0]

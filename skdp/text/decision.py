@@ -155,12 +155,9 @@ def advice(model: "WordParameters", session: PrivacySession, problem: "SentenceP
 
 
 def advice_on_words(
-    model: "WordParameters",
-    shape: PublicShape,
-    n_words: int | None,
-    details: WordDetails,
+    model: "WordParameters", shape: PublicShape, n_words: int | None, details: WordDetails,
     steps: StepFacts | None = None,
-) -> tuple[Advice, ...]:
+) -> tuple[Advice, ...]:  # fmt: skip
     """Warnings of a table of so many words, a public number or a released one; None is the fewest of a window."""
     size = _n_numbers(model, n_words or FEWEST)
     seen = signal(model.epsilon, model.delta, shape.n_units, size)

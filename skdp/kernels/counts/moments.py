@@ -23,8 +23,6 @@ from skdp.kernels.protocols import Floats, Integers, Matrix, SparseMatrix, isspa
 
 __all__ = ["MomentCells", "moment_sums"]
 
-Numbers = tuple[Floats, Floats, float, float]  # centre, half-width, scale and bend
-
 
 class MomentCells(NamedTuple):
     """The three integers of a cell: those nearest to ``scale * u`` and ``bend * (u^2 - 1/2)``, and ``there``.
@@ -88,9 +86,7 @@ def moment_sums(
     return total
 
 
-def _csr(
-    X: SparseMatrix, members: GroupRows | None, numbers: Numbers, cells: MomentCells, total: Integers
-) -> None:
+def _csr(X: SparseMatrix, members: GroupRows | None, numbers: object, cells: MomentCells, total: Integers) -> None:
     """Of stored values how much they add beyond zeros; then what zeros add."""
     table, zeros, there = csr_arrays(X), np.empty((2, X.shape[1]), dtype=np.int64), cells.there
     _of_zeros(numbers, zeros)

@@ -4,14 +4,11 @@ Tables have two more places a column than are returned: place 0 for cells that c
 edges, and the last one for cells above them. No loop then has a branch on whether a cell counts.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import scipy.sparse as sp
 from llvmlite import ir
 from numba import types
 from numba.core.base import BaseContext
-from numba.core.types import Type
 from numba.core.typing import Context, Signature
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -178,7 +175,7 @@ def _empty(size: int) -> Integers:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _bits(typingctx: Context, x: Type) -> tuple[Signature, Callable[..., ir.Value]]:
+def _bits(typingctx: Context, x: types.Type) -> tuple[Signature, object]:
     """The bits of a float64 as an unsigned integer."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: list[ir.Value]) -> ir.Value:

@@ -45,12 +45,9 @@ def moment_sums(
 
 
 def square_sums(
-    X: Matrix,
-    members: GroupRows | None,
-    window: tuple[float, float, float],
-    influence: tuple[float, float, float, float],
-    scale: float,
-) -> Integers:
+    X: Matrix, members: GroupRows | None, window: tuple[float, float, float],
+    influence: tuple[float, float, float, float], scale: float,
+) -> Integers:  # fmt: skip
     """Sum over the units of ``scale * (w^2 / largest, v^4, v^2)``, with ``w = p v^2 - q (u - mean)^2``.
 
     Parameters

@@ -7,7 +7,7 @@ import numpy as np
 from skdp.kernels.inputs import GroupRows, csr_parts, frozen
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_entry, prefetch_span
-from skdp.kernels.protocols import CsrArrays, Floats, SparseMatrix
+from skdp.kernels.protocols import Csr, Floats, SparseMatrix
 
 __all__ = [
     "ask_stored",
@@ -46,12 +46,12 @@ def tiles(*numbers: Floats) -> list[Floats]:
     return [np.tile(part, max(1, TILE // part.size)) for part in numbers]
 
 
-def csr_arrays(X: SparseMatrix) -> CsrArrays:
+def csr_arrays(X: SparseMatrix) -> Csr:
     """Data, indices and row pointers, read-only; an index out of range raises ValueError."""
     data, indices, indptr = csr_parts(X)
     if data.dtype not in (np.float32, np.float64) or not data.dtype.isnative:
         data = data.astype(np.float64)
-    return frozen(data), frozen(indices), frozen(indptr)
+    return frozen(data), indices, indptr
 
 
 def spans(n_features: int, each: int) -> Iterator[tuple[int, int]]:

@@ -248,15 +248,9 @@ class GradientKernel(ABC):
         """Integers of the sums, of which a unit adds at most ``top``; arguments are checked."""
 
     def recursive_sum(
-        self,
-        theta: ArrayLike,
-        previous: ArrayLike,
-        momentum: float,
-        clip_norm: float,
-        clip_diff_norm: float,
-        unit: float,
-        rows: Rows = None,
-    ) -> Integers:
+        self, theta: ArrayLike, previous: ArrayLike, momentum: float, clip_norm: float, clip_diff_norm: float,
+        unit: float, rows: Rows = None,
+    ) -> Integers:  # fmt: skip
         """Sum of ``(1 - g) clip(v(theta) - v(previous), C2) + g clip(v(theta), C1)``.
 
         v is a unit's gradient, g is ``momentum``, C1 is ``clip_norm`` and C2 is ``clip_diff_norm``;

@@ -8,36 +8,29 @@ needs it: to decorate all of them takes a tenth of a first fit.
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.kernels.gradient.abstract import NO_FLOATS, NO_MASK, GradientKernel, Inputs
 from skdp.kernels.gradient.passes import (
+    Arguments,
     Extras,
     GatherPass,
     GroupGatherPass,
     LazyGroupPass,
     LazyPass,
     Pass,
+    Size,
     Total,
     bounds,
     run_units,
 )
 from skdp.kernels.inputs import GroupRows, checked_vectors, csr_parts, frozen, group_rows, members_of, usable
 from skdp.kernels.losses import is_compiled
-from skdp.kernels.protocols import (
-    Compiled,
-    Floats,
-    Integers,
-    KernelLoss,
-    Mask,
-    Rows,
-    SparseMatrix,
-    is_cupy,
-    issparse,
-)
+from skdp.kernels.numba_jit import Compiled
+from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows, SparseMatrix, Sum, is_cupy, issparse
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
@@ -50,8 +43,6 @@ __all__ = ["DenseKernel", "GradientKernel", "LazyKernel", "SparseKernel", "gradi
 # Gradients of one group that a pass of each kind holds at once.
 GRADIENTS = {"sums": 1, "recursive": 2, "losses": 0}
 
-A = TypeVar("A", Floats, Integers)
-
 
 class CpuKernel(GradientKernel):
     """What the storages share: every sum is one pass over the units, in blocks, on several threads."""
@@ -61,7 +52,7 @@ class CpuKernel(GradientKernel):
 
     @abstractmethod
     def _pass(self, kind: str, rows: Rows, members: GroupRows | None) -> Pass:
-        """The compiled pass of one kind over all units, or over those of ``rows``; without ``members`` a row is a unit."""
+        """The compiled pass of one kind over all units, or those of ``rows``; a row is one without ``members``."""
 
     def clipped_sum(
         self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None
@@ -118,9 +109,7 @@ class CpuKernel(GradientKernel):
         out[~np.isfinite(out)] = np.inf
         return out
 
-    def _integers(
-        self, run: Pass, arguments: tuple[object, ...], size: float, mask: Mask, *more: Floats
-    ) -> Integers:
+    def _integers(self, run: Pass, arguments: Arguments, size: float, mask: Mask, *more: Floats) -> Integers:
         """Exact sum in the layout of ``run``, of units that add at most ``size`` each."""
         per_flush = int(2.0**53 / size)
         if run.n_blocks == 1 and run.n_units <= per_flush:
@@ -155,7 +144,7 @@ class CpuKernel(GradientKernel):
             return np.ascontiguousarray(theta.reshape(self.shape[0], self.n_outputs).T)
         return np.ascontiguousarray(theta).reshape(shape)
 
-    def _restore(self, work: A) -> A:
+    def _restore(self, work: Sum) -> Sum:
         if self.transposed:
             work = np.ascontiguousarray(work.T)
         return work.reshape(self.shape)
@@ -184,11 +173,6 @@ class CpuKernel(GradientKernel):
         )  # fmt: skip
         return self._integers(run, arguments, top, NO_MASK)
 
-    @staticmethod
-    def _groups(members: GroupRows, rows: Rows) -> tuple[Integers, Integers]:
-        """Rows in the order of the chosen groups, and where each group starts."""
-        return members if rows is None else members_of(*members, rows)
-
 
 class DenseKernel(CpuKernel):
     """C order or Fortran order; theta is worked on as (K, p)."""
@@ -207,7 +191,7 @@ class DenseKernel(CpuKernel):
         if members is None:
             n = self.n_rows if rows is None else len(rows)
             return self._row_pass(kind, before, rows, n, shape, cost * n)
-        order, starts = self._groups(members, rows)
+        order, starts = members if rows is None else members_of(*members, rows)
         held = GRADIENTS[kind] * self.n_outputs
         return self._group_pass(kind)(
             _dense_passes(kind)[2], (*before, order, starts), len(starts) - 1, shape,
@@ -218,9 +202,7 @@ class DenseKernel(CpuKernel):
         """The class of a pass over groups, for the memory order of X."""
         return Pass if self._by_rows else GroupGatherPass
 
-    def _row_pass(
-        self, kind: str, before: tuple[object, ...], rows: Rows, n: int, shape: tuple[int, ...], cost: float
-    ) -> Pass:
+    def _row_pass(self, kind: str, before: Arguments, rows: Rows, *size: *Size) -> Pass:
         """The pass over rows, in the memory order of X."""
         by_rows, by_columns, _ = _dense_passes(kind)
         if not self._by_rows:
@@ -228,10 +210,10 @@ class DenseKernel(CpuKernel):
         elif kind == "sums" and self.n_outputs == 1:
             from skdp.kernels.gradient.dense_rows import dense_rows
 
-            return Pass(dense_rows, (*before, rows), n, shape, cost)
+            return Pass(dense_rows, (*before, rows), *size)
         if rows is None:
-            return Pass(by_rows, before, n, shape, cost)
-        return GatherPass(by_rows, before, rows, shape, cost)
+            return Pass(by_rows, before, *size)
+        return GatherPass(by_rows, before, rows, *size)
 
 
 class LazyKernel(DenseKernel):
@@ -240,16 +222,14 @@ class LazyKernel(DenseKernel):
     def _group_pass(self, kind: str) -> Callable[..., Pass]:
         return partial(LazyGroupPass, kind == "sums")
 
-    def _row_pass(
-        self, kind: str, before: tuple[object, ...], rows: Rows, n: int, shape: tuple[int, ...], cost: float
-    ) -> Pass:
+    def _row_pass(self, kind: str, before: Arguments, rows: Rows, *size: *Size) -> Pass:
         function = _dense_passes(kind)[0]
-        tail: tuple[object, ...] = ()
+        tail: Arguments = ()
         if kind == "sums" and self.n_outputs == 1:
             from skdp.kernels.gradient.dense_rows import dense_rows
 
             function, tail = dense_rows, (None,)
-        return LazyPass(function, before, rows, tail, kind == "sums", n, shape, cost)
+        return LazyPass(function, before, rows, tail, kind == "sums", *size)
 
 
 class SparseKernel(CpuKernel):
@@ -258,8 +238,7 @@ class SparseKernel(CpuKernel):
     def __init__(self, X: SparseMatrix, inputs: Inputs) -> None:
         super().__init__(inputs)
         data, indices, indptr = csr_parts(X)
-        indptr = frozen(indptr)
-        self._storage = frozen(data), frozen(indices)
+        self._storage = data, indices
         self._begins, self._ends = indptr[:-1], indptr[1:]
         self._per_row = 1.0 + 2.0 * self.n_outputs * int(indptr[-1]) / max(1, self.n_rows)
         from skdp.kernels.gradient.feature_major import FeatureMajor
@@ -294,7 +273,7 @@ class SparseKernel(CpuKernel):
         p = self.shape[0]
         begins, ends, y, weight = self._begins, self._ends, self._y, self._weight
         if members is not None:
-            order, starts = self._groups(members, rows)
+            order, starts = members if rows is None else members_of(*members, rows)
             shape = (p, self.n_outputs)
             held = GRADIENTS[kind] * self.n_outputs
             return Pass(

@@ -2,25 +2,27 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from skdp.kernels.inputs import frozen
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import Compiled, jit
 from skdp.kernels.prefetch import copy_columns, copy_rows, transpose_rows
-from skdp.kernels.protocols import Block, Compiled, Floats, Integers, Rows
+from skdp.kernels.protocols import Block, Floats, Integers, Rows
 from skdp.kernels.rows import OPEN
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import n_threads, run_blocks
 
 __all__ = [
+    "Arguments",
     "Extras",
     "GatherPass",
     "GroupGatherPass",
     "LazyGroupPass",
     "LazyPass",
     "Pass",
+    "Size",
     "Total",
     "bounds",
     "run_units",
@@ -36,6 +38,9 @@ MOST_BLOCKS, FEW_BLOCKS = 64, 8
 ROW_ENTRIES, COLUMN_ENTRIES = 2**15, 2**20
 # Cells of a `LazyTable` that are made together: half a megabyte, for a second-level cache of one.
 MADE_ENTRIES = 2**16
+
+Arguments: TypeAlias = tuple[object, ...]  # of a compiled pass
+Size: TypeAlias = tuple[int, tuple[int, ...], float]  # number of units, layout of one theta, multiply-adds
 
 
 def bounds(n: int, parts: int, index: int) -> tuple[int, int]:
@@ -59,14 +64,9 @@ class Pass:
     """
 
     def __init__(
-        self,
-        function: Compiled,
-        before: tuple[object, ...],
-        n_units: int,
-        shape: tuple[int, ...],
-        cost: float,
-        extra: Callable[[], tuple[object, ...]] = tuple,
-    ) -> None:
+        self, function: Compiled, before: Arguments, n_units: int, shape: tuple[int, ...], cost: float,
+        extra: Callable[[], Arguments] = tuple,
+    ) -> None:  # fmt: skip
         self.function = function
         self.before = before
         self.n_units = n_units
@@ -89,10 +89,8 @@ class GatherPass(Pass):
 
     before: tuple[Floats, Floats, Floats]
 
-    def __init__(
-        self, function: Compiled, before: tuple[object, ...], rows: Integers, shape: tuple[int, ...], cost: float
-    ) -> None:
-        super().__init__(function, before, len(rows), shape, cost)
+    def __init__(self, function: Compiled, before: Arguments, rows: Integers, *size: *Size) -> None:
+        super().__init__(function, before, *size)
         self.rows = rows
 
     def __call__(self, lo: int, hi: int, *arguments: object) -> None:
@@ -124,7 +122,7 @@ class GroupGatherPass(Pass):
 
     before: tuple[Floats | LazyTable, Floats, Floats, Integers, Integers]
 
-    def _alone(self, group: int, most: int, arguments: tuple[object, ...]) -> None:
+    def _alone(self, group: int, most: int, arguments: Arguments) -> None:
         """Pass over a group of more rows than ``most``, which fit."""
         self.function(*self.before, group, group + 1, *arguments)
 
@@ -170,17 +168,9 @@ class LazyPass(Pass):
     before: tuple[LazyTable, Floats, Floats]
 
     def __init__(
-        self,
-        function: Compiled,
-        before: tuple[object, ...],
-        rows: Rows,
-        tail: tuple[object, ...],
-        with_norms: bool,
-        n_units: int,
-        shape: tuple[int, ...],
-        cost: float,
+        self, function: Compiled, before: Arguments, rows: Rows, tail: Arguments, with_norms: bool, *size: *Size
     ) -> None:
-        super().__init__(function, before, n_units, shape, cost)
+        super().__init__(function, before, *size)
         self.rows, self.tail, self.with_norms = rows, tail, with_norms
 
     def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
@@ -230,7 +220,7 @@ class LazyGroupPass(GroupGatherPass):
         step = most if self.in_parts else len(rows)
         buffer = np.empty((min(step, len(rows)), table.shape[1]))
 
-        def add(part: Integers, arguments: tuple[object, ...]) -> None:
+        def add(part: Integers, arguments: Arguments) -> None:
             self._copy(part, buffer)
             heavy = frozen(weight[part]) if weight.size else weight
             places, ends = np.arange(len(part)), np.array([0, len(part)])
@@ -279,9 +269,9 @@ class Extras:
 
     def __init__(self, run: Pass) -> None:
         self.run = run
-        self.made: dict[int, tuple[object, ...]] = {}
+        self.made: dict[int, Arguments] = {}
 
-    def of(self, slot: int) -> tuple[object, ...]:
+    def of(self, slot: int) -> Arguments:
         """The workspace of one thread."""
         if slot not in self.made:
             self.made[slot] = self.run.extra()
@@ -301,7 +291,7 @@ class Total:
         self.counts: dict[int, int] = {}
         self.extras = Extras(run)
 
-    def workspace(self, slot: int, units: int) -> tuple[Floats, tuple[object, ...]]:
+    def workspace(self, slot: int, units: int) -> tuple[Floats, Arguments]:
         """Accumulator with room for ``units`` more units, and what else the pass needs."""
         if slot not in self.accumulators:
             self.accumulators[slot] = np.zeros(self.run.sum_shape)

@@ -6,14 +6,14 @@ and sparse vectors use these sums: their noise follows from the largest change o
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.kernels.inputs import checked_clip_units, checked_vectors, csr_parts, frozen, on_host, usable, vector
 from skdp.kernels.losses import code_of, is_compiled
-from skdp.kernels.protocols import Compiled, Floats, Integers, KernelLoss, Matrix, Rows, SparseMatrix, issparse
+from skdp.kernels.protocols import Floats, Integers, KernelLoss, Matrix, Rows, SparseMatrix, Sum, issparse
 from skdp.kernels.sup.rows import csr_sup, dense_sup
 from skdp.kernels.threads import run_blocks
 
@@ -28,7 +28,6 @@ ROW_BLOCK = 256  # of a Fortran-ordered array
 # X, y, loss code, its parameter, d, p, kappa, K, sample weights, row weights.
 Inputs: TypeAlias = tuple[Matrix, Floats, int, float, int, int, float, int, Floats, Floats]
 Out: TypeAlias = tuple[Integers, Floats, Floats]  # integers, their sum without rounding, norms: two are empty
-A = TypeVar("A", Floats, Integers)
 
 
 def check_clip_units(clip_units: float) -> None:
@@ -221,7 +220,7 @@ class SupGradientKernel(ABC):
             theta[-1] *= self._constants[2]  # the passes add it to the predictors as it is
         return frozen(np.ascontiguousarray(theta.T if self.transposed else theta))
 
-    def _restore(self, work: A) -> A:
+    def _restore(self, work: Sum) -> Sum:
         return np.ascontiguousarray(work.T if self.transposed else work).reshape(self.shape)
 
 
@@ -229,7 +228,6 @@ class _DenseSup(SupGradientKernel):
     """C order, or Fortran order, which is copied to C order block by block so that the bits are the same."""
 
     transposed = True
-    _function: Compiled = staticmethod(dense_sup)
 
     def _read(self, X: Matrix) -> None:
         self._X = frozen(np.asarray(X))
@@ -243,7 +241,7 @@ class _DenseSup(SupGradientKernel):
         constants = (theta, *self._constants, limit, inverse)
         if self._X.flags.c_contiguous:
             before = (self._X, self._y, *self._vectors, rows, lo, hi)
-            self._function(*before, *constants, *out)
+            dense_sup(*before, *constants, *out)
             return
         acc, sums, norms = out
         for first in range(lo, hi, ROW_BLOCK):
@@ -252,17 +250,14 @@ class _DenseSup(SupGradientKernel):
             block = frozen(np.ascontiguousarray(self._X[part]))
             vectors = [frozen(v[part] if v.size else v) for v in (self._y, *self._vectors)]
             order = self._all_rows[: len(part)]
-            self._function(block, *vectors, order, 0, len(part), *constants, acc, sums, norms[first:last])
+            dense_sup(block, *vectors, order, 0, len(part), *constants, acc, sums, norms[first:last])
 
 
 class _SparseSup(SupGradientKernel):
     """CSR; theta is worked on as (p, K)."""
 
-    _function: Compiled = staticmethod(csr_sup)
-
     def _read(self, X: Matrix) -> None:
-        data, indices, indptr = csr_parts(cast("SparseMatrix", X))
-        self._csr = frozen(data), frozen(indices), frozen(indptr), self.n_features
+        self._csr = (*csr_parts(cast("SparseMatrix", X)), self.n_features)
 
     def _entries(self) -> float:
         return float(self._csr[2][-1])
@@ -271,7 +266,7 @@ class _SparseSup(SupGradientKernel):
         self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: *Out
     ) -> None:
         before = (*self._csr, self._y, *self._vectors, rows, lo, hi, theta)
-        self._function(*before, *self._constants, limit, inverse, *out)
+        csr_sup(*before, *self._constants, limit, inverse, *out)
 
 
 def sup_gradient_kernel(
@@ -334,14 +329,9 @@ def sup_gradient_kernel(
 
 
 def checked_input(
-    X: object,
-    y: object,
-    loss: KernelLoss,
-    fit_intercept: bool,
-    intercept_value: float,
-    row_weight: object,
+    X: object, y: object, loss: KernelLoss, fit_intercept: bool, intercept_value: float, row_weight: object,
     sample_weight: object,
-) -> Inputs:
+) -> Inputs:  # fmt: skip
     """What the two kernels are made of, checked.
 
     CuPy arrays and CuPy CSR matrices are copied to the host, where these sums are computed.

@@ -158,8 +158,7 @@ class _SparseVertices(VertexKernel):
     """CSR, with a list of the rows of each column."""
 
     def _read(self, X: Matrix) -> None:
-        data, indices, indptr = csr_parts(cast("SparseMatrix", X))
-        self._csr = (frozen(data), frozen(indices), frozen(indptr))
+        data, indices, indptr = self._csr = csr_parts(cast("SparseMatrix", X))
         # A stored zero touches nothing, as in an array. Values are looked up: a copy would be mostly unread.
         starts = np.zeros(X.shape[1] + 1, dtype=np.int64)
         passes.count_columns(data, indices, starts)
