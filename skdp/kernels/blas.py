@@ -7,7 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+
+from threadpoolctl import LibController, ThreadpoolController
 
 __all__ = ["blas_that_dies", "one_blas_thread"]
 
@@ -26,7 +27,7 @@ for dtype in ("float32", "float64"):
 NO_SIGNAL = 0xC0000000  # Windows has exit codes from here on instead of signals
 
 
-def _libraries() -> tuple[list[Any], list[Any]]:
+def _libraries() -> tuple[list[LibController], list[LibController]]:
     """All BLAS libraries of the process, and those whose limit is of a thread and not of the process.
 
     NumPy and SciPy each bring their own, and the second one is loaded with `scipy.linalg`.
@@ -35,18 +36,14 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
 
 @lru_cache
-def _loaded(with_scipy: bool) -> tuple[list[Any], list[Any]]:
-    from threadpoolctl import ThreadpoolController
-
+def _loaded(with_scipy: bool) -> tuple[list[LibController], list[LibController]]:
     found = ThreadpoolController().select(user_api="blas")
     of_threads = found.select(threading_layer="openmp")
     return found.lib_controllers, of_threads.lib_controllers
 
 
 @lru_cache
-def _no_library() -> Any:
-    from threadpoolctl import ThreadpoolController
-
+def _no_library() -> ThreadpoolController:
     return ThreadpoolController().select(prefix="none")
 
 
@@ -57,7 +54,7 @@ class _OneThread:
     ten times as long.
     """
 
-    def __init__(self, libraries: list[Any]) -> None:
+    def __init__(self, libraries: list[LibController]) -> None:
         self.before = [(library, library.get_num_threads()) for library in libraries]
         for library, _ in self.before:
             library.set_num_threads(1)

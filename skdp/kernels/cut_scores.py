@@ -5,12 +5,11 @@ memory order: an evaluation takes these loops (`skdp.kernels.alone`), and in it 
 row alone.
 """
 
-from typing import Any
-
 import numpy as np
 
 from skdp.kernels.inputs import frozen, unsigned
 from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit, jit_any_order
+from skdp.kernels.protocols import Floats, SparseMatrix
 from skdp.kernels.threads import run_blocks
 
 __all__ = ["csr_cut_scores", "dense_cut_scores"]
@@ -19,9 +18,7 @@ ROWS = 2**14  # rows of a block that a thread takes; a choice, not tuned
 RUN = 2048  # rows of a column-major table whose partial sums stay in the first cache
 
 
-def dense_cut_scores(
-    X: Any, coef: np.ndarray, intercept: np.ndarray, fill: np.ndarray, ends: np.ndarray
-) -> np.ndarray:
+def dense_cut_scores(X: Floats, coef: Floats, intercept: Floats, fill: Floats, ends: Floats) -> Floats:
     """Return cut(X) @ coef.T + intercept of shape (n, n_outputs).
 
     Parameters
@@ -51,8 +48,8 @@ def dense_cut_scores(
 
 
 def csr_cut_scores(
-    X: Any, coef: np.ndarray, intercept: np.ndarray, fill: np.ndarray, ends: np.ndarray, absent: np.ndarray
-) -> np.ndarray:
+    X: SparseMatrix, coef: Floats, intercept: Floats, fill: Floats, ends: Floats, absent: Floats
+) -> Floats:
     """As `dense_cut_scores` for a CSR matrix; ``intercept`` holds what the cells that are not stored add.
 
     Parameters
@@ -73,7 +70,7 @@ def csr_cut_scores(
         part = slice(index * ROWS, (index + 1) * ROWS)
         _csr(*stored, part.start, *numbers, intercept, out[part])
 
-    run_blocks(block, -(-len(out) // ROWS), work=float(X.nnz) * len(coef))
+    run_blocks(block, -(-len(out) // ROWS), work=float(X.data.size) * len(coef))
     return out
 
 

@@ -5,27 +5,28 @@ round and add: their proofs hold for any derivative that is a function of the ro
 computed row by row. For the derivative the user declares it, and `check_loss` looks at it (`skdp.losses.Loss`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._compat import no_warnings_of_any_library
 from skdp.kernels.inputs import frozen, members_of, usable
 from skdp.kernels.losses import GivenDerivatives
-from skdp.kernels.protocols import Floats, Integers, Rows, is_cupy
+from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows, is_cupy
 from skdp.kernels.scores import CELLS, linear_scores
 from skdp.kernels.standardized import LazyTable
-from skdp.losses import check_loss
+from skdp.losses import Loss, check_loss
 
 __all__ = ["DeclaredSums", "by_record"]
 
-
+Function: TypeAlias = Callable[[Floats, Floats], object]  # a user's, of predictors and targets
 FAILURES = (Exception, SystemExit, GeneratorExit)  # whatever a user's function raises but for an interrupt
 
 
-def by_record(function: Callable[[Any, Any], Any], z: Floats, y: Floats) -> Floats:
+def by_record(function: Function, z: Floats, y: Floats) -> Floats:
     """Numbers of a user's function of predictors and targets; NaN for a record at which it fails.
 
     An exception or a warning would tell of a record. So a failed call is made again for each record alone.
@@ -56,51 +57,55 @@ class DeclaredSums:
     ----------
     make : callable
         ``make(X, y, loss, intercept_value=..., **options)``: the kernel that clips.
-    X, y, loss : as for ``make``
+    X, y, loss, intercept : as for ``make``
     **options : dict
         Of ``make``.
     """
 
-    def __init__(self, make: Callable[..., Any], X: Any, y: Any, loss: Any, **options: Any) -> None:
+    def __init__(
+        self, make: Callable[..., Any], X: object, y: object, loss: KernelLoss, intercept: float, **options: object
+    ) -> None:
         check_loss(loss)
         if is_cupy(X):
             raise TypeError("a loss of your own is computed on the host: X must not be a CuPy array")
         self._X = X if isinstance(X, LazyTable) else usable(X)
-        self._inner = make(self._X, y, GivenDerivatives(), **options)
-        self._loss, self._intercept = loss, float(options.get("intercept_value", 1.0))
+        self._inner = make(self._X, y, GivenDerivatives(), intercept_value=intercept, **options)
+        self._loss, self._intercept = cast("Loss", loss), float(intercept)
         self._y = frozen(np.array(y, dtype=np.float64))
-        self.shape, self.n_features = self._inner.shape, int(X.shape[1])
+        self.shape, self.n_features = self._inner.shape, self._X.shape[1]
 
-    def clipped_sum(self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Rows = None) -> Any:
+    def clipped_sum(
+        self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None
+    ) -> Integers:
         """As of the kernel that clips; rows of the sup norm take no mask."""
         masks = () if mask is None else (mask,)
         return self._at([theta], rows).clipped_sum(np.zeros(self.shape), clip_norm, unit, *masks, rows=rows)
 
-    def plain_sum(self, theta: Any, mask: Any = None, rows: Rows = None) -> Any:
+    def plain_sum(self, theta: ArrayLike, mask: Mask | None = None, rows: Rows = None) -> Floats:
         """As of the kernel that clips; rows of the sup norm take no mask."""
         masks = () if mask is None else (mask,)
         return self._at([theta], rows).plain_sum(np.zeros(self.shape), *masks, rows=rows)
 
-    def norms(self, theta: Any) -> Any:
+    def norms(self, theta: ArrayLike) -> Floats:
         """As of the kernel that clips."""
         return self._at([theta]).norms(np.zeros(self.shape))
 
     def recursive_sum(
-        self, theta: Any, previous: Any, momentum: float, clip_norm: float, clip_diff_norm: float,
+        self, theta: ArrayLike, previous: ArrayLike, momentum: float, clip_norm: float, clip_diff_norm: float,
         unit: float, rows: Rows = None,
-    ) -> Any:  # fmt: skip
+    ) -> Integers:  # fmt: skip
         """As of the kernel that clips."""
         if momentum == 1.0:
             return self.clipped_sum(theta, clip_norm, unit, rows=rows)
         zero, given = np.zeros(self.shape), self._at([theta, previous], rows)
         return given.recursive_sum(zero, zero, momentum, clip_norm, clip_diff_norm, unit, rows=rows)
 
-    def loss_sums(self, thetas: Any, bound: float, unit: float, rows: Rows = None) -> Any:
+    def loss_sums(self, thetas: Floats, bound: float, unit: float, rows: Rows = None) -> Integers:
         """As of the kernel that clips; a loss that is not finite counts as ``bound``."""
         given = self._at(thetas, rows, self._loss.value) if len(thetas) else self._inner
         return given.loss_sums(np.zeros(np.shape(thetas)), bound, unit, rows=rows)
 
-    def _at(self, thetas: Sequence[Any], rows: Rows = None, function: Any = None) -> Any:
+    def _at(self, thetas: Iterable[ArrayLike], rows: Rows = None, function: Function | None = None) -> Any:
         """The kernel that clips, with the derivatives (or values) at some points in place of the targets.
 
         Of the chosen units alone; no other is read.
@@ -119,10 +124,10 @@ class DeclaredSums:
 
     def _places(self, units: Integers) -> Integers:
         """The rows of the chosen units."""
-        starts = getattr(self._inner, "_starts", None)
-        return units if starts is None else members_of(self._inner._order, starts, units)[0]
+        members = getattr(self._inner, "_members", None)
+        return units if members is None else members_of(members.order, members.starts, units)[0]
 
-    def _predictors(self, theta: Any, places: Rows) -> Floats:
+    def _predictors(self, theta: ArrayLike, places: Rows) -> Floats:
         theta = np.asarray(theta, dtype=np.float64)
         if theta.shape != self.shape:
             raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -105,7 +104,7 @@ class ExpandedTable(LazyTable):
             add_levels(frozen(self.table.X), rows, first, *self._marks, out[:count])
 
     @cached_property
-    def _functions(self) -> tuple[Any, ...]:
+    def _functions(self) -> tuple[object, ...]:
         """What `add_features` takes."""
         columns = np.unique(np.concatenate([self.owner, self.pairs.reshape(-1)]))
         left, right = np.searchsorted(columns, self.pairs).T
@@ -117,7 +116,7 @@ class ExpandedTable(LazyTable):
         )  # fmt: skip
 
     @cached_property
-    def _marks(self) -> tuple[Any, ...]:
+    def _marks(self) -> tuple[object, ...]:
         """What `add_levels` takes. A value that X's type cannot hold marks nothing."""
         with np.errstate(over="ignore"):
             levels = self.levels.astype(self.table.X.dtype)

@@ -1,13 +1,24 @@
 """Inputs of kernels, brought into the few forms that the compiled passes read."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import Integers, on_host
+from skdp.kernels.protocols import (
+    Csr,
+    Floats,
+    Integers,
+    KernelLoss,
+    Matrix,
+    SparseMatrix,
+    Unsigned,
+    issparse,
+    on_host,
+)
 
 __all__ = [
     "GroupRows",
@@ -22,8 +33,10 @@ __all__ = [
     "vector",
 ]
 
+A = TypeVar("A", bound=NDArray[np.generic])
 
-def frozen(array: Any) -> Any:
+
+def frozen(array: A) -> A:
     """A read-only view: kernels are then compiled once, for writable and read-only input."""
     view = array.view()
     view.flags.writeable = False
@@ -72,8 +85,8 @@ def _repeats(indices, indptr, n_features):
     return 1
 
 
-def csr_parts(X: Any) -> tuple[Any, Any, Any]:
-    """Data and unsigned index arrays of a CSR matrix in which no row stores a column twice."""
+def csr_parts(X: SparseMatrix) -> Csr:
+    """Data and unsigned index arrays, read-only, of a CSR matrix in which no row stores a column twice."""
     sizes = X.data.size == X.indices.size and X.indptr.size == X.shape[0] + 1
     state = csr_state(frozen(X.indices), frozen(X.indptr), X.shape[1]) if sizes else -1
     if state < 0:
@@ -85,15 +98,17 @@ def csr_parts(X: Any) -> tuple[Any, Any, Any]:
         X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.has_canonical_format = False
         X.sum_duplicates()
-    return X.data, unsigned(X.indices), unsigned(X.indptr)
+    return frozen(X.data), frozen(unsigned(X.indices)), frozen(unsigned(X.indptr))
 
 
-def unsigned(index: Any) -> Any:
+def unsigned(index: Integers) -> Unsigned:
     """View of non-negative indices as unsigned, which compiled loops read without a sign check."""
-    return index.view(np.uint32 if index.dtype == np.int32 else np.uint64)
+    return index.view(np.uint32) if index.dtype == np.int32 else index.view(np.uint64)
 
 
-def checked_vectors(y: Any, sample_weight: Any, n: int, loss: Any, intercept_value: float) -> tuple[Any, Any]:
+def checked_vectors(
+    y: object, sample_weight: object, n: int, loss: KernelLoss, intercept_value: float
+) -> tuple[Floats, Floats]:
     """Targets and sample weights on the host, checked against the loss; an empty vector for no weights.
 
     Every kernel calls this, so that no device reads a class index out of range.
@@ -108,7 +123,7 @@ def checked_vectors(y: Any, sample_weight: Any, n: int, loss: Any, intercept_val
     return y, vector(on_host(sample_weight), n, "sample_weight")
 
 
-def vector(value: Any, n: int, name: str) -> Any:
+def vector(value: object, n: int, name: str) -> Floats:
     """A read-only float64 vector of length n."""
     value = np.ascontiguousarray(value, dtype=np.float64)
     if value.shape != (n,):
@@ -131,10 +146,10 @@ class GroupRows(NamedTuple):
     starts: Integers
 
 
-def group_rows(groups: Any, n: int) -> GroupRows | tuple[None, None]:
+def group_rows(groups: object, n: int) -> GroupRows | None:
     """Sort rows by their group codes (stable); what was sorted before is returned as it is."""
     if groups is None:
-        return None, None
+        return None
     if isinstance(groups, GroupRows):
         return groups
     groups = np.asarray(on_host(groups))
@@ -151,7 +166,7 @@ def sorted_groups(groups: Integers) -> GroupRows:
     return GroupRows(rows_by_group(frozen(np.asarray(groups)), frozen(starts)), starts)
 
 
-def members_of(order: Any, starts: Any, groups: Any) -> tuple[Any, Any]:
+def members_of(order: Integers, starts: Integers, groups: Integers) -> tuple[Integers, Integers]:
     """Return the rows of the chosen groups, group by group, and where each of these starts."""
     first = starts[groups]
     sizes = starts[groups + 1] - first
@@ -160,9 +175,9 @@ def members_of(order: Any, starts: Any, groups: Any) -> tuple[Any, Any]:
     return order[np.repeat(first - ends[:-1], sizes) + np.arange(ends[-1])], ends
 
 
-def usable(X: Any) -> Any:
+def usable(X: object) -> Matrix:
     """X itself where a kernel can read it, else a converted copy."""
-    if sp.issparse(X):
+    if issparse(X):
         if X.format != "csr":
             raise ValueError(f"Sparse X must be CSR, got {X.format}.")
         return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)

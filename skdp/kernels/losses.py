@@ -10,11 +10,11 @@ block, because each operation is rounded by itself.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from skdp.kernels.numba_jit import inner_jit, jit_inlined
+from skdp.kernels.numba_jit import Compiled, inner_jit, jit_inlined
 from skdp.kernels.protocols import KernelLoss
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
@@ -85,8 +85,8 @@ class CompiledLoss(NamedTuple):
     """
 
     loss: type
-    derivative: Any
-    value: Any
+    derivative: Compiled
+    value: Compiled
     cuda: Cuda
     parameter: str = ""
     several: bool = False
@@ -246,7 +246,7 @@ def code_of(loss: KernelLoss) -> tuple[int, float]:
 # ---------------------------------------------------------------- what passes call
 
 
-def chosen(what: str, several: bool) -> Any:
+def chosen(what: str, several: bool) -> Compiled:
     """One compiled function that calls the derivative or the value of a code's row; NaN for another code."""
     found = jit_inlined(lambda code, parameter, score, target, weight: np.nan)
     for code, row in reversed(list(enumerate(LOSSES))):
@@ -255,7 +255,7 @@ def chosen(what: str, several: bool) -> Any:
     return found
 
 
-def _first(number: int, function: Any, others: Any) -> Any:
+def _first(number: int, function: Compiled, others: Compiled) -> Compiled:
     def choose(code, parameter, score, target, weight):
         if code == number:
             return function(parameter, score, target, weight)

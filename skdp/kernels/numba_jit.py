@@ -9,7 +9,7 @@ import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numba
 from numba.core.registry import CPUDispatcher
@@ -17,6 +17,7 @@ from numba.core.registry import CPUDispatcher
 from skdp._compat import warn_user
 
 __all__ = [
+    "Compiled",
     "inner_jit",
     "inner_jit_any_order",
     "jit",
@@ -26,7 +27,8 @@ __all__ = [
     "warn_without_cache",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
+Compiled: TypeAlias = Callable[..., Any]  # numba infers the types of each call
+F = TypeVar("F", bound=Compiled)
 OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 # Folders of the package with all functions that are compiled, and that compiled functions call.
@@ -35,7 +37,7 @@ COMPILED = ("kernels", "nn", "preprocessing/scattering", "privacy/noise", "priva
 _warned: list[bool] = []  # whether a process was warned
 
 
-def jit(function: Callable[..., Any]) -> Any:  # numba infers its own types
+def jit(function: Compiled) -> Compiled:
     """Compile ``function`` with ``nogil=True`` and, where possible, an on-disk cache.
 
     Division by zero gives infinity or NaN, as in NumPy: testing for it in inner loops costs time.
@@ -53,7 +55,7 @@ def jit_any_order(function: F) -> F:
     return _compile(function, fastmath={"reassoc"})
 
 
-def jit_fused(function: Callable[..., Any]) -> Any:
+def jit_fused(function: Compiled) -> Compiled:
     """Compile a loop in which a product and an addition may be one instruction, which rounds once.
 
     The order of additions stays as it is written.
@@ -61,7 +63,7 @@ def jit_fused(function: Callable[..., Any]) -> Any:
     return _compile(function, fastmath={"contract"})
 
 
-def inner_jit(function: Callable[..., Any]) -> Any:
+def inner_jit(function: Compiled) -> Compiled:
     """As `jit` for a function that only compiled functions call.
 
     What a call from Python would need is not compiled, which is a fifth of the seconds of a first fit. Such a call
@@ -75,7 +77,7 @@ def inner_jit_any_order(function: F) -> F:
     return _only_inside(_compile(function, fastmath={"reassoc"}, wrapped=False))
 
 
-def jit_inlined(function: Callable[..., Any]) -> Any:
+def jit_inlined(function: Compiled) -> Compiled:
     """Compile ``function`` as a part of each compiled function that calls it; only these are in the cache."""
     return _only_inside(numba.njit(function, inline="always", no_cpython_wrapper=True, **OPTIONS))
 
@@ -83,17 +85,17 @@ def jit_inlined(function: Callable[..., Any]) -> Any:
 class _Inner(CPUDispatcher):  # type: ignore[misc]  # numba has no types
     """A compiled function without an entry from Python: numba would jump to address 0."""
 
-    def __call__(self, *_: Any, **__: Any) -> Any:
+    def __call__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(f"{self.py_func.__name__} is called by compiled functions only")
 
 
-def _only_inside(dispatcher: Any) -> Any:
+def _only_inside(dispatcher: F) -> F:
     if isinstance(dispatcher, CPUDispatcher):  # a plain function where NUMBA_DISABLE_JIT is set
         dispatcher.__class__ = _Inner
     return dispatcher
 
 
-def _compile(function: F, fastmath: Any, wrapped: bool = True) -> F:
+def _compile(function: F, fastmath: bool | set[str], wrapped: bool = True) -> F:
     options = {**OPTIONS, "fastmath": fastmath}
     if not wrapped:
         options["no_cpython_wrapper"] = True
@@ -116,7 +118,7 @@ def _sources() -> str:
     return found.hexdigest()
 
 
-def _stamped(dispatcher: Any) -> Any:
+def _stamped(dispatcher: F) -> F:
     """The function, whose kept machine code is used only with the sources that it was compiled from.
 
     numba looks at the file of the function alone. Functions of other files are compiled into it, so that after an
@@ -133,7 +135,7 @@ def warn_without_cache() -> None:
     jit(_probe)
 
 
-def _probe(x: Any) -> Any:
+def _probe(x: object) -> object:
     return x
 
 

@@ -1,11 +1,11 @@
 """Hints to the processor that memory will be read soon, and copies of chosen rows."""
 
-from typing import Any
-
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.base import BaseContext
+from numba.core.typing import Context, Signature
 from numba.extending import intrinsic
 
 from skdp.kernels.numba_jit import inner_jit, jit
@@ -27,10 +27,10 @@ AHEAD = 12
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _prefetch(typingctx: Any, array: Any, offset: Any) -> Any:
+def _prefetch(typingctx: Context, array: types.Type, offset: types.Type) -> tuple[Signature, object]:
     """Ask for the cache line ``offset`` bytes after the start of an array; it may lie outside."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: list[ir.Value]) -> ir.Value:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         byte = builder.bitcast(data, cgutils.voidptr_t)
         place = builder.gep(byte, [args[1]])

@@ -1,12 +1,14 @@
 """Types that the kernels and other packages share, and which library an array belongs to, without importing it."""
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
     "Block",
+    "Csr",
+    "CupyArray",
     "Floats",
     "Integers",
     "KernelLoss",
@@ -15,6 +17,8 @@ __all__ = [
     "OnDevice",
     "Rows",
     "SparseMatrix",
+    "Sum",
+    "Unsigned",
     "is_cupy",
     "issparse",
     "on_host",
@@ -22,10 +26,14 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Unsigned = NDArray[np.uint32] | NDArray[np.uint64]
+Csr: TypeAlias = tuple[Floats, Unsigned, Unsigned]  # data, indices and row pointers, checked
 Mask = NDArray[np.bool_]
 # Numbers of the chosen rows or units; None stands for all.
 Rows = NDArray[np.int64] | None
 Block: TypeAlias = "slice[int]"  # of rows
+CupyArray: TypeAlias = Any  # CuPy has no types; also an array of NumPy where the same code reads both
+Sum = TypeVar("Sum", Floats, Integers)
 
 
 class SparseMatrix(Protocol):
@@ -49,7 +57,7 @@ class SparseMatrix(Protocol):
     @overload
     def __matmul__(self, other: "SparseMatrix") -> "SparseMatrix": ...
     def __rmatmul__(self, other: Floats) -> Floats: ...
-    def astype(self, dtype: type[np.float64], copy: bool) -> "SparseMatrix": ...
+    def astype(self, dtype: type[np.float64], copy: bool = True) -> "SparseMatrix": ...
     def copy(self) -> "SparseMatrix": ...
     def multiply(self, other: "SparseMatrix") -> "SparseMatrix": ...
     def sum(self, axis: int) -> Floats: ...
@@ -116,6 +124,6 @@ def is_cupy(x: object) -> TypeGuard[OnDevice]:
     return any(kind.__module__.partition(".")[0] in ("cupy", "cupyx") for kind in type(x).__mro__)
 
 
-def on_host(value: Any) -> Any:
+def on_host(value: object) -> Any:
     """The value itself, or a copy on the host of what lies on a device."""
     return value.get() if is_cupy(value) else value

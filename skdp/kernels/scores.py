@@ -4,13 +4,11 @@ Each row's sum has one order, that of its features, wherever the row stands. So 
 every data set that holds the row.
 """
 
-from typing import Any
-
 import numpy as np
 
 from skdp.kernels.inputs import frozen
-from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import is_cupy
+from skdp.kernels.numba_jit import Compiled, jit
+from skdp.kernels.protocols import Floats, Matrix, is_cupy, issparse
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
 
@@ -20,7 +18,7 @@ CELLS = 2**22  # entries of X that come from a device at once; a choice, not tun
 BLOCK = 2**16  # entries of X in a block that a thread takes; a choice, not tuned
 
 
-def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+def linear_scores(X: Matrix | LazyTable, theta: Floats, intercept: Floats) -> Floats:
     """Return X theta + intercept of shape (n, n_outputs), in the host's memory.
 
     Parameters
@@ -40,9 +38,9 @@ def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarra
             _add_rows(part, 0, part.shape[0], theta, out[first : first + step])
         return out
     n, d = X.shape
-    per_row = X.data.size / max(1, n) if hasattr(X, "indptr") else d
+    per_row = X.data.size / max(1, n) if issparse(X) else d
     step = max(64, int(BLOCK / max(1.0, per_row)))
-    add = _add_made if isinstance(X, LazyTable) else _add_rows
+    add: Compiled = _add_made if isinstance(X, LazyTable) else _add_rows
 
     def block(_slot: int, index: int) -> None:
         first, last = index * step, min(n, (index + 1) * step)
@@ -52,21 +50,21 @@ def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarra
     return out
 
 
-def _add_made(X: LazyTable, first: int, last: int, theta: np.ndarray, out: np.ndarray) -> None:
+def _add_made(X: LazyTable, first: int, last: int, theta: Floats, out: Floats) -> None:
     buffer = np.empty((last - first, X.shape[1]))
     X.fill(first, last, buffer)
     _add(buffer, theta, out)
 
 
-def _add_rows(X: Any, first: int, last: int, theta: np.ndarray, out: np.ndarray) -> None:
-    if hasattr(X, "indptr"):
+def _add_rows(X: Matrix, first: int, last: int, theta: Floats, out: Floats) -> None:
+    if issparse(X):
         begins = frozen(X.indptr[first : last + 1])
         _csr(frozen(X.data), frozen(X.indices), begins, theta, out)
     else:
         _add(X[first:last], theta, out)
 
 
-def _add(X: Any, theta: np.ndarray, out: np.ndarray) -> None:
+def _add(X: Floats, theta: Floats, out: Floats) -> None:
     if X.flags.c_contiguous:
         _dense(frozen(X), theta, out)
     else:

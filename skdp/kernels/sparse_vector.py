@@ -1,7 +1,5 @@
 """The scan of the numeric sparse vector technique over integers; noise and order come from the caller."""
 
-from typing import Any
-
 import numpy as np
 
 from skdp.kernels.numba_jit import jit
@@ -12,14 +10,9 @@ __all__ = ["numeric_sparse"]
 
 @jit
 def _scan(
-    values: Integers,
-    order: Integers,
-    query_noise: Integers,
-    thresholds: Integers,
-    value_noise: Integers,
-    indices: Integers,
-    released: Integers,
-) -> int:
+    values: Integers, order: Integers, query_noise: Integers, thresholds: Integers, value_noise: Integers,
+    indices: Integers, released: Integers,
+) -> int:  # fmt: skip
     """Fill ``indices`` and ``released``; returns the number of hits."""
     hits = 0
     limit = thresholds[0]
@@ -37,8 +30,8 @@ def _scan(
 
 
 def numeric_sparse(
-    values: Any, order: Any, query_noise: Any, thresholds: Any, value_noise: Any
-) -> tuple[Any, Any]:
+    values: Integers, order: Integers, query_noise: Integers, thresholds: Integers, value_noise: Integers
+) -> tuple[Integers, Integers]:
     """Scan integers in a given order for those that are above a noisy threshold.
 
     Entry i is a hit if ``|values[i]|`` plus its query noise is at least the current threshold. A hit

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -71,7 +70,7 @@ class StandardizedTable(LazyTable):
         Centre, scale, and the two ends of each column of the table.
     """
 
-    X: Any
+    X: Floats
     columns: Integers | None
     numbers: Floats
 

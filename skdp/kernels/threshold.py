@@ -6,12 +6,11 @@ not mispredict, whatever the order of the values.
 """
 
 import operator
-from typing import Any
 
 import numpy as np
 
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import is_cupy
+from skdp.kernels.protocols import CupyArray, Floats, Unsigned, is_cupy
 
 __all__ = ["hard_threshold"]
 
@@ -74,7 +73,7 @@ def _keep(x, keys, low, cut, surplus, out):
             surplus -= 1
 
 
-def _cut(keys: Any, s: int, shift: int, infinity: int) -> tuple[int, int]:
+def _cut(keys: Unsigned, s: int, shift: int, infinity: int) -> tuple[int, int]:
     """Pattern of the s-th largest magnitude, and how many equal to it are too many."""
     kind = keys.dtype.type
     bits = 8 * keys.itemsize - 1
@@ -98,7 +97,7 @@ def _cut(keys: Any, s: int, shift: int, infinity: int) -> tuple[int, int]:
         bits, shift = shift, max(0, shift - 16)
 
 
-def _threshold_vector(x: Any, s: int) -> Any:
+def _threshold_vector(x: Floats, s: int) -> Floats:
     """The one-dimensional case with 0 < s < x.size."""
     x = np.ascontiguousarray(x).view()
     x.flags.writeable = False
@@ -110,7 +109,7 @@ def _threshold_vector(x: Any, s: int) -> Any:
     return out
 
 
-def _row_norms(x: Any) -> Any:
+def _row_norms(x: Floats) -> Floats:
     """l2 norms of rows in float64, where no square overflows or underflows."""
     x = x.astype(np.float64)
     exponent = np.frexp(np.abs(x).max(axis=1, initial=0.0))[1]
@@ -118,7 +117,7 @@ def _row_norms(x: Any) -> Any:
     return np.ldexp(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), exponent)
 
 
-def hard_threshold(x: Any, s: int) -> Any:
+def hard_threshold(x: Floats, s: int) -> Floats:
     """Keep the ``s`` entries (or rows) of largest magnitude and set the others to zero.
 
     Parameters
@@ -172,7 +171,7 @@ def hard_threshold(x: Any, s: int) -> Any:
     return _threshold_vector(x, s)
 
 
-def _on_device(x: Any, s: int) -> Any:
+def _on_device(x: CupyArray, s: int) -> CupyArray:
     """Hard thresholding of a CuPy array: the s-th largest bit pattern, ties by a running count."""
     import cupy as cp
 

@@ -1,11 +1,9 @@
 """DP-AdaFEST for tables of words: which words a window touches, and what changes with a word."""
 
-from typing import Any
-
 import numpy as np
 
 from skdp.fitting.noisy_mean import TouchedRows, each_once
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Integers, Matrix
 from skdp.privacy import PieceKinds, SparseRows
 
 __all__ = ["touched_words"]
@@ -24,8 +22,8 @@ def touched_words(n_words: int, width: int, tied: bool) -> TouchedRows:
         rows = (first_rows[:, None] + words).ravel()
         return (rows[:, None] * width + np.arange(width)).ravel()
 
-    def touched(X: Any, y: Any) -> list[SparseRows]:
+    def touched(X: Matrix, y: object) -> list[SparseRows]:
         # A target and its context; negatives do not count. With a large vocabulary they differ in each step.
-        return each_once(X.astype(np.int64) - 1, n_words)  # -1 is no word
+        return each_once(np.asarray(X).astype(np.int64) - 1, n_words)  # -1 is no word
 
     return TouchedRows(n_words, PieceKinds().of(touched), entries)

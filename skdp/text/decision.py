@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from skdp.base.plan import Advice, BudgetSplit, Decision, steps_of
 from skdp.base.problem import Problem
@@ -12,7 +12,10 @@ from skdp.fitting.optimizers import Rule, rate_factor
 from skdp.fitting.sizes import CLIP_NORM, chosen_run, signal
 from skdp.fitting.task import given
 from skdp.fitting.utility import Facts, utility_warnings
-from skdp.privacy import BatchPlan, PrivacySession, PublicShape, factor
+from skdp.privacy import BatchPlan, PrivacySession, PublicShape, VocabularyPlan, factor
+
+if TYPE_CHECKING:
+    from skdp.text.parameters import SentenceProblem, WordParameters
 
 __all__ = ["WordDetails", "advice", "advice_on_words", "decide", "first_rate"]
 
@@ -41,7 +44,7 @@ class WordDetails:
         Of the table; of a private vocabulary, at most.
     known : dict of str to int, or None
         The public vocabulary.
-    words : object
+    words : VocabularyPlan or None
         The plan of the release of a private one; None for a public one.
     """
 
@@ -50,7 +53,7 @@ class WordDetails:
     rule: Rule
     n_numbers: int
     known: dict[str, int] | None
-    words: Any
+    words: VocabularyPlan | None
 
     @property
     def clip_norm(self) -> float:
@@ -60,10 +63,11 @@ class WordDetails:
     @property
     def threshold(self) -> float:
         """Groups that a private vocabulary needs of a word that is their only one."""
+        assert self.words is not None  # asked for where the vocabulary is private
         return float(self.words.threshold / self.words.grid)
 
 
-def decide(model: Any, session: PrivacySession, problem: Problem) -> Decision:
+def decide(model: "WordParameters", session: PrivacySession, problem: Problem) -> Decision:
     """Decide everything that public numbers tell, and refuse what cannot be done; see `WordDetails`."""
     known, shape = model._known(), problem.records.shape
     n_units, rule, method = shape.n_units, model._rule(), _method(model)
@@ -107,17 +111,17 @@ def decide(model: Any, session: PrivacySession, problem: Problem) -> Decision:
     )
 
 
-def _n_numbers(model: Any, n_words: int) -> int:
+def _n_numbers(model: "WordParameters", n_words: int) -> int:
     """Numbers of a table of so many words."""
     return (n_words if model.tied else 2 * n_words) * int(model.vector_size)
 
 
-def _method(model: Any) -> NoisyMean:
+def _method(model: "WordParameters") -> NoisyMean:
     norm = given(model.clip_norm)
     return estimator_of(model.gradient_estimator).engine(Clipping(CLIP_NORM if norm is None else float(norm)))
 
 
-def first_rate(model: Any, details: WordDetails, n_words: int) -> float:
+def first_rate(model: "WordParameters", details: WordDetails, n_words: int) -> float:
     """The first step: as long as the signal asks, and no longer than the noise allows, by public numbers."""
     rate = given(model.learning_rate)
     if rate is not None:
@@ -136,7 +140,7 @@ def first_rate(model: Any, details: WordDetails, n_words: int) -> float:
     return (1 - rule.momentum) * rate
 
 
-def advice(model: Any, session: PrivacySession, problem: Any) -> tuple[Advice, ...]:
+def advice(model: "WordParameters", session: PrivacySession, problem: "SentenceProblem") -> tuple[Advice, ...]:
     """Warnings of what public numbers show."""
     shape, details = problem.records.shape, problem.details
     steps = StepFacts(
@@ -151,8 +155,9 @@ def advice(model: Any, session: PrivacySession, problem: Any) -> tuple[Advice, .
 
 
 def advice_on_words(
-    model: Any, shape: PublicShape, n_words: int | None, details: WordDetails, steps: StepFacts | None = None
-) -> tuple[Advice, ...]:
+    model: "WordParameters", shape: PublicShape, n_words: int | None, details: WordDetails,
+    steps: StepFacts | None = None,
+) -> tuple[Advice, ...]:  # fmt: skip
     """Warnings of a table of so many words, a public number or a released one; None is the fewest of a window."""
     size = _n_numbers(model, n_words or FEWEST)
     seen = signal(model.epsilon, model.delta, shape.n_units, size)

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.base import check_number
 from skdp.base.declare import changed, parameter, word_or_object
@@ -57,7 +58,7 @@ class WordParameters(MinibatchFit[SentenceProblem]):
     negative: int = parameter(
         SIZE, "Words that are drawn for each window and step. A word that is the target is left out.", default=8
     )
-    negative_weights: Any = parameter(
+    negative_weights: ArrayLike | Literal["released"] | None = parameter(
         described('array-like of float or "released"'),
         """Law of these words: None is uniform. Numbers are public, one for each word of a public vocabulary.
         "released" takes the noisy counts of a private vocabulary, to the power 0.75. It is never the frequency of

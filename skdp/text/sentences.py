@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ MOST_WORDS = 2**24 - 1  # float32 holds all integers up to here
 FORM = "sentences must be a list of lists of words, such as [['a', 'short', 'sentence'], ['another']]"
 
 
-def read_sentences(X: Any) -> list[Sequence[str]]:
+def read_sentences(X: object) -> list[Sequence[str]]:
     """Return the sentences; each is checked by itself, and no message quotes a word.
 
     Examples
@@ -54,7 +54,7 @@ def check_form(X: object) -> None:
         raise TypeError(f"{FORM}; got {type(X).__name__}")
 
 
-def _sentence(sentence: Any) -> Sequence[str]:
+def _sentence(sentence: object) -> Sequence[str]:
     sentence = sentence.tolist() if hasattr(sentence, "tolist") else sentence
     if isinstance(sentence, str):
         raise TypeError(f"{FORM}; a sentence is text: split it into words, as in sentence.split()")
@@ -65,7 +65,7 @@ def _sentence(sentence: Any) -> Sequence[str]:
     return sentence
 
 
-def check_vocabulary(vocabulary: Any) -> dict[str, int]:
+def check_vocabulary(vocabulary: object) -> dict[str, int]:
     """Return the number of each word of a public vocabulary, in the order given.
 
     Examples
@@ -151,14 +151,17 @@ class Sentences:
     shape: PublicShape
 
     @classmethod
-    def read(cls, X: Any, groups: Any, window: int, n_public: int | None, known: Any) -> "Sentences":
+    def read(
+        cls, X: object, groups: object, window: int, n_public: int | None, known: Mapping[str, int] | None
+    ) -> "Sentences":
         """Check sentences and groups; ``known`` is the public vocabulary, needed where the unit is a window."""
         sentences = read_sentences(X)
         width = 2 * window + 1
         if groups is None:
+            assert known is not None  # `WordParameters` refuses a private one
             records = _windows(sentences, known, window, None, n_public)
             return cls(sentences, None, window, n_public, records.shape)
-        codes = encode_groups(groups, len(sentences))
+        codes = encode_groups(cast("list[object]", groups), len(sentences))
         n_units = int(codes.max()) + 1 if n_public is None else n_public
         shape = PublicShape("group", n_units, width, n_public=n_public, dtype="float32")
         return cls(sentences, codes, window, n_public, shape)

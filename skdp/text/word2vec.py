@@ -3,10 +3,12 @@
 import math
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, ClassVar, Self, Unpack
+from os import PathLike
+from typing import ClassVar, Self, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._compat import warn_user
@@ -113,7 +115,7 @@ class DPWord2Vec(WordParameters):
         "n_public": "n_public",
     }
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
@@ -128,7 +130,7 @@ class DPWord2Vec(WordParameters):
     # ---------------------------------------------------------------- the fit
 
     def fit(  # type: ignore[override]
-        self, sentences: Any, y: Any = None, *, groups: Any = None, **more: Any
+        self, sentences: object, y: object = None, *, groups: object = None, **more: object
     ) -> Self:
         """Learn the vectors privately.
 
@@ -174,8 +176,8 @@ class DPWord2Vec(WordParameters):
     _knows_width = True
 
     def _imagined(self, shape: PublicShape) -> SentenceProblem:
-        records: Any = NoRecords(of_width(shape, 2 * int(self.window) + 1, "window"))
-        return SentenceProblem(records, {}, ())
+        records = NoRecords(of_width(shape, 2 * int(self.window) + 1, "window"))
+        return SentenceProblem(cast("Sentences", records), {}, ())
 
     # ---------------------------------------------------------------- plan and solver
 
@@ -186,6 +188,7 @@ class DPWord2Vec(WordParameters):
         data, details, counts = problem.records, problem.details, None
         known = details.known
         if known is None:
+            assert details.words is not None  # planned for a private vocabulary
             known, counts = self._kept(*session.release_vocabulary(data.words(), details.words))
             if not advice_on_words(self, data.shape, None, details):  # which `fit` has given before
                 for text, category in advice_on_words(self, data.shape, len(known), details):
@@ -303,7 +306,7 @@ class DPWord2Vec(WordParameters):
         order = np.argsort(-cosines, kind="stable")[: min(int(topn), len(words) - 1)]
         return [(words[k], float(cosines[k])) for k in order]
 
-    def loss(self, sentences: Any) -> float:
+    def loss(self, sentences: object) -> float:
         """Return the mean loss of the windows of sentences.
 
         It is a function of the sentences that are given: of private ones it is a number that no epsilon covers.
@@ -326,7 +329,7 @@ class DPWord2Vec(WordParameters):
         losses = cbow_losses(windows, table, len(self.vocabulary_), negatives.table(), 0)
         return float(losses.mean()) if losses.size else math.nan
 
-    def save_word2vec_format(self, path: Any) -> None:
+    def save_word2vec_format(self, path: str | PathLike[str]) -> None:
         """Write the vectors to a text file in the format of word2vec.
 
         Parameters

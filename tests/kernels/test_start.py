@@ -35,10 +35,11 @@ def test_kernels_are_imported_by_storage_and_kind():
         X, y = np.eye(4), np.array([0.0, 1.0, 0.0, 1.0])
         for loss in LogisticLoss(), MultinomialLoss(2):
             for rows in None, np.array([1, 2]):
-                gradient_kernel(X, y, loss)._pass("sums", rows, False)
-            gradient_kernel(X, y, loss, groups=y.astype(int))._pass("sums", None, True)
+                gradient_kernel(X, y, loss)._pass("sums", rows, None)
+            grouped = gradient_kernel(X, y, loss, groups=y.astype(int))
+            grouped._pass("sums", None, grouped._members)
         print(loaded(), len(decorated))
-        gradient_kernel(sp.csr_matrix(X), y, LogisticLoss())._pass("sums", None, False)
+        gradient_kernel(sp.csr_matrix(X), y, LogisticLoss())._pass("sums", None, None)
         print(loaded())
     """
     done = subprocess.run(

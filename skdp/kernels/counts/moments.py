@@ -4,7 +4,7 @@ What a record adds is three integers a column, in the row of its class. A group 
 of its rows' integers, exactly: how many rows it has, and in which order, does not matter.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from skdp.kernels.counts.tables import (
 from skdp.kernels.inputs import GroupRows, frozen
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Floats, Integers, Matrix, SparseMatrix, issparse
 
 __all__ = ["MomentCells", "moment_sums"]
 
@@ -45,7 +45,7 @@ class MomentCells(NamedTuple):
 
 
 def moment_sums(
-    X: Any, members: GroupRows | None, codes: Integers | None, n_classes: int, cells: MomentCells
+    X: Matrix, members: GroupRows | None, codes: Integers | None, n_classes: int, cells: MomentCells
 ) -> Integers:
     """Sum the integers of the cells by class and column.
 
@@ -71,7 +71,7 @@ def moment_sums(
     of = np.empty(0, dtype=np.int64) if codes is None else np.ascontiguousarray(codes)
     center, half_width = (np.ascontiguousarray(part) for part in cells[:2])
     numbers = (frozen(center), frozen(half_width), float(cells.scale), float(cells.bend))
-    if hasattr(X, "indptr"):
+    if issparse(X):
         _csr(X, members, numbers, cells, total[0])
     elif members is None:
         table = dense_table(X)
@@ -86,7 +86,7 @@ def moment_sums(
     return total
 
 
-def _csr(X: Any, members: GroupRows | None, numbers: Any, cells: MomentCells, total: Integers) -> None:
+def _csr(X: SparseMatrix, members: GroupRows | None, numbers: object, cells: MomentCells, total: Integers) -> None:
     """Of stored values how much they add beyond zeros; then what zeros add."""
     table, zeros, there = csr_arrays(X), np.empty((2, X.shape[1]), dtype=np.int64), cells.there
     _of_zeros(numbers, zeros)

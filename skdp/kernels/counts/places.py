@@ -4,12 +4,12 @@ Tables have two more places a column than are returned: place 0 for cells that c
 edges, and the last one for cells above them. No loop then has a branch on whether a cell counts.
 """
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from llvmlite import ir
 from numba import types
+from numba.core.base import BaseContext
+from numba.core.typing import Context, Signature
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -26,7 +26,7 @@ from skdp.kernels.counts.tables import (
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Floats, Integers, Matrix, issparse
 
 __all__ = ["bin_counts", "power_of_two_counts"]
 
@@ -39,7 +39,7 @@ MANY = 2000  # rows from which it pays to read several as one; a choice, not tun
 Bins = tuple[Floats, Floats, NDArray[np.int32]]  # see `_bins`
 
 
-def power_of_two_counts(X: Any, members: GroupRows | None, first: int, count: int, most: int) -> Integers:
+def power_of_two_counts(X: Matrix, members: GroupRows | None, first: int, count: int, most: int) -> Integers:
     """Count the cells of each column by the power-of-two bin of their magnitude; zeros and NaN count nowhere.
 
     Bin k holds ``2**(k - 1) < |x| <= 2**k``. Smaller magnitudes count in the first power-of-two bin, larger ones
@@ -72,10 +72,10 @@ def power_of_two_counts(X: Any, members: GroupRows | None, first: int, count: in
     return _counts(X, members, bins, count, most)
 
 
-def _log2_bins(X: Any, first: int, count: int) -> Any:
+def _log2_bins(X: Matrix, first: int, count: int) -> Matrix:
     """The number of each cell's power-of-two bin, from 1 on, in a table of the same form; 0 for zeros and NaN."""
-    if hasattr(X, "indptr"):
-        data = _log2_bins(X.data[None], first, count)[0]
+    if issparse(X):
+        data = np.asarray(_log2_bins(X.data[None], first, count))[0]
         return sp.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
     cells = np.asarray(X, dtype=np.float64)
     part, log2_bin = np.frexp(np.abs(cells))
@@ -84,7 +84,7 @@ def _log2_bins(X: Any, first: int, count: int) -> Any:
     return np.where(counted, np.clip(log2_bin - first, 0, count - 1) + 1.0, 0.0)
 
 
-def bin_counts(X: Any, members: GroupRows | None, edges: Floats, most: int) -> Integers:
+def bin_counts(X: Matrix, members: GroupRows | None, edges: Floats, most: int) -> Integers:
     """Count the cells of each column in bins [e0, e1), [e1, e2), ..., of which the last holds its right edge too.
 
     A record adds ``most`` to the places of its cells. A group of r rows, k of them in a place, adds the integer
@@ -105,35 +105,35 @@ def bin_counts(X: Any, members: GroupRows | None, edges: Floats, most: int) -> I
     ndarray of int64 of shape (d, n_bins)
     """
     count = edges.shape[1] - 1
-    if members is None and count <= FEW and not hasattr(X, "indptr"):
+    if members is None and count <= FEW and not issparse(X):
         table, most = dense_table(X), int(np.int64(most))  # a larger number raises OverflowError
         if table.flags.c_contiguous or table.flags.f_contiguous:
             return few_edge_counts(table, edges) * np.int64(most)
     return _counts(X, members, _bins(edges), count, most)
 
 
-def _counts(X: Any, members: GroupRows | None, bins: Bins, count: int, most: int) -> Integers:
+def _counts(X: Matrix, members: GroupRows | None, bins: Bins, count: int, most: int) -> Integers:
     """Bins without edges stand for power-of-two bins."""
     n, d = X.shape
     each, most = count + 2, int(np.int64(most))  # a larger number raises OverflowError
     total = np.zeros(d * each, dtype=np.int64)
-    if hasattr(X, "indptr"):
-        table = csr_arrays(X)
+    if issparse(X):
+        csr = csr_arrays(X)
         zeros = np.empty(d, dtype=np.int64)
         _zeros(bins, count, zeros)
         at = np.arange(d) * each + zeros
         if members is None:
             in_column = np.zeros(d, dtype=np.int64)
-            _stored(table, bins, count, total, in_column)
+            _stored(csr, bins, count, total, in_column)
             total[at] += n - in_column
         else:
-            stored = int(most_stored(table[2], *members))
+            stored = int(most_stored(csr[2], *members))
             # A group's stored values have at most that many places, and one more for zeros in each column.
             stored_room = (
                 np.zeros_like(total), _empty(min(2 * stored, total.size) + 1), _empty(largest_group(members) + 1),
                 np.zeros_like(zeros), _empty(min(stored, d) + 1),
             )  # fmt: skip
-            _stored_groups(table, *members, bins, zeros, count, most, stored_room, total)
+            _stored_groups(csr, *members, bins, zeros, count, most, stored_room, total)
             total[at] += np.int64(most) * np.count_nonzero(np.diff(members.starts))
     elif members is None:
         table = dense_table(X)
@@ -153,7 +153,7 @@ def _counts(X: Any, members: GroupRows | None, bins: Bins, count: int, most: int
     return total.reshape(d, each)[:, 1:-1].copy()
 
 
-def _add_rows(table: Any, bins: Bins, count: int, total: Integers) -> None:
+def _add_rows(table: Floats, bins: Bins, count: int, total: Integers) -> None:
     """Read rows of few columns as longer rows with the same columns again and again, so that loops are long."""
     n, d = table.shape
     copies = 32 // d if n >= MANY else 1
@@ -175,10 +175,10 @@ def _empty(size: int) -> Integers:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _bits(typingctx: Any, x: Any) -> Any:
+def _bits(typingctx: Context, x: types.Type) -> tuple[Signature, object]:
     """The bits of a float64 as an unsigned integer."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: list[ir.Value]) -> ir.Value:
         return builder.bitcast(args[0], ir.IntType(64))
 
     return types.uint64(types.float64), code

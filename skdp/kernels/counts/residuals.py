@@ -4,14 +4,12 @@ A row's numbers are rounded to multiples of 1 / `ROW`. A unit adds the integer n
 of its rows' numbers: the rows of a group are added as integers, so in any order.
 """
 
-from typing import Any
-
 import numpy as np
 
 from skdp.kernels.counts.tables import dense_table
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Floats, Integers, Matrix
 
 __all__ = ["ROW", "binned_sums", "moment_sums", "square_sums"]
 
@@ -20,7 +18,7 @@ ROW = 2.0**30  # a row's numbers are multiples of its inverse: 2^31 rows of a gr
 
 
 def moment_sums(
-    X: Any, members: GroupRows | None, window: tuple[float, float, float], weights: Floats, scale: float
+    X: Matrix, members: GroupRows | None, window: tuple[float, float, float], weights: Floats, scale: float
 ) -> Integers:
     """Sum over the units of ``scale * weights * (u, u^2, v, v^2, |v|)``.
 
@@ -41,18 +39,15 @@ def moment_sums(
     ndarray of int64 of shape (5,)
     """
     total = np.zeros(5, dtype=np.int64)
-    order, starts = _places(members, len(X))
+    order, starts = _places(members, X.shape[0])
     _moments(dense_table(X), order, starts, window, weights, scale, total)
     return total
 
 
 def square_sums(
-    X: Any,
-    members: GroupRows | None,
-    window: tuple[float, float, float],
-    influence: tuple[float, float, float, float],
-    scale: float,
-) -> Integers:
+    X: Matrix, members: GroupRows | None, window: tuple[float, float, float],
+    influence: tuple[float, float, float, float], scale: float,
+) -> Integers:  # fmt: skip
     """Sum over the units of ``scale * (w^2 / largest, v^4, v^2)``, with ``w = p v^2 - q (u - mean)^2``.
 
     Parameters
@@ -67,12 +62,12 @@ def square_sums(
     ndarray of int64 of shape (3,)
     """
     total = np.zeros(3, dtype=np.int64)
-    order, starts = _places(members, len(X))
+    order, starts = _places(members, X.shape[0])
     _squares(dense_table(X), order, starts, window, influence, scale, total)
     return total
 
 
-def binned_sums(X: Any, members: GroupRows | None, edges: Floats, half_width: float, scale: float) -> Integers:
+def binned_sums(X: Matrix, members: GroupRows | None, edges: Floats, half_width: float, scale: float) -> Integers:
     """Sum over the units of ``scale * (v, 1)``, in the row of the prediction's bin.
 
     Parameters
@@ -91,7 +86,7 @@ def binned_sums(X: Any, members: GroupRows | None, edges: Floats, half_width: fl
     ndarray of int64 of shape (n_bins, 2)
     """
     total = np.zeros((edges.size + 1, 2), dtype=np.int64)
-    order, starts = _places(members, len(X))
+    order, starts = _places(members, X.shape[0])
     _binned(dense_table(X), order, starts, edges, half_width, scale, total)
     return total
 

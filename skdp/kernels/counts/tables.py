@@ -1,14 +1,13 @@
 """The forms of a table that the loops read, and the sizes of their working memory."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from skdp.kernels.inputs import GroupRows, csr_parts, frozen
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_entry, prefetch_span
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Csr, Floats, SparseMatrix
 
 __all__ = [
     "ask_stored",
@@ -25,7 +24,7 @@ __all__ = [
 LOCAL, COLUMNS, BLOCK, TILE = 2**12, 8, 2**13, 2**9
 
 
-def dense_table(X: Any) -> Any:
+def dense_table(X: object) -> Floats:
     """A read-only array of float32 or float64, not copied whatever its strides; another dtype becomes float64."""
     X = np.asarray(X)
     if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
@@ -33,7 +32,7 @@ def dense_table(X: Any) -> Any:
     return frozen(X)
 
 
-def rows_at_once(X: Any) -> int:
+def rows_at_once(X: Floats) -> int:
     """Rows of a block, in which a loop goes column by column: all of them where columns are one after another.
 
     Elsewhere the cache lines of a block stay in the first-level cache, also where long rows lie at places that it
@@ -47,12 +46,12 @@ def tiles(*numbers: Floats) -> list[Floats]:
     return [np.tile(part, max(1, TILE // part.size)) for part in numbers]
 
 
-def csr_arrays(X: Any) -> tuple[Any, Any, Any]:
+def csr_arrays(X: SparseMatrix) -> Csr:
     """Data, indices and row pointers, read-only; an index out of range raises ValueError."""
     data, indices, indptr = csr_parts(X)
     if data.dtype not in (np.float32, np.float64) or not data.dtype.isnative:
         data = data.astype(np.float64)
-    return frozen(data), frozen(indices), frozen(indptr)
+    return frozen(data), indices, indptr
 
 
 def spans(n_features: int, each: int) -> Iterator[tuple[int, int]]:

@@ -1,7 +1,5 @@
 """Counts by column of the cells that are at most a threshold."""
 
-from typing import Any
-
 import numpy as np
 
 from skdp.kernels.counts.tables import (
@@ -17,13 +15,13 @@ from skdp.kernels.counts.tables import (
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Floats, Integers, Matrix, issparse
 
 __all__ = ["threshold_counts"]
 
 
 def threshold_counts(
-    X: Any, members: GroupRows | None, at: Floats, center: Floats, absolute: bool, half: int
+    X: Matrix, members: GroupRows | None, at: Floats, center: Floats, absolute: bool, half: int
 ) -> Integers:
     """Sum of ``half`` for each cell with ``x - center <= at``, and of ``-half`` for each other one, as for NaN.
 
@@ -51,14 +49,14 @@ def threshold_counts(
     total = np.zeros(d, dtype=np.int64)
     zeros = np.array(np.less_equal(abs(center) if absolute else -center, at), dtype=np.int64)
     numbers = (np.ascontiguousarray(at), np.ascontiguousarray(center), absolute)
-    if hasattr(X, "indptr"):
-        table = csr_arrays(X)
+    if issparse(X):
+        csr = csr_arrays(X)
         if members is None:
-            _stored(table, *numbers, zeros, total)
+            _stored(csr, *numbers, zeros, total)
             total += zeros * n
         else:
-            room = int(most_stored(table[2], *members)), largest_group(members)
-            _stored_groups(table, *members, *numbers, zeros, half, room, total)
+            room = int(most_stored(csr[2], *members)), largest_group(members)
+            _stored_groups(csr, *members, *numbers, zeros, half, room, total)
             total += np.int64(half) * (2 * zeros - 1) * np.count_nonzero(np.diff(members.starts))
     elif members is None:
         table = dense_table(X)

@@ -1,6 +1,6 @@
 """Sums by column of cells clipped to a window, or of their squares around a number."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from skdp.kernels.counts.tables import ask_stored, csr_arrays, dense_table, most
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Floats, Integers, Matrix, issparse
 
 __all__ = ["Windows", "window_sums"]
 
@@ -29,7 +29,7 @@ class Windows(NamedTuple):
     squares: bool
 
 
-def window_sums(X: Any, members: GroupRows | None, windows: Windows, scale: float, limit: float) -> Integers:
+def window_sums(X: Matrix, members: GroupRows | None, windows: Windows, scale: float, limit: float) -> Integers:
     """Sum of the integers nearest to ``scale * v``; NaN counts as the centre.
 
     A group adds the integer nearest to ``scale`` times the mean of its rows' values, held between -limit and
@@ -51,15 +51,15 @@ def window_sums(X: Any, members: GroupRows | None, windows: Windows, scale: floa
     """
     n, d = X.shape
     total = np.zeros(d, dtype=np.int64)
-    if hasattr(X, "indptr"):
-        table, values, zeros = csr_arrays(X), np.empty(d), np.empty(d, dtype=np.int64)
+    if issparse(X):
+        csr, values, zeros = csr_arrays(X), np.empty(d), np.empty(d, dtype=np.int64)
         _of_zeros(windows, scale, limit, values, zeros, members is None)
         if members is None:
-            _stored(table, windows, scale, zeros, total)
+            _stored(csr, windows, scale, zeros, total)
             total += zeros * n
         else:
-            room = int(most_stored(table[2], *members))
-            _stored_groups(table, *members, windows, values, scale, limit, room, total)
+            room = int(most_stored(csr[2], *members))
+            _stored_groups(csr, *members, windows, values, scale, limit, room, total)
             total += zeros * np.count_nonzero(np.diff(members.starts))
     elif members is None:
         table = dense_table(X)

@@ -10,20 +10,22 @@ so the proof of the norm bound is that of `GradientSums`.
 kernels.
 """
 
-from typing import Any
+from types import ModuleType
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from skdp.kernels.gpu.source import OPTIONS, cuda_source
-from skdp.kernels.gradient.abstract import NO_MASK, GradientKernel
-from skdp.kernels.inputs import members_of
+from skdp.kernels.gradient.abstract import NO_MASK, GradientKernel, Inputs
+from skdp.kernels.inputs import GroupRows, members_of
 from skdp.kernels.losses import cuda_losses
+from skdp.kernels.protocols import CupyArray, Floats, Integers, Mask, Rows
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 
 __all__ = ["GpuGradientKernel", "gpu_gradient_kernel", "gradient_program"]
 
 
-def gradient_program(dtype: Any, index: Any, sparse: bool) -> str:
+def gradient_program(dtype: DTypeLike, index: DTypeLike, sparse: bool) -> str:
     """The CUDA program for one storage: definitions, and the sources.
 
     T is the type of the data and I that of the indices; SPARSE chooses CSR. WARP is the width of a warp.
@@ -45,6 +47,7 @@ def gradient_program(dtype: Any, index: Any, sparse: bool) -> str:
 
 
 WARPS_PER_BLOCK = 4  # a choice, not tuned
+Storage = tuple[CupyArray, CupyArray, CupyArray]  # data, indices and indptr; a dense X has two dummies
 
 
 class GpuGradientKernel(GradientKernel):
@@ -54,15 +57,17 @@ class GpuGradientKernel(GradientKernel):
     call to call.
     """
 
-    def __init__(self, cupy: Any, storage: Any, sparse: bool, *rest: Any) -> None:
-        super().__init__(*rest)
+    def __init__(self, cupy: ModuleType, storage: Storage, sparse: bool, inputs: Inputs) -> None:
+        super().__init__(inputs)
         self._cupy = cupy
         self._storage = storage
         data, indices, _ = storage
         code = gradient_program(data.dtype, indices.dtype, sparse)
         self._module = cupy.RawModule(code=code, options=OPTIONS)
 
-    def clipped_sum(self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None) -> Any:
+    def clipped_sum(
+        self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None
+    ) -> Integers:
         """See :meth:`GradientKernel.clipped_sum`."""
         mask = self._check_mask(None if mask is None else self._cupy.asnumpy(mask))
         limit, clip_units = self._limit(clip_norm, unit, mask)
@@ -71,28 +76,29 @@ class GpuGradientKernel(GradientKernel):
         self._sums(theta, mask, rows, limit, 1.0 / unit, ROUNDED, total=total)
         return self._cupy.asnumpy(total).view(np.int64)
 
-    def plain_sum(self, theta: Any, mask: Any = None, rows: Any = None) -> Any:
+    def plain_sum(self, theta: ArrayLike, mask: Mask | None = None, rows: Rows = None) -> Floats:
         """See :meth:`GradientKernel.plain_sum`."""
         cp = self._cupy
         mask = self._check_mask(None if mask is None else cp.asnumpy(mask))
         rows = self._check_rows(rows)
-        if rows is not None and self._starts is not None:
-            rows = members_of(cp.asnumpy(self._order), cp.asnumpy(self._starts), rows)[0]
+        if rows is not None and self._members is not None:
+            order, starts = map(cp.asnumpy, self._members)
+            rows = members_of(order, starts, rows)[0]
         plain = cp.zeros(self.shape)
         self._sums(theta, mask, rows, 0.0, 1.0, PLAIN, plain=plain)
         return cp.asnumpy(plain)
 
-    def norms(self, theta: Any) -> Any:
+    def norms(self, theta: ArrayLike) -> Floats:
         """See :meth:`GradientKernel.norms`."""
         out = self._cupy.zeros(self.n_units)
         self._sums(theta, self._check_mask(None), None, 0.0, 1.0, NORMS, norms=out)
         out = self._cupy.asnumpy(out) * (1.0 + self._margin())
         return np.where(np.isfinite(out), out, np.inf)
 
-    def _check_rows(self, rows: Any) -> Any:
+    def _check_rows(self, rows: ArrayLike | None) -> Rows:
         return super()._check_rows(None if rows is None else self._cupy.asnumpy(rows))
 
-    def _problem(self, theta: Any, mask: Any) -> tuple[Any, ...]:
+    def _problem(self, theta: ArrayLike, mask: Mask) -> tuple[object, ...]:
         """The first arguments of every kernel."""
         cp = self._cupy
         return (
@@ -102,13 +108,13 @@ class GpuGradientKernel(GradientKernel):
             np.float64(self._parameter), np.float64(self._intercept),
         )  # fmt: skip
 
-    def _point(self, theta: Any) -> Any:
-        theta = self._cupy.ascontiguousarray(self._cupy.asarray(theta, dtype=np.float64))
-        if theta.shape != self.shape:
-            raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
-        return theta
+    def _point(self, theta: ArrayLike) -> CupyArray:
+        point = self._cupy.ascontiguousarray(self._cupy.asarray(theta, dtype=np.float64))
+        if point.shape != self.shape:
+            raise ValueError(f"theta must have shape {self.shape}, got {point.shape}.")
+        return point
 
-    def _units(self, rows: Any, n: int) -> tuple[Any, Any, Any]:
+    def _units(self, rows: Rows, n: int) -> tuple[np.int64, np.int32, CupyArray]:
         """How many units, whether they are chosen, and which."""
         cp = self._cupy
         if rows is None:
@@ -120,7 +126,7 @@ class GpuGradientKernel(GradientKernel):
         entries = max(1, gradients * self.shape[0] * self.n_outputs * WARPS_PER_BLOCK)
         return max(1, min(64, 2**27 // entries)) if gradients else 1024
 
-    def _launch(self, name: str, blocks: int, gradients: int, arguments: tuple[Any, ...]) -> None:
+    def _launch(self, name: str, blocks: int, gradients: int, arguments: tuple[object, ...]) -> None:
         """Start a kernel; its last argument is a workspace of so many gradients a warp."""
         per_warp = 2 * self.n_outputs + gradients * self.shape[0] * self.n_outputs
         scratch = self._cupy.empty(blocks * WARPS_PER_BLOCK * per_warp)
@@ -128,44 +134,43 @@ class GpuGradientKernel(GradientKernel):
         kernel((blocks,), (32 * WARPS_PER_BLOCK,), (*arguments, scratch))
 
     def _sums(
-        self, theta: Any, mask: Any, rows: Any, limit: float, inverse: float, mode: int,
-        total: Any = None, plain: Any = None, norms: Any = None,
+        self, theta: ArrayLike, mask: Mask, rows: Rows, limit: float, inverse: float, mode: int,
+        total: CupyArray = None, plain: CupyArray = None, norms: CupyArray = None,
     ) -> None:  # fmt: skip
         cp = self._cupy
         problem = self._problem(theta, mask)
         total = cp.zeros(1, dtype=cp.uint64) if total is None else total
         plain, norms = (cp.zeros(1) if out is None else out for out in (plain, norms))
         tail = (np.float64(limit), np.float64(inverse), np.int32(mode), total)
-        if self._starts is not None and mode != PLAIN:
-            units = (*self._units(rows, self.n_units), self._order, self._starts)
+        if self._members is not None and mode != PLAIN:
+            units = (*self._units(rows, self.n_units), *self._members)
             self._launch("groups", self._blocks(1), 1, (*problem, *units, *tail, norms))
         else:
             chosen = self._units(rows, self.n_rows)
             self._launch("rows", self._blocks(0), 0, (*problem, *chosen, *tail, plain, norms))
 
     def _recursive_integers(
-        self, theta: Any, previous: Any, rows: Any, limits: tuple[float, float], momentum: float,
-        unit: float, _size: float,
-    ) -> Any:  # fmt: skip
+        self, theta: ArrayLike, previous: ArrayLike, rows: Rows, limits: tuple[float, float], momentum: float,
+        unit: float, size: float,
+    ) -> Integers:  # fmt: skip
         cp = self._cupy
         total = cp.zeros(self.shape, dtype=cp.uint64)
         problem = (*self._problem(theta, NO_MASK), self._point(previous))
         tail = (*map(np.float64, (*limits, momentum, 1.0 / unit)), total)
         units = self._units(rows, self.n_units)
-        if self._starts is None:
+        if self._members is None:
             self._launch("recursive_rows", self._blocks(0), 0, (*problem, *units, *tail))
         else:
-            arguments = (*problem, *units, self._order, self._starts, *tail)
+            arguments = (*problem, *units, *self._members, *tail)
             self._launch("recursive_groups", self._blocks(2), 2, arguments)
         return cp.asnumpy(total).view(np.int64)
 
-    def _loss_integers(self, thetas: Any, rows: Any, bound: float, unit: float, top: float) -> Any:
+    def _loss_integers(self, thetas: Floats, rows: Rows, bound: float, unit: float, top: float) -> Integers:
         cp = self._cupy
         totals = cp.zeros(len(thetas), dtype=cp.uint64)
         nothing = cp.zeros(1, dtype=cp.int64)
-        grouped = self._starts is not None
-        order, starts = (self._order, self._starts) if grouped else (nothing, nothing)
-        units = (*self._units(rows, self.n_units), np.int32(grouped), order, starts)
+        groups = (np.int32(0), nothing, nothing) if self._members is None else (np.int32(1), *self._members)
+        units = (*self._units(rows, self.n_units), *groups)
         limits = tuple(map(np.float64, (bound, 1.0 / unit, top)))
         for t, theta in enumerate(thetas):
             arguments = (*self._problem(theta, NO_MASK), *units, *limits, totals[t : t + 1])
@@ -173,8 +178,7 @@ class GpuGradientKernel(GradientKernel):
         return cp.asnumpy(totals).view(np.int64)
 
 
-def _device_storage(cp: Any, X: Any) -> tuple[Any, Any, Any]:
-    """Data, indices and indptr on the device; a dense X gets two dummies."""
+def _device_storage(cp: ModuleType, X: CupyArray) -> Storage:
     if hasattr(X, "indptr"):
         if getattr(X, "format", "") != "csr":
             raise ValueError("Sparse X must be CSR.")
@@ -187,7 +191,7 @@ def _device_storage(cp: Any, X: Any) -> tuple[Any, Any, Any]:
     return cp.ascontiguousarray(X), nothing, nothing
 
 
-def _check_csr(X: Any) -> None:
+def _check_csr(X: CupyArray) -> None:
     """Raise ValueError unless every row and every column lies within the arrays, as on the host."""
     indices, indptr = X.indices, X.indptr
     if indptr.shape != (X.shape[0] + 1,) or indices.shape != X.data.shape:
@@ -201,15 +205,15 @@ def _check_csr(X: Any) -> None:
     raise ValueError("X is not a valid CSR matrix: an index is out of range.")
 
 
-def gpu_gradient_kernel(X: Any, *rest: Any) -> GpuGradientKernel:
+def gpu_gradient_kernel(X: CupyArray, inputs: Inputs) -> GpuGradientKernel:
     """The kernel for a CuPy array or CSR matrix; ``gradient_kernel`` has checked the rest on the host."""
     import cupy as cp
 
-    y, loss, d, p, kappa, weight, (order, starts) = rest
+    y, loss, d, p, kappa, weight, members = inputs
     if X.dtype not in (cp.float32, cp.float64):
         X = X.astype(cp.float64)
     y, weight = (cp.asarray(vector, dtype=cp.float64) for vector in (y, weight))
-    if order is not None:
-        order, starts = cp.asarray(order, dtype=cp.int64), cp.asarray(starts, dtype=cp.int64)
-    rest = (y, loss, d, p, kappa, weight, (order, starts))
-    return GpuGradientKernel(cp, _device_storage(cp, X), hasattr(X, "indptr"), *rest)
+    if members is not None:
+        members = GroupRows(*(cp.asarray(part, dtype=cp.int64) for part in members))
+    inputs = (y, loss, d, p, kappa, weight, members)
+    return GpuGradientKernel(cp, _device_storage(cp, X), hasattr(X, "indptr"), inputs)

@@ -5,9 +5,8 @@ changes there, and the next tile begins behind it. **Not run on a device in this
 source for the host and compare it with the CPU kernel.
 """
 
-from typing import Any
-
 from skdp.kernels.gpu.source import OPTIONS, cuda_source
+from skdp.kernels.protocols import CupyArray
 
 __all__ = ["gpu_numeric_sparse"]
 
@@ -15,8 +14,8 @@ THREADS = 1024  # of the one block; a choice, not tuned
 
 
 def gpu_numeric_sparse(
-    values: Any, order: Any, query_noise: Any, thresholds: Any, value_noise: Any
-) -> tuple[Any, Any]:
+    values: CupyArray, order: CupyArray, query_noise: CupyArray, thresholds: CupyArray, value_noise: CupyArray
+) -> tuple[CupyArray, CupyArray]:
     """``numeric_sparse`` of CuPy arrays; arrays of the host are copied to the device."""
     import cupy as cp
 

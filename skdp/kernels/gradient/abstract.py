@@ -9,16 +9,16 @@ underestimation of sensitivity in differentially private libraries and how to fi
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.kernels.inputs import checked_clip_units, frozen
+from skdp.kernels.inputs import GroupRows, checked_clip_units, frozen
 from skdp.kernels.losses import code_of
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows
 
-__all__ = ["NO_FLOATS", "NO_MASK", "GradientKernel"]
+__all__ = ["NO_FLOATS", "NO_MASK", "GradientKernel", "Inputs"]
 
 NO_FLOATS = np.empty(0)
 NO_MASK = np.empty(0, dtype=np.bool_)
@@ -27,6 +27,9 @@ NO_MASK = np.empty(0, dtype=np.bool_)
 LARGEST_CLIP = 2.0**50
 # Smallest g above 0: C1 / ((1 - g) C2 + g C1) is at most 1 / g, which must not overflow.
 SMALLEST_MOMENTUM = 2.0**-500
+
+# Targets, loss, numbers of features and of rows of theta, the intercept's feature, sample weights, and groups.
+Inputs: TypeAlias = tuple[Floats, KernelLoss, int, int, float, Floats, GroupRows | None]
 
 
 class GradientKernel(ABC):
@@ -80,27 +83,14 @@ class GradientKernel(ABC):
     its last bits, and so a unit's rounded entries.
     """
 
-    def __init__(
-        self,
-        y: Floats,
-        loss: KernelLoss,
-        n_features: int,
-        p: int,
-        intercept: float,
-        weight: Floats,
-        units: tuple[Any, Any],
-    ) -> None:
-        self.n_features = n_features
+    def __init__(self, inputs: Inputs) -> None:
+        self._y, loss, self.n_features, p, self._intercept, self._weight, self._members = inputs
         self.n_outputs = int(loss.n_outputs)
-        self.shape = (p,) if self.n_outputs == 1 else (p, self.n_outputs)
+        self.shape: tuple[int, ...] = (p,) if self.n_outputs == 1 else (p, self.n_outputs)
         self._code, self._parameter = code_of(loss)
-        self._intercept = intercept
-        self._constants = (self._code, self._parameter, intercept)
-        self._y = y
-        self._weight = weight
-        self._order, self._starts = units
-        self.n_rows = len(y)
-        self.n_units = self.n_rows if self._starts is None else len(self._starts) - 1
+        self._constants = (self._code, self._parameter, self._intercept)
+        self.n_rows = len(self._y)
+        self.n_units = self.n_rows if self._members is None else len(self._members.starts) - 1
 
     @abstractmethod
     def clipped_sum(
@@ -258,15 +248,9 @@ class GradientKernel(ABC):
         """Integers of the sums, of which a unit adds at most ``top``; arguments are checked."""
 
     def recursive_sum(
-        self,
-        theta: ArrayLike,
-        previous: ArrayLike,
-        momentum: float,
-        clip_norm: float,
-        clip_diff_norm: float,
-        unit: float,
-        rows: Rows = None,
-    ) -> Integers:
+        self, theta: ArrayLike, previous: ArrayLike, momentum: float, clip_norm: float, clip_diff_norm: float,
+        unit: float, rows: Rows = None,
+    ) -> Integers:  # fmt: skip
         """Sum of ``(1 - g) clip(v(theta) - v(previous), C2) + g clip(v(theta), C1)``.
 
         v is a unit's gradient, g is ``momentum``, C1 is ``clip_norm`` and C2 is ``clip_diff_norm``;
@@ -336,7 +320,7 @@ class GradientKernel(ABC):
     def _recursive_integers(
         self, theta: ArrayLike, previous: ArrayLike, rows: Rows, limits: tuple[float, float], momentum: float,
         unit: float, size: float,
-    ) -> Any:  # fmt: skip
+    ) -> Integers:  # fmt: skip
         """Sum over units that add at most ``size`` each; ``limits`` are the two clips in units."""
 
     @staticmethod

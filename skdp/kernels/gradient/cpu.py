@@ -6,30 +6,37 @@ needs it: to decorate all of them takes a tenth of a first fit.
 """
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from skdp.kernels.gradient.abstract import NO_FLOATS, NO_MASK, GradientKernel
+from skdp.kernels.gradient.abstract import NO_FLOATS, NO_MASK, GradientKernel, Inputs
 from skdp.kernels.gradient.passes import (
+    Arguments,
     Extras,
     GatherPass,
     GroupGatherPass,
     LazyGroupPass,
     LazyPass,
     Pass,
+    Size,
     Total,
     bounds,
     run_units,
 )
-from skdp.kernels.inputs import checked_vectors, csr_parts, frozen, group_rows, members_of, usable
+from skdp.kernels.inputs import GroupRows, checked_vectors, csr_parts, frozen, group_rows, members_of, usable
 from skdp.kernels.losses import is_compiled
-from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows, is_cupy
+from skdp.kernels.numba_jit import Compiled
+from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows, SparseMatrix, Sum, is_cupy, issparse
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
+
+if TYPE_CHECKING:
+    from skdp.kernels.declared import DeclaredSums
 
 __all__ = ["DenseKernel", "GradientKernel", "LazyKernel", "SparseKernel", "gradient_kernel"]
 
@@ -44,8 +51,8 @@ class CpuKernel(GradientKernel):
     transposed = False
 
     @abstractmethod
-    def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
-        """The compiled pass of one kind over all units, or over those of ``rows``."""
+    def _pass(self, kind: str, rows: Rows, members: GroupRows | None) -> Pass:
+        """The compiled pass of one kind over all units, or those of ``rows``; a row is one without ``members``."""
 
     def clipped_sum(
         self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None
@@ -53,7 +60,7 @@ class CpuKernel(GradientKernel):
         """See `GradientKernel`."""
         mask = self._check_mask(mask)
         limit, clip_units = self._limit(clip_norm, unit, mask)
-        run = self._pass("sums", self._check_rows(rows), self._starts is not None)
+        run = self._pass("sums", self._check_rows(rows), self._members)
         arguments = (
             self._layout(theta, run.shape), mask, *self._constants, limit, 1.0 / unit, ROUNDED,
         )  # fmt: skip
@@ -63,14 +70,14 @@ class CpuKernel(GradientKernel):
         """See `GradientKernel`."""
         mask = self._check_mask(mask)
         rows = self._check_rows(rows)
-        if rows is not None and self._starts is not None:
-            rows = frozen(members_of(self._order, self._starts, rows)[0])
-        run = self._pass("sums", rows, False)
-        theta = self._layout(theta, run.shape)
-        arguments = (theta, mask, *self._constants, 0.0, 1.0, PLAIN)
+        if rows is not None and self._members is not None:
+            rows = frozen(members_of(*self._members, rows)[0])
+        run = self._pass("sums", rows, None)
+        point = self._layout(theta, run.shape)
+        arguments = (point, mask, *self._constants, 0.0, 1.0, PLAIN)
         # Partial sums, as many as are worth a thread, are added in order: the result does not depend on threads.
-        parts = int(min(16, max(1, run.cost // (16 * theta.size)), max(1, run.n_units)))
-        sums = np.zeros((parts, *theta.shape))
+        parts = int(min(16, max(1, run.cost // (16 * point.size)), max(1, run.n_units)))
+        sums = np.zeros((parts, *point.shape))
 
         def part(_slot: int, index: int) -> None:
             run(*bounds(run.n_units, parts, index), *arguments, sums[index], NO_FLOATS)
@@ -79,21 +86,21 @@ class CpuKernel(GradientKernel):
         result = sums[0]
         for other in sums[1:]:
             result += other
-        result = self._restore(result)
+        restored = self._restore(result)
         if mask.size:
-            result[~mask] = 0.0
-        return result
+            restored[~mask] = 0.0
+        return restored
 
     def norms(self, theta: ArrayLike) -> Floats:
         """See `GradientKernel`."""
         out = np.zeros(self.n_units)
-        run = self._pass("sums", None, self._starts is not None)
-        theta = self._layout(theta, run.shape)
+        run = self._pass("sums", None, self._members)
+        point = self._layout(theta, run.shape)
         nothing = np.zeros((0,) * len(run.shape))
         extras = Extras(run)
 
         def block(slot: int, lo: int, hi: int) -> None:
-            arguments = (theta, NO_MASK, *self._constants, 0.0, 1.0, NORMS)
+            arguments = (point, NO_MASK, *self._constants, 0.0, 1.0, NORMS)
             run(lo, hi, *arguments, nothing, out, *extras.of(slot))
 
         run_units(run, block)
@@ -102,7 +109,7 @@ class CpuKernel(GradientKernel):
         out[~np.isfinite(out)] = np.inf
         return out
 
-    def _integers(self, run: Pass, arguments: tuple[Any, ...], size: float, mask: Mask, *more: Any) -> Any:
+    def _integers(self, run: Pass, arguments: Arguments, size: float, mask: Mask, *more: Floats) -> Integers:
         """Exact sum in the layout of ``run``, of units that add at most ``size`` each."""
         per_flush = int(2.0**53 / size)
         if run.n_blocks == 1 and run.n_units <= per_flush:
@@ -137,7 +144,7 @@ class CpuKernel(GradientKernel):
             return np.ascontiguousarray(theta.reshape(self.shape[0], self.n_outputs).T)
         return np.ascontiguousarray(theta).reshape(shape)
 
-    def _restore(self, work: Any) -> Any:
+    def _restore(self, work: Sum) -> Sum:
         if self.transposed:
             work = np.ascontiguousarray(work.T)
         return work.reshape(self.shape)
@@ -145,9 +152,9 @@ class CpuKernel(GradientKernel):
     def _recursive_integers(
         self, theta: ArrayLike, previous: ArrayLike, rows: Rows, limits: tuple[float, float], momentum: float,
         unit: float, size: float,
-    ) -> Any:  # fmt: skip
+    ) -> Integers:  # fmt: skip
         """See `RecursiveSums`."""
-        run = self._pass("recursive", rows, self._starts is not None)
+        run = self._pass("recursive", rows, self._members)
         points = [self._layout(point, run.shape) for point in (theta, previous)]
         arguments = (
             np.concatenate(points, axis=0 if self.transposed else 1), *self._constants, *limits,
@@ -156,7 +163,7 @@ class CpuKernel(GradientKernel):
         return self._restore(self._integers(run, arguments, size, NO_MASK))
 
     def _loss_integers(self, thetas: Floats, rows: Rows, bound: float, unit: float, top: float) -> Integers:
-        run = self._pass("losses", rows, self._starts is not None)
+        run = self._pass("losses", rows, self._members)
         run.cost *= len(thetas)
         run.sum_shape = (len(thetas),)
         points = [self._layout(theta, run.shape) for theta in thetas]
@@ -166,44 +173,39 @@ class CpuKernel(GradientKernel):
         )  # fmt: skip
         return self._integers(run, arguments, top, NO_MASK)
 
-    def _groups(self, rows: Rows) -> tuple[Integers, Integers]:
-        """Rows in the order of the chosen groups, and where each group starts."""
-        if rows is None:
-            return self._order, self._starts
-        return members_of(self._order, self._starts, rows)
-
 
 class DenseKernel(CpuKernel):
     """C order or Fortran order; theta is worked on as (K, p)."""
 
     transposed = True
 
-    def __init__(self, X: Any, *rest: Any) -> None:
-        super().__init__(*rest)
+    def __init__(self, X: Floats | LazyTable, inputs: Inputs) -> None:
+        super().__init__(inputs)
         self._X = X
+        self._by_rows = isinstance(X, LazyTable) or X.flags.c_contiguous
 
-    def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
-        before: tuple[Any, ...] = (self._X, self._y, self._weight)
+    def _pass(self, kind: str, rows: Rows, members: GroupRows | None) -> Pass:
+        before = (self._X, self._y, self._weight)
         shape = (self.n_outputs, self.shape[0])
         cost = 2.0 * self.n_features * self.n_outputs
-        if not by_group:
+        if members is None:
             n = self.n_rows if rows is None else len(rows)
             return self._row_pass(kind, before, rows, n, shape, cost * n)
-        order, starts = self._groups(rows)
+        order, starts = members if rows is None else members_of(*members, rows)
         held = GRADIENTS[kind] * self.n_outputs
-        return self._group_pass(
-            kind, _dense_passes(kind)[2], (*before, order, starts), len(starts) - 1, shape,
+        return self._group_pass(kind)(
+            _dense_passes(kind)[2], (*before, order, starts), len(starts) - 1, shape,
             cost * len(order), (lambda: (np.zeros((held, shape[1])),)) if held else tuple,
         )  # fmt: skip
 
-    def _group_pass(self, kind: str, *arguments: Any) -> Pass:
-        """The pass over groups, in the memory order of X."""
-        return (Pass if self._X.flags.c_contiguous else GroupGatherPass)(*arguments)
+    def _group_pass(self, kind: str) -> Callable[..., Pass]:
+        """The class of a pass over groups, for the memory order of X."""
+        return Pass if self._by_rows else GroupGatherPass
 
-    def _row_pass(self, kind: str, before: tuple[Any, ...], rows: Rows, *size: Any) -> Pass:
+    def _row_pass(self, kind: str, before: Arguments, rows: Rows, *size: *Size) -> Pass:
         """The pass over rows, in the memory order of X."""
         by_rows, by_columns, _ = _dense_passes(kind)
-        if not self._X.flags.c_contiguous:
+        if not self._by_rows:
             by_rows = by_columns
         elif kind == "sums" and self.n_outputs == 1:
             from skdp.kernels.gradient.dense_rows import dense_rows
@@ -211,19 +213,18 @@ class DenseKernel(CpuKernel):
             return Pass(dense_rows, (*before, rows), *size)
         if rows is None:
             return Pass(by_rows, before, *size)
-        n, *rest = size
-        return GatherPass(by_rows, before, rows, *rest)
+        return GatherPass(by_rows, before, rows, *size)
 
 
 class LazyKernel(DenseKernel):
     """A table that is made while it is read: its blocks are rows in C order."""
 
-    def _group_pass(self, kind: str, *arguments: Any) -> Pass:
-        return LazyGroupPass(kind == "sums", *arguments)
+    def _group_pass(self, kind: str) -> Callable[..., Pass]:
+        return partial(LazyGroupPass, kind == "sums")
 
-    def _row_pass(self, kind: str, before: tuple[Any, ...], rows: Rows, *size: Any) -> Pass:
+    def _row_pass(self, kind: str, before: Arguments, rows: Rows, *size: *Size) -> Pass:
         function = _dense_passes(kind)[0]
-        tail: tuple[Any, ...] = ()
+        tail: Arguments = ()
         if kind == "sums" and self.n_outputs == 1:
             from skdp.kernels.gradient.dense_rows import dense_rows
 
@@ -234,17 +235,17 @@ class LazyKernel(DenseKernel):
 class SparseKernel(CpuKernel):
     """CSR; theta is worked on as (p, K)."""
 
-    def __init__(self, X: Any, *rest: Any) -> None:
-        super().__init__(*rest)
-        data, indices, indptr = (frozen(part) for part in csr_parts(X))
+    def __init__(self, X: SparseMatrix, inputs: Inputs) -> None:
+        super().__init__(inputs)
+        data, indices, indptr = csr_parts(X)
         self._storage = data, indices
         self._begins, self._ends = indptr[:-1], indptr[1:]
         self._per_row = 1.0 + 2.0 * self.n_outputs * int(indptr[-1]) / max(1, self.n_rows)
         from skdp.kernels.gradient.feature_major import FeatureMajor
 
         size = self.n_rows, int(indptr[-1]), self.n_features, self.n_outputs
-        self._may_turn = self._starts is None and FeatureMajor.pays(*size)
-        self._by_feature: Any = None
+        self._may_turn = self._members is None and FeatureMajor.pays(*size)
+        self._by_feature: FeatureMajor | None = None
 
     def clipped_sum(
         self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None
@@ -267,12 +268,12 @@ class SparseKernel(CpuKernel):
         vectors = self._y, self._weight
         return self._by_feature.clipped_sum(theta, vectors, mask, self._constants, limit, 1.0 / unit)
 
-    def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
+    def _pass(self, kind: str, rows: Rows, members: GroupRows | None) -> Pass:
         by_rows, by_groups = _csr_passes(kind)
         p = self.shape[0]
         begins, ends, y, weight = self._begins, self._ends, self._y, self._weight
-        if by_group:
-            order, starts = self._groups(rows)
+        if members is not None:
+            order, starts = members if rows is None else members_of(*members, rows)
             shape = (p, self.n_outputs)
             held = GRADIENTS[kind] * self.n_outputs
             return Pass(
@@ -284,7 +285,7 @@ class SparseKernel(CpuKernel):
                 (lambda: self._group_workspace(p, held)) if held else tuple,
             )
         if rows is not None:
-            begins, ends, y = (frozen(part[rows]) for part in (begins, ends, y))
+            begins, ends, y = frozen(begins[rows]), frozen(ends[rows]), frozen(y[rows])
             weight = frozen(weight[rows]) if weight.size else weight
         before = (*self._storage, begins, ends, self.n_features, y, weight)
         cost = self._per_row * len(y)
@@ -297,13 +298,13 @@ class SparseKernel(CpuKernel):
         return Pass(by_rows, before, len(y), (p, self.n_outputs), cost)
 
     @staticmethod
-    def _group_workspace(p: int, held: int) -> tuple[Any, ...]:
+    def _group_workspace(p: int, held: int) -> tuple[Floats, NDArray[np.uint8], NDArray[np.signedinteger]]:
         """Gradients of one group, marks of the features it touches, and room to list them."""
         kind = np.int32 if p < 2**31 else np.int64
         return np.zeros(p * held), np.zeros(p, dtype=np.uint8), np.zeros(p + 1, dtype=kind)
 
 
-def _dense_passes(kind: str) -> tuple[Any, Any, Any]:
+def _dense_passes(kind: str) -> tuple[Compiled, Compiled, Compiled]:
     """The passes of one kind over rows in C order, over rows in Fortran order, and over groups."""
     if kind == "recursive":
         from skdp.kernels.gradient import recursive_rows as of_steps
@@ -318,7 +319,7 @@ def _dense_passes(kind: str) -> tuple[Any, Any, Any]:
     return of_sums.dense_outputs, of_sums.column_rows, of_sums.dense_groups
 
 
-def _csr_passes(kind: str) -> tuple[Any, Any]:
+def _csr_passes(kind: str) -> tuple[Compiled, Compiled]:
     """The passes of one kind over rows of a CSR matrix, and over groups."""
     if kind == "recursive":
         from skdp.kernels.gradient import recursive_rows as of_steps
@@ -333,7 +334,7 @@ def _csr_passes(kind: str) -> tuple[Any, Any]:
     return of_sums.csr_outputs, of_sums.csr_groups
 
 
-def _one_output(chosen: bool) -> Any:
+def _one_output(chosen: bool) -> Compiled:
     """The pass of sums with one output over all rows of a CSR matrix, or over chosen ones."""
     if chosen:
         from skdp.kernels.gradient.chosen_csr_rows import chosen_rows
@@ -345,15 +346,15 @@ def _one_output(chosen: bool) -> Any:
 
 
 def gradient_kernel(
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     loss: KernelLoss,
     *,
     fit_intercept: bool = True,
     intercept_value: float = 1.0,
-    sample_weight: Any = None,
-    groups: Any = None,
-) -> Any:
+    sample_weight: object = None,
+    groups: object = None,
+) -> "GradientKernel | DeclaredSums":
     """Choose, once per fit, the kernel for clipped gradient sums over the rows of X.
 
     Parameters
@@ -394,25 +395,22 @@ def gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(3), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.89442..., ...])
     """
-    lazy = isinstance(X, LazyTable)
     if not is_compiled(loss):
         from skdp.kernels.declared import DeclaredSums
 
-        options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}
-        options.update(sample_weight=sample_weight, groups=groups)
-        return DeclaredSums(gradient_kernel, X, y, loss, **options)
-    if not (lazy or is_cupy(X)):
-        X = usable(X)
-    elif not lazy and X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got {X.ndim}.")
-    n, d = X.shape
-    y, weight = checked_vectors(y, sample_weight, n, loss, intercept_value)
+        options = {"fit_intercept": fit_intercept, "sample_weight": sample_weight, "groups": groups}
+        return DeclaredSums(gradient_kernel, X, y, loss, intercept_value, **options)
+    table = X if isinstance(X, LazyTable) or is_cupy(X) else usable(X)
+    if len(table.shape) != 2:
+        raise ValueError(f"X must have two dimensions, got {len(table.shape)}.")
+    n, d = table.shape
+    targets, weight = checked_vectors(y, sample_weight, n, loss, intercept_value)
     p, kappa = d + bool(fit_intercept), float(intercept_value)
-    rest = (y, loss, d, p, kappa, weight, group_rows(groups, n))
-    if is_cupy(X):
+    inputs = (targets, loss, d, p, kappa, weight, group_rows(groups, n))
+    if is_cupy(table):
         from skdp.kernels.gpu.gradient import gpu_gradient_kernel
 
-        return gpu_gradient_kernel(X, *rest)
-    if lazy:
-        return LazyKernel(X, *rest)
-    return SparseKernel(X, *rest) if sp.issparse(X) else DenseKernel(frozen(X), *rest)
+        return gpu_gradient_kernel(table, inputs)
+    if isinstance(table, LazyTable):
+        return LazyKernel(table, inputs)
+    return SparseKernel(table, inputs) if issparse(table) else DenseKernel(frozen(np.asarray(table)), inputs)

@@ -9,7 +9,7 @@ its entries in ascending order and calls the same functions. The sums are of int
 gives the same.
 """
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ from skdp.kernels.gradient.csr_rows import BLOCK, square_of_row
 from skdp.kernels.gradient.passes import bounds
 from skdp.kernels.inputs import frozen, unsigned
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.protocols import Integers, Mask
+from skdp.kernels.protocols import Csr, Floats, Integers, Mask, Unsigned
 from skdp.kernels.rows import ROUNDED, factors
 from skdp.kernels.threads import n_threads, run_blocks
 
@@ -31,6 +31,8 @@ FEWEST_OUTPUTS, LEAST_THETA, LEAST_PER_FEATURE, PREDICTORS = 8, 2**20, 4, 2**20
 MOST_ENTRIES = 8
 # Parts of the features that are handed out to threads.
 PARTS = 16
+
+Storage: TypeAlias = tuple[Floats, Unsigned, Unsigned, Unsigned]  # data, indices, begins and ends of the rows
 
 
 @jit
@@ -114,12 +116,12 @@ class FeatureMajor:
     n_features, n_outputs : int
     """
 
-    def __init__(self, storage: tuple[Any, ...], n_features: int, n_outputs: int) -> None:
+    def __init__(self, storage: Storage, n_features: int, n_outputs: int) -> None:
         self._storage = storage
         data, indices, begins, ends = storage
         n = len(begins)
         self._step = max(1, PREDICTORS // n_outputs)
-        self._chunks = []
+        self._chunks: list[tuple[int, int, Csr]] = []
         for lo in range(0, n, self._step):
             hi = min(n, lo + self._step)
             first, last = int(begins[lo]), int(ends[hi - 1])
@@ -130,7 +132,7 @@ class FeatureMajor:
                 (data[first:last], own, pointers.astype(kind)), shape=(hi - lo, n_features)
             ).tocsc()
             rows, starts = unsigned(part.indices), unsigned(part.indptr)
-            self._chunks.append((lo, hi, *(frozen(a) for a in (part.data, rows, starts))))
+            self._chunks.append((lo, hi, (frozen(part.data), frozen(rows), frozen(starts))))
 
     @staticmethod
     def pays(n_rows: int, n_entries: int, n_features: int, n_outputs: int) -> bool:
@@ -145,20 +147,15 @@ class FeatureMajor:
         )
 
     def clipped_sum(
-        self,
-        theta: Any,
-        vectors: tuple[Any, Any],
-        mask: Mask,
-        constants: tuple[int, float, float],
-        limit: float,
-        inverse_unit: float,
-    ) -> Integers:
+        self, theta: Floats, vectors: tuple[Floats, Floats], mask: Mask, constants: tuple[int, float, float],
+        limit: float, inverse_unit: float,
+    ) -> Integers:  # fmt: skip
         """The sum of `GradientSums.clipped_sum` over all rows, theta (p, K) in the user's units."""
-        kappa, (p, n_outputs), d = constants[-1], theta.shape, len(self._chunks[0][-1]) - 1
+        kappa, (p, n_outputs), d = constants[-1], theta.shape, len(self._chunks[0][-1][-1]) - 1
         base = theta[d] * kappa if p > d else np.zeros(n_outputs)
         one = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0
         total = np.zeros((p, n_outputs), dtype=np.int64)
-        for lo, hi, *arrays in self._chunks:
+        for lo, hi, arrays in self._chunks:
             factors_of = np.empty((hi - lo, n_outputs)), np.empty(hi - lo, dtype=np.bool_)
             self._predict(arrays, theta, base, factors_of[0])
             rest = one, limit, inverse_unit
@@ -168,7 +165,7 @@ class FeatureMajor:
                 _intercept_sums(factors_of[0], kappa, total[d])
         return total
 
-    def _predict(self, arrays: list[Any], theta: Any, base: Any, scores: Any) -> None:
+    def _predict(self, arrays: Csr, theta: Floats, base: Floats, scores: Floats) -> None:
         """Fill in the predictors: each thread takes some outputs."""
         n_outputs = scores.shape[1]
         parts = min(n_threads(), n_outputs)
@@ -179,15 +176,10 @@ class FeatureMajor:
         run_blocks(one, parts)
 
     def _turn(
-        self,
-        rows: tuple[int, int],
-        vectors: tuple[Any, Any],
-        mask: Mask,
-        constants: tuple[int, float, float],
-        p: int,
-        rest: tuple[float, float, float],
-        factors_of: tuple[Any, Any],
-    ) -> None:
+        self, rows: tuple[int, int], vectors: tuple[Floats, Floats], mask: Mask,
+        constants: tuple[int, float, float], p: int, rest: tuple[float, float, float],
+        factors_of: tuple[Floats, Mask],
+    ) -> None:  # fmt: skip
         """Turn predictors into factors: each thread takes some rows."""
         top, end = rows
 
@@ -200,7 +192,7 @@ class FeatureMajor:
 
         run_blocks(one, PARTS)
 
-    def _add(self, arrays: list[Any], factors_of: tuple[Any, Any], mask: Mask, total: Integers) -> None:
+    def _add(self, arrays: Csr, factors_of: tuple[Floats, Mask], mask: Mask, total: Integers) -> None:
         """Add up: each thread takes some features."""
         clean = bool(factors_of[1].all())
 

@@ -2,23 +2,27 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from skdp.kernels.inputs import frozen
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import Compiled, jit
 from skdp.kernels.prefetch import copy_columns, copy_rows, transpose_rows
+from skdp.kernels.protocols import Block, Floats, Integers, Rows
 from skdp.kernels.rows import OPEN
+from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import n_threads, run_blocks
 
 __all__ = [
+    "Arguments",
     "Extras",
     "GatherPass",
     "GroupGatherPass",
     "LazyGroupPass",
     "LazyPass",
     "Pass",
+    "Size",
     "Total",
     "bounds",
     "run_units",
@@ -34,6 +38,9 @@ MOST_BLOCKS, FEW_BLOCKS = 64, 8
 ROW_ENTRIES, COLUMN_ENTRIES = 2**15, 2**20
 # Cells of a `LazyTable` that are made together: half a megabyte, for a second-level cache of one.
 MADE_ENTRIES = 2**16
+
+Arguments: TypeAlias = tuple[object, ...]  # of a compiled pass
+Size: TypeAlias = tuple[int, tuple[int, ...], float]  # number of units, layout of one theta, multiply-adds
 
 
 def bounds(n: int, parts: int, index: int) -> tuple[int, int]:
@@ -57,14 +64,9 @@ class Pass:
     """
 
     def __init__(
-        self,
-        function: Any,
-        before: tuple[Any, ...],
-        n_units: int,
-        shape: tuple[int, ...],
-        cost: float,
-        extra: Callable[[], tuple[Any, ...]] = tuple,
-    ) -> None:
+        self, function: Compiled, before: Arguments, n_units: int, shape: tuple[int, ...], cost: float,
+        extra: Callable[[], Arguments] = tuple,
+    ) -> None:  # fmt: skip
         self.function = function
         self.before = before
         self.n_units = n_units
@@ -78,18 +80,20 @@ class Pass:
         blocks = max(self.cost // BLOCK_COST, min(FEW_BLOCKS, self.cost // SMALL_BLOCK_COST))
         return int(max(1, min(self.n_units, MOST_BLOCKS, blocks)))
 
-    def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
+    def __call__(self, lo: int, hi: int, *arguments: object) -> None:
         self.function(*self.before, lo, hi, *arguments)
 
 
 class GatherPass(Pass):
     """A pass over chosen rows of a dense array, which are copied a few at a time."""
 
-    def __init__(self, function: Any, before: tuple[Any, ...], rows: Any, *rest: Any) -> None:
-        super().__init__(function, before, len(rows), *rest)
+    before: tuple[Floats, Floats, Floats]
+
+    def __init__(self, function: Compiled, before: Arguments, rows: Integers, *size: *Size) -> None:
+        super().__init__(function, before, *size)
         self.rows = rows
 
-    def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
+    def __call__(self, lo: int, hi: int, *arguments: object) -> None:
         X, y, weight = self.before
         # Columns are copied as columns, so that the same compiled pass adds them up in the same order.
         by_rows = X.flags.c_contiguous
@@ -116,14 +120,16 @@ class GroupGatherPass(Pass):
     other groups.
     """
 
-    def _alone(self, group: int, most: int, arguments: tuple[Any, ...]) -> None:
+    before: tuple[Floats | LazyTable, Floats, Floats, Integers, Integers]
+
+    def _alone(self, group: int, most: int, arguments: Arguments) -> None:
         """Pass over a group of more rows than ``most``, which fit."""
         self.function(*self.before, group, group + 1, *arguments)
 
-    def _copy(self, rows: Any, buffer: Any) -> None:
+    def _copy(self, rows: Integers, buffer: Floats) -> None:
         transpose_rows(self.before[0], rows, buffer)
 
-    def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
+    def __call__(self, lo: int, hi: int, *arguments: object) -> None:
         X, y, weight, order, starts = self.before
         most = max(64, COLUMN_ENTRIES // max(1, X.shape[1]))
         places = np.empty(len(order), dtype=np.int64)
@@ -159,16 +165,12 @@ class LazyPass(Pass):
         Whether the last argument of a call is a vector with a norm for each row.
     """
 
+    before: tuple[LazyTable, Floats, Floats]
+
     def __init__(
-        self,
-        function: Any,
-        before: tuple[Any, ...],
-        rows: Any,
-        tail: tuple[Any, ...],
-        with_norms: bool,
-        *rest: Any,
+        self, function: Compiled, before: Arguments, rows: Rows, tail: Arguments, with_norms: bool, *size: *Size
     ) -> None:
-        super().__init__(function, before, *rest)
+        super().__init__(function, before, *size)
         self.rows, self.tail, self.with_norms = rows, tail, with_norms
 
     def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
@@ -177,16 +179,16 @@ class LazyPass(Pass):
         buffer = np.empty((step, table.shape[1]))
         kept = arguments[:-1] if self.with_norms else arguments
         for start in range(lo, hi, step):
-            part = slice(start, min(hi, start + step))
-            size = part.stop - start
+            stop = min(hi, start + step)
+            part: Block | Integers = slice(start, stop)
             if self.rows is not None:
-                part = self.rows[part]
+                part = self.rows[start:stop]
                 table.fill_rows(part, buffer)
             else:
-                table.fill(start, part.stop, buffer)
+                table.fill(start, stop, buffer)
             heavy = frozen(weight[part]) if weight.size else weight
-            norms = (arguments[-1][start : start + size],) if self.with_norms else ()
-            self.function(frozen(buffer), frozen(y[part]), heavy, *self.tail, 0, size, *kept, *norms)
+            norms = (arguments[-1][start:stop],) if self.with_norms else ()
+            self.function(frozen(buffer), frozen(y[part]), heavy, *self.tail, 0, stop - start, *kept, *norms)
 
 
 class LazyGroupPass(GroupGatherPass):
@@ -203,11 +205,13 @@ class LazyGroupPass(GroupGatherPass):
     Rows of a group are added one after another, so parts give what all rows give, to the last bit.
     """
 
+    before: tuple[LazyTable, Floats, Floats, Integers, Integers]
+
     def __init__(self, in_parts: bool, *rest: Any) -> None:
         super().__init__(*rest)
         self.in_parts = in_parts
 
-    def _copy(self, rows: Any, buffer: Any) -> None:
+    def _copy(self, rows: Integers, buffer: Floats) -> None:
         self.before[0].fill_rows(rows, buffer)
 
     def _alone(self, group: int, most: int, arguments: tuple[Any, ...]) -> None:
@@ -216,7 +220,7 @@ class LazyGroupPass(GroupGatherPass):
         step = most if self.in_parts else len(rows)
         buffer = np.empty((min(step, len(rows)), table.shape[1]))
 
-        def add(part: Any, arguments: tuple[Any, ...]) -> None:
+        def add(part: Integers, arguments: Arguments) -> None:
             self._copy(part, buffer)
             heavy = frozen(weight[part]) if weight.size else weight
             places, ends = np.arange(len(part)), np.array([0, len(part)])
@@ -265,9 +269,9 @@ class Extras:
 
     def __init__(self, run: Pass) -> None:
         self.run = run
-        self.made: dict[int, tuple[Any, ...]] = {}
+        self.made: dict[int, Arguments] = {}
 
-    def of(self, slot: int) -> tuple[Any, ...]:
+    def of(self, slot: int) -> Arguments:
         """The workspace of one thread."""
         if slot not in self.made:
             self.made[slot] = self.run.extra()
@@ -277,17 +281,17 @@ class Extras:
 class Total:
     """An int64 sum and the float64 accumulators of the threads that feed it."""
 
-    def __init__(self, run: Pass, per_flush: int, clear: Callable[[Any], None]) -> None:
+    def __init__(self, run: Pass, per_flush: int, clear: Callable[[Floats], None]) -> None:
         self.run = run
         self.per_flush = per_flush
         self.clear = clear
         self.lock = threading.Lock()
-        self.sum: Any = None
-        self.accumulators: dict[int, Any] = {}
+        self.sum: Integers | None = None
+        self.accumulators: dict[int, Floats] = {}
         self.counts: dict[int, int] = {}
         self.extras = Extras(run)
 
-    def workspace(self, slot: int, units: int) -> tuple[Any, Any]:
+    def workspace(self, slot: int, units: int) -> tuple[Floats, Arguments]:
         """Accumulator with room for ``units`` more units, and what else the pass needs."""
         if slot not in self.accumulators:
             self.accumulators[slot] = np.zeros(self.run.sum_shape)
@@ -306,7 +310,7 @@ class Total:
             add_integers(acc.reshape(-1), self.sum.reshape(-1))
         self.counts[slot] = 0
 
-    def collect(self) -> Any:
+    def collect(self) -> Integers:
         """The sum, once all threads have ended."""
         if self.sum is None and self.accumulators:
             acc = self.accumulators.pop(min(self.accumulators))

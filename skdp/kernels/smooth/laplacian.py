@@ -10,14 +10,14 @@ import functools
 import itertools
 import math
 import numbers
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import scipy.fft
 from numpy.lib.array_utils import normalize_axis_index
 
 from skdp.kernels.inputs import frozen
-from skdp.kernels.protocols import is_cupy
+from skdp.kernels.protocols import CupyArray, Floats, is_cupy
 from skdp.kernels.smooth.passes import line_pass, narrow_pass, wide_pass
 from skdp.kernels.smooth.tiles import tiled_line_pass
 from skdp.kernels.threads import n_threads, run_blocks
@@ -62,7 +62,7 @@ def _line_bounds(d: int, root: tuple[float, float, int]) -> list[tuple[int, int]
     return _bounds(d, max(LINE_BLOCK, 16 * root[2]))
 
 
-def _one_line(x: Any, root: tuple[float, float, int]) -> Any:
+def _one_line(x: Floats, root: tuple[float, float, int]) -> Floats:
     """A single contiguous line."""
     out = np.empty_like(x)
     cuts = _line_bounds(x.size, root)
@@ -81,7 +81,7 @@ def _one_line(x: Any, root: tuple[float, float, int]) -> Any:
     return out
 
 
-def _by_lines(x: Any, root: tuple[float, float, int]) -> Any:
+def _by_lines(x: Floats, root: tuple[float, float, int]) -> Floats:
     """Each line of an array of shape (lines, d, columns) by itself."""
     out = np.empty_like(x)
     lines, d, columns = x.shape
@@ -101,7 +101,7 @@ def _by_lines(x: Any, root: tuple[float, float, int]) -> Any:
     return out
 
 
-def _by_columns(x: Any, root: tuple[float, float, int]) -> Any:
+def _by_columns(x: Floats, root: tuple[float, float, int]) -> Floats:
     """The columns of an array of shape (lines, d, columns) beside each other."""
     out = np.empty_like(x)
     lines, d, columns = x.shape
@@ -121,7 +121,7 @@ def _by_columns(x: Any, root: tuple[float, float, int]) -> Any:
     return out
 
 
-def _smooth(x: Any, shape: tuple[int, int, int], smoothing: float) -> Any:
+def _smooth(x: Floats, shape: tuple[int, int, int], smoothing: float) -> Floats:
     """Along the middle axis of a contiguous array of these (lines, d, columns), with smoothing > 0."""
     lines, d, columns = shape
     recursive = smoothing <= LARGEST_RECURSIVE
@@ -138,7 +138,7 @@ def _smooth(x: Any, shape: tuple[int, int, int], smoothing: float) -> Any:
     return (_by_columns if short or columns >= FEW else _by_lines)(frozen(x.reshape(shape)), root)
 
 
-def _check_smoothing(smoothing: Any) -> float:
+def _check_smoothing(smoothing: object) -> float:
     if type(smoothing) is not float and not isinstance(smoothing, numbers.Real):
         raise TypeError(f"smoothing must be a number, got {type(smoothing).__name__}.")
     smoothing = float(smoothing)
@@ -147,7 +147,7 @@ def _check_smoothing(smoothing: Any) -> float:
     return smoothing
 
 
-def laplacian_smooth(x: Any, smoothing: float, axis: int = 0) -> Any:
+def laplacian_smooth(x: object, smoothing: float, axis: int = 0) -> Floats:
     """Solve ``(I - s L) y = x`` along an axis, L the periodic one-dimensional Laplacian.
 
     The matrix is circulant with first row ``(1 + 2 s, -s, 0, ..., 0, -s)``; for every length d its
@@ -206,35 +206,33 @@ def laplacian_smooth(x: Any, smoothing: float, axis: int = 0) -> Any:
     True
     """
     smoothing = _check_smoothing(smoothing)
-    on_device = is_cupy(x)
-    if not on_device:
-        x = np.asarray(x)
-    if x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
-        raise TypeError(f"x must be an array of real numbers of at most 64 bits, got {x.dtype}.")
-    if x.ndim == 0:
+    array: CupyArray = x if is_cupy(x) else np.asarray(x)
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise TypeError(f"x must be an array of real numbers of at most 64 bits, got {array.dtype}.")
+    if array.ndim == 0:
         raise ValueError("x must have at least one dimension.")
-    axis = normalize_axis_index(axis, x.ndim)
-    x = x.astype(np.float32 if x.dtype.char == "f" else np.float64, copy=False)
-    if smoothing == 0.0 or x.size == 0:
-        return x.copy()
-    if on_device:  # not run on a device in this release: the tests run the same arithmetic with NumPy's FFT
+    axis = normalize_axis_index(axis, array.ndim)
+    array = array.astype(np.float32 if array.dtype.char == "f" else np.float64, copy=False)
+    if smoothing == 0.0 or array.size == 0:
+        return array.copy()
+    if is_cupy(x):  # not run on a device in this release: the tests run the same arithmetic with NumPy's FFT
         import cupy
 
-        lines = x.reshape(math.prod(x.shape[:axis]), x.shape[axis], -1)
-        return smooth_by_fft(cupy, cupy.fft, lines, smoothing).reshape(x.shape)
-    if x.flags.f_contiguous and not x.flags.c_contiguous:
-        return _along(x.T, smoothing, x.ndim - 1 - axis).T
-    return _along(np.ascontiguousarray(x), smoothing, axis)
+        lines = array.reshape(math.prod(array.shape[:axis]), array.shape[axis], -1)
+        return smooth_by_fft(cupy, cupy.fft, lines, smoothing).reshape(array.shape)
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        return _along(array.T, smoothing, array.ndim - 1 - axis).T
+    return _along(np.ascontiguousarray(array), smoothing, axis)
 
 
-def _along(x: Any, smoothing: float, axis: int) -> Any:
+def _along(x: Floats, smoothing: float, axis: int) -> Floats:
     """A C-contiguous array seen as (lines before, d, columns behind)."""
     shape = x.shape
     seen = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
     return _smooth(x, seen, smoothing).reshape(shape)
 
 
-def smooth_by_fft(xp: Any, fft: Any, x: Any, smoothing: float, **options: Any) -> Any:
+def smooth_by_fft(xp: ModuleType, fft: ModuleType, x: CupyArray, smoothing: float, **options: int) -> CupyArray:
     """Divide the spectrum along axis 1 by the eigenvalues; ``xp`` is NumPy or CuPy."""
     d = x.shape[1]
     scaled, size, finite = x.astype(xp.float64, copy=False), 1.0, None

@@ -11,12 +11,14 @@ shorter ones.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.base import BaseContext
+from numba.core.types import Type
+from numba.core.typing import Context, Signature
 from numba.extending import intrinsic
 
 from skdp.kernels.numba_jit import jit, jit_fused
@@ -25,9 +27,11 @@ __all__ = ["tiled_line_pass"]
 
 LANES = 8
 NUMBERS = ir.VectorType(ir.DoubleType(), LANES)
+Values = list[ir.Value]
+Code = tuple[Signature, object]  # of an intrinsic
 
 
-def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+def _transposed(builder: ir.IRBuilder, rows: Values) -> Values:
     """Transpose eight vectors of eight: exchange the off-diagonal blocks of size 4, of size 2, of size 1."""
     for size in (4, 2, 1):
         first = [j if not j & size else LANES + j - size for j in range(LANES)]
@@ -43,7 +47,7 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
     return rows
 
 
-def _spread(builder: Any, number: Any) -> Any:
+def _spread(builder: ir.IRBuilder, number: ir.Value) -> ir.Value:
     """A vector of eight times the same number."""
     vector = ir.Constant(NUMBERS, ir.Undefined)
     for k in range(LANES):
@@ -54,7 +58,9 @@ def _spread(builder: Any, number: Any) -> Any:
 class _Tile:
     """The eight vectors at one place of an array of lanes, float32 or float64."""
 
-    def __init__(self, builder: Any, array: Any, entry: Any, start: Any, stride: Any) -> None:
+    def __init__(
+        self, builder: ir.IRBuilder, array: ir.Value, entry: ir.Type, start: ir.Value, stride: ir.Value
+    ) -> None:
         self._builder = builder
         self._size = 4 if isinstance(entry, ir.FloatType) else 8
         self._kind = ir.VectorType(entry, LANES)
@@ -64,20 +70,20 @@ class _Tile:
             self._places.append(builder.bitcast(place, self._kind.as_pointer()))
             start = builder.add(start, stride)
 
-    def read(self) -> list[Any]:
+    def read(self) -> Values:
         rows = [self._builder.load(place, align=self._size, typ=self._kind) for place in self._places]
         return rows if self._size == 8 else [self._builder.fpext(row, NUMBERS) for row in rows]
 
-    def write(self, rows: list[Any]) -> None:
+    def write(self, rows: Values) -> None:
         for place, row in zip(self._places, rows, strict=True):
             kept = row if self._size == 8 else self._builder.fptrunc(row, self._kind)
             self._builder.store(kept, place, align=self._size)
 
 
-def _loop(forward: bool) -> Callable[..., Any]:
+def _loop(forward: bool) -> Callable[..., ir.Value]:
     """Code of one pass over all tiles; ``states`` holds z of each lane before and after it."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         x, out, states = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2))
         entry = context.get_data_type(signature.args[0].dtype)
         kind = ir.FunctionType(NUMBERS, [NUMBERS] * 3)
@@ -112,13 +118,13 @@ def _loop(forward: bool) -> Callable[..., Any]:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _up(typingctx: Any, x: Any, out: Any, states: Any, tiles: Any, r: Any, g: Any) -> Any:
+def _up(typingctx: Context, x: Type, out: Type, states: Type, tiles: Type, r: Type, g: Type) -> Code:
     """The forward pass over contiguous lanes of ``8 * tiles`` entries; the tiles stay transposed in ``out``."""
     return types.void(x, out, states, types.int64, types.float64, types.float64), _loop(True)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _down(typingctx: Any, x: Any, out: Any, states: Any, tiles: Any, r: Any, g: Any) -> Any:
+def _down(typingctx: Context, x: Type, out: Type, states: Type, tiles: Type, r: Type, g: Type) -> Code:
     """The backward pass over what `_up` left; ``x`` and ``out`` may be the same."""
     return types.void(x, out, states, types.int64, types.float64, types.float64), _loop(False)
 

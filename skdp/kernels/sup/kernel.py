@@ -6,15 +6,14 @@ and sparse vectors use these sums: their noise follows from the largest change o
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from skdp.kernels.inputs import checked_clip_units, checked_vectors, csr_parts, frozen, on_host, usable, vector
 from skdp.kernels.losses import code_of, is_compiled
-from skdp.kernels.protocols import Floats, Integers, KernelLoss, Rows
+from skdp.kernels.protocols import Floats, Integers, KernelLoss, Matrix, Rows, SparseMatrix, Sum, issparse
 from skdp.kernels.sup.rows import csr_sup, dense_sup
 from skdp.kernels.threads import run_blocks
 
@@ -25,6 +24,10 @@ MARGIN = 1.0 - 2.0**-40
 NO_FLOATS = np.empty(0)
 PARTS = 16  # most partial sums of `plain_sum`
 ROW_BLOCK = 256  # of a Fortran-ordered array
+
+# X, y, loss code, its parameter, d, p, kappa, K, sample weights, row weights.
+Inputs: TypeAlias = tuple[Matrix, Floats, int, float, int, int, float, int, Floats, Floats]
+Out: TypeAlias = tuple[Integers, Floats, Floats]  # integers, their sum without rounding, norms: two are empty
 
 
 def check_clip_units(clip_units: float) -> None:
@@ -64,11 +67,11 @@ class SupGradientKernel(ABC):
     of rows may be private. The caller chooses ``unit`` by a public number.
     """
 
-    def __init__(self, X: Any, *inputs: Any) -> None:
-        y, code, parameter, d, p, kappa, n_outputs, weight, balance = inputs
+    def __init__(self, inputs: Inputs) -> None:
+        X, y, code, parameter, d, p, kappa, n_outputs, weight, balance = inputs
         self.n_features = d
         self.n_outputs = n_outputs
-        self.shape = (p,) if n_outputs == 1 else (p, n_outputs)
+        self.shape: tuple[int, ...] = (p,) if n_outputs == 1 else (p, n_outputs)
         self.n_rows = len(y)
         self._constants = (code, parameter, kappa)
         self._y = y
@@ -79,12 +82,12 @@ class SupGradientKernel(ABC):
     transposed = False
 
     @abstractmethod
-    def _read(self, X: Any) -> None:
+    def _read(self, X: Matrix) -> None:
         """Keep the arrays of X in the form that the pass reads."""
 
     @abstractmethod
     def _run(
-        self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: Any
+        self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: *Out
     ) -> None:
         """Add rows lo to hi of the list ``rows`` to that one of ``out`` which is not empty."""
 
@@ -120,7 +123,7 @@ class SupGradientKernel(ABC):
         check_clip_units(clip_units)
         rows, theta = self._check_rows(rows), self._layout(theta)
         limit, inverse = clip_units * MARGIN, 1.0 / unit
-        sums: dict[int, Any] = {}
+        sums: dict[int, Integers] = {}
         n_blocks, work = self._blocks(rows)
 
         def block(slot: int, index: int) -> None:
@@ -217,7 +220,7 @@ class SupGradientKernel(ABC):
             theta[-1] *= self._constants[2]  # the passes add it to the predictors as it is
         return frozen(np.ascontiguousarray(theta.T if self.transposed else theta))
 
-    def _restore(self, work: Any) -> Any:
+    def _restore(self, work: Sum) -> Sum:
         return np.ascontiguousarray(work.T if self.transposed else work).reshape(self.shape)
 
 
@@ -225,21 +228,20 @@ class _DenseSup(SupGradientKernel):
     """C order, or Fortran order, which is copied to C order block by block so that the bits are the same."""
 
     transposed = True
-    _function: Any = staticmethod(dense_sup)
 
-    def _read(self, X: Any) -> None:
-        self._X = frozen(X)
+    def _read(self, X: Matrix) -> None:
+        self._X = frozen(np.asarray(X))
 
     def _entries(self) -> float:
         return float(self._X.size)
 
     def _run(
-        self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: Any
+        self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: *Out
     ) -> None:
-        constants: tuple[Any, ...] = (theta, *self._constants, limit, inverse)
+        constants = (theta, *self._constants, limit, inverse)
         if self._X.flags.c_contiguous:
             before = (self._X, self._y, *self._vectors, rows, lo, hi)
-            self._function(*before, *constants, *out)
+            dense_sup(*before, *constants, *out)
             return
         acc, sums, norms = out
         for first in range(lo, hi, ROW_BLOCK):
@@ -248,36 +250,34 @@ class _DenseSup(SupGradientKernel):
             block = frozen(np.ascontiguousarray(self._X[part]))
             vectors = [frozen(v[part] if v.size else v) for v in (self._y, *self._vectors)]
             order = self._all_rows[: len(part)]
-            self._function(block, *vectors, order, 0, len(part), *constants, acc, sums, norms[first:last])
+            dense_sup(block, *vectors, order, 0, len(part), *constants, acc, sums, norms[first:last])
 
 
 class _SparseSup(SupGradientKernel):
     """CSR; theta is worked on as (p, K)."""
 
-    _function: Any = staticmethod(csr_sup)
-
-    def _read(self, X: Any) -> None:
-        self._csr: tuple[Any, ...] = (*(frozen(part) for part in csr_parts(X)), self.n_features)
+    def _read(self, X: Matrix) -> None:
+        self._csr = (*csr_parts(cast("SparseMatrix", X)), self.n_features)
 
     def _entries(self) -> float:
         return float(self._csr[2][-1])
 
     def _run(
-        self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: Any
+        self, rows: Integers, lo: int, hi: int, theta: Floats, limit: float, inverse: float, *out: *Out
     ) -> None:
         before = (*self._csr, self._y, *self._vectors, rows, lo, hi, theta)
-        self._function(*before, *self._constants, limit, inverse, *out)
+        csr_sup(*before, *self._constants, limit, inverse, *out)
 
 
 def sup_gradient_kernel(
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     loss: KernelLoss,
     *,
     fit_intercept: bool = True,
     intercept_value: float = 1.0,
-    row_weight: Any = None,
-    sample_weight: Any = None,
+    row_weight: object = None,
+    sample_weight: object = None,
 ) -> Any:
     """Choose, once per fit, the kernel for sup-norm clipped gradient sums over the rows of X.
 
@@ -322,34 +322,27 @@ def sup_gradient_kernel(
     if not is_compiled(loss):
         from skdp.kernels.declared import DeclaredSums
 
-        options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}
-        options.update(row_weight=row_weight, sample_weight=sample_weight)
-        return DeclaredSums(sup_gradient_kernel, on_host(X), y, loss, **options)
+        options = {"fit_intercept": fit_intercept, "row_weight": row_weight, "sample_weight": sample_weight}
+        return DeclaredSums(sup_gradient_kernel, on_host(X), y, loss, intercept_value, **options)
     inputs = checked_input(X, y, loss, fit_intercept, intercept_value, row_weight, sample_weight)
-    kind = _SparseSup if sp.issparse(inputs[0]) else _DenseSup
-    return kind(*inputs)
+    return _SparseSup(inputs) if issparse(inputs[0]) else _DenseSup(inputs)
 
 
 def checked_input(
-    X: Any,
-    y: Any,
-    loss: KernelLoss,
-    fit_intercept: bool,
-    intercept_value: float,
-    row_weight: Any,
-    sample_weight: Any,
-) -> tuple[Any, ...]:
-    """(X, y, loss code, its parameter, d, p, kappa, K, sample weights, row weights), checked.
+    X: object, y: object, loss: KernelLoss, fit_intercept: bool, intercept_value: float, row_weight: object,
+    sample_weight: object,
+) -> Inputs:  # fmt: skip
+    """What the two kernels are made of, checked.
 
     CuPy arrays and CuPy CSR matrices are copied to the host, where these sums are computed.
     """
-    X = usable(on_host(X))
-    n, d = X.shape
-    y, weight = checked_vectors(y, sample_weight, n, loss, intercept_value)
+    table = usable(on_host(X))
+    n, d = table.shape
+    targets, weight = checked_vectors(y, sample_weight, n, loss, intercept_value)
     row_weight = on_host(row_weight)
     balance = frozen(NO_FLOATS) if row_weight is None else vector(row_weight, n, "row_weight")
     if balance.size and not (balance.min() >= 0 and balance.max() <= 1):
         raise ValueError("row_weight must lie between 0 and 1.")
     code, parameter = code_of(loss)
     p, kappa = d + bool(fit_intercept), float(intercept_value)
-    return X, y, code, parameter, d, p, kappa, int(loss.n_outputs), weight, balance
+    return table, targets, code, parameter, d, p, kappa, int(loss.n_outputs), weight, balance

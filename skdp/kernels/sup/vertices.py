@@ -7,15 +7,14 @@ would be added up anew, without drift (Raff, Khanna & Lu 2023 update floating-po
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import cast
 
 import numpy as np
-import scipy.sparse as sp
 
 from skdp.kernels.inputs import csr_parts, frozen
-from skdp.kernels.protocols import Integers
+from skdp.kernels.protocols import Floats, Integers, Matrix, SparseMatrix, issparse
 from skdp.kernels.sup import vertex_rows as passes
-from skdp.kernels.sup.kernel import MARGIN, check_clip_units, checked_input
+from skdp.kernels.sup.kernel import MARGIN, Inputs, check_clip_units, checked_input
 from skdp.losses import Loss
 
 __all__ = ["VertexKernel", "vertex_kernel"]
@@ -41,7 +40,7 @@ class VertexKernel(ABC):
     (proof: `SupGradientKernel`).
     """
 
-    def __init__(self, inputs: Any, curvature: float, tolerance: float) -> None:
+    def __init__(self, inputs: Inputs, curvature: float, tolerance: float) -> None:
         X, y, code, parameter, d, p, kappa, n_outputs, weight, balance = inputs
         n = len(y)
         self.shape = (p, n_outputs)
@@ -57,15 +56,15 @@ class VertexKernel(ABC):
         self.sums = np.zeros(self.shape, dtype=np.int64)
 
     @abstractmethod
-    def _read(self, X: Any) -> None:
+    def _read(self, X: Matrix) -> None:
         """Keep the arrays of X, and what finds the rows of a column."""
 
     @abstractmethod
-    def _tops(self, start: float) -> Any:
+    def _tops(self, start: float) -> Floats:
         """Largest absolute entry of every row, and ``start``."""
 
     @abstractmethod
-    def _column(self, j: int) -> tuple[Any, Any]:
+    def _column(self, j: int) -> tuple[Integers, Floats]:
         """Rows that hold feature j, and its values there."""
 
     @abstractmethod
@@ -73,7 +72,7 @@ class VertexKernel(ABC):
         """Add up anew what all rows add."""
 
     @abstractmethod
-    def _replace(self, count: int) -> Any:
+    def _replace(self, count: int) -> Integers | None:
         """Replace what the listed rows add; the features that change, or None if any may."""
 
     def start(self, clip_norm: float, unit: float) -> None:
@@ -100,7 +99,9 @@ class VertexKernel(ABC):
         self._c[:] = 0.0
         self._refresh(count, lazy=False)
 
-    def move(self, j: int, k: int, step: float, gamma: float, *, refresh: bool, lazy: bool = True) -> Any:
+    def move(
+        self, j: int, k: int, step: float, gamma: float, *, refresh: bool, lazy: bool = True
+    ) -> list[Integers] | None:
         """Move to (1 - gamma) theta + step e_jk.
 
         Parameters
@@ -130,20 +131,21 @@ class VertexKernel(ABC):
             passes.shrink_all(self._margins, self._shrink)
             self._shrink = 1.0
             changed.append(self._refresh(self._look_at_all(), lazy))
-        return None if any(part is None for part in changed) else changed
+        known = [part for part in changed if part is not None]
+        return known if len(known) == len(changed) else None
 
     def _look_at_all(self) -> int:
         rows, values = self._column(0)
         return self._touch(rows[:0], values[:0], 0, 0.0)
 
-    def _touch(self, rows: Any, values: Any, k: int, amount: float) -> int:
+    def _touch(self, rows: Integers, values: Floats, k: int, amount: float) -> int:
         count: int = passes.touch(
             rows, values, k, amount, self._margins, self._shrink, *self._rows, *self._limits,
             self._tolerance, self._c, self._used, self._stale, self._fresh,
         )  # fmt: skip
         return count
 
-    def _refresh(self, count: int, lazy: bool) -> Any:
+    def _refresh(self, count: int, lazy: bool) -> Integers | None:
         """Refresh the listed rows: replace what they add, or add up everything anew."""
         if lazy and 2 * count < len(self._c):
             return self._replace(count)
@@ -155,9 +157,8 @@ class VertexKernel(ABC):
 class _SparseVertices(VertexKernel):
     """CSR, with a list of the rows of each column."""
 
-    def _read(self, X: Any) -> None:
-        data, indices, indptr = csr_parts(X)
-        self._csr: tuple[Any, Any, Any] = (frozen(data), frozen(indices), frozen(indptr))
+    def _read(self, X: Matrix) -> None:
+        data, indices, indptr = self._csr = csr_parts(cast("SparseMatrix", X))
         # A stored zero touches nothing, as in an array. Values are looked up: a copy would be mostly unread.
         starts = np.zeros(X.shape[1] + 1, dtype=np.int64)
         passes.count_columns(data, indices, starts)
@@ -168,12 +169,12 @@ class _SparseVertices(VertexKernel):
         self._mark = np.zeros(self.shape[0], dtype=np.bool_)
         self._touched = np.empty(self.shape[0] + 1, dtype=np.int64)
 
-    def _tops(self, start: float) -> Any:
+    def _tops(self, start: float) -> Floats:
         tops = np.empty(self._csr[2].size - 1)
         passes.row_tops(self._csr[0], self._csr[2], start, tops)
         return tops
 
-    def _column(self, j: int) -> tuple[Any, Any]:
+    def _column(self, j: int) -> tuple[Integers, Floats]:
         if j == self._d:
             return self._all, np.full(self._all.size, self._kappa)
         starts, all_rows = self._columns
@@ -201,11 +202,11 @@ class _SparseVertices(VertexKernel):
 class _DenseVertices(VertexKernel):
     """C order or Fortran order; a step touches nearly all rows and features."""
 
-    def _read(self, X: Any) -> None:
-        self._X = frozen(X)
-        self._by_column = not X.flags.c_contiguous
+    def _read(self, X: Matrix) -> None:
+        self._X = frozen(np.asarray(X))
+        self._by_column = not self._X.flags.c_contiguous
 
-    def _tops(self, start: float) -> Any:
+    def _tops(self, start: float) -> Floats:
         tops = np.full(self._X.shape[0], start)
         for first in range(0, self._X.shape[0], 4096):
             part = self._X[first : first + 4096]
@@ -214,7 +215,7 @@ class _DenseVertices(VertexKernel):
                 tops[first : first + 4096] = np.maximum(found, start)
         return tops
 
-    def _column(self, j: int) -> tuple[Any, Any]:
+    def _column(self, j: int) -> tuple[Integers, Floats]:
         if j == self._d:
             n = self._X.shape[0]
             return np.arange(n), np.full(n, self._kappa)
@@ -232,14 +233,14 @@ class _DenseVertices(VertexKernel):
 
 
 def vertex_kernel(
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     loss: Loss,
     *,
     fit_intercept: bool = True,
     intercept_value: float = 1.0,
-    row_weight: Any = None,
-    sample_weight: Any = None,
+    row_weight: object = None,
+    sample_weight: object = None,
     tolerance: float = 0.0,
 ) -> VertexKernel:
     """Choose the kernel for sup-norm clipped gradient sums along a path of vertices.
@@ -270,5 +271,5 @@ def vertex_kernel(
     [-1.0, 0.0]
     """
     inputs = checked_input(X, y, loss, fit_intercept, intercept_value, row_weight, sample_weight)
-    kind = _SparseVertices if sp.issparse(inputs[0]) else _DenseVertices
+    kind = _SparseVertices if issparse(inputs[0]) else _DenseVertices
     return kind(inputs, float(loss.smoothness), tolerance)
