@@ -1,5 +1,6 @@
 """How the recheck reads ledger rows, apart from the types that the calibration uses, and what it reads in them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -15,6 +16,7 @@ __all__ = [
     "Point",
     "Row",
     "Terms",
+    "check_grid",
     "check_row",
     "count_of",
     "flag",
@@ -75,6 +77,20 @@ def check_row(row: Row, *keys: str, sampling: tuple[str, ...] = (FULL_BATCH,)) -
     if sampling_of(row) not in sampling:
         raise UnsupportedAccounting(
             f"The recheck covers no {sampling_of(row)!r} row of {row['name']!r}, only {list(sampling)}."
+        )
+
+
+def check_grid(row: Row, scale: str) -> None:
+    """Refuse a sensitivity, a grid or noise that is 0 or inf, and a grid wider than the number ``scale``.
+
+    A row of several releases has the largest of each number, which keeps the order of each release.
+    """
+    for key in ("sensitivity", "grid", scale):
+        if key in row and not 0.0 < number(row, key) < math.inf:
+            raise ValueError(f"{key} of a {row['name']!r} row must be finite and > 0, got {row[key]!r}.")
+    if {"grid", scale} <= row.keys() and number(row, "grid") > number(row, scale):
+        raise ValueError(
+            f"grid of a {row['name']!r} row must be at most its {scale}={row[scale]!r}, got {row['grid']!r}."
         )
 
 
