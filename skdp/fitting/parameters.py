@@ -117,8 +117,8 @@ class WordOrLoss:
 def _check_named_loss(name: str, value: object) -> None:
     if not isinstance(value, str):
         raise TypeError(
-            f"{name} must be one of {list(NAMED)} here, whose facts are proven, got {type(value).__name__}: use an "
-            "estimator by clipped gradient steps for a loss of your own, such as DPSGDRegressor"
+            f"{name} must be one of {list(NAMED)} here, whose facts are proven, got {type(value).__name__}: use "
+            "an estimator by clipped gradient steps for a loss of your own, such as DPSGDRegressor"
         )
     check_choice(name, value, tuple(NAMED))
 

@@ -491,8 +491,8 @@ def _shrunk(facts: Released) -> Iterator[str]:
     if is_given("small huber_threshold", facts.huber_threshold, facts.method, unit=facts.half_width):
         yield (
             f"huber_threshold={facts.huber_threshold:g} is in units of y, whose half-width is "
-            f"{facts.half_width:.3g}: no step is longer than the threshold allows, so the predictions may stay about "
-            f"the centre of y; give a larger huber_threshold=, such as {0.5 * facts.half_width:.3g}"
+            f"{facts.half_width:.3g}: no step is longer than the threshold allows, so the predictions may stay "
+            f"about the centre of y; give a larger huber_threshold=, such as {0.5 * facts.half_width:.3g}"
         )
     elif is_given("shrunk", facts.shrinkage):
         yield (
