@@ -214,8 +214,8 @@ def _code_of(kind: type) -> Iterator[bytes]:
 def _source(function: FunctionType) -> Iterator[bytes]:
     """Code, defaults, and the plain values that the code names; equal in another process."""
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    cells = [cell for cell in cells if not isinstance(cell, type)]  # the one of super()
-    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    cells = [cell for cell in cells if not isinstance(cell, type)]  # without the one of super()
+    named = map(function.__globals__.get, function.__code__.co_names)
     plain = [value for value in named if _spelled_out(value)]
     yield _serial((function.__defaults__, function.__kwdefaults__, plain, cells))
     yield from _digest(function.__code__)

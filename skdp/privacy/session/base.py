@@ -224,7 +224,7 @@ class SessionBase:
             if not all(callable(getattr(mechanism, name, None)) for name in ("prepare", "exact")):
                 raise TypeError(
                     "mechanism must be an object with the methods prepare and exact, such as "
-                    f"LaplaceMechanism(0.1), got {mechanism!r}"
+                    f"LaplaceMechanism(0.1), got {type(mechanism).__name__}"
                 )
             if ledger.exact:
                 return mechanism.exact(bounded._value)

@@ -265,10 +265,9 @@ class Ledger:
     def _fitting(self, release: Release) -> str:
         """Which release like this one would fit, in words; the number is rounded to the safe side."""
         name, line = release.parameter_name, {**release.describe(), "count": 1}
-        pure, is_noise = self.delta == 0, release.parameter_name == "noise_multiplier"
-        left = self.mu2 - self.planned_mu2()
-        if pure:
-            left = self.epsilon - self.epsilon_numerical_error - self.pure_epsilon()
+        pure, is_noise = self.delta == 0, name == "noise_multiplier"
+        whole = self.epsilon - self.epsilon_numerical_error
+        left = whole - self.pure_epsilon() if pure else self.mu2 - self.planned_mu2()
 
         def scaled(part: float) -> float:
             return release.parameter / part if is_noise else release.parameter * part

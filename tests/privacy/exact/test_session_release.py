@@ -80,7 +80,7 @@ def test_a_refusal_says_what_would_fit(delta, mechanism):
 
 def test_what_is_no_mechanism_is_refused_before_anything_is_spent():
     for session in (PrivacySession(epsilon=1.0, delta=1e-6), PrivacySession.without_privacy()):
-        with pytest.raises(TypeError, match=r"methods prepare and exact, .* got 3"):
+        with pytest.raises(TypeError, match=r"methods prepare and exact, .* got int"):
             session.release(statistic(), 3)
         assert session._keys.stream is None
         assert not session._ledger.pure

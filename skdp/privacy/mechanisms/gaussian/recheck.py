@@ -8,7 +8,6 @@ from skdp.privacy.accounting.recheck.rows import (
     FULL_BATCH,
     Row,
     Terms,
-    check_grid,
     check_row,
     count_of,
     number,
@@ -94,7 +93,6 @@ def multiplier_of(row: Row) -> float:
 
     It may be more: an engine adds more noise than counts, and a part of a batch has more than the whole batch.
     """
-    check_grid(row, "noise_std")
     z = number(row, "noise_multiplier")
     if {"noise_std", "sensitivity"} <= row.keys():
         std, moved = number(row, "noise_std"), number(row, "sensitivity")

@@ -1,7 +1,7 @@
 """The cost of Laplace releases by other code than the calibration."""
 
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
-from skdp.privacy.accounting.recheck.rows import Row, Terms, check_grid, check_row, count_of, number
+from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number
 
 __all__ = ["terms"]
 
@@ -9,5 +9,4 @@ __all__ = ["terms"]
 def terms(row: Row) -> Terms:
     """The terms of a row "laplace"."""
     check_row(row, "epsilon")
-    check_grid(row, "sensitivity")
     return pure_terms(number(row, "epsilon"), count_of(row))

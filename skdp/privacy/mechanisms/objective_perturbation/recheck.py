@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from skdp.privacy.accounting.recheck.gaussian import upper_tail
-from skdp.privacy.accounting.recheck.rows import Point, Row, check_grid, check_row, count_of, flag, number
+from skdp.privacy.accounting.recheck.rows import Point, Row, check_row, count_of, flag, number
 
 __all__ = ["recheck_objective", "terms"]
 
@@ -35,7 +35,6 @@ def recheck_objective(row: Row) -> float:
         1 where the theorem's condition fails.
     """
     check_row(row, "epsilon", "delta", "noise_std", "penalty", "curvature", "trade", "one_signed", "replaced")
-    check_grid(row, "noise_std")
     epsilon, std, f = number(row, "epsilon"), number(row, "noise_std"), 2 if flag(row, "replaced") else 1
     one = number(row, "sensitivity") / f / std  # of one record's gradient
     sides = 1 if flag(row, "one_signed") else 2

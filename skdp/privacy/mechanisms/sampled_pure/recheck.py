@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
-from skdp.privacy.accounting.recheck.rows import Row, Terms, check_grid, check_row, count_of, number
+from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number
 
 __all__ = ["terms"]
 
@@ -13,7 +13,6 @@ __all__ = ["terms"]
 def terms(row: Row) -> Terms:
     """The terms of a row "sampled_pure": what it says, or what its sampling comes to if that is more."""
     check_row(row, "epsilon", "epsilon_unsampled", "sampling_rate", sampling=("fresh uniform",))
-    check_grid(row, "sensitivity")
     rate, inner = number(row, "sampling_rate"), number(row, "epsilon_unsampled")
     if not 0.0 < rate <= 1.0:
         raise ValueError(f"sampling_rate must be in (0, 1], got {rate!r}.")

@@ -3,7 +3,7 @@
 import math
 
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
-from skdp.privacy.accounting.recheck.rows import Row, Terms, check_grid, check_row, count_of, number
+from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number
 
 __all__ = ["terms"]
 
@@ -11,7 +11,6 @@ __all__ = ["terms"]
 def terms(row: Row) -> Terms:
     """The terms of a row "above_threshold": what it says, or what its scales come to if that is more."""
     check_row(row, "epsilon", "threshold_scale", "query_scale")
-    check_grid(row, "sensitivity")
     epsilon = number(row, "epsilon")
     if "query_scale" in row or "threshold_scale" in row:
         first, second = number(row, "threshold_scale"), number(row, "query_scale")
