@@ -169,6 +169,36 @@ def test_what_has_no_pickle_or_holds_itself_is_unlike_everything():
         assert seed_context({"value": value}) != seed_context({"value": value})
 
 
+LOSS = """
+class Own:
+    name, smoothness = "own", {smoothness}
+
+    def value(self, z, y):
+        return abs(z - y) {more}
+
+    def derivative(self, z, y):
+        return {slope} * SLOPE * (z > y) + self.factor()
+
+    def factor(self):
+        return offset
+"""
+
+
+def own_loss(smoothness=1.0, more="", slope=2, offset=0.0, number=1.0):
+    """A loss that is written anew under its old name, as in a notebook."""
+    space = {"__name__": "__main__", "SLOPE": number}
+    text = LOSS.format(smoothness=smoothness, more=more, slope=slope).replace("\n", "\n    ")
+    exec(f"def make(offset):{text}\n    return Own()", space)
+    return space["make"](offset)
+
+
+def test_two_losses_of_one_name_have_different_contexts():
+    others = ({}, {"smoothness": 2.0}, {"more": "+ 1"}, {"slope": 3}, {"offset": 1.0}, {"number": 2.0})
+    found = [seed_context({"loss": own_loss(**changes)}) for changes in others]
+    assert len(set(found)) == len(others)
+    assert seed_context({"loss": own_loss()}) == found[0]
+
+
 def test_print_options_have_no_influence():
     pairs = ((np.array([1.25, 2.0]), np.array([1.26, 2.0])), (np.arange(9), poked(np.arange(9), (4,), 1)))
     for one, other in pairs:

@@ -24,7 +24,7 @@ from skdp.fitting.targets import Problem, expected_weight, is_classifier, requir
 from skdp.fitting.task import from_theta, parameter_shape
 from skdp.fitting.utility import Facts, Release, Released, noise_size, released_warnings, utility_warnings
 from skdp.kernels import are_rows_alone, is_cupy, on_host
-from skdp.losses import is_shipped
+from skdp.losses import HuberLoss, is_shipped
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
 __all__ = ["LinearFit", "Solution", "count_assumption", "cut_export", "prediction_bounds"]
@@ -116,7 +116,7 @@ class LinearFit(_Frame):
         """Run the method and its closing steps."""
         inner, steps = opened(self._closing(problem), BudgetSplit(session), problem)
         found = closed(steps, self.solve(session, inner))
-        return replace(found, warnings=(*self._released_advice(problem.records.shape, found), *found.warnings))
+        return replace(found, warnings=(*self._released_advice(problem, found), *found.warnings))
 
     def _decide(self, session: PrivacySession, problem: Problem) -> Decision:
         made = decide(self._closing(problem), self._method, BudgetSplit(session), problem)
@@ -206,16 +206,19 @@ class LinearFit(_Frame):
             return math.inf
         return shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
 
-    def _released_advice(self, shape: PublicShape, solution: Solution) -> tuple[Advice, ...]:
+    def _released_advice(self, problem: Problem, solution: Solution) -> tuple[Advice, ...]:
         """Warnings of what released numbers show."""
-        found = cast("Mapping[str, float]", solution.attributes)
+        found, shape = cast("Mapping[str, float]", solution.attributes), problem.records.shape
         searched = [x for x in NORMS if isinstance(getattr(self, x, None), str) and f"{x}_" in found]
+        huber = isinstance(problem.loss, HuberLoss)
         facts = Released(
             task="classes" if is_classifier(self) else "numbers",
             n_features=shape.n_features,
             effective_n=self._effective_n(shape),
+            method=problem.decision.thresholds,
             norms=tuple((name, found[f"{name}_"]) for name in searched),
             half_width=found.get("target_scale_", 1.0),
+            huber_threshold=problem.loss.lipschitz if huber and "target_scale_" in found else math.inf,
             shrinkage=found.get("shrinkage_", 1.0),
             slope_noise=solution.slope_noise,
         )

@@ -39,6 +39,7 @@ __all__ = [
     "MAX_ITER",
     "MAX_WEIGHT",
     "NAMED_LOSS",
+    "NAMED_ONLY",
     "N_NONZERO_COEFS",
     "OPTIMIZER",
     "PENALTY",
@@ -113,6 +114,16 @@ class WordOrLoss:
             )
 
 
+def _check_named_loss(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError(
+            f"{name} must be one of {list(NAMED)} here, whose facts are proven, got {type(value).__name__}: use "
+            "an estimator by clipped gradient steps for a loss of your own, such as DPSGDRegressor"
+        )
+    check_choice(name, value, tuple(NAMED))
+
+
+NAMED_ONLY = described('{"squared", "huber"}', _check_named_loss)
 Auto = float | Literal["auto"]
 AutoInt = int | Literal["auto"]
 Sampling = Literal["poisson", "without_replacement"]
@@ -212,7 +223,7 @@ ALPHA: float = parameter(
     real(low=0, finite=True), "Weight of the penalty, >= 0. The penalty is added to the mean loss.", default=1e-3
 )
 NAMED_LOSS: Literal["squared", "huber"] = parameter(
-    choice("squared", "huber"),
+    NAMED_ONLY,
     "Huber's loss is linear beyond ``huber_threshold``. Gradients of both losses are clipped.",
     default="squared",
 )

@@ -215,6 +215,7 @@ class FrankWolfeFit(LinearFit):
             ),
             steps=(*scales.step("scale", questions), Step("steps", rest.of_session(), int(steps))),
             details=Vertices(radius, clip, int(steps), scale),
+            thresholds="DPFrankWolfe",
         )
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:

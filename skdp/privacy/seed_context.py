@@ -15,8 +15,8 @@ import marshal
 import os
 import pickle
 import sys
-from collections.abc import Mapping
-from types import FunctionType
+from collections.abc import Iterator, Mapping
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Protocol, TypeGuard, cast
 
 import numpy as np
@@ -175,6 +175,8 @@ def _serial(value: object) -> bytes:
     if _is_frozen(value):
         law = value.dist
         return _part("distribution", _name(type(law)), *map(_serial, (law.name, value.args, value.kwds)))
+    if _is_own_loss(kind):
+        return _part("loss", _name(kind), _serial(value.__getstate__()), *_code_of(kind))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return _part("dataclass", _name(kind), _serial({**fields, **getattr(value, "__dict__", {})}))
@@ -188,6 +190,41 @@ def _serial(value: object) -> bytes:
         return _part("pickle", _name(kind), pickle.dumps(value, protocol=4))
     except Exception:  # whatever a foreign __reduce__ raises
         return _unlike_all()
+
+
+def _is_own_loss(kind: type) -> bool:
+    """Whether the type is a loss of the user's own: in a notebook another one may take its name."""
+    methods = (getattr(kind, name, None) for name in ("value", "derivative"))
+    return kind.__module__.partition(".")[0] != "skdp" and all(isinstance(each, FunctionType) for each in methods)
+
+
+def _code_of(kind: type) -> Iterator[bytes]:
+    """The functions and facts that a class and its bases of other packages define."""
+    for base in kind.__mro__:
+        if base.__module__.partition(".")[0] in ("skdp", "builtins", "typing"):
+            continue
+        for name, member in vars(base).items():
+            member = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+            if isinstance(member, FunctionType):
+                yield _part(name, *_source(member))
+            elif not name.startswith("__") and (_spelled_out(member) or isinstance(member, np.ndarray)):
+                yield _part(name, _serial(member))
+
+
+def _source(function: FunctionType) -> Iterator[bytes]:
+    """Code, defaults, and the plain values that the code names; equal in another process."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    cells = [cell for cell in cells if not isinstance(cell, type)]  # without the one of super()
+    named = map(function.__globals__.get, function.__code__.co_names)
+    plain = [value for value in named if _spelled_out(value)]
+    yield _serial((function.__defaults__, function.__kwdefaults__, plain, cells))
+    yield from _digest(function.__code__)
+
+
+def _digest(code: CodeType) -> Iterator[bytes]:
+    yield from (code.co_code, _serial(code.co_names))
+    for constant in code.co_consts:
+        yield from _digest(constant) if isinstance(constant, CodeType) else (_serial(constant),)
 
 
 def _unlike_all() -> bytes:

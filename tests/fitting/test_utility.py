@@ -117,11 +117,16 @@ BEFORE = [  # facts that warn, facts just at the threshold, and words of the war
 ]
 STANDARD = Released(n_features=4, norms=(("clip_norm", 0.5),), slope_noise=9.0)
 LONG = replace(STANDARD, norms=(("clip_norm", 6.1),))
+HUBER = Released(method="DPSGD", huber_threshold=1.0, half_width=850.0)
+HUBER_FW = replace(HUBER, method="DPFrankWolfe", half_width=16.0)
 CLIPPED = (("a", 0.2, 0.0),)
 AFTER = [
     (Released(norms=(("row_norm", 9e-5),)), Released(norms=(("row_norm", 1e-4),)), "row_norm is tiny"),
     (Released(norms=(("clip_norm", 1e-30),)), Released(), "the smallest that can be released"),
     (Released(shrinkage=0.49), Released(shrinkage=0.5), "were shrunk to 49%"),
+    (HUBER, replace(HUBER, half_width=800.0), "^huber_threshold=1 .* half-width is 850: .* such as 425"),
+    (replace(HUBER, shrinkage=0.1), replace(HUBER, method="DPIGHT"), "^huber_threshold"),
+    (replace(HUBER, method="DPFrankWolfe", half_width=17.0), HUBER_FW, "^huber_threshold"),
     (LONG, STANDARD, "clip_norm is 6.1; with 4 standardized columns it would be about 2 or less"),
     (replace(LONG, effective_n=200.0), replace(LONG, effective_n=199.0), "clip_norm is 6.1"),
     (LONG, replace(LONG, slope_noise=0.2), "hardly anything was learnt"),

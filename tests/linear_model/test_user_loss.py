@@ -385,6 +385,12 @@ def test_a_loss_for_another_task_is_refused_before_the_data(model, error, messag
         model.fit(None, None)
 
 
+@pytest.mark.parametrize("estimator", [skdp.DPFrankWolfeRegressor, skdp.DPTwoStageRegressor])
+def test_methods_that_believe_facts_say_who_takes_a_users_loss(estimator):
+    with pytest.raises(TypeError, match=r"'squared', 'huber'\] here, .* got Declared: .* such as DPSGDRegressor"):
+        estimator(loss=Declared()).fit(np.eye(4), np.ones(4))
+
+
 def test_more_classes_in_y_than_a_users_loss_has_are_refused():
     X, y = table()
     with pytest.warns(PrivacyLeakWarning), pytest.raises(ValueError, match="OneVsRestClassifier"):

@@ -123,6 +123,11 @@ def test_fits_without_a_mu_are_added_by_basic_composition(way):
         WAYS[way](STOCHASTIC, X, Y, epsilon=EPSILON, delta=DELTA, accountant=late)
 
 
+def test_a_batch_size_between_the_sizes_of_the_folds_is_named():
+    with pytest.raises(PrivacyBudgetExceeded, match="Give a batch_size below or above the sizes"):
+        cross_validate(clone(STOCHASTIC).set_params(batch_size=100), X[:201], Y[:201], epsilon=EPSILON, cv=2)
+
+
 def test_one_candidate_without_a_mu_takes_it_from_all():
     found = compare([BASE, STOCHASTIC], X, Y, epsilon=EPSILON, delta=DELTA)
     assert {model.privacy_.epsilon for model in found.estimators_.values()} == {EPSILON / 2}

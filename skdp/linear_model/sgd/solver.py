@@ -56,7 +56,7 @@ def planned_descent(task: Task, settings: Settings) -> LinearDecision:
     size = math.prod(parameter_shape(task.records, task.loss))
     budget.session.require_feasible_batches(size, (plan,))
     found = StepPlan(settings, steps, scales.share, (plan,))
-    return found.decision(task, batch_size=plan.batch_size)
+    return replace(found.decision(task, batch_size=plan.batch_size), thresholds="DPSGD")
 
 
 def stochastic_descent(task: Task, plan: StepPlan[Settings]) -> Solution:

@@ -220,7 +220,7 @@ class DPTwoStageRegressor(_TwoStageFit, NumberModel, PrivateFit[Problem]):
     """
 
     loss: Literal["squared", "huber"] = parameter(
-        choice("squared", "huber"),
+        parameters.NAMED_ONLY,
         """With the squared loss the second stage releases the normal equations (`DPAdaSSPRegressor`). With
         Huber's loss it releases a noisy minimiser.""",
         default="squared",

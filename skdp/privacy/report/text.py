@@ -5,7 +5,6 @@ import math
 from collections.abc import Sequence
 
 from skdp.privacy.accounting.amplification import FULL_BATCH
-from skdp.privacy.accounting.gaussian import compose_mu
 from skdp.privacy.accounting.releases import Line, Release, releases_of
 from skdp.privacy.accounting.text import cost_text, number_text
 from skdp.privacy.report.curves import Curves, ReportState
@@ -104,26 +103,39 @@ def _span(values: Sequence[float]) -> str:
     return texts[0] if texts[0] == texts[1] else " to ".join(texts)
 
 
+def _costs(state: ReportState, releases: Sequence[Release]) -> list[float]:
+    """What each release takes: of epsilon where the delta is that of the samplers' error alone, else of mu^2."""
+    if Curves(state).sampled:
+        return [0.0] * len(releases)
+    if state["delta"] <= state["numerical_error"][1]:
+        pure = [each.pure_epsilon() for each in releases]
+        if None not in pure:
+            return [float(epsilon or 0) for epsilon in pure]
+    return [each.mu() ** 2 for each in releases]
+
+
 def _table(state: ReportState) -> list[list[str]]:
     """Head and lines of the releases: those of one purpose, mechanism and sampling are one line.
 
-    Where every release has a part of the mu^2 of all, the last column says how much.
+    Where every release has a part of the budget, the last column says how much.
     """
     releases = releases_of(state["mechanisms"])
-    total = 0.0 if Curves(state).sampled else compose_mu(each.mu() for each in releases) ** 2
+    costs = _costs(state, releases)
+    total = math.fsum(costs)
     shares = 0.0 < total < math.inf
-    same: dict[tuple[str, str, str], list[Release]] = {}
-    for each in releases:
+    same: dict[tuple[str, str, str], list[tuple[Release, float]]] = {}
+    for each, cost in zip(releases, costs):
         key = (each.purpose or "", each.name, each.sampling_text())
-        same.setdefault(key, []).append(each)
+        same.setdefault(key, []).append((each, cost))
     table = [["purpose", "mechanism", "noise", "count", "sampling", "sensitivity"]]
-    for (purpose, name, sampling), alike in same.items():
+    for (purpose, name, sampling), group in same.items():
+        alike = [each for each, _ in group]
         noise = f"{alike[0].parameter_label} {_span([each.parameter for each in alike])}"
         count = str(sum(each.count for each in alike))
         known = [each.sensitivity for each in alike if each.sensitivity is not None]
         table.append([purpose, name, noise, count, sampling, _span(known) if known else ""])
         if shares:
-            table[-1].append(f"{compose_mu(each.mu() for each in alike) ** 2 / total:.1%}")
+            table[-1].append(f"{math.fsum(cost for _, cost in group) / total:.1%}")
     if shares:
         table[0].append("share")
     return table if releases else []

@@ -211,14 +211,21 @@ class SessionBase:
         Raises
         ------
         PrivacyBudgetExceeded
-            If the session does not hold the cost. Nothing was drawn or released.
+            If the session does not hold the cost; it names the largest one. Nothing was drawn or released.
+        TypeError
+            If ``mechanism`` is no mechanism.
         UnsupportedAccounting
-            If it does not hold the error of the sampler.
+            If the session does not hold the error of the sampler.
         """
         with self._lock:
             self._check_open()
             ledger = self._ledger
             ledger.check_statistic(bounded)
+            if not all(callable(getattr(mechanism, name, None)) for name in ("prepare", "exact")):
+                raise TypeError(
+                    "mechanism must be an object with the methods prepare and exact, such as "
+                    f"LaplaceMechanism(0.1), got {type(mechanism).__name__}"
+                )
             if ledger.exact:
                 return mechanism.exact(bounded._value)
             made = mechanism.prepare(bounded, ledger.adjacency)

@@ -300,8 +300,14 @@ class ComposedSession(PrivacySession):
                 enough &= math.fsum(c.log_error for c in at_place) <= errors * _ROUNDING
                 enough &= math.fsum(c.tail for c in at_place) <= tails * _ROUNDING
         if not enough:
+            hint = ""
+            if not inner.basic and math.inf in [c.mu for c in held]:
+                hint = (
+                    ": it has no mu, as of fits on minibatches, and the planned fits have one. Give a batch_size "
+                    "below or above the sizes of all parts"
+                )
             raise PrivacyBudgetExceeded(
-                f"a fit inside this one ({inner.purposes[index]}) costs more than its part of the budget"
+                f"a fit inside this one ({inner.purposes[index]}) costs more than its part of the budget{hint}"
             )
 
     def add(self, index: int, reports: Sequence[PrivacyReport], *, met: tuple[str, ...] = ()) -> None:

@@ -12,7 +12,8 @@ from weakref import ReferenceType, ref
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting
 from skdp.privacy.accounting.amplification import FULL_BATCH
-from skdp.privacy.accounting.releases import LedgerRow, Release, release_type
+from skdp.privacy.accounting.releases import LedgerRow, Release, release_of, release_type
+from skdp.privacy.accounting.roots import last_safe
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.log import LOGGER
@@ -24,6 +25,7 @@ __all__ = ["GaussianPlan", "Ledger", "Plan", "check_epsilon", "check_number", "c
 
 # Parts of epsilon and delta for the sampler's proven error; the noise gets the rest. A choice, not tuned.
 _EPSILON_NUMERICAL_ERROR, _DELTA_NUMERICAL_ERROR = 1e-5, 1e-4
+_LEAST_PART = 1e-9  # of a release's epsilon, below which nobody is told what would fit
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
 
 
@@ -57,10 +59,10 @@ def check_number(value: int, name: str) -> int:
     return int(value)
 
 
-def check_epsilon(epsilon: float) -> float:
-    """`epsilon` of one release as a finite float > 0."""
-    if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
-        raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
+def check_epsilon(epsilon: float, *, exact: bool = False) -> float:
+    """`epsilon` of one release as a float > 0; finite, unless the session is exact."""
+    if not (isinstance(epsilon, (int, float)) and 0 < epsilon and (exact or epsilon < math.inf)):
+        raise ValueError(f"epsilon of a release must be a {'' if exact else 'finite '}number > 0, got {epsilon!r}")
     return float(epsilon)
 
 
@@ -255,7 +257,29 @@ class Ledger:
             )
         if epsilon is None:
             self.require_gaussian()
-        self.admit_pure(math.inf if epsilon is None else float(epsilon), release.count, release.count * mu**2)
+        try:
+            self.admit_pure(math.inf if epsilon is None else float(epsilon), release.count, release.count * mu**2)
+        except PrivacyBudgetExceeded as error:
+            raise PrivacyBudgetExceeded(f"{error}{self._fitting(release)}") from None
+
+    def _fitting(self, release: Release) -> str:
+        """Which release like this one would fit, in words; the number is rounded to the safe side."""
+        name, line = release.parameter_name, {**release.describe(), "count": 1}
+        pure, is_noise = self.delta == 0, name == "noise_multiplier"
+        whole = self.epsilon - self.epsilon_numerical_error
+        left = whole - self.pure_epsilon() if pure else self.mu2 - self.planned_mu2()
+
+        def scaled(part: float) -> float:
+            return release.parameter / part if is_noise else release.parameter * part
+
+        def excess(part: float) -> float:
+            one = release_of({**line, name: scaled(part)})
+            return release.count * float(one.pure_epsilon() or 0 if pure else one.mu() ** 2) - left
+
+        if not excess(_LEAST_PART) < 0.0:
+            return ""
+        number = scaled(last_safe(excess, _LEAST_PART, 1.0) * (1 - 1e-3))
+        return f". A release with {name} {'>=' if is_noise else '<='} {number:.4g} would fit"
 
     def check_plan(self, plan: Plan, releases: float) -> None:
         """Refuse a plan that is not one of this session's own, or is used up."""

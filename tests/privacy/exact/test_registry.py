@@ -20,7 +20,7 @@ REFUSALS = (ValueError, UnsupportedAccounting)
 IMPOSSIBLE = (-1.0, math.nan, "3.0", None, True, [1.0], -math.inf)
 WORDS = {"name", "purpose", "sampling", "one_signed", "replaced"}
 # The recheck does not read these: they are for people.
-SHOWN = {"noise_std", "sensitivity", "grid", "penalty", "n_batches", "sampling_rate", "batch_size"}
+SHOWN = {"penalty", "n_batches", "sampling_rate", "batch_size"}
 ids = [f"{row['name']} {row['sampling']} {'threshold' in row}" for row in ROWS]
 
 
@@ -71,6 +71,19 @@ def test_a_row_of_another_version_is_refused(row):
     assert raised(rechecked, {**row, "sampling": "shuffled"})
     assert raised(rechecked, {**row, "sampling": "Poisson"}) or "sampling_rate" in row
     assert raised(release_of, {**row, "sampling": 3.0})
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "grid" in row], ids=[i for i in ids if "best" not in i])
+def test_public_numbers_that_disagree_are_refused(row):
+    """Less noise than multiplier times sensitivity, and a grid wider than the noise or the sensitivity."""
+    scale = "noise_std" if "noise_std" in row else "sensitivity"
+    assert "grid" in raised(rechecked, {**row, "grid": row[scale] * 1.01})
+    assert "grid" not in raised(rechecked, {**row, "grid": row[scale]})
+    if "noise_multiplier" in row:
+        for forged in ({"noise_std": 0.999}, {"sensitivity": 1.001}, {"noise_multiplier": 1.001}):
+            ((key, by),) = forged.items()
+            assert "noise_multiplier x sensitivity" in raised(rechecked, {**row, key: row[key] * by})
+        assert "noise_std" not in raised(rechecked, {**row, "noise_std": 2.0 * row["noise_std"]})  # of an engine
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)

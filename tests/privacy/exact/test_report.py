@@ -590,6 +590,13 @@ def test_a_sampled_plan_is_explained_in_words():
     assert report.mechanisms == made
 
 
+def test_shares_of_a_pure_session_are_those_of_epsilon():
+    rows = [{"name": "laplace", "purpose": name, "epsilon": e} for name, e in (("a", 0.9), ("b", 0.1))]
+    lines = repr(make(mechanisms=rows, epsilon=1.0, delta=0.0)).splitlines()[-2:]
+    assert [line.split()[-1] for line in lines] == ["90.0%", "10.0%"]
+    assert "90.0%" not in repr(make(mechanisms=rows, epsilon=1.0, delta=1e-5))
+
+
 def test_rows_of_one_purpose_are_one_line():
     rows = [{**row(count=2), "sensitivity": size} for size in (0.1, 0.3)]
     text = repr(make(mechanisms=[*rows, {**row(), "purpose": "other"}], epsilon=1.0))

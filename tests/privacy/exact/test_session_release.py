@@ -1,6 +1,7 @@
 """A mechanism of another package, or a signal in the middle of a release, gets nothing that is not charged."""
 
 import math
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from skdp.privacy.mechanisms import registry
 from skdp.privacy.mechanisms.laplace.cost import Laplace
 from skdp.privacy.mechanisms.laplace.release import LaplaceMechanism
 from skdp.privacy.mechanisms.sampled_pure.cost import SampledPure
+from skdp.privacy.mechanisms.top_k.release import TopKMechanism
 
 
 def statistic():
@@ -62,6 +64,34 @@ def test_a_release_that_says_another_cost_is_refused_before_the_draw(change):
         session.release(statistic(), Changed(change))
     assert session._keys.stream is None
     assert session.report().epsilon == 0.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("mechanism", [LaplaceMechanism(5.0), TopKMechanism(2, 5.0)])
+def test_a_refusal_says_what_would_fit(delta, mechanism):
+    session = PrivacySession(epsilon=1.0, delta=delta)
+    with pytest.raises(PrivacyBudgetExceeded, match=r"nothing was released.*would fit") as refused:
+        session.release(statistic(), mechanism)
+    found = float(re.search(r"epsilon <= (\S+) would", str(refused.value)).group(1))
+    with pytest.raises(PrivacyBudgetExceeded):
+        session.release(statistic(), replace(mechanism, epsilon=1.01 * found))
+    session.release(statistic(), replace(mechanism, epsilon=found))
+
+
+def test_what_is_no_mechanism_is_refused_before_anything_is_spent():
+    for session in (PrivacySession(epsilon=1.0, delta=1e-6), PrivacySession.without_privacy()):
+        with pytest.raises(TypeError, match=r"methods prepare and exact, .* got int"):
+            session.release(statistic(), 3)
+        assert session._keys.stream is None
+        assert not session._ledger.pure
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, "1"])
+def test_an_exact_session_refuses_the_same_parameters(epsilon):
+    session = PrivacySession.without_privacy()
+    for mechanism in (LaplaceMechanism(epsilon), TopKMechanism(1, epsilon)):
+        with pytest.raises(ValueError, match="epsilon of a release must be"):
+            session.release(statistic(), mechanism)
 
 
 def test_the_row_is_the_one_that_was_charged():

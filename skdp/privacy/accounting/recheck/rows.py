@@ -1,5 +1,6 @@
 """How the recheck reads ledger rows, apart from the types that the calibration uses, and what it reads in them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -65,7 +66,11 @@ class Point:
 
 
 def check_row(row: Row, *keys: str, sampling: tuple[str, ...] = (FULL_BATCH,)) -> None:
-    """Refuse a row with other keys than ``keys`` and those of every row, or another sampling."""
+    """Refuse a row with other keys than ``keys`` and those of every row, another sampling, or a wrong grid.
+
+    Noise and sensitivity are counted in units of the grid, so it is no wider than the noise, or else the
+    sensitivity. A row of several releases has the largest of each number, which keeps their order.
+    """
     unknown = sorted(str(key) for key in row if key not in (*_SHARED, *keys))
     if unknown:
         raise ValueError(
@@ -75,6 +80,14 @@ def check_row(row: Row, *keys: str, sampling: tuple[str, ...] = (FULL_BATCH,)) -
     if sampling_of(row) not in sampling:
         raise UnsupportedAccounting(
             f"The recheck covers no {sampling_of(row)!r} row of {row['name']!r}, only {list(sampling)}."
+        )
+    for key in ("sensitivity", "grid", "noise_std"):
+        if key in row and not 0.0 < number(row, key) < math.inf:
+            raise ValueError(f"{key} of a {row['name']!r} row must be finite and > 0, got {row[key]!r}.")
+    scale = "noise_std" if "noise_std" in row else "sensitivity"
+    if {"grid", scale} <= row.keys() and number(row, "grid") > number(row, scale):
+        raise ValueError(
+            f"grid of a {row['name']!r} row must be at most its {scale}={row[scale]!r}, got {row['grid']!r}."
         )
 
 

@@ -26,7 +26,9 @@ from skdp.privacy.accounting.recheck.sampled import (
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
 
-__all__ = ["GaussianSample", "terms"]
+__all__ = ["GaussianSample", "mu2_of", "multiplier_of", "terms"]
+
+_ROUNDING = 1e-9  # of a noise multiplier, relative: the calibration rounds it by at most 2^-40
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def terms(row: Row) -> Terms:
     own = ("n_batches",) if sampling == FULL_BATCH else ("sampling_rate", "batch_size", "n_records")
     samplings = (FULL_BATCH, "Poisson", "without replacement")
     check_row(row, "noise_multiplier", "noise_std", *own, sampling=samplings)
-    z, count = number(row, "noise_multiplier"), count_of(row)
+    z, count = multiplier_of(row), count_of(row)
     if sampling == FULL_BATCH:
         return Terms(mu2=mu2_of(z, count))
     if sampling == "Poisson":
@@ -84,6 +86,22 @@ def terms(row: Row) -> Terms:
         sample = SampleOfFixedSize(z, count, n, b)
     mu2 = mu2_of(z, count)
     return Terms(mu2=mu2, sample=sample if 0.0 < mu2 < math.inf else None)
+
+
+def multiplier_of(row: Row) -> float:
+    """The noise multiplier of a row, whose noise must be at least so many times its sensitivity.
+
+    It may be more: an engine adds more noise than counts, and a part of a batch has more than the whole batch.
+    """
+    z = number(row, "noise_multiplier")
+    if {"noise_std", "sensitivity"} <= row.keys():
+        std, moved = number(row, "noise_std"), number(row, "sensitivity")
+        if not std >= z * moved * (1.0 - _ROUNDING):
+            raise ValueError(
+                f"noise_std of a {row['name']!r} row must be at least noise_multiplier x sensitivity = "
+                f"{z * moved!r}, got {std!r}."
+            )
+    return z
 
 
 def mu2_of(noise_multiplier: float, count: int) -> float:

@@ -35,6 +35,7 @@ class LaplaceMechanism:
     epsilon: float
 
     def exact(self, source: Source) -> NDArray[np.float64]:
+        check_epsilon(self.epsilon, exact=True)
         return source.plain()
 
     def prepare(self, bounded: BoundedStatistic, adjacency: str) -> Prepared[NDArray[np.float64]]:

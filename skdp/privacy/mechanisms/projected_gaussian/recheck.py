@@ -25,7 +25,7 @@ from skdp.privacy.accounting.recheck.rows import (
     whole_number,
 )
 from skdp.privacy.accounting.recheck.sampled import PoissonSample
-from skdp.privacy.mechanisms.gaussian.recheck import mu2_of
+from skdp.privacy.mechanisms.gaussian.recheck import mu2_of, multiplier_of
 
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
@@ -124,7 +124,7 @@ def terms(row: Row) -> Terms:
         row, "noise_multiplier", "noise_std", "n_projections", "norm_ratio", "sampling_rate", "batch_size",
         sampling=(FULL_BATCH, "Poisson"),
     )  # fmt: skip
-    z, count, rate = number(row, "noise_multiplier"), count_of(row), rate_of(row)
+    z, count, rate = multiplier_of(row), count_of(row), rate_of(row)
     projections = whole_number(row, "n_projections", least=1)
     ratio = number(row, "norm_ratio", least=1.0) if "norm_ratio" in row else math.inf
     mu2 = mu2_of(z, count)

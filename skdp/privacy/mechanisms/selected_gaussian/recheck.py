@@ -26,7 +26,7 @@ from skdp.privacy.accounting.recheck.rows import (
     whole_number,
 )
 from skdp.privacy.accounting.recheck.sampled import PoissonSample, renyi_of_sample
-from skdp.privacy.mechanisms.gaussian.recheck import mu2_of
+from skdp.privacy.mechanisms.gaussian.recheck import mu2_of, multiplier_of
 
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
@@ -121,7 +121,7 @@ def terms(row: Row) -> Terms:
         row, "noise_multiplier", "noise_std", "choices", "choice_epsilon", "sampling_rate", "batch_size",
         sampling=(FULL_BATCH, "Poisson"),
     )  # fmt: skip
-    z, count, rate = number(row, "noise_multiplier"), count_of(row), rate_of(row)
+    z, count, rate = multiplier_of(row), count_of(row), rate_of(row)
     choices, epsilon = whole_number(row, "choices", least=1), number(row, "choice_epsilon")
     if not 0.0 < epsilon < math.inf:
         raise ValueError(f"choice_epsilon of a {row['name']!r} row must be finite and > 0, got {epsilon!r}.")

@@ -34,6 +34,7 @@ class TopKMechanism:
     epsilon: float
 
     def exact(self, source: Source) -> NDArray[np.int64]:
+        check_epsilon(self.epsilon, exact=True)
         scores = source.plain().ravel()
         self._check(scores.size)
         if self.k == 1:

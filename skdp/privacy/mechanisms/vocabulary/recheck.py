@@ -3,7 +3,7 @@
 import math
 
 from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number, whole_number
-from skdp.privacy.mechanisms.gaussian.recheck import mu2_of
+from skdp.privacy.mechanisms.gaussian.recheck import mu2_of, multiplier_of
 
 __all__ = ["terms"]
 
@@ -17,15 +17,13 @@ def terms(row: Row) -> Terms:
     number of releases.
     """
     check_row(row, "noise_multiplier", "noise_std", "threshold", "max_words", "delta")
-    std, words = number(row, "noise_std"), whole_number(row, "max_words", least=1)
-    if words > _MOST_WORDS or not std:
-        raise ValueError(
-            f"noise_std of a vocabulary must be > 0 and max_words at most {_MOST_WORDS}, got {std!r} and {words}."
-        )
+    z, std, words = multiplier_of(row), number(row, "noise_std"), whole_number(row, "max_words", least=1)
+    if words > _MOST_WORDS:
+        raise ValueError(f"max_words of a vocabulary must be at most {_MOST_WORDS}, got {words}.")
     number(row, "delta")
     reach = number(row, "threshold") - 0.5 * number(row, "grid")
     found, count = 0.0, count_of(row)
     for k in range(1, words + 1):
         one = 0.5 * math.erfc((reach - 1.0 / math.sqrt(k)) / (std * math.sqrt(2.0)))
         found = max(found, -math.expm1(k * math.log1p(-one)) if one < 1.0 else 1.0)
-    return Terms(mu2=mu2_of(number(row, "noise_multiplier"), count), tail=count * found)
+    return Terms(mu2=mu2_of(z, count), tail=count * found)
