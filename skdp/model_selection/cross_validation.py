@@ -3,6 +3,7 @@
 from typing import Any, Unpack
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp._docs import document
 from skdp.base.declare import parameter, positional
@@ -24,7 +25,7 @@ MOST_FOLDS = 100
 class CrossValidation(ComposedFit):
     """k fits, each on all folds but one, and k evaluations, each on the fold that was left out."""
 
-    estimator: Any = positional(described("estimator"), "What is fitted in each fold.")
+    estimator: BaseEstimator = positional(described("estimator"), "What is fitted in each fold.")
     cv: int = parameter(integer(low=2, high=MOST_FOLDS), "Number of folds.", default=5)
     scoring: object = SCORING
     evaluation_share: float = parameter(share(), "Share of the budget for each evaluation.", default=0.2)
@@ -74,7 +75,7 @@ class CrossValidation(ComposedFit):
             evaluations.append(self._evaluate_inside(session, k + j, models[-1], test, 1.0 / k))
         return Solution(n_iter=k, attributes={"models_": models, "evaluations_": evaluations})
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> dict[str, object]:
         """What `cross_validate` returns."""
         evaluations: list[Evaluation] = self.evaluations_
         names = tuple(evaluations[0]) if self._names is None else self._names
