@@ -3,7 +3,6 @@
 from typing import Any, Unpack
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from skdp._docs import document
 from skdp.base.declare import parameter, positional
@@ -25,7 +24,7 @@ MOST_FOLDS = 100
 class CrossValidation(ComposedFit):
     """k fits, each on all folds but one, and k evaluations, each on the fold that was left out."""
 
-    estimator: BaseEstimator = positional(described("estimator"), "What is fitted in each fold.")
+    estimator: Any = positional(described("estimator"), "What is fitted in each fold.")
     cv: int = parameter(integer(low=2, high=MOST_FOLDS), "Number of folds.", default=5)
     scoring: object = SCORING
     evaluation_share: float = parameter(share(), "Share of the budget for each evaluation.", default=0.2)

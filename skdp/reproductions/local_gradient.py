@@ -6,7 +6,7 @@ The baseline "Local Grad P" of Wang (2021), Table 6.1, after Shokri & Shmatikov 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Any, Literal
 
 from skdp._docs import document
 from skdp.base.declare import fitted, fixed
@@ -18,7 +18,6 @@ from skdp.multiparty.estimators import (
 )
 from skdp.multiparty.frame import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings
-from skdp.multiparty.owners import Owners
 from skdp.multiparty.release import Release
 from skdp.privacy import PrivacySession
 from skdp.reproductions.own_noise import release_with_own_noise
@@ -55,7 +54,7 @@ class _LocalGradientFit(GradientPerturbationFit):
 
         Gradients are at most G long, so those that weigh w_j change by at most min(C, w_j G) over C.
         """
-        owners = cast("Owners", problem.records)
+        owners: Any = problem.records
         longest = problem.loss.lipschitz * owners.radius
         over = longest / clip_norm if clip_norm is not None else 1.0
         return [min(1.0, owners.weight(j) * over) for j in range(owners.n_owners)]

@@ -5,7 +5,7 @@ The baseline "Local Out P" of Wang (2021), Table 6.1: output perturbation of Cha
 """
 
 import math
-from typing import cast
+from typing import Any
 
 from skdp._docs import document
 from skdp.base import Solution
@@ -18,7 +18,6 @@ from skdp.multiparty.output_estimators import (
     OutputDecision,
     OutputPerturbationFit,
 )
-from skdp.multiparty.owners import Owners
 from skdp.privacy import PrivacySession
 from skdp.reproductions.local_gradient import OWN_NOISE
 from skdp.reproductions.own_noise import release_with_own_noise
@@ -32,7 +31,7 @@ class _LocalOutputFit(OutputPerturbationFit):
     engine: object = fixed(default="plain")
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        owners = cast("Owners", problem.records)
+        owners: Any = problem.records
         made: OutputDecision = problem.decision
         statistics = owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency)
         largest = max(statistic.l2 for statistic in statistics)
@@ -41,7 +40,7 @@ class _LocalOutputFit(OutputPerturbationFit):
         return Solution(self._rescaled(release(statistics), owners))
 
     def _widening(self, problem: Problem) -> float:
-        owners = cast("Owners", problem.records)
+        owners: Any = problem.records
         return math.hypot(*map(owners.weight, range(owners.n_owners)))
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
