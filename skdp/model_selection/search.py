@@ -259,7 +259,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     def _prepared(
         self, candidate: Candidate, epsilon: float, delta: float, n_public: int | None, seed: object
-    ) -> Any:
+    ) -> BaseEstimator:
         """An unfitted copy of a candidate that costs this, and charges no accountant."""
         model = candidate.model()
         own = dict(zip(_OWN, (epsilon, delta, self.adjacency, self.unit, n_public, False, seed), strict=True))
