@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 __all__ = [
     "clipped_regressor",
@@ -77,7 +78,7 @@ def to_sklearn(model: object) -> Any:
     return made
 
 
-def _converted(model: Any) -> Any:
+def _converted(model: BaseEstimator) -> BaseEstimator:
     """The model with everything of skdp replaced that can be found in it."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import FeatureUnion, Pipeline
@@ -86,7 +87,7 @@ def _converted(model: Any) -> Any:
         return model.to_sklearn()
     if hasattr(model, "best_estimator_"):
         return _converted(model.best_estimator_)
-    pairs: list[tuple[Any, Any]] = []
+    pairs: list[tuple[BaseEstimator, BaseEstimator]] = []
     if type(model) is Pipeline:
         pairs = [(step, _converted(step)) for _, step in model.steps]
     elif type(model) is FeatureUnion:
@@ -138,7 +139,7 @@ def _parts_of_skdp(model: object) -> list[str]:
 # ---------------------------------------------------------------- parts that exports are made of
 
 
-def logistic_regression(model: Any, coef: Any, intercept: Any) -> Any:
+def logistic_regression(model: BaseEstimator, coef: object, intercept: np.ndarray) -> BaseEstimator:
     """A fitted ``LogisticRegression`` with the labels of a fitted classifier."""
     from sklearn.linear_model import LogisticRegression
 
@@ -150,7 +151,7 @@ def logistic_regression(model: Any, coef: Any, intercept: Any) -> Any:
     return made
 
 
-def linear_regression(model: Any, coef: object, intercept: Any) -> Any:
+def linear_regression(model: BaseEstimator, coef: object, intercept: float) -> BaseEstimator:
     """A fitted ``LinearRegression``."""
     from sklearn.linear_model import LinearRegression
 
@@ -160,7 +161,7 @@ def linear_regression(model: Any, coef: object, intercept: Any) -> Any:
     return made
 
 
-def name_features(made: object, model: object) -> Any:
+def name_features(made: BaseEstimator, model: BaseEstimator) -> BaseEstimator:
     """Give ``made`` the number and the names of the columns that ``model`` saw; return it."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(model, name):
@@ -169,7 +170,7 @@ def name_features(made: object, model: object) -> Any:
     return made
 
 
-def shifted_and_divided(center: np.ndarray, scale: np.ndarray) -> Any:
+def shifted_and_divided(center: np.ndarray, scale: np.ndarray) -> BaseEstimator:
     """A fitted ``StandardScaler`` that computes ``(x - center) / scale``."""
     from sklearn.preprocessing import StandardScaler
 
@@ -181,7 +182,7 @@ def shifted_and_divided(center: np.ndarray, scale: np.ndarray) -> Any:
     return made
 
 
-def filler(values: np.ndarray) -> Any:
+def filler(values: np.ndarray) -> BaseEstimator:
     """A fitted ``SimpleImputer`` that puts a value of its column in the place of a missing one."""
     from sklearn.impute import SimpleImputer
 
@@ -190,7 +191,7 @@ def filler(values: np.ndarray) -> Any:
     return made.fit(values.reshape(1, -1))
 
 
-def clipper(low: object, high: object, n_features: int) -> Any:
+def clipper(low: object, high: object, n_features: int) -> BaseEstimator:
     """A fitted transformer that clips the columns of a dense table."""
     from sklearn.preprocessing import FunctionTransformer
 
@@ -200,7 +201,7 @@ def clipper(low: object, high: object, n_features: int) -> Any:
     return made.set_output(transform="default").fit(np.zeros((1, n_features)))
 
 
-def clipped_regressor(made: Any, low: float, high: float) -> Any:
+def clipped_regressor(made: BaseEstimator, low: float, high: float) -> BaseEstimator:
     """A fitted ``TransformedTargetRegressor`` that cuts the predictions of the fitted regressor ``made``."""
     from sklearn.base import clone
     from sklearn.compose import TransformedTargetRegressor
@@ -217,7 +218,7 @@ def clipped_regressor(made: Any, low: float, high: float) -> Any:
     return around.set_params(regressor=clone(made))
 
 
-def scale_clipper(center: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> Any:
+def scale_clipper(center: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> BaseEstimator | None:
     """A fitted ``MaxAbsScaler`` that divides by the upper bounds and clips, also CSR matrices.
 
     None where columns are centred, where bounds are not symmetric about 0, or in versions that cannot clip.
@@ -232,7 +233,7 @@ def scale_clipper(center: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> 
     return made
 
 
-def with_columns(made: Any, model: Any) -> Any:
+def with_columns(made: BaseEstimator, model: BaseEstimator) -> BaseEstimator:
     """A linear model of scikit-learn with the columns that the fit saw.
 
     Where a model takes missing values, steps that fill in and cut come before it, as no record may decide that.
@@ -249,7 +250,7 @@ def with_columns(made: Any, model: Any) -> Any:
     return make_pipeline(*steps, made)
 
 
-def _window_clipper(made: Any, low: np.ndarray, high: np.ndarray) -> Any:
+def _window_clipper(made: BaseEstimator, low: np.ndarray, high: np.ndarray) -> BaseEstimator:
     """The step that cuts columns; where windows lie about 0, one that takes CSR matrices, and divides."""
     whole = np.where(np.isfinite(high), high, 1.0)
     ends = np.where(np.isfinite(low), low, -1.0), whole

@@ -300,7 +300,7 @@ class MultinomialLoss:
     def derivative(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Softmax minus the indicator of the class, shape (n, K)."""
         z, target = _both(z, y)
-        p: Any = np.exp(z - z.max(axis=1, keepdims=True))
+        p: Array = np.exp(z - z.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
         p[np.arange(p.shape[0]), target.astype(np.intp)] -= 1.0
         return p
@@ -317,7 +317,7 @@ NAMED: dict[str, Callable[[Any], Loss]] = {
 }
 
 
-def is_shipped(loss: Any) -> bool:
+def is_shipped(loss: object) -> bool:
     """Whether the loss is one of this module, whose facts are proven.
 
     A subclass is not: it may compute another derivative under the same facts.

@@ -5,7 +5,6 @@ contract tests and the check of the API reference read this table.
 """
 
 from importlib import import_module
-from typing import Any
 
 from skdp._version import __version__
 
@@ -97,7 +96,7 @@ PACKAGES = (
 )
 
 
-def all_estimators() -> list[tuple[str, type[Any]]]:
+def all_estimators() -> list[tuple[str, type]]:
     """List every estimator of skdp that is fitted to a table.
 
     Returns

@@ -272,7 +272,7 @@ def about_subclass(inner: object) -> Iterator[Finding]:
         )
 
 
-def _about_itself(caller: Any, inner: Any) -> Iterator[Finding]:
+def _about_itself(caller: Any, inner: object) -> Iterator[Finding]:
     kind = caller if isinstance(caller, type) else type(caller)
     if own(kind) or declared(caller):
         return

@@ -2,8 +2,8 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
 
 __all__ = ["LOOK", "Kinds", "is_a", "is_private", "nested", "own", "params_of", "spends_budget"]
 
@@ -77,7 +77,7 @@ class Kinds(Generic[ValueT]):
 class _Look(threading.local):
     """While the stack is read nobody changes parameters, so each object is asked once: they are kept by its id."""
 
-    known: dict[int, tuple[object, dict[str, Any]]] | None = None
+    known: dict[int, tuple[object, dict[str, object]]] | None = None
 
 
 LOOK = _Look()
@@ -93,8 +93,8 @@ def params_of(thing: object) -> dict[str, object]:
     return known[id(thing)][1]
 
 
-def _asked_params(thing: object) -> dict[str, Any]:
-    asked: Callable[..., Any] | None = getattr(thing, "get_params", None)
+def _asked_params(thing: object) -> dict[str, object]:
+    asked = getattr(thing, "get_params", None)
     if isinstance(thing, type) or is_private(thing) or not callable(asked):
         return {}
     try:

@@ -220,7 +220,7 @@ def _is_nothing(step: object) -> bool:
     return step is None or (isinstance(step, str) and step in ("passthrough", "drop"))
 
 
-def _parts(step: Any) -> list[Any] | None:
+def _parts(step: Any) -> list[object] | None:
     """The steps that a step is made of; None for any other step."""
     kind = type(step)
     if kind.__module__.partition(".")[0] not in ("sklearn", "imblearn"):
@@ -345,7 +345,7 @@ def paid_steps(steps: Iterable[object]) -> Iterator[str]:
                 yield type(step).__name__
 
 
-def _fitted_parts(step: object) -> list[Any]:
+def _fitted_parts(step: object) -> list[object]:
     if is_a(step, "sklearn.compose", "ColumnTransformer"):
         return [part[1] for part in getattr(step, "transformers_", ())]
     return _parts(step) or []

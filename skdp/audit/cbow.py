@@ -1,10 +1,10 @@
 """Log-perplexity of phrases under word vectors of the CBOW model."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
 
 __all__ = ["cbow_log_perplexity", "cbow_score"]
 
@@ -119,7 +119,7 @@ def _places(phrases: np.ndarray, n_words: int) -> np.ndarray:
     return found
 
 
-def cbow_score(model: Any, phrases: np.ndarray, vocabulary: Sequence[str]) -> np.ndarray:
+def cbow_score(model: BaseEstimator, phrases: np.ndarray, vocabulary: Sequence[str]) -> np.ndarray:
     """Score phrases of a vocabulary by a model with ``vectors_`` and ``vocabulary_``.
 
     A model with two tables has the vectors of predicted words in ``output_vectors_``.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -175,7 +175,7 @@ class SecretSharerDisplay:
 
     # ------------------------------------------------------------------ other forms
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the figures in built-in types, ready for JSON.
 
         Returns

@@ -38,7 +38,7 @@ _NUMBERS = (int, float, np.number, np.bool_, Decimal, Real)
 _COMPLEX = (complex, np.complexfloating)
 
 
-def as_cells(values: Collection[object]) -> Collection[object]:
+def as_cells(values: object) -> object:
     """Return labels, targets or weights as an object array; unchanged where their container has a type.
 
     The NumPy type of an array, a Series or a sparse matrix is public, unless it is object.
@@ -51,7 +51,7 @@ def as_cells(values: Collection[object]) -> Collection[object]:
     try:
         return np.array(values, dtype=object)
     except ValueError:  # nested sequences of different shapes: none of them is a label
-        return np.fromiter(values, dtype=object, count=len(values))
+        return np.fromiter(nested := cast("Collection[object]", values), dtype=object, count=len(nested))
 
 
 def is_untyped(values: object) -> TypeGuard[NDArray[np.object_]]:
@@ -137,7 +137,7 @@ def _parsed(cell: str | bytes) -> float:
     raise ValueError("a cell holds text that is not a number")
 
 
-def cell_numbers(values: Collection[object]) -> NDArray[np.float64]:
+def cell_numbers(values: object) -> NDArray[np.float64]:
     """Return values as float64, cell by cell as `number` does, and raise as it does."""
     cells = as_cells(values)
     if not is_untyped(cells):
@@ -146,7 +146,7 @@ def cell_numbers(values: Collection[object]) -> NDArray[np.float64]:
     return flat.reshape(cells.shape)
 
 
-def label_codes(cells: Iterable[object], labels: Iterable[object]) -> NDArray[np.float64]:
+def label_codes(cells: object, labels: Iterable[object]) -> NDArray[np.float64]:
     """Index of each cell in ``labels``; -1 where it is none of them, NaN where it is missing.
 
     A number is the label of equal value, 1 that of 1.0; a text is the label of equal text.

@@ -421,8 +421,7 @@ def released_levels(
         sure = np.where(noise > 0, sure, np.sign(above) * 0.5 * SUREST)
         sure = np.clip(sure, -0.5 * SUREST, 0.5 * SUREST)
         weights += np.where(np.arange(m)[:, None, None] <= asked, sure, -sure)
-    found: Array = np.sort(grid[_medians(weights), at], axis=0)
-    return found
+    return np.sort(grid[_medians(weights), at], axis=0)
 
 
 def noise_of_levels(session: PrivacySession, records: PrivateRecords, plan: GaussianPlan, levels: Array) -> Array:

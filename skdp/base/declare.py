@@ -113,7 +113,7 @@ class _Fixed:
     value: object
 
 
-_KEPT: Any = object()  # stands for "as inherited"
+_KEPT: object = object()  # stands for "as inherited"
 _FITTED = object()  # stands for an attribute that `fit` sets
 
 
@@ -135,7 +135,7 @@ def parameter(kind: Kind, text: str, *, default: T, releases: Releases = True, p
 
 
 def positional(
-    kind: Kind, text: str, *, default: Any = inspect.Parameter.empty, kw_only: Literal[False] = False
+    kind: Kind, text: str, *, default: object = inspect.Parameter.empty, kw_only: Literal[False] = False
 ) -> Any:
     """Declare a parameter that comes first and may be given without its name; see `Parameter`.
 
@@ -146,7 +146,7 @@ def positional(
 
 def changed(
     *,
-    default: Any = _KEPT,
+    default: object = _KEPT,
     kind: Kind | None = None,
     text: str | None = None,
     more: str = "",
@@ -182,7 +182,7 @@ class Declared:
     # Parameters that are gone, and what to give in their place.
     _gone: ClassVar[dict[str, str]] = {}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls._own_fields = _take_fields(cls)
         cls._parameters = _ordered(cls, _inherited(cls))

@@ -14,7 +14,7 @@ fit may: the number of records is public, and so is what the sums are divided by
 
 import math
 import re
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from functools import update_wrapper
 from inspect import signature
 from types import FunctionType, MethodType
@@ -209,7 +209,7 @@ Targets = NDArray[np.float64 | np.int64 | np.bool_ | np.str_ | np.object_]
 
 @overload
 def validate_table(
-    estimator: BaseEstimator, X: ArrayLike, y: None = None, *,
+    estimator: BaseEstimator, X: object, y: None = None, *,
     reset: bool = True, missing: bool = False, sparse: bool = True,
 ) -> Matrix:  # fmt: skip
     """A table alone."""
@@ -217,14 +217,14 @@ def validate_table(
 
 @overload
 def validate_table(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, *,
+    estimator: BaseEstimator, X: object, y: object, *,
     reset: bool = True, missing: bool = False, sparse: bool = True,
 ) -> tuple[Matrix, Targets]:  # fmt: skip
     """A table and its targets."""
 
 
 def validate_table(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike | None = None, *,
+    estimator: BaseEstimator, X: object, y: object = None, *,
     reset: bool = True, missing: bool = False, sparse: bool = True,
 ) -> Matrix | tuple[Matrix, Targets]:  # fmt: skip
     """Validate X (and y) by scikit-learn, without ever quoting a cell of the data.
@@ -268,7 +268,9 @@ def validate_table(
             return validate_data(estimator, X, y, y_numeric=False, **options)
     except (TypeError, ValueError) as error:
         error_type = TypeError if isinstance(error, TypeError) else ValueError
-        message = _without_cells(str(error), estimator, X, () if y is None else y)
+        message = _without_cells(
+            str(error), estimator, *cast("tuple[ArrayLike, ArrayLike]", (X, () if y is None else y))
+        )
         if message is None:
             raise
     except OverflowError:
@@ -318,7 +320,7 @@ def _without_cells(text: str, estimator: BaseEstimator, X: ArrayLike, y: ArrayLi
 
 
 def _validate_on_device(
-    estimator: BaseEstimator, X: "cupy.ndarray", y: ArrayLike | None, reset: bool
+    estimator: BaseEstimator, X: "cupy.ndarray", y: object, reset: bool
 ) -> Matrix | tuple[Matrix, Targets]:
     """Check a CuPy array or CSR matrix on its device; scikit-learn's validation cannot read it."""
     values = X.data if hasattr(X, "indptr") else X
@@ -345,7 +347,7 @@ def _validate_on_device(
     return X, targets
 
 
-def _text_columns(X: ArrayLike) -> str:
+def _text_columns(X: object) -> str:
     advice = "encode it first, for example with skdp.preprocessing.PublicBinsEncoder"
     names = []
     columns = getattr(X, "columns", None)
@@ -366,13 +368,13 @@ def _text_columns(X: ArrayLike) -> str:
     return f"X must be numeric; not numeric: column {which or 'of text'}. Drop it or {advice}"
 
 
-def encode_groups(groups: Collection[object], n_samples: int) -> NDArray[np.intp]:
+def encode_groups(groups: object, n_samples: int) -> NDArray[np.intp]:
     """Return group codes 0..G-1; a label that is missing or cannot be hashed raises ValueError.
 
     Labels are one group if they are equal: 1 and 1.0, but not 1 and "1", whatever the others are.
     """
     if is_cupy(groups):
-        groups = cast("NDArray[np.int64]", groups.get())
+        groups = groups.get()
     if isinstance(groups, list | tuple) and any(isinstance(label, tuple) for label in groups):
         groups = np.fromiter(groups, dtype=object, count=len(groups))  # each tuple is a label
     labels = np.asarray(as_cells(groups))
@@ -461,14 +463,12 @@ def _is_absent(label: object) -> bool:
         return False
 
 
-def clipped_weights(
-    sample_weight: Collection[object], max_weight: float | None, n_samples: int
-) -> NDArray[np.float64]:
+def clipped_weights(sample_weight: object, max_weight: float | None, n_samples: int) -> NDArray[np.float64]:
     """Return the weights of the rows, clipped to [0, ``max_weight``], which must be declared."""
     if max_weight is None:
         raise ValueError(UNBOUNDED)
     if is_cupy(sample_weight):
-        sample_weight = cast("NDArray[np.float64]", sample_weight.get())
+        sample_weight = sample_weight.get()
     cells = as_cells(sample_weight)
     refuse_dates(cells, "sample_weight")
     try:

@@ -127,7 +127,7 @@ def calibrate(arguments: argparse.Namespace) -> None:
         z = noise_multiplier(budget, delta, releases=steps)
     else:
         z = _sampled_noise_multiplier(budget, plan)
-    noise: dict[str, Any] = {"noise_multiplier": z}
+    noise: dict[str, float] = {"noise_multiplier": z}
     if clip_norm is not None:
         noise["noise_std_of_sum"] = z * factor(plan["adjacency"]) * clip_norm
     if n is not None and clip_norm is not None:

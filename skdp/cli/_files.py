@@ -1,7 +1,6 @@
 """``skdp data`` and ``skdp ledger``: data sets and ledgers on this disk."""
 
 import argparse
-from typing import Any
 
 from skdp.cli._text import BadInput, Failed, dumps, rounded_down, rounded_up, table
 
@@ -27,7 +26,7 @@ def _list(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(dumps(entries))
         return
-    rows: list[list[Any]] = [["name", "rows", "features", "here", "what it is"]]
+    rows: list[list[object]] = [["name", "rows", "features", "here", "what it is"]]
     for entry in entries:
         features = "text" if entry["n_features"] is None else f"{entry['n_features']:,}"
         here = "yes" if entry["available"] else "no"
@@ -97,7 +96,7 @@ def ledger(arguments: argparse.Namespace) -> None:
     charged = [fit for fit in book["fits"] if fit["state"] != "returned"]
     kind = (charged or book["fits"])[0]
     print(f"protects   one {kind['unit']}, adjacency {kind['adjacency']}")
-    rows: list[list[Any]] = [["time", "user", "pid", "estimator", "epsilon", "delta", "state"]]
+    rows: list[list[object]] = [["time", "user", "pid", "estimator", "epsilon", "delta", "state"]]
     for fit in book["fits"]:
         rows.append(
             [fit["time"], fit["user"], fit["pid"], fit["estimator"]]

@@ -5,7 +5,6 @@ import difflib
 import json
 import re
 from importlib import import_module
-from typing import Any
 
 from skdp.cli._text import BadInput, dumps
 from skdp.registry import ESTIMATORS, OTHERS
@@ -26,7 +25,7 @@ def plan(arguments: argparse.Namespace) -> None:
     print(dumps(found.to_dict()) if arguments.json else found)
 
 
-def _class(name: str) -> Any:
+def _class(name: str) -> type:
     known = ESTIMATORS | OTHERS
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3) or ["DPLogisticRegression"]
@@ -37,7 +36,7 @@ def _class(name: str) -> Any:
     return found
 
 
-def _parameters(arguments: argparse.Namespace, made: Any) -> dict[str, Any]:
+def _parameters(arguments: argparse.Namespace, made: type) -> dict[str, object]:
     """The parameters of the estimator: values are JSON where they can be, or else text."""
     from skdp.base.declare import parameters_of
 
@@ -55,11 +54,11 @@ def _parameters(arguments: argparse.Namespace, made: Any) -> dict[str, Any]:
         given[name] = _value(value)
     classes = given.get("classes")
     texts = {"class_weight"} if isinstance(classes, tuple) and any(isinstance(x, str) for x in classes) else set()
-    dicts = [name for name, value in given.items() if isinstance(value, dict) and name not in texts]
-    return {**given, **{name: _by_number(given[name]) for name in dicts}}
+    dicts = {k: _by_number(v) for k, v in given.items() if isinstance(v, dict) and k not in texts}
+    return given | dicts
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     try:
         value = json.loads(text)
     except ValueError:
@@ -67,6 +66,6 @@ def _value(text: str) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _by_number(given: dict[str, object]) -> dict[str | int, Any]:
+def _by_number(given: dict[str, object]) -> dict[str | int, object]:
     """The dict with ints in place of keys that spell them: columns and labels are numbers, and JSON has texts."""
     return {int(key) if re.fullmatch("-?[0-9]{1,15}", key) else key: value for key, value in given.items()}

@@ -50,7 +50,7 @@ def make_bunch(
     return_X_y: bool,
     as_frame: bool,
     **more: object,
-) -> Any:
+) -> Bunch | tuple[object, object]:
     """Put the parts together; `data` is an array, a sparse matrix, or a dict of columns."""
     frame = None
     if as_frame:
@@ -73,7 +73,7 @@ def make_bunch(
 
 def make_text_bunch(
     data: list[str], target: np.ndarray, *, target_name: str, return_X_y: bool, as_frame: bool, **more: object
-) -> Any:
+) -> Bunch | tuple[object, object]:
     """The same for texts; an array among `more` has one value a text and joins the frame."""
     frame = None
     if as_frame:

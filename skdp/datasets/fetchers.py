@@ -101,7 +101,6 @@ def _joined(parts: list[Any]) -> Any:
 def _read(name: str, part: str, options: dict[str, Any]) -> dict[str, Any]:
     """The records of one part, from files or from another library; their number is checked."""
     dataset = DATASETS[name]
-    source: Any
     if dataset.library is not None and files_at_hand(name, part, options["data_home"]) is None:
         source = f"The copy that another library holds in {options['data_home']}"
         try:
@@ -111,7 +110,7 @@ def _read(name: str, part: str, options: dict[str, Any]) -> dict[str, Any]:
             raise OSError(f"Data not found: {name} ({part}): {error}. {where}") from error
     else:
         paths = fetch_files(name, part, **options)
-        source, found = paths[0], dataset.read(paths, part, dataset)
+        source, found = str(paths[0]), dataset.read(paths, part, dataset)
     rows = len(found["target"])
     if rows != dataset.n_rows[part]:
         raise ValueError(
@@ -121,7 +120,7 @@ def _read(name: str, part: str, options: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _load(name: str, subset: str, return_X_y: bool, as_frame: bool, **options: Any) -> Any:
+def _load(name: str, subset: str, return_X_y: bool, as_frame: bool, **options: Any) -> object:
     parts = parts_of(name, subset, options["n_retries"], options["delay"])
     options["data_home"] = data_folder(options["data_home"])
     dataset = DATASETS[name]

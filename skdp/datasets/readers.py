@@ -259,7 +259,7 @@ def read_kddcup98(paths: Paths, part: str, dataset: Dataset) -> Read:
     return {"data": {name: _cells(column) for name, column in columns.items()}, "target": target}
 
 
-def _cells(column: Sequence[str]) -> Any:
+def _cells(column: Sequence[str]) -> np.ndarray:
     """Numbers where all cells are numbers or blank, else strings; blank is NaN."""
     cells = [cell.strip() for cell in column]
     try:

@@ -124,7 +124,7 @@ def _files_of(name: str) -> Iterable[tuple[str, DataFile]]:
                 yield subset, file
 
 
-def _entry(name: str, home: Path) -> dict[str, Any]:
+def _entry(name: str, home: Path) -> dict[str, object]:
     dataset = DATASETS[name]
     return {
         "name": name,
@@ -148,7 +148,7 @@ def _entry(name: str, home: Path) -> dict[str, Any]:
     }
 
 
-def _bundled_entry() -> dict[str, Any]:
+def _bundled_entry() -> dict[str, object]:
     path = files("skdp.datasets.data").joinpath("rand_hie.csv.xz")
     checksum = hashlib.sha256(path.read_bytes()).hexdigest()
     return {

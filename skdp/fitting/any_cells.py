@@ -37,7 +37,7 @@ def within_bounds(X: Any, ends: np.ndarray) -> Any:
     return cut
 
 
-def of_absent_cells(ends: Any) -> Any:
+def of_absent_cells(ends: np.ndarray) -> np.ndarray:
     """Value of a cell that a CSR matrix does not store: 0, or the end near it of a window that leaves out 0.
 
     `within_bounds` subtracts it from the stored cells, and `csr_scores` adds it to all scores.

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp.base.plan import BudgetSplit, Decision, Step
 from skdp.base.problem import Solution
@@ -131,7 +132,7 @@ class Recalibrated:
     steepest: float | None = None
 
     @classmethod
-    def of(cls, model: Any, problem: Problem) -> "Recalibrated":
+    def of(cls, model: BaseEstimator, problem: Problem) -> "Recalibrated":
         """The step of an estimator, by its parameters."""
         given, alpha = getattr(model, "max_weight", None), getattr(model, "alpha", None)
         # A penalty that the user asked for makes coefficients small on purpose.
@@ -243,7 +244,7 @@ class TargetUnits:
     shares: tuple[float, float, float] | None = None
 
     @classmethod
-    def of(cls, model: Any, **options: Any) -> "TargetUnits":
+    def of(cls, model: BaseEstimator, **options: Any) -> "TargetUnits":
         """Those of an estimator by its parameters."""
         bounds, target = getattr(model, "y_bounds", "auto"), None
         if not isinstance(bounds, str):
@@ -340,9 +341,9 @@ class TargetUnits:
         target: TargetRange,
         theta: np.ndarray,
         shares: TargetShares,
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    ) -> tuple[np.ndarray, dict[str, object]]:
         """The coefficients after the last releases, in units of centred targets, and their attributes."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         if shares.constant:
             theta, found["shrinkage_"] = np.zeros_like(theta), 0.0
         if shares.calibration:

@@ -42,8 +42,8 @@ class ColumnFit(PrivateFit[ColumnProblem]):
     def read(self, X: object, y: object = None, groups: object = None) -> ColumnProblem:
         """Check the table: finite numbers, and NaN with ``skipna``. Targets are not looked at."""
         scratch = type(self)(**self.get_params(deep=False))
-        table = validate_table(scratch, cast("ArrayLike", X), missing=self.skipna)
-        codes = None if groups is None else encode_groups(cast("list[object]", groups), table.shape[0])
+        table = validate_table(scratch, X, missing=self.skipna)
+        codes = None if groups is None else encode_groups(groups, table.shape[0])
         records = PrivateRecords(table, groups=codes, n_public=self.n_public)
         self._read_shape(records)
         seen = {name: value for name, value in vars(scratch).items() if name.endswith("_in_")}

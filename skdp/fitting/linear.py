@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,7 +53,7 @@ def count_assumption(problem: Problem) -> tuple[str, ...]:
     return (f"there are at most {MOST_PER_PUBLIC} times n_public {kind}s",)
 
 
-def _has_coef(model: Any) -> bool:
+def _has_coef(model: "LinearFit") -> bool:
     return "coef_" in model._released_names
 
 
@@ -86,7 +86,7 @@ class LinearFit(_Frame):
     # A model whose signature does not name weights, for lack of a declared bound, still says how to route them.
     __metadata_request__fit = {"sample_weight": None}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         order = cls.__mro__
         early = [x.__name__ for x in (PrivateFit, ExactFit) if x in order[: order.index(LinearFit)]]
@@ -137,7 +137,7 @@ class LinearFit(_Frame):
         n_coefs = math.prod(parameter_shape(problem.records, problem.loss))
         return effective_n / noise_size(release, shape, self.adjacency, n_coefs)
 
-    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
+    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, object]:
         coef, intercept = from_theta(solution.theta, self.fit_intercept, hasattr(self, "classes"))
         made = {
             **problem.fitted,
@@ -153,8 +153,8 @@ class LinearFit(_Frame):
 
     # ---------------------------------------------------------------- warnings and report
 
-    def _public_facts(self, problem: Problem) -> dict[str, Any]:
-        facts: dict[str, Any] = {}
+    def _public_facts(self, problem: Problem) -> dict[str, object]:
+        facts: dict[str, object] = {}
         if getattr(self, "max_weight", None) is not None:
             facts["max_weight"] = float(self.max_weight)
         if getattr(self, "classes", None) is not None:
@@ -226,7 +226,7 @@ class LinearFit(_Frame):
 
     # ---------------------------------------------------------------- the scores
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: object) -> np.ndarray:
         """Return the scores of the rows, of shape (n,) or (n, n_classes)."""
         check_is_fitted(self)
         X = validate_table(self, X, reset=False, missing=self._missing)
@@ -258,7 +258,7 @@ class LinearFit(_Frame):
         return coef.toarray() if sp.issparse(coef) else np.atleast_2d(coef), np.reshape(intercept, -1)
 
     @available_if(_has_coef)
-    def sparsify(self) -> Any:
+    def sparsify(self) -> Self:
         """Store ``coef_`` as a CSR matrix, which is smaller and predicts faster when most are zero.
 
         Returns
@@ -270,7 +270,7 @@ class LinearFit(_Frame):
         return self
 
     @available_if(_has_coef)
-    def densify(self) -> Any:
+    def densify(self) -> Self:
         """Store ``coef_`` as an array again.
 
         Returns
@@ -333,7 +333,7 @@ class LinearFit(_Frame):
 # ---------------------------------------------------------------- bounds of predictions
 
 
-def prediction_bounds(model: Any, found: Mapping[str, Any]) -> tuple[float, float]:
+def prediction_bounds(model: LinearFit, found: Mapping[str, Any]) -> tuple[float, float]:
     """The bounds that follow from the attributes of a solution.
 
     They are, in this order: those among the attributes; the public range of the targets that the user gave;
@@ -355,7 +355,7 @@ def prediction_bounds(model: Any, found: Mapping[str, Any]) -> tuple[float, floa
     return center - MARGIN * half_width, center + MARGIN * half_width
 
 
-def cut_export(model: Any, made: Any) -> Any:
+def cut_export(model: object, made: object) -> Any:
     """The exported model, in a ``TransformedTargetRegressor`` that cuts its predictions alike."""
     bounds = vars(model).get("prediction_bounds_", NOWHERE)
     return made if bounds == NOWHERE else clipped_regressor(made, *bounds)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Generic, Literal
+from typing import Generic, Literal
 
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import PrivateFit, ProblemT
@@ -59,7 +59,7 @@ class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
         this needs ``n_public``.""",
     )
     verbose: bool = parameters.VERBOSE
-    callback: Callable[[int, Any], object] | None = parameter(
+    callback: Callable[..., object] | None = parameter(
         callback(),
         "Called as ``callback(iteration, parameters)`` with the released parameters of each step.",
         default=None,

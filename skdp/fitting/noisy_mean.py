@@ -6,19 +6,22 @@ Gaussian noise: `NoisyMean.begin`. The rest is post-processing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from skdp.fitting.loop import GradientAt
 from skdp.fitting.minibatch_warnings import StepFacts
 from skdp.fitting.optimizers import FewEntries
+from skdp.kernels.protocols import Matrix
 from skdp.privacy import (
     Batch,
     BatchGroup,
     BatchPlan,
     BoundedStatistic,
+    Piece,
     PrivacySession,
     PrivateRecords,
     ProjectedNorms,
@@ -41,7 +44,7 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 # Of rows and targets: the pieces of their gradients.
-PiecesOf = Callable[[Any, Any], Sequence[Any]]
+PiecesOf = Callable[[Matrix, Vector | None], Sequence[Piece]]
 # Of a mean and its batch: what is released of them.
 Release = Callable[[BoundedStatistic, Batch], "Vector | FewEntries"]
 
@@ -259,7 +262,7 @@ class GradientEstimator:
         """Sizes of batches that the user gave, beside ``batch_size=``."""
         return ()
 
-    def check(self, model: Any) -> None:
+    def check(self, model: BaseEstimator) -> None:
         """Raise unless the other parameters of a net fit."""
 
     def engine(self, clipping: Clipping) -> NoisyMean:

@@ -226,7 +226,7 @@ class Average:
 
     def __init__(self, power: float | None) -> None:
         self._power = power
-        self._mean: Any = 0.0
+        self._mean: Vector | float = 0.0
         self._weight = 0.0
         self._taken = 0
 
@@ -284,7 +284,7 @@ class Optimizer:
         self.learning_rate = 0.0 if callable(learning_rate) else float(learning_rate)
         self._rule, self._n_iter, self._tensors = rule, n_iter, tensors
         self._kept = Average(rule.average)
-        self._first: Any = None
+        self._first: Vector | None = None
         self._second: Any = None
         self._taken = 0
 
@@ -355,7 +355,7 @@ class SinglePrecision(Optimizer):
     """
 
     def __init__(
-        self, start: NDArray[Any], rule: Rule, learning_rate: float, n_iter: int, tensors: tuple[slice, ...] = ()
+        self, start: np.ndarray, rule: Rule, learning_rate: float, n_iter: int, tensors: tuple[slice, ...] = ()
     ) -> None:
         super().__init__(rule, learning_rate, n_iter, tensors)
         self._theta = np.array(start, dtype=np.float64)
@@ -386,7 +386,7 @@ class SinglePrecision(Optimizer):
         self._kept.add(self._theta)
         return self._theta
 
-    def moved(self, theta: Vector) -> NDArray[Any]:
+    def moved(self, theta: Vector) -> np.ndarray:
         return self.here
 
     def output(self, last: Vector) -> Vector:

@@ -4,7 +4,7 @@ A frame lists those that it has: ``verbose: bool = VERBOSE``. An estimator chang
 `skdp.base.declare.changed`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from inspect import cleandoc
 from numbers import Real
@@ -15,7 +15,7 @@ import numpy as np
 from skdp.base.declare import Parameter, parameter, word_or_object
 from skdp.base.kinds import callback, check_choice, choice, described, integer, real
 from skdp.fitting.optimizers import SGD, Adam
-from skdp.losses import NAMED, check_loss
+from skdp.losses import NAMED, Loss, check_loss
 
 __all__ = [
     "ALPHA",
@@ -53,6 +53,8 @@ __all__ = [
     "Y_BOUNDS",
     "Auto",
     "AutoInt",
+    "ClassLoss",
+    "NumberLoss",
     "Sampling",
     "WordOrLoss",
     "check_y_bounds",
@@ -126,6 +128,8 @@ def _check_named_loss(name: str, value: object) -> None:
 NAMED_ONLY = described('{"squared", "huber"}', _check_named_loss)
 Auto = float | Literal["auto"]
 AutoInt = int | Literal["auto"]
+ClassLoss = Loss | Literal["logistic"]
+NumberLoss = Loss | Literal["squared", "huber"]
 Sampling = Literal["poisson", "without_replacement"]
 
 # Of ``n_nonzero_coefs``, in classifiers.
@@ -138,7 +142,7 @@ N_NONZERO_COEFS: int | None = parameter(
 # The kind of parts of the budget.
 SHARE = real(low=0, below=1, word="auto", hint=" (a share of the budget)")
 _CLIP = real(low=0, strict=True, word="auto")
-CLIP_NORM: Any = parameter(
+CLIP_NORM: Auto = parameter(
     _CLIP,
     """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
     "auto" computes it from released medians: the median row norm and, for regression and groups, the
@@ -147,7 +151,7 @@ CLIP_NORM: Any = parameter(
     numbers.""",
     default="auto",
 )
-HALF_CLIP_NORM: Any = parameter(
+HALF_CLIP_NORM: Auto = parameter(
     _CLIP,
     """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
     "auto" is half the median gradient norm at the start, computed from released medians: the median
@@ -156,7 +160,7 @@ HALF_CLIP_NORM: Any = parameter(
     budget is spent on them if both parameters are numbers.""",
     default="auto",
 )
-DESCENT_CLIP_NORM: Any = parameter(
+DESCENT_CLIP_NORM: Auto = parameter(
     _CLIP,
     """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
     "auto" is 0.5 to 1.4 times the median gradient norm at the start: the less noise there is, the
@@ -188,20 +192,20 @@ SAMPLING: Sampling = parameter(
     and much more noise.""",
     default="poisson",
 )
-CLIP_SUP_NORM: Any = parameter(
+CLIP_SUP_NORM: Auto = parameter(
     _CLIP,
     """Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "auto"
     computes it from released medians: the median sup norm of the rows and, for regression, of their
     gradients at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are few.""",
     default="auto",
 )
-ROW_NORM: Any = parameter(
+ROW_NORM: Auto = parameter(
     real(low=1e-100, high=1e100, word="auto"),
     """Largest l2 norm of a record's features. Longer rows are scaled down. "auto" releases a number near
     the median norm.""",
     default="auto",
 )
-Y_BOUNDS: Any = parameter(
+Y_BOUNDS: object = parameter(
     described('tuple of (float, float) or "auto"', check_y_bounds),
     """Public range (low, high) to which targets are clipped. "auto" releases a median and a quantile of
     the distances from it. All such numbers take 5 % of the budget (of mu^2) together, up to 20 % if
@@ -227,14 +231,14 @@ NAMED_LOSS: Literal["squared", "huber"] = parameter(
     "Huber's loss is linear beyond ``huber_threshold``. Gradients of both losses are clipped.",
     default="squared",
 )
-LOSS: Any = parameter(
+LOSS: NumberLoss = parameter(
     WordOrLoss(tuple(NAMED), classes=False),
     """Huber's loss is linear beyond ``huber_threshold``. A loss of your own inherits from `skdp.losses.Loss`; then
     targets stay in units of y, without a released centre, and `predict` gives the linear predictor. Gradients of
     all losses are clipped.""",
     default="squared",
 )
-CLASS_LOSS: Any = parameter(
+CLASS_LOSS: ClassLoss = parameter(
     WordOrLoss(("logistic",), classes=True),
     """"logistic" is the logistic loss of two classes, and the multinomial loss of more. A loss of your own for two
     classes inherits from `skdp.losses.Loss`, with ``is_classification = True``: its y is 0 for the first class and
@@ -251,22 +255,22 @@ PURE_DELTA = """Probability with which the epsilon may fail, in [0, 1). Choose i
     differential privacy. `privacy_` then reports the sampler's error as a delta below 1e-20."""
 # Of ``unit``, in methods that take means over groups.
 SHARED_WEIGHT = "A group's rows share the weight of one record."
-COEF_INIT: Any = parameter(
+COEF_INIT: object = parameter(
     described("array-like"),
     """Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column. It
     costs no budget.""",
     default=None,
     releases="unless default",
 )
-EXACT_COEF_INIT: Any = parameter(
+EXACT_COEF_INIT: object = parameter(
     described("array-like"),
     "Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.",
     default=None,
 )
-EXACT_CLASSES: Any = parameter(
+EXACT_CLASSES: Iterable[object] | None = parameter(
     described("sequence of labels"), "The label set. None takes it from y.", default=None, place="targets"
 )
-EXACT_CLASS_WEIGHT: Any = parameter(
+EXACT_CLASS_WEIGHT: object = parameter(
     described("dict"),
     "Weights of the labels; a label that is not named weighs 1. They are taken over the largest of them.",
     default=None,
@@ -288,7 +292,7 @@ VERBOSE_UNUSED: bool = parameter(
 VERBOSE: bool = parameter(
     described("bool"), "Whether to show a progress bar.", default=False, releases=False, place="last"
 )
-CALLBACK: Callable[[int, Any], object] | None = parameter(
+CALLBACK: Callable[..., object] | None = parameter(
     callback(),
     "Called as ``callback(iteration, coef)`` with each released iterate.",
     default=None,

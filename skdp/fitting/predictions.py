@@ -5,7 +5,6 @@ Loops run over blocks of rows that stay in the cache.
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -99,7 +98,7 @@ def of_signs(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return labels
 
 
-def cut(model: Any, found: Any) -> Any:
+def cut(model: object, found: np.ndarray) -> np.ndarray:
     """Predictions of a fitted model, cut in place; also those of an array on a device."""
     bounds = vars(model).get("prediction_bounds_", NOWHERE)
     return found if bounds == NOWHERE else found.clip(*bounds, out=found)
@@ -110,7 +109,7 @@ def cut_text(bounds: tuple[float, float]) -> str:
     return "predictions are cut to [{:.6g}, {:.6g}]".format(*bounds)
 
 
-def like(X: Any, result: np.ndarray) -> Any:
+def like(X: object, result: np.ndarray) -> np.ndarray:
     """Return a result where X lies: on the device, unless it holds text labels."""
     if is_cupy(X) and result.dtype.kind in "biuf":
         import cupy

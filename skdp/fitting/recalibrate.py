@@ -21,13 +21,13 @@ made before the fit, which gets the rest of the budget as a `BudgetSplit`.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from skdp.base.plan import BudgetSplit
 from skdp.fitting.defaults import DEFAULTS
 from skdp.fitting.search import noisy_search
+from skdp.kernels.protocols import Matrix
 from skdp.losses import Loss
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
 
@@ -124,7 +124,7 @@ class Recalibration:
         for _ in range(plan.releases):
             middle = (low + high) // 2
 
-            def below(scores: Any, y: Any, at: np.ndarray = CENTRES[middle]) -> np.ndarray:
+            def below(scores: Matrix, y: object, at: np.ndarray = CENTRES[middle]) -> np.ndarray:
                 return np.where(scores <= at, 0.5, -0.5)
 
             bound = self.largest * 0.5 * math.sqrt(k) * (1 + 2.0**-20)
@@ -209,12 +209,12 @@ class Statistic:
         self.size = self._d + (0 if short else len(self._weights))
         self.bound = bound_of(k, shifts, short)
 
-    def __call__(self, scores: Any, y: np.ndarray | None) -> np.ndarray:
+    def __call__(self, scores: Matrix, y: np.ndarray | None) -> np.ndarray:
         from skdp.kernels.inputs import frozen
         from skdp.kernels.recalibration_rows import binary_vectors, multinomial_vectors
 
         assert y is not None
-        state, out = self._state, np.empty((len(scores), self.size))
+        state, out = self._state, np.empty((scores.shape[0], self.size))
         intercepts = state.mean[:-1] if self._shifts else np.empty(0)
         given = frozen(np.ascontiguousarray(scores)), frozen(np.asarray(y, dtype=np.float64))
         slope, ends = float(state.mean[-1]), (MAX_SCORE, MAX_NORM)

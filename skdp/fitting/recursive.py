@@ -22,16 +22,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from skdp.base import check_number
 from skdp.fitting.loop import GradientAt
 from skdp.fitting.noisy_mean import Clipping, GradientEstimator, Gradients, NoisyMean, StepNoise, clipped_mean
 from skdp.fitting.sizes import CLIP_NORM
 from skdp.fitting.task import check_clip, given
+from skdp.kernels.protocols import Matrix
 from skdp.privacy import (
     LEAST_CLIP,
     BatchGroup,
@@ -48,8 +49,8 @@ __all__ = ["RecursiveEstimate", "RecursiveMean", "RecursiveMomentum", "corrected
 
 Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
-Floats = NDArray[Any]  # float32 or float64
-Function = Callable[[Any, Any], Sequence[Piece]]
+Floats = np.ndarray  # of float32 or float64
+Function = Callable[[Matrix, Vector | None], Sequence[Piece]]
 
 # Chosen on a held-out part of the training images of MNIST (user guide).
 FIRST = 3.0  # size of the first batch over that of the others
@@ -123,7 +124,7 @@ class RecursiveMomentum(GradientEstimator):
         size = given(self.initial_batch_size)
         return () if size is None else (int(size),)
 
-    def check(self, model: Any) -> None:
+    def check(self, model: BaseEstimator) -> None:
         if model.clipping not in WHOLE:
             raise ValueError(
                 f"RecursiveMomentum needs each record's gradient: clipping must be one of {list(WHOLE)}, got "
@@ -157,14 +158,14 @@ class RecursiveEstimate:
         Of the step: g.
     """
 
-    def __init__(self, fresh: Callable[[Any, Any, int], Vector], momentum: Callable[[int], float]) -> None:
+    def __init__(self, fresh: Callable[..., Vector], momentum: Callable[[int], float]) -> None:
         self._fresh, self._momentum = fresh, momentum
-        self._previous: Any = None
-        self._released: Any = None
+        self._previous: np.ndarray | None = None
+        self._released: Vector | None = None
 
-    def __call__(self, theta: Any, iteration: int) -> tuple[Vector, float]:
+    def __call__(self, theta: np.ndarray, iteration: int) -> tuple[Vector, float]:
         found = self._fresh(theta, self._previous, iteration)
-        if self._previous is not None:
+        if self._released is not None:
             found = found + (1.0 - self._momentum(iteration)) * self._released
         self._previous, self._released = theta, found
         return found, 0.0
@@ -249,7 +250,7 @@ def corrected(
         C1 and C2.
     """
 
-    def pieces(X: Any, y: Any) -> Sequence[Piece]:
+    def pieces(X: Matrix, y: Vector | None) -> Sequence[Piece]:
         # A warning would tell of a record's numbers.
         with np.errstate(all="ignore"):
             pairs = [pair_of(*both) for both in zip(now(X, y), before(X, y), strict=True)]

@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp.base import check_choice, check_number
 from skdp.fitting.minibatch_warnings import StepFacts
@@ -55,7 +55,7 @@ class Selection(GradientEstimator):
     partitions = False
     full_batches = False
 
-    def check(self, model: Any) -> None:
+    def check(self, model: BaseEstimator) -> None:
         if method_of(model.clipping) == "projections":
             raise ValueError(
                 f"gradient_estimator={type(self).__name__}() has no proof with clipping={model.clipping!r}; use "

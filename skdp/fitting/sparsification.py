@@ -13,10 +13,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from skdp.base import check_number
 from skdp.fitting.loop import GradientAt
@@ -94,7 +94,7 @@ class RandomSparsification(GradientEstimator):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
 
-    def check(self, model: Any) -> None:
+    def check(self, model: BaseEstimator) -> None:
         if method_of(model.clipping) in ("ghost", "projections"):
             raise ValueError(
                 f"clipping={model.clipping!r} takes the norms of whole gradients, and RandomSparsification clips "

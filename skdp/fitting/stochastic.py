@@ -36,9 +36,9 @@ class StochasticFit(LinearFit):
     learning_rate: Auto = parameters.LEARNING_RATE
     penalty: Literal["l2", "nonconvex"] = parameters.PENALTY
     alpha: float = parameters.ALPHA
-    coef_init: Any = parameters.COEF_INIT
+    coef_init: object = parameters.COEF_INIT
     verbose: bool = parameters.VERBOSE
-    callback: Callable[[int, Any], object] | None = parameters.CALLBACK
+    callback: Callable[..., object] | None = parameters.CALLBACK
     clip_norm: Auto = parameters.CLIP_NORM
     max_weight: float | None = parameters.MAX_WEIGHT
     learning_rate_: float = fitted()
@@ -48,7 +48,7 @@ class StochasticFit(LinearFit):
     # Functions: of a task and the settings, the decision how to run; of a task and its details, the run.
     _planned: ClassVar[Callable[..., LinearDecision]]
     _algorithm: ClassVar[Callable[..., Solution]]
-    _settings: ClassVar[Callable[..., Any]]  # the parameters as the algorithm takes them
+    _settings: ClassVar[Callable[..., object]]  # the parameters as the algorithm takes them
 
     def _numbers(self, *names: str) -> dict[str, Any]:
         """Parameters as the algorithm takes them: None for a word."""

@@ -1,13 +1,14 @@
 """Labels and targets of a table in, predictions of scores out: what every model of X and y has, linear or not."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -21,7 +22,8 @@ from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.predictions import cut, like, of_signs, of_two_classes, softmax
 from skdp.kernels import is_cupy, on_host
-from skdp.losses import NAMED, LogisticLoss, MultinomialLoss
+from skdp.kernels.protocols import Matrix
+from skdp.losses import NAMED, LogisticLoss, Loss, MultinomialLoss
 from skdp.privacy import PrivateRecords, PublicShape
 
 __all__ = [
@@ -61,7 +63,7 @@ class Problem(problem.Problem):
     """
 
     records: PrivateRecords
-    loss: Any
+    loss: Loss
     target: Any = None
     batch_codes: np.ndarray | None = None
     budget: BudgetSplit = field(default=cast("BudgetSplit", None), kw_only=True)
@@ -79,11 +81,11 @@ class Problem(problem.Problem):
 
 
 def table_records(
-    self: Any,
-    X: Any,
+    self: BaseEstimator,
+    X: Matrix,
     y: np.ndarray,
-    groups: Any,
-    weights: dict[str, Any],
+    groups: object,
+    weights: dict[str, object],
     n_classes: int | None = None,
     of_label: np.ndarray | None = None,
 ) -> PrivateRecords:
@@ -103,11 +105,11 @@ def table_records(
     )
 
 
-def _no_records(estimator: Any, shape: PublicShape) -> Any:
-    return NoRecords(replace(shape, fit_intercept=estimator.fit_intercept))
+def _no_records(estimator: BaseEstimator, shape: PublicShape) -> PrivateRecords:
+    return cast("PrivateRecords", NoRecords(replace(shape, fit_intercept=estimator.fit_intercept)))
 
 
-def clipped_arguments(estimator: Any, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
+def clipped_arguments(estimator: BaseEstimator, weights: dict[str, object], n_samples: int) -> np.ndarray | None:
     """The weights among the further arguments of `fit`, clipped to their public bound; refuse other arguments."""
     known = {"sample_weight"} if hasattr(estimator, "max_weight") else set()
     unknown = set(weights) - known
@@ -121,12 +123,12 @@ def clipped_arguments(estimator: Any, weights: dict[str, Any], n_samples: int) -
     return clipped_weights(sample_weight, estimator.max_weight, n_samples)
 
 
-def unfitted_copy(estimator: Any) -> Any:
+def unfitted_copy(estimator: BaseEstimator) -> BaseEstimator:
     """An unfitted copy for validation, so that a failed fit leaves the model as it was."""
     return type(estimator)(**estimator.get_params(deep=False))
 
 
-def _table_tags(estimator: Any, tags: Any) -> Any:
+def _table_tags(estimator: BaseEstimator, tags: Tags) -> Tags:
     tags.input_tags.sparse = True
     tags.input_tags.allow_nan = estimator._missing
     for of_task in (tags.classifier_tags, tags.regressor_tags):
@@ -136,7 +138,7 @@ def _table_tags(estimator: Any, tags: Any) -> Any:
     return tags
 
 
-def _inferred(estimator: Any) -> tuple[str, ...]:
+def _inferred(estimator: object) -> tuple[str, ...]:
     """What a private fit says of a label set that it reads from y; an exact fit promises nothing."""
     if not isinstance(estimator, fit.PrivateFit):
         return ()
@@ -147,7 +149,7 @@ def _inferred(estimator: Any) -> tuple[str, ...]:
     return ("the label set was inferred from y and is not covered by epsilon",)
 
 
-def _require(estimator: Any, y: Any) -> None:
+def _require(estimator: object, y: object) -> None:
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
 
@@ -157,20 +159,16 @@ def is_classifier(estimator: object) -> bool:
     return isinstance(estimator, ClassifierMixin)
 
 
-def _is_word(loss: object) -> bool:
-    return isinstance(loss, str)
-
-
-def require_probabilities(model: Any) -> None:
+def require_probabilities(model: BaseEstimator) -> None:
     """Refuse a model whose scores are not log odds."""
-    if not _is_word(model.loss):
+    if not isinstance(model.loss, str):
         raise TypeError(
             "the scores of a loss of your own are no log odds, so there are no probabilities: use "
             "decision_function and predict, or fit with loss='logistic'"
         )
 
 
-def _has_probabilities(model: Any) -> bool:
+def _has_probabilities(model: BaseEstimator) -> bool:
     try:
         require_probabilities(model)
     except TypeError as error:
@@ -183,13 +181,13 @@ class LabelModel(ClassifierMixin, Declared):
 
     _record_checks = "finite, numeric, label among the classes"
 
-    classes: Any = parameter(
+    classes: Iterable[object] | None = parameter(
         described("sequence of labels"),
         "The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.",
         default=None,
         place="targets",
     )
-    class_weight: Any = parameter(
+    class_weight: object = parameter(
         described("dict"),
         """Public weights of the labels in ``classes``; a label that is not named weighs 1. A record's gradient is
         multiplied by the weight of its label over the largest weight, and then clipped. So no bound and no noise
@@ -200,14 +198,14 @@ class LabelModel(ClassifierMixin, Declared):
         place="targets",
     )
     classes_: np.ndarray = fitted()
-    loss = "logistic"  # a parameter of classifiers by gradient steps
+    loss = cast("Loss | str", "logistic")  # a parameter of classifiers by gradient steps
 
     _missing = False  # whether X may hold NaN
     _records: ClassVar[Callable[..., PrivateRecords]]
     # Scores of shape (n,) or (n, n_classes), in the host's memory.
     _scores: ClassVar[Callable[..., np.ndarray]]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         return _table_tags(self, super().__sklearn_tags__())
 
     def _check_targets(self) -> None:
@@ -229,7 +227,7 @@ class LabelModel(ClassifierMixin, Declared):
             raise ValueError("classes must list at least two different labels, without repetition")
         return np.sort(classes)
 
-    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+    def read(self, X: object, y: object = None, groups: object = None, **weights: object) -> Problem:
         """Check the table and the labels. Each label must be declared; without a declaration all are taken."""
         declared = self._declared_classes()
         _require(self, y)
@@ -267,9 +265,9 @@ class LabelModel(ClassifierMixin, Declared):
         records = _no_records(self, shape)
         return Problem(records, {"classes_": declared}, (), loss)
 
-    def _loss_of_labels(self, n_classes: int) -> Any:
+    def _loss_of_labels(self, n_classes: int) -> Loss:
         """The loss for a number of classes."""
-        if _is_word(self.loss):
+        if isinstance(self.loss, str):
             return LogisticLoss() if n_classes == 2 else MultinomialLoss(n_classes)
         if n_classes > 2:
             raise ValueError(
@@ -278,11 +276,11 @@ class LabelModel(ClassifierMixin, Declared):
             )
         return self.loss
 
-    def _weights_of_loss(self) -> Any:
+    def _weights_of_loss(self) -> object:
         """The class weights that multiply gradients."""
         return self.class_weight
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: object) -> np.ndarray:
         """Scores of the classes; their softmax is `predict_proba`, unless the loss is your own.
 
         Parameters
@@ -295,7 +293,7 @@ class LabelModel(ClassifierMixin, Declared):
         """
         return like(X, self._scores(X))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         """Most probable class; ties go to the first class.
 
         Parameters
@@ -312,7 +310,7 @@ class LabelModel(ClassifierMixin, Declared):
         return like(X, self.classes_[scores.argmax(axis=1)])
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: object) -> np.ndarray:
         """Class probabilities, for every declared class.
 
         Parameters
@@ -329,7 +327,7 @@ class LabelModel(ClassifierMixin, Declared):
         return like(X, softmax(scores))
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: object) -> np.ndarray:
         """Logarithms of `predict_proba`, as scikit-learn defines them.
 
         Parameters
@@ -348,7 +346,7 @@ class LabelModel(ClassifierMixin, Declared):
         with np.errstate(divide="ignore"):
             return np.log(probabilities)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """Accuracy of `predict`; on private rows it is not private.
 
         Parameters
@@ -390,16 +388,16 @@ class NumberModel(RegressorMixin, Declared):
     target_center_: float = fitted()
     target_scale_: float = fitted()
     shrinkage_: float = fitted()
-    loss = "squared"  # a parameter of many regressors
+    loss = cast("Loss | str", "squared")  # a parameter of many regressors
 
     _missing = False  # whether X may hold NaN
     _records: ClassVar[Callable[..., PrivateRecords]]
     _scores: ClassVar[Callable[..., np.ndarray]]  # of shape (n,), in the host's memory
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         return _table_tags(self, super().__sklearn_tags__())
 
-    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+    def read(self, X: object, y: object = None, groups: object = None, **weights: object) -> Problem:
         """Check the table and the targets: finite numbers, each read by itself."""
         _require(self, y)
         scratch = unfitted_copy(self)
@@ -412,9 +410,9 @@ class NumberModel(RegressorMixin, Declared):
         records = _no_records(self, shape)
         return Problem(records, {}, (), self._loss_of(np.zeros(1))[0])
 
-    def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
+    def _loss_of(self, y: np.ndarray) -> tuple[Loss, tuple[str, ...]]:
         """Return the loss object, and what its choice leaks."""
-        if not _is_word(self.loss):
+        if not isinstance(self.loss, str):
             return self.loss, ()
         return NAMED[self.loss](getattr(self, "huber_threshold", None)), ()
 
@@ -426,7 +424,7 @@ class NumberModel(RegressorMixin, Declared):
         low, high = map(float, bounds)
         return low, high
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         """Predicted targets, cut to ``prediction_bounds_`` where the model has them.
 
         Parameters
@@ -437,10 +435,9 @@ class NumberModel(RegressorMixin, Declared):
         -------
         ndarray of shape (n_samples,)
         """
-        found: np.ndarray = cut(self, like(X, self._scores(X)))
-        return found
+        return cut(self, like(X, self._scores(X)))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """R^2 of `predict`; on private rows it is not private.
 
         Parameters
@@ -469,7 +466,7 @@ class NumberModel(RegressorMixin, Declared):
         """Check the parameters that say what targets are: ``loss`` checks itself."""
 
 
-def check_class_weight(class_weight: Any, declared: np.ndarray | None) -> None:
+def check_class_weight(class_weight: object, declared: np.ndarray | None) -> None:
     """Refuse what is not a dict of public weights over the declared labels."""
     if class_weight is None:
         return
@@ -499,18 +496,18 @@ def relative_weights(class_weight: Any, classes: np.ndarray) -> np.ndarray | Non
     return found / found.max()
 
 
-def expected_weight(estimator: Any, problem: "Problem") -> float:
+def expected_weight(estimator: object, problem: "Problem") -> float:
     """What a record weighs on the average, if the weights balance the classes; from public numbers."""
     found = relative_weights(getattr(estimator, "class_weight", None), np.asarray(problem.fitted["classes_"]))
     return 1.0 if found is None else min(1.0, found.size * float(found.min()))
 
 
-def _seen_in(scratch: Any) -> dict[str, Any]:
+def _seen_in(scratch: object) -> dict[str, object]:
     """What validation has marked: ``n_features_in_`` and ``feature_names_in_``."""
     return {name: value for name, value in vars(scratch).items() if name.endswith("_in_")}
 
 
-def numeric_targets(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+def numeric_targets(estimator: BaseEstimator, X: object, y: object) -> tuple[Matrix, np.ndarray]:
     """Return X and y as `validate_table` does, y as finite float64, each target read by itself."""
     cells = as_cells(y)
     refuse_dates(cells)
@@ -521,7 +518,7 @@ def numeric_targets(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     return X, finite_targets(y)
 
 
-def finite_targets(y: Any) -> np.ndarray:
+def finite_targets(y: object) -> np.ndarray:
     """Return y as finite float64, each target read by itself."""
     target = _as_numbers(y)
     if not np.isfinite(target).all():
@@ -532,7 +529,7 @@ def finite_targets(y: Any) -> np.ndarray:
     return target
 
 
-def _as_numbers(y: Any) -> np.ndarray:
+def _as_numbers(y: object) -> np.ndarray:
     try:
         return cell_numbers(y)
     except (TypeError, ValueError):
@@ -577,8 +574,7 @@ def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
 def _distinct(y: np.ndarray) -> np.ndarray:
     """Return the labels in y, sorted."""
     try:
-        found: np.ndarray = distinct(y)
-        return found
+        return distinct(y)
     except TypeError:
         pass
     raise ValueError(

@@ -8,9 +8,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp.base.kinds import check_number
 from skdp.base.plan import BudgetSplit
@@ -105,7 +106,7 @@ NO_PENALTY = L2Penalty(0.0, 0)
 PENALTIES: dict[str, type[L2Penalty] | type[NonconvexPenalty]] = {"l2": L2Penalty, "nonconvex": NonconvexPenalty}
 
 
-def parameter_shape(records: PrivateRecords, loss: Any) -> tuple[int, ...]:
+def parameter_shape(records: PrivateRecords, loss: Loss) -> tuple[int, ...]:
     """Shape of theta: (p,), or (p, n_classes) for softmax."""
     p = records.n_parameters
     return (p,) if loss.n_outputs == 1 else (p, loss.n_outputs)
@@ -119,7 +120,7 @@ def as_theta(coef: np.ndarray, intercept: np.ndarray | None, n_outputs: int) -> 
     return coef[0].copy() if n_outputs == 1 else np.ascontiguousarray(coef.T)
 
 
-def from_theta(theta: np.ndarray, fit_intercept: bool, classifier: bool) -> tuple[Any, Any]:
+def from_theta(theta: np.ndarray, fit_intercept: bool, classifier: bool) -> tuple[np.ndarray, np.ndarray | float]:
     """Turn theta into scikit-learn's (coef_, intercept_)."""
     weights = theta[:-1] if fit_intercept else theta
     if theta.ndim == 2:
@@ -131,7 +132,7 @@ def from_theta(theta: np.ndarray, fit_intercept: bool, classifier: bool) -> tupl
 
 
 def start_point(
-    coef_init: Any, shape: tuple[int, ...], n_features: int, *, fit_intercept: bool, center: float = 0.0
+    coef_init: object, shape: tuple[int, ...], n_features: int, *, fit_intercept: bool, center: float = 0.0
 ) -> np.ndarray:
     """Return the first theta, of ``shape``: zeros, or a released model's coefficients.
 
@@ -168,6 +169,7 @@ def start_point(
 # Of the iteration and a released iterate.
 Monitor = Callable[[int, np.ndarray], object]
 
+T = TypeVar("T")
 SCORES = 20  # how often the score of the public validation data is computed
 
 
@@ -197,10 +199,10 @@ class Progress:
         total: int | None,
         session: PrivacySession,
         verbose: object,
-        callback: Callable[[int, Any], object] | None,
+        callback: Monitor | None,
         *,
-        view: Callable[[np.ndarray], Any] = np.copy,
-        score: Callable[[Any], float] | None = None,
+        view: Callable[[np.ndarray], np.ndarray] = np.copy,
+        score: Callable[[np.ndarray], float] | None = None,
     ) -> None:
         self._callback, self._view, self._score = callback, view, score
         self._total, self._facts = total, {"epsilon of the whole plan": f"{session.epsilon:g}"}
@@ -239,22 +241,22 @@ class Progress:
         return (step + 1) * SCORES // total > step * SCORES // total
 
 
-def linear_progress(model: Any, session: PrivacySession, total: int | None = None) -> Progress:
+def linear_progress(model: BaseEstimator, session: PrivacySession, total: int | None = None) -> Progress:
     """Progress of a linear model, whose callback gets ``coef_`` as scikit-learn has it."""
 
-    def coef(theta: np.ndarray) -> Any:
+    def coef(theta: np.ndarray) -> np.ndarray:
         return from_theta(theta, model.fit_intercept, hasattr(model, "classes"))[0]
 
     name = type(model).__name__
     return Progress(name, total, session, model.verbose, model.callback, view=coef)
 
 
-def given(value: Any) -> Any:
+def given(value: T | str) -> T | None:
     """A public number; None for a word, for which the fit finds the number."""
     return None if isinstance(value, str) else value
 
 
-def check_clip(name: str, value: Any, epsilon: float, word: str = "auto") -> None:
+def check_clip(name: str, value: float | str, epsilon: float, word: str = "auto") -> None:
     """Check a clip norm: a number that the fixed-point sums can hold, or the word."""
     check_number(name, value, Real, low=0, strict=True, word=word)
     number = given(value)

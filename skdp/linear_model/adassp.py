@@ -8,7 +8,6 @@ the same with the residuals. These are smaller than the targets, and so is their
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -97,7 +96,7 @@ class RoundPlan:
 
 def adassp(
     budget: BudgetSplit, records: PrivateRecords, half_width: float, plan: RoundPlan
-) -> tuple[np.ndarray, dict[str, Any]]:
+) -> tuple[np.ndarray, dict[str, object]]:
     """Fit a private ridge regression.
 
     Parameters
@@ -136,7 +135,7 @@ class NormalEquations:
 
     def __init__(self, records: PrivateRecords, norm: float) -> None:
         self.records, self.norm = records, norm
-        self.gram: Any = 0.0
+        self.gram: np.ndarray | float = 0.0
         self.weight, self.ridge = 0.0, 0.0
 
     def solve(
@@ -202,7 +201,7 @@ class _AdaSSPFit(LinearFit):
     """The fit on centred targets."""
 
     row_norm: Auto = parameters.more(parameters.ROW_NORM, "A record is scaled down as a whole, target included.")
-    y_bounds: Any = parameters.Y_BOUNDS
+    y_bounds: object = parameters.Y_BOUNDS
     alpha: Auto = parameters.more(
         parameters.L2_PENALTY,
         """"auto" is the rule of AdaSSP: as much as the known noise makes necessary, given the released
@@ -305,7 +304,7 @@ class DPAdaSSPRegressor(_AdaSSPFit, NumberModel, PrivateFit[Problem]):
     """
 
 
-def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:
+def given_scales_assumption(row_norm: object, y_bounds: object) -> tuple[str, ...]:
     """Assumptions of the claim if numbers were given."""
     values = {"row_norm": given(row_norm), "y_bounds": given(y_bounds)}
     names = [name for name, value in values.items() if value is not None]

@@ -7,9 +7,10 @@ release.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
+from sklearn.utils import Tags
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
@@ -198,7 +199,7 @@ class PerturbedFit(LinearFit):
         theta, alpha = perturbed_minimum(point, records, loss, row_norm=norm, alpha=plan.alpha)
         return Solution(theta, attributes={"row_norm_": norm, "alpha_": alpha, **found})
 
-    def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
+    def _loss(self, problem: Problem) -> tuple[Loss, dict[str, object]]:
         """The loss, and fitted attributes that belong to it."""
         return problem.loss, {}
 
@@ -269,9 +270,9 @@ class DPAMPClassifier(PerturbedFit, LabelModel, PrivateFit[Problem]):
         features. The theorem needs at least 2 R^2 / (n epsilon), and smaller values are raised to it."""
     )
     classes = changed(kind=described("sequence of two labels"))
-    class_weight: Any = fixed(default=None)
+    class_weight: object = fixed(default=None)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
@@ -281,7 +282,7 @@ class DPAMPClassifier(PerturbedFit, LabelModel, PrivateFit[Problem]):
         if declared is not None:
             require_two(declared.size)
 
-    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+    def read(self, X: object, y: object = None, groups: object = None, **weights: object) -> Problem:
         problem = super().read(X, y, groups, **weights)
         require_two(len(np.asarray(problem.fitted["classes_"])))
         return problem
@@ -377,7 +378,7 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
         )
         return (units,)
 
-    def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
+    def _loss(self, problem: Problem) -> tuple[Loss, dict[str, object]]:
         threshold = given(self.huber_threshold)
         if threshold is None:
             threshold = THRESHOLD * problem.target.bound

@@ -179,7 +179,7 @@ class FrankWolfeFit(LinearFit):
     unit = changed(more=parameters.SHARED_WEIGHT)
     max_weight: float | None = parameters.MAX_WEIGHT
     verbose: bool = parameters.VERBOSE
-    callback: Callable[[int, Any], object] | None = parameters.more(
+    callback: Callable[..., object] | None = parameters.more(
         parameters.CALLBACK, "It costs time proportional to the number of features in each step."
     )
     radius_: float = fitted()

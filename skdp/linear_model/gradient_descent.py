@@ -1,7 +1,5 @@
 """Noisy gradient descent (DP-GD, Wang, Ye & Xu 2017): a fixed number of steps on full gradients."""
 
-from typing import Any
-
 from skdp._docs import document
 from skdp.base.declare import changed, fixed
 from skdp.base.fit import PrivateFit
@@ -9,7 +7,7 @@ from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.closing import LinearDecision
 from skdp.fitting.loop import step_rule
-from skdp.fitting.parameters import Auto, AutoInt, Sampling
+from skdp.fitting.parameters import Auto, AutoInt, ClassLoss, Sampling
 from skdp.fitting.start import StepPlan, StepSettings, begin, descent_from, precision, scales_and_steps
 from skdp.fitting.stochastic import StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
@@ -87,7 +85,7 @@ class DPGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     ((1, 20), True, 2.0)
     """
 
-    loss: Any = parameters.CLASS_LOSS
+    loss: ClassLoss = parameters.CLASS_LOSS
     max_iter = changed(
         more="""
         Each step reads all records. "auto" is ``n mu / (8 sqrt(p))``, at least 20 and at most 100, with p

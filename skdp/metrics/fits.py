@@ -8,6 +8,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from skdp.base.declare import fitted, parameter
 from skdp.base.fit import PrivateFit, SessionOptions
@@ -57,7 +58,7 @@ class EvaluationProblem(Problem):
 class EvaluationFit(PrivateFit[EvaluationProblem]):
     """What all evaluations share: the parameters of privacy, and what the claim rests on."""
 
-    model: Any = parameter(described("estimator"), "A fitted model, or None.", default=None)
+    model: BaseEstimator | None = parameter(described("estimator"), "A fitted model, or None.", default=None)
     answers_: Floats = fitted()
     noise_std_: Any = fitted()
     total_: float | None = fitted()
@@ -84,7 +85,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
         """Whether the number of rows is public."""
         return self.unit == "record" and self.n_public is None
 
-    def _codes(self, columns: Floats, groups: Any) -> PrivateRecords:
+    def _codes(self, columns: Floats, groups: object) -> PrivateRecords:
         """Records of numbers of cells, with group labels as the user gave them."""
         codes = None if groups is None else encode_groups(groups, len(columns))
         return self._coded(columns, codes)
@@ -210,7 +211,7 @@ class TwoClassTable(EvaluationFit):
         count_rows(X, y)
         second = class_codes(y, self._labels()) == 1
         scores = self._scores(X)
-        codes = None if groups is None else encode_groups(cast("list[object]", groups), len(scores))
+        codes = None if groups is None else encode_groups(groups, len(scores))
         units = len(scores) if codes is None else int(codes.max()) + 1
         effective_n = self._effective_n(units if self.n_public is None else self.n_public)
         grid, _ = self._grid(effective_n)

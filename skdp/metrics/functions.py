@@ -1,10 +1,10 @@
 """The functions: a model and labelled rows in, released scores and their report out."""
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from skdp._docs import document
 from skdp.metrics.evaluation import Evaluation
-from skdp.metrics.fits import TwoClassTable
+from skdp.metrics.fits import EvaluationFit, TwoClassTable
 from skdp.metrics.many_classes import ManyClassTables
 from skdp.metrics.models import classes_of, kind_of
 from skdp.statistics.calls import Budget, takes_budget
@@ -16,14 +16,14 @@ __all__ = ["evaluate"]
 @takes_budget()
 def evaluate(
     model: object,
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     *,
     bins: object = "auto",
     threshold: float | None = None,
     ovr: bool = False,
     y_bounds: object = None,
-    groups: Any = None,
+    groups: object = None,
     **budget: Unpack[Budget],
 ) -> Evaluation:
     """Release how good a model is on labelled rows: all scores and curves for one charge.
@@ -77,7 +77,7 @@ def evaluate(
     kind = kind_of(model)
     if kind == "classifier" and len(classes_of(model)) == 2:
         _only("a model of two classes", ovr=ovr is not False, y_bounds=y_bounds is not None)
-        fit: Any = TwoClassTable(bins=bins, threshold=threshold, model=model, **budget)
+        fit: EvaluationFit = TwoClassTable(bins=bins, threshold=threshold, model=model, **budget)
     elif kind == "classifier":
         _only(
             "a model of three or more classes", bins=bins != "auto", threshold=threshold is not None,

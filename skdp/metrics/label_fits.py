@@ -57,7 +57,7 @@ LABELS_OF_TWO: object = parameter(
 class GivenAnswers(EvaluationFit):
     """A statistic of true labels and of what a model said of each row."""
 
-    labels: Any = LABELS
+    labels: object = LABELS
 
     _record_checks = "none: no value of a label or a score raises"
     _function = ""  # that runs this fit
@@ -314,7 +314,7 @@ def _balanced_strategy(k: int, replaced: bool) -> Integers:
 class GivenScores(TwoClassTable):
     """The table (score bin x label) of given scores."""
 
-    labels: Any = LABELS_OF_TWO
+    labels: object = LABELS_OF_TWO
 
     _record_checks = "none: no value of a label or a score raises"
 
@@ -362,7 +362,7 @@ def _numbers(given: object, name: str) -> Floats:
     return found.reshape(len(found))
 
 
-def _typed_numbers(given: Any) -> Floats | None:
+def _typed_numbers(given: object) -> Floats | None:
     """Scores as float64, or None where the type of their container, which is public, is not one of numbers.
 
     A container without a type, such as a list, is read cell by cell: what is no number is NaN, and nothing raises.

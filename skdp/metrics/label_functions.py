@@ -4,7 +4,7 @@ Names and order of arguments are those of `sklearn.metrics`. Whoever wants more 
 for the price of one table by `skdp.metrics.evaluate`.
 """
 
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from skdp._docs import document
 from skdp.metrics.label_fits import (
     BalancedAccuracy,
     ConfusionCounts,
+    GivenAnswers,
     GivenScores,
     LossMean,
     RightShare,
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 
-def _score(fit: Any, y_true: Any, given: Any, groups: Any) -> ReleasedScore:
+def _score(fit: GivenAnswers, y_true: object, given: object, groups: object) -> ReleasedScore:
     """Run a fit that releases one score."""
     done = fit.fit(given, y_true, groups=groups)
     return released_score(done.score(), done.privacy_)

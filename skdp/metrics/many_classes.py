@@ -14,7 +14,6 @@ is why tables for single classes are an option: 10 classes make every score's no
 
 import math
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,7 +187,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
     def confusion_noise_std(self) -> float:
         return self._confusion.noise_std
 
-    def _by_class(self, *, true: bool) -> dict[Any, ReleasedScore]:
+    def _by_class(self, *, true: bool) -> dict[object, ReleasedScore]:
         k = len(self.classes_)
         found = {}
         for i, label in enumerate(self.classes_.tolist()):
@@ -206,7 +205,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         return self._by_class(true=False)
 
     @cached_property
-    def roc_auc_by_class(self) -> dict[Any, ReleasedScore]:
+    def roc_auc_by_class(self) -> dict[object, ReleasedScore]:
         return {label: self._score(area) for label, area in zip(self.classes_.tolist(), self._areas())}
 
     @cached_property

@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
@@ -186,7 +186,7 @@ def _rows_alone(model: object) -> bool:
     return isinstance(model, LinearFit) and type(model).__module__.startswith("skdp.linear_model")
 
 
-def _at_once(model: Any, method: str, X: Any) -> int | None:
+def _at_once(model: BaseEstimator, method: str, X: Any) -> int | None:
     """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that places do not
     matter."""
     from skdp.kernels import rows_alone
@@ -200,7 +200,7 @@ def _at_once(model: Any, method: str, X: Any) -> int | None:
         return AT_ONCE
     ask = getattr(model, method)
 
-    def function(rows: Floats, y: Floats | None) -> list[Any]:
+    def function(rows: Floats, y: Floats | None) -> list[Vectors]:
         cells = np.zeros((AT_ONCE, rows.shape[1]), dtype=rows.dtype)
         # scikit-learn refuses other cells, and a row that is refused reaches no other row.
         cells[: len(rows)] = np.where(np.abs(rows) < LARGEST, rows, 0.0)
@@ -237,7 +237,7 @@ def _type_name(column: object) -> str:
     return str(getattr(column, "dtype", type(column).__name__))
 
 
-def class_codes(y: Any, classes: NDArray[np.generic]) -> Integers:
+def class_codes(y: object, classes: NDArray[np.generic]) -> Integers:
     """Return the index of each label in ``classes``; one that is missing or unknown counts as the first class.
 
     No value raises. A whole column of another type does, as types are public.

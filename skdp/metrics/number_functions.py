@@ -171,5 +171,5 @@ def mean_absolute_error(
     return _released("mean_absolute_error", y_true, y_pred, groups, y_bounds=y_bounds, **budget)
 
 
-def _released(score: str, y_true: Any, y_pred: Any, groups: Any, **terms: Any) -> ReleasedScore:
+def _released(score: str, y_true: object, y_pred: object, groups: object, **terms: Any) -> ReleasedScore:
     return NumberScore(score=score, **terms).fit(y_pred, y_true, groups=groups).released()

@@ -6,6 +6,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from sklearn.calibration import CalibrationDisplay
+    from sklearn.metrics import ConfusionMatrixDisplay, PrecisionRecallDisplay, RocCurveDisplay
 
 from skdp.kernels.protocols import Floats
 
@@ -25,11 +27,11 @@ class _Plots:
 
     if TYPE_CHECKING:
         confusion_matrix: Any
-        classes_: Any
+        classes_: np.ndarray
         _model: str
 
         @property
-        def _calibration(self) -> Any: ...
+        def _calibration(self) -> Floats: ...
 
     @property
     def prob_pred(self) -> "Floats":
@@ -39,7 +41,7 @@ class _Plots:
     def prob_true(self) -> "Floats":
         return np.asarray(self._calibration[:, 1])
 
-    def plot_calibration(self, *, ax: "Axes | None" = None) -> Any:
+    def plot_calibration(self, *, ax: "Axes | None" = None) -> "CalibrationDisplay":
         """Draw the calibration curve with the 95 % intervals of the shares.
 
         Parameters
@@ -62,7 +64,7 @@ class _Plots:
         )
         return display
 
-    def plot_confusion(self, *, ax: "Axes | None" = None) -> Any:
+    def plot_confusion(self, *, ax: "Axes | None" = None) -> "ConfusionMatrixDisplay":
         """Draw the confusion matrix at the threshold in use.
 
         Parameters
@@ -89,10 +91,10 @@ class ClassPlots(_Plots):
         precision: Any
 
         @property
-        def _curves(self) -> Any: ...
+        def _curves(self) -> dict[str, Floats]: ...
         def __getitem__(self, name: str) -> Any: ...
 
-    def plot_roc(self, *, ax: "Axes | None" = None) -> Any:
+    def plot_roc(self, *, ax: "Axes | None" = None) -> "RocCurveDisplay":
         """Draw the ROC curve with the 95 % intervals of the true positive rates.
 
         Parameters
@@ -112,7 +114,7 @@ class ClassPlots(_Plots):
         display.ax_.plot([0, 1], [0, 1], "--", color="0.6", linewidth=0.8)
         return display
 
-    def plot_precision_recall(self, *, ax: "Axes | None" = None) -> Any:
+    def plot_precision_recall(self, *, ax: "Axes | None" = None) -> "PrecisionRecallDisplay":
         """Draw the precision-recall curve with the 95 % intervals of the precisions.
 
         Parameters
@@ -143,7 +145,7 @@ class ClassPlots(_Plots):
 class ManyClassPlots(_Plots):
     """The plots of a model of three or more classes."""
 
-    def plot_calibration(self, *, ax: "Axes | None" = None) -> Any:
+    def plot_calibration(self, *, ax: "Axes | None" = None) -> "CalibrationDisplay":
         """Draw the share of right predictions by confidence, with the 95 % intervals of the shares.
 
         Parameters
@@ -163,9 +165,9 @@ class RegressionPlots:
     """The plot of a regressor."""
 
     if TYPE_CHECKING:
-        mean_error_by_prediction: Any
-        mean_error_by_prediction_interval: Any
-        prediction_edges: Any
+        mean_error_by_prediction: Floats
+        mean_error_by_prediction_interval: Floats
+        prediction_edges: Floats
         _model: str
 
     def plot_residuals(self, *, ax: "Axes | None" = None) -> "Axes":

@@ -300,7 +300,7 @@ def _window_of_targets(session: PrivacySession, targets: PrivateRecords, present
     return Window(first + found.center, found.half_width), 2 * WINDOW_SHARE
 
 
-def column_of_numbers(name: str, given: Any) -> Floats:
+def column_of_numbers(name: str, given: object) -> Floats:
     """Return targets or predictions as finite float64, each read by itself."""
     cells: Any = as_cells(given)
     refuse_dates(cells)

@@ -1,7 +1,9 @@
 """The methods of an estimator that are those of the one which was fitted inside."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,14 +24,14 @@ class InnerScores:
     """Scores of the estimator that was fitted inside; ``_first`` is one of the estimators that are given."""
 
     _inner_name: ClassVar[str]  # of the attribute that holds the fitted estimator
-    _first: Any
+    _first: BaseEstimator
 
-    def _fitted_inside(self) -> Any:
+    def _fitted_inside(self) -> BaseEstimator:
         check_is_fitted(self, self._inner_name)  # type: ignore[arg-type]
         return getattr(self, self._inner_name)
 
     @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: object) -> np.ndarray:
         """Probabilities of the classes by the fitted estimator; a threshold does not change them.
 
         Parameters
@@ -43,7 +45,7 @@ class InnerScores:
         return self._fitted_inside().predict_proba(X)
 
     @available_if(_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: object) -> np.ndarray:
         """Logarithms of `predict_proba`.
 
         Parameters
@@ -57,7 +59,7 @@ class InnerScores:
         return self._fitted_inside().predict_log_proba(X)
 
     @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: object) -> np.ndarray:
         """Decision values of the fitted estimator.
 
         Parameters
@@ -76,10 +78,10 @@ class BestEstimatorMixin(InnerScores):
 
     _inner_name = "best_estimator_"
 
-    best_estimator_: Any
+    best_estimator_: BaseEstimator
 
     @available_if(_has("predict"))
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> np.ndarray:
         """Predictions of the best estimator.
 
         Parameters
@@ -93,7 +95,7 @@ class BestEstimatorMixin(InnerScores):
         return self._fitted_inside().predict(X)
 
     @available_if(_has("score"))
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: object, y: object) -> float:
         """Accuracy or R^2 of the best estimator; on private rows it is not private.
 
         Parameters
@@ -105,5 +107,4 @@ class BestEstimatorMixin(InnerScores):
         -------
         float
         """
-        found: float = self._fitted_inside().score(X, y)
-        return found
+        return self._fitted_inside().score(X, y)

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from skdp.base.fit import PrivateFit
 
@@ -21,10 +21,10 @@ MOST_CHECKED = 500
 class Candidate:
     """An estimator and the parameters that were drawn for it."""
 
-    estimator: Any
-    params: dict[str, Any]
+    estimator: BaseEstimator
+    params: dict[str, object]
 
-    def model(self) -> Any:
+    def model(self) -> BaseEstimator:
         """An unfitted copy with copies of these parameters: trials share no object that a fit could change."""
         params = {name: clone(value, safe=False) for name, value in self.params.items()}
         return clone(self.estimator).set_params(**params)
@@ -51,9 +51,9 @@ class Candidates:
     replacement.
     """
 
-    def __init__(self, estimator: Any, param_distributions: object) -> None:
+    def __init__(self, estimator: BaseEstimator | Sequence[BaseEstimator], param_distributions: object) -> None:
         several = isinstance(estimator, list | tuple)
-        self.estimators: list[Any] = list(estimator) if several else [estimator]
+        self.estimators: list[BaseEstimator] = list(estimator) if several else [estimator]
         if not self.estimators:
             raise ValueError("estimator must be a private estimator, or a list of at least one")
         for each in self.estimators:

@@ -18,7 +18,7 @@ from skdp.metrics.models import kind_of
 from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.composed import SCORING, ComposedFit, Rows, Table, check_scoring
 from skdp.model_selection.inner import InnerEstimator
-from skdp.privacy import InnerFits, PrivacyReport
+from skdp.privacy import ComposedSession, InnerFits, PrivacyReport
 from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.tables import claim_text, shown, table_text
 
@@ -199,7 +199,7 @@ class Comparing(ComposedFit):
     test_size: float = parameter(share(), "Share of the units that models are evaluated on.", default=0.25)
     scoring: object = SCORING
     prefit: bool = parameter(flag(), "Whether the models are fitted already.", default=False)
-    test: tuple[Any, Any, Any] | None = parameter(
+    test: tuple[object, object, object] | None = parameter(
         described("tuple of (X, y, groups)"), "Rows to evaluate on.", default=None, releases=False
     )
 
@@ -267,7 +267,7 @@ class Comparing(ComposedFit):
                 candidate.look(budget, terms, test.X, test.y, test.groups)
         return test
 
-    def _split(self, session: Any, table: Table) -> tuple[Table, Table]:
+    def _split(self, session: ComposedSession, table: Table) -> tuple[Table, Table]:
         if self.test is not None:
             test = self._test
             del self._test

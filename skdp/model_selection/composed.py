@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 
 from skdp._compat import no_warnings
@@ -224,7 +225,7 @@ class ComposedFit(PrivateFit[Rows]):
     def _check_fitted(self, fitted: Mapping[str, object]) -> None:
         """Refuse what is public of a model to be, such as its classes."""
 
-    def _table(self, X: Any, y: object, groups: Any) -> Table:
+    def _table(self, X: Any, y: object, groups: object) -> Table:
         for name, given in (("X", X), ("y", y), ("groups", groups)):
             if is_cupy(given):
                 raise TypeError(
@@ -257,11 +258,11 @@ class ComposedFit(PrivateFit[Rows]):
 
     def _fit_inside(
         self, session: ComposedSession, index: int, candidate: InnerEstimator, table: Table, share: float
-    ) -> Any:
+    ) -> BaseEstimator:
         """Fit a copy of a candidate as fit ``index``."""
         budget, terms = session.budget(index), self._terms(share)
 
-        def work() -> Any:
+        def work() -> BaseEstimator:
             copy = candidate.paid(budget, terms, session.payer(index), session.seed())
             return candidate.fit(copy, table.X, table.y, table.groups)
 
@@ -270,7 +271,7 @@ class ComposedFit(PrivateFit[Rows]):
         return candidate.restored(fitted)
 
     def _evaluate_inside(
-        self, session: ComposedSession, index: int, model: Any, table: Table, share: float, **how: Any
+        self, session: ComposedSession, index: int, model: BaseEstimator, table: Table, share: float, **how: Any
     ) -> Evaluation:
         """Evaluate a fitted model as fit ``index``."""
         epsilon, delta = session.budget(index)

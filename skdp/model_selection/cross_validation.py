@@ -74,7 +74,7 @@ class CrossValidation(ComposedFit):
             evaluations.append(self._evaluate_inside(session, k + j, models[-1], test, 1.0 / k))
         return Solution(n_iter=k, attributes={"models_": models, "evaluations_": evaluations})
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> dict[str, object]:
         """What `cross_validate` returns."""
         evaluations: list[Evaluation] = self.evaluations_
         names = tuple(evaluations[0]) if self._names is None else self._names

@@ -3,17 +3,17 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._compat import no_warnings, warn_user
 from skdp.around.steps import about_steps
 from skdp.base.fit import Adjacency, PrivateFit, Unit
 from skdp.base.plan import FitPlan
+from skdp.base.problem import Problem
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import BudgetAccountant, PrivacyReport, PublicShape, asked_charge
 
@@ -43,7 +43,7 @@ class InnerEstimator:
     """
 
     name: str
-    estimator: Any
+    estimator: BaseEstimator
 
     # ---------------------------------------------------------------- checks, before anything is read
 
@@ -81,7 +81,7 @@ class InnerEstimator:
                 )
             holder = holder.get_params()[name]
 
-    def _check_part(self, part: Any, terms: Terms) -> None:
+    def _check_part(self, part: BaseEstimator, terms: Terms) -> None:
         given, kind = part.get_params(deep=False), type(part).__name__
         if isinstance(given.get("accountant"), BudgetAccountant):
             raise ValueError(
@@ -94,11 +94,11 @@ class InnerEstimator:
                 raise ValueError(f"{kind} in {self.name} has no parameter {word}, so it cannot take {wanted!r}")
 
     @cached_property
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, PrivateFit[Problem]]:
         """The private estimators by the prefix of their parameters; what they hold themselves is theirs."""
         if isinstance(self.estimator, PrivateFit):
             return {"": self.estimator}
-        found: dict[str, object] = {}
+        found: dict[str, PrivateFit[Problem]] = {}
         closed: list[str] = []  # prefixes of parts whose inside is not looked at
         params = self.estimator.get_params(deep=True)
         for name in sorted(params, key=lambda name: (name.count("__"), list(params).index(name))):
@@ -131,7 +131,7 @@ class InnerEstimator:
         terms: Terms,
         accountant: BudgetAccountant | bool,
         seed: int | None = None,
-    ) -> Any:
+    ) -> BaseEstimator:
         """An unfitted copy whose private parts each have this (epsilon, delta), and ask this accountant."""
         copy = clone(self.estimator)
         wanted = {
@@ -143,7 +143,7 @@ class InnerEstimator:
             copy.set_params(**{prefix + k: v for k, v in wanted.items() if k in known})
         return copy
 
-    def restored(self, fitted: Any) -> Any:
+    def restored(self, fitted: BaseEstimator) -> BaseEstimator:
         """The fitted copy with the accountant and the seed that the user gave."""
         for prefix, part in self.parts.items():
             given = part.get_params(deep=False)
@@ -151,7 +151,7 @@ class InnerEstimator:
             fitted.set_params(**{prefix + name: given[name] for name in names if name in given})
         return fitted
 
-    def reports(self, fitted: Any) -> list[PrivacyReport]:
+    def reports(self, fitted: BaseEstimator) -> list[PrivacyReport]:
         """The reports of the private parts of a fitted copy."""
         if isinstance(fitted, PrivateFit):
             return [fitted.privacy_]
@@ -160,7 +160,7 @@ class InnerEstimator:
 
     # ---------------------------------------------------------------- fits
 
-    def fit(self, copy: Any, X: Any, y: Any, groups: Any) -> Any:
+    def fit(self, copy: BaseEstimator, X: object, y: object, groups: object) -> BaseEstimator:
         """Fit a copy; groups go to its private parts."""
         if groups is None:
             return copy.fit(X, y)
@@ -177,10 +177,9 @@ class InnerEstimator:
                 f"n_{shape.unit}s={shape.n_units}, epsilon={budget[0]:.4g} and delta={budget[1]:.3g}"
             )
         n = {f"n_{shape.unit}s": shape.n_units}
-        made: FitPlan = self.paid(budget, terms, False).plan(
+        return self.paid(budget, terms, False).plan(
             n_features=shape.n_features, n_classes=shape.n_classes, sparse=shape.container == "csr", **n
         )
-        return made
 
     def noise_error(self, budget: tuple[float, float], terms: Terms, n_rows: int) -> float:
         """How far drawn noise may be from exact noise, as the private parts ask for it; inf if one has no mu.
@@ -248,7 +247,7 @@ class InnerEstimator:
         return any(isinstance(value, PrivateFit) for value in held)
 
 
-def _steps(pipeline: Pipeline) -> list[Any]:
+def _steps(pipeline: Pipeline) -> list[BaseEstimator]:
     """The steps of a pipeline in order, those of pipelines inside it among them."""
     found = []
     for _, step in pipeline.steps:

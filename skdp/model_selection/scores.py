@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, label_codes
@@ -45,7 +46,7 @@ class Terms:
     random_state: int | None
 
 
-def _labels(y: Any, classes: Any) -> Integers:
+def _labels(y: object, classes: np.ndarray) -> Integers:
     """Places of labels in the sorted classes; -1 for a label that is not there."""
     cells = as_cells(y)
     if is_untyped(cells):
@@ -56,7 +57,7 @@ def _labels(y: Any, classes: Any) -> Integers:
     return np.where(classes[places] == labels, places, -1).astype(np.int64)
 
 
-def _wrong(model: Any, X: Any, y: Any) -> Floats:
+def _wrong(model: BaseEstimator, X: object, y: object) -> Floats:
     found = _by_rows(model.predict, X)
     if isinstance(found, list):
         places = [-2 if cell is None else _labels([cell], model.classes_)[0] for cell in found]
@@ -66,7 +67,7 @@ def _wrong(model: Any, X: Any, y: Any) -> Floats:
     return (predicted != _labels(y, model.classes_)).astype(np.float64)
 
 
-def _log_loss(model: Any, X: Any, y: Any) -> Floats:
+def _log_loss(model: BaseEstimator, X: object, y: object) -> Floats:
     found = _by_rows(model.predict_proba, X)
     codes = _labels(y, model.classes_)
     worst = np.zeros(len(model.classes_))
@@ -75,14 +76,14 @@ def _log_loss(model: Any, X: Any, y: Any) -> Floats:
     return -np.log(np.clip(np.nan_to_num(p, nan=0.0), LEAST_PROBABILITY, 1.0))
 
 
-def _errors(model: Any, X: Any, y: Any) -> Floats:
+def _errors(model: BaseEstimator, X: object, y: object) -> Floats:
     found = _by_rows(model.predict, X)
     predicted = np.array([math.nan if cell is None else float(cell) for cell in found])
     apart = np.abs(predicted - cell_numbers(as_cells(y)).reshape(-1))
     return np.minimum(np.nan_to_num(apart, nan=WORST_ERROR, posinf=WORST_ERROR), WORST_ERROR)
 
 
-def _squares(model: object, X: object, y: object) -> Floats:
+def _squares(model: BaseEstimator, X: object, y: object) -> Floats:
     return np.minimum(np.square(_errors(model, X, y)), WORST_ERROR)
 
 
@@ -90,7 +91,7 @@ def _squares(model: object, X: object, y: object) -> Floats:
 class _Score:
     """A mean of numbers per row, smaller is better; ``offset`` minus it is the score."""
 
-    values: Callable[[Any, Any, Any], Floats]
+    values: Callable[[BaseEstimator, object, object], Floats]
     bounds: tuple[float, float] | None
     offset: float
     needs: str
@@ -117,7 +118,7 @@ def default_score(classifies: bool) -> str:
 
 
 def released_score(
-    name: str, model: object, X: object, y: object, groups: Any, terms: Terms
+    name: str, model: BaseEstimator, X: object, y: object, groups: Any, terms: Terms
 ) -> tuple[float, float]:
     """Score a model on private rows; larger is better.
 

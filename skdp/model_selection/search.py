@@ -9,8 +9,8 @@ from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self, Unpack, cast
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, is_classifier
-from sklearn.utils import get_tags, indexable
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.utils import Tags, get_tags, indexable
 
 from skdp._docs import document
 from skdp.base.declare import fitted, parameter, positional
@@ -207,7 +207,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     # ---------------------------------------------------------------- before the data
 
     @property
-    def _first(self) -> Any:
+    def _first(self) -> BaseEstimator:
         """One of the estimators; all of them are of one task."""
         given = self.estimator
         return given[0] if isinstance(given, list | tuple) and given else given
@@ -259,7 +259,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     def _prepared(
         self, candidate: Candidate, epsilon: float, delta: float, n_public: int | None, seed: object
-    ) -> Any:
+    ) -> BaseEstimator:
         """An unfitted copy of a candidate that costs this, and charges no accountant."""
         model = candidate.model()
         own = dict(zip(_OWN, (epsilon, delta, self.adjacency, self.unit, n_public, False, seed), strict=True))
@@ -276,7 +276,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     # ---------------------------------------------------------------- the data
 
-    def read(self, X: Any, y: Any = None, groups: Any = None) -> SearchProblem:
+    def read(self, X: object, y: Any = None, groups: object = None) -> SearchProblem:
         """Check the data as every estimator of the search does, with every value of a list. In a trial a record
         that a candidate refuses would decide whether the candidate has a result. A parameter that does not fit
         the data's public shape would make all its trials fail, after they were paid for."""
@@ -304,7 +304,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         return SearchProblem(problem.records, fitted, tuple(leaks), X, y, units)
 
     @staticmethod
-    def _try(model: Any, X: Any, y: Any, groups: object) -> None:
+    def _try(model: BaseEstimator, X: object, y: object, groups: object) -> None:
         """Fit a candidate up to its first release; its warnings are given where parameters are checked."""
         given = {} if groups is None else {"groups": groups}
 
@@ -383,7 +383,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
                     return False
         return True
 
-    def _of_winner(self, winner: Winner, base_epsilon: float) -> dict[str, Any]:
+    def _of_winner(self, winner: Winner, base_epsilon: float) -> dict[str, object]:
         model, given = winner.model, winner.candidate.estimator.get_params(deep=False)
         # A later fit of a copy is a fit of its own: it is charged, and draws its own key.
         later = {"accountant": given.get("accountant"), "random_state": given.get("random_state")}
@@ -422,7 +422,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         attributes["best_score_"] = ReleasedScore(known.held(score), noise, report)
         return report
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags, own = super().__sklearn_tags__(), get_tags(self._first)
         for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags", "target_tags"):
             setattr(tags, name, getattr(own, name))

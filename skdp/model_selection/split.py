@@ -34,7 +34,7 @@ def train_test_split(
     random_state: object = None,
     shuffle: bool = True,
     stratify: None = None,
-    groups: Any = None,
+    groups: object = None,
     adjacency: str = "replace-one",
     n_public: int | None = None,
     accountant: BudgetAccountant | None = None,

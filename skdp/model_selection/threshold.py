@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, is_classifier
-from sklearn.utils import get_tags
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, is_classifier
+from sklearn.utils import Tags, get_tags
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter, positional
@@ -89,7 +89,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
     (True, (3,))
     """
 
-    estimator: Any = positional(
+    estimator: BaseEstimator = positional(
         described("private classifier, or a Pipeline that ends in one"),
         """Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state``
         are replaced by those below. Give it ``classes``.""",
@@ -105,7 +105,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
         "Share of the records (or groups), in (0, 1), whose scores are tabulated, drawn afresh.",
         default=0.2,
     )
-    bins: Any = parameter(
+    bins: ArrayLike = parameter(
         described('"auto", int or array-like of float'),
         "As for `skdp.metrics.evaluate`: an estimator without ``predict_proba`` needs public edges.",
         default="auto",
@@ -118,14 +118,14 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
     best_threshold_: float = fitted()
     best_score_: float = fitted()
     evaluation_: ClassificationEvaluation = fitted()
-    classes_: NDArray[Any] = fitted()
+    classes_: np.ndarray = fitted()
     n_iter_: int = fitted()
     n_features_in_: int = fitted()
 
     _inner_name = "estimator_"
 
     @property
-    def _first(self) -> Any:  # type: ignore[override]
+    def _first(self) -> BaseEstimator:  # type: ignore[override]
         return self.estimator
 
     # ---------------------------------------------------------------- the fit
@@ -191,7 +191,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
 
     # ---------------------------------------------------------------- the model
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> np.ndarray:
         """Predict the second class where its score is at least `best_threshold_`.
 
         Parameters
@@ -208,7 +208,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
         scores = scores[:, 1] if method == "predict_proba" else scores
         return np.asarray(self.classes_[(scores >= self.best_threshold_).astype(np.intp)])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags.sparse = inner.input_tags.sparse

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing  # it is in scikit-learn's API reference
 
 from skdp._compat import no_warnings
@@ -34,7 +35,7 @@ class Winner:
     """What leaves of the best trial."""
 
     candidate: Candidate
-    model: Any
+    model: BaseEstimator
     score: float
     noise_std: float
 
@@ -51,7 +52,7 @@ class Parts:
     score_groups: object
 
     @classmethod
-    def of(cls, problem: SearchProblem, first: Any, second: Any, unit: str) -> "Parts":
+    def of(cls, problem: SearchProblem, first: np.ndarray, second: np.ndarray, unit: str) -> "Parts":
         """Take the rows of both parts once for all trials."""
         grouped = unit == "group"
         return cls(
@@ -64,7 +65,7 @@ class Parts:
         )
 
 
-def check_frame(estimator: Any) -> None:
+def check_frame(estimator: BaseEstimator) -> None:
     """Refuse estimators whose fit is not the one that the proof is about.
 
     Fits inside a candidate's fit are not counted in its noise errors, have progress bars of their own, and leave

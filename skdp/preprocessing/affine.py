@@ -5,13 +5,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import clipper, name_features, scale_clipper, shifted_and_divided
 from skdp.base.tables import validate_table
 from skdp.kernels import is_cupy
 
-__all__ = ["AffineTransformer", "refuse_centering", "refuse_device"]
+__all__ = ["AffineTransformer", "Numbers", "refuse_centering", "refuse_device"]
+
+Numbers = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]  # centre, scale, bounds
 
 
 def refuse_centering() -> None:
@@ -30,10 +33,10 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
     feature_names_in_: np.ndarray
 
     @abstractmethod
-    def _numbers(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+    def _numbers(self) -> Numbers:
         """Centre and scale of each column, and the bounds to which values are clipped."""
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: object) -> Any:
         """Scale a table.
 
         Parameters
@@ -53,14 +56,14 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
         """
         X, center, scale, bounds = self._checked(X)
 
-        def scaled(values: Any, columns: Any) -> Any:
+        def scaled(values: np.ndarray, columns: np.ndarray | slice) -> np.ndarray:
             if bounds is not None:
                 values = np.clip(values, *(end[columns] for end in bounds))
             return (values - center[columns]) / scale[columns]
 
         return _each_value(X, scaled)
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: object) -> Any:
         """Undo `transform`, except for clipping.
 
         Parameters
@@ -101,7 +104,7 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
         scaler = shifted_and_divided(center, scale / half_width.scale_)
         return make_pipeline(name_features(half_width, self), scaler)
 
-    def _checked(self, X: Any) -> Any:
+    def _checked(self, X: object) -> Any:
         """X validated, and the numbers."""
         check_is_fitted(self)
         refuse_device(X)
@@ -111,7 +114,7 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
             refuse_centering()
         return X, center, scale, bounds
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = False

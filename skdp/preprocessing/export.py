@@ -2,9 +2,9 @@
 
 from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock
 
@@ -13,7 +13,7 @@ __all__ = ["bins_of"]
 Block = EdgeBlock | CategoryBlock
 
 
-def bins_of(parts: list[tuple[Block, ...]], n_features: int, sparse_output: bool) -> Any:
+def bins_of(parts: list[tuple[Block, ...]], n_features: int, sparse_output: bool) -> BaseEstimator:
     """A fitted ``ColumnTransformer`` with the bins of these blocks and crosses, in their order.
 
     A cross of blocks is the cell of their bins, counted as `numpy.ravel_multi_index` counts.

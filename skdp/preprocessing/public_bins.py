@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._docs import document
@@ -125,7 +126,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         "Maps a column (name or position) to the list of its public values, all strings or all numbers.",
         default=None,
     )
-    crosses: Iterable[tuple[Any, ...]] = parameter(
+    crosses: Iterable[tuple[object, ...]] = parameter(
         described("sequence of tuple", _check_crosses),
         """Each tuple names two or more encoded columns. One output column is added for each combination of
         their bins.""",
@@ -256,7 +257,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
 
     learns_from_data: ClassVar[bool] = False  # `skdp._compat` asks what stands before a private fit
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
@@ -301,7 +302,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
             raise ValueError(f"Found a dataframe with 0 {what} (shape={X.shape}) while 1 is required.")
         return X.shape[0], lambda j: _frame_column(X, j)
 
-    def _validated(self, X: object, reset: bool) -> Any:
+    def _validated(self, X: object, reset: bool) -> np.ndarray:
         """Validate an array. scikit-learn's messages that quote cells are replaced."""
         try:
             return validate_data(self, X=X, dtype=None, ensure_all_finite=False, reset=reset)

@@ -1,7 +1,6 @@
 """Scaling by known constants: nothing is learnt."""
 
 from copy import copy
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,7 +10,7 @@ from skdp.base.declare import Declared, check_parameters, fitted, parameter
 from skdp.base.kinds import described
 from skdp.base.tables import refuse_weights, validate_table
 from skdp.fitting.columns import check_bounds, column_numbers, per_column
-from skdp.preprocessing.affine import AffineTransformer, refuse_centering, refuse_device
+from skdp.preprocessing.affine import AffineTransformer, Numbers, refuse_centering, refuse_device
 
 __all__ = ["PublicScaler"]
 
@@ -86,7 +85,7 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
     center_: np.ndarray = fitted()
     scale_: np.ndarray = fitted()
 
-    def fit(self, X: Any, y: object = None, **more: object) -> "PublicScaler":
+    def fit(self, X: object, y: object = None, **more: object) -> "PublicScaler":
         """Check the parameters against the columns.
 
         Parameters
@@ -140,5 +139,5 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
             made.append(np.array(np.broadcast_to(values, (n_features,))))
         return made[0], made[1]
 
-    def _numbers(self) -> Any:
+    def _numbers(self) -> Numbers:
         return self.center_, self.scale_, None

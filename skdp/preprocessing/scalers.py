@@ -1,7 +1,7 @@
 """Scalers that release the centre and the scale of each column, for a part of the budget."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from skdp.base.kinds import flag, share
 from skdp.base.plan import Decision, gaussian_steps
 from skdp.base.problem import Solution
 from skdp.fitting.columns import ColumnFit, ColumnProblem, per_column
-from skdp.preprocessing.affine import AffineTransformer
+from skdp.preprocessing.affine import AffineTransformer, Numbers
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["DPQuantileScaler", "DPStandardScaler"]
@@ -221,7 +221,7 @@ class DPStandardScaler(ColumnScaler):
         attributes = {"mean_": mean, "scale_": scale, "bounds_": window.bounds}
         return Solution(np.stack([mean, scale]), 1, attributes)
 
-    def _numbers(self) -> Any:
+    def _numbers(self) -> Numbers:
         return self.mean_, self.scale_, self.bounds_ if self.clip else None
 
 
@@ -359,5 +359,5 @@ class DPQuantileScaler(ColumnScaler):
         scale = np.where(at_the_end(found, unit), magnitude, found)
         return Solution(np.stack([center, scale]), 1, {"center_": center, "scale_": scale})
 
-    def _numbers(self) -> Any:
+    def _numbers(self) -> Numbers:
         return self.center_, self.scale_, None

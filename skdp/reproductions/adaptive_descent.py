@@ -9,7 +9,6 @@ happens (a filter). The claim is the total.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.closing import LinearDecision
 from skdp.fitting.loop import NoisyGradient, square
-from skdp.fitting.parameters import Auto, AutoInt, Sampling
+from skdp.fitting.parameters import Auto, AutoInt, ClassLoss, Sampling
 from skdp.fitting.start import Start, StepPlan, StepSettings, begin, scales_and_steps
 from skdp.fitting.stochastic import StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
@@ -258,7 +257,7 @@ class DPAGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     ((1, 20), True, 2.0)
     """
 
-    loss: Any = parameters.CLASS_LOSS
+    loss: ClassLoss = parameters.CLASS_LOSS
     max_iter = changed(
         text="""Largest number of steps. The first step gets 1 / max_iter of the budget; "auto" gives it 1 / 30.
         The fit ends when the budget does not hold another step."""

@@ -15,6 +15,7 @@ from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Tags
 
 from skdp._docs import document
 from skdp.base import Solution
@@ -34,6 +35,7 @@ from skdp.multiparty.frame import (
     OwnersDecision,
 )
 from skdp.multiparty.output_estimators import WEIGHTING_OF_MODELS, MPCOutputPerturbationClassifier
+from skdp.multiparty.owners import Owners
 from skdp.privacy import PrivacySession
 from skdp.reproductions.local_gradient import OWN_NOISE
 
@@ -106,7 +108,7 @@ class _LocalObjectiveFit(MultipartyFit):
         super()._check_before_data(groups)
 
     def _method(self, budget: BudgetSplit, problem: Problem) -> ObjectiveDecision:
-        session, owners = budget.session, cast("Any", problem.records)
+        session, owners = budget.session, cast("Owners", problem.records)
         least = least_penalty(problem.loss, owners.radius, ASIDE * self.epsilon)
         asked = [size * self._penalty(owners) for size in owners.sizes]
         penalties = [max(penalty, least) for penalty in asked]
@@ -121,7 +123,7 @@ class _LocalObjectiveFit(MultipartyFit):
         )  # fmt: skip
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        owners: Any = problem.records
+        owners = cast("Owners", problem.records)
         made: ObjectiveDecision = problem.decision
         average = np.zeros(owners.n_parameters)
         minimizers = owners.perturbed_minimizers(problem.loss, made.penalties)
@@ -207,7 +209,7 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
     (1, 20)
     """
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags

@@ -18,7 +18,7 @@ epsilon / m.
 
 import math
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from skdp._docs import document
 from skdp.base import Solution
@@ -35,6 +35,7 @@ from skdp.multiparty.output_estimators import (
     OutputDecision,
     OutputPerturbationFit,
 )
+from skdp.multiparty.owners import Owners
 from skdp.multiparty.release import laplace_epsilon
 from skdp.privacy import BoundedStatistic, PrivacySession, sum_of_owners
 
@@ -66,12 +67,12 @@ class _PathakFit(OutputPerturbationFit):
         cost = 1.0 if session.exact else cast("float", made.epsilon) / laplace_epsilon(session, 1)
         return replace(made, steps=(Step("minimiser", cost),))
 
-    def _epsilon(self, session: PrivacySession, owners: Any, loss: Loss, alpha: float) -> float:
+    def _epsilon(self, session: PrivacySession, owners: Owners, loss: Loss, alpha: float) -> float:
         total = sum_of_owners(owners.minimizer(loss, alpha=alpha, adjacency=session.adjacency))
         return self._cost(total, owners.n_owners) * laplace_epsilon(session, 1)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        owners: Any = problem.records
+        owners = cast("Owners", problem.records)
         made: OutputDecision = problem.decision
         total = sum_of_owners(owners.minimizer(made.loss, alpha=made.alpha, adjacency=session.adjacency))
         epsilon = cast("float", made.epsilon)
@@ -92,7 +93,7 @@ class _PathakFit(OutputPerturbationFit):
         return cost
 
     def _widening(self, problem: Problem) -> float:
-        owners: Any = problem.records
+        owners = cast("Owners", problem.records)
         if self.version == "corrected":
             return float(owners.n_owners)
         return owners.n_owners / math.sqrt(self._n_values(problem))

@@ -4,8 +4,6 @@ It takes steps on minibatches and keeps the iterate of a round that was drawn be
 a fixed plan of Gaussian releases, and the claim is the cost of the whole plan.
 """
 
-from typing import Any
-
 from skdp._docs import document
 from skdp.base.declare import changed
 from skdp.base.fit import PrivateFit
@@ -13,7 +11,7 @@ from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.closing import LinearDecision
 from skdp.fitting.loop import ConstantStep
-from skdp.fitting.parameters import Auto
+from skdp.fitting.parameters import Auto, ClassLoss
 from skdp.fitting.start import BatchSettings, StepPlan, begin, descent_from, precision, scales_and_steps
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
@@ -114,7 +112,7 @@ class DPRRPSGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     ((1, 20), True, 2.0)
     """
 
-    loss: Any = parameters.CLASS_LOSS
+    loss: ClassLoss = parameters.CLASS_LOSS
     batch_size = changed(more='"auto" is n / 64, but at least 64. The paper has 1.')
     max_iter = changed(
         text="""Number T of planned steps. The iterate of one of them is kept, drawn uniformly from 1 to T. "auto"

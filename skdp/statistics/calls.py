@@ -2,10 +2,11 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp.base.cells import check_collected
 from skdp.base.declare import parameters_of
@@ -64,7 +65,7 @@ def takes_budget(**reasons: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return decorate
 
 
-def released(fit: Any, X: Any, groups: Any) -> Released:
+def released(fit: BaseEstimator, X: Any, groups: object) -> Released:
     """Run the fit; of a column give numbers in place of arrays with one entry."""
     check_collected(X=X, groups=groups)  # before a lazy column is asked for its dimensions
     column = not hasattr(X, "indptr") and np.ndim(X) == 1
@@ -81,7 +82,7 @@ def released(fit: Any, X: Any, groups: Any) -> Released:
     return Released(value, noise, done.privacy_, *more)
 
 
-def _as_table(X: Any) -> Any:
+def _as_table(X: Iterable[object]) -> object:
     """A column as a table of one column, without a copy of an array."""
     return np.asarray(X).reshape(-1, 1) if hasattr(X, "__array__") else [[x] for x in X] or np.empty((0, 1))
 

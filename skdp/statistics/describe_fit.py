@@ -16,7 +16,7 @@ from skdp.fitting.columns import ColumnProblem, check_bounds, per_column
 from skdp.fitting.utility import Released, released_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, points_of_levels, quantiles_in, questions_of_levels
-from skdp.statistics.frames import Columns, category_codes, check_categories, labels_of
+from skdp.statistics.frames import Codes, Columns, category_codes, check_categories, labels_of
 from skdp.statistics.moments import Counted, Moments, released_counts, released_once
 
 __all__ = ["Crosstab", "Describe"]
@@ -82,7 +82,7 @@ class Describe(Statistic):
     """Numbers of values, means, deviations and quartiles of numbers, counts of categories; also by group."""
 
     categories: object = parameter(described("dict", _labels_by_column), "Public labels, by column.", default=None)
-    by: Any = parameter(
+    by: object = parameter(
         described("column name"), "Column of ``categories`` whose labels are the groups.", default=None
     )
     bounds = changed(kind=described("dict or tuple of (low, high)", _check_bounds_by_column))
@@ -110,7 +110,7 @@ class Describe(Statistic):
         _check_names(self.bounds, columns)
         if columns.numbers:
             self._read_bounds(columns)
-        codes = None if groups is None else encode_groups(groups, n)  # type: ignore[arg-type]
+        codes = None if groups is None else encode_groups(groups, n)
         more: dict[str, Any] = {"groups": codes, "n_public": self.n_public}
         of_columns = columns.codes(X, declared)
         of_groups = of_columns.get(self.by)
@@ -323,12 +323,12 @@ def _check_names(bounds: object, columns: Columns) -> None:
             raise ValueError(f"bounds names {name!r}, which is no column of numbers of the frame")
 
 
-def _joint(codes: Mapping[Any, Any], name: Any, by: Any, sizes: tuple[int, ...]) -> Any:
+def _joint(codes: Mapping[object, Codes], name: object, by: object, sizes: tuple[int, ...]) -> Codes:
     """The place of each row in a column's table."""
     return codes[name] if len(sizes) == 1 else codes[name] * sizes[1] + codes[by]
 
 
-def _label_pair(name: str, given: Any) -> list[tuple[Any, ...]]:
+def _label_pair(name: str, given: Any) -> list[tuple[object, ...]]:
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__") or len(given) != 2:
         raise TypeError(f"{name} must be two sequences of public labels: of a, and of b")
     return [check_categories(f"{name}[{i}]", labels) for i, labels in enumerate(given)]
@@ -356,7 +356,7 @@ class Crosstab(Statistic):
         first, second = self._pair()
         codes = category_codes(_column(X), first) * len(labels_of(second))
         codes += category_codes(_column(y), second)
-        of = None if groups is None else encode_groups(groups, codes.size)  # type: ignore[arg-type]
+        of = None if groups is None else encode_groups(groups, codes.size)
         return ColumnProblem(PrivateRecords(codes[:, None], groups=of, n_public=self.n_public), {}, ())
 
     def _released_values(self, problem: ColumnProblem) -> int:

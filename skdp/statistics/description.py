@@ -199,17 +199,17 @@ def _units(done: Any) -> int:
     return int(next(public[name] for name in ("n_public", "n_groups", "n_records") if name in public))
 
 
-Row = tuple[tuple[Any, ...], dict[str, tuple[float, float]]]
+Row = tuple[tuple[object, ...], dict[str, tuple[float, float]]]
 
 
-def _table(done: Any, rows: list[Row], columns: tuple[str, ...], names: tuple[str, ...]) -> ReleasedTable:
+def _table(done: Describe, rows: list[Row], columns: tuple[str, ...], names: tuple[str, ...]) -> ReleasedTable:
     empty = (np.nan, np.nan)
     cells = np.array([[row.get(name, empty) for name in columns] for _, row in rows])
     index = tuple(label for label, _ in rows)
     return ReleasedTable(cells[..., 0], cells[..., 1], index, columns, names, done.privacy_)
 
 
-def _of_columns(done: Any, n_units: int) -> list[Row]:
+def _of_columns(done: Describe, n_units: int) -> list[Row]:
     """A row for each column of numbers and for each category, in the order of the frame."""
     numbers = _parts(done.moments_) if done.columns_.numbers else {}
     rows: list[Row] = []
@@ -225,13 +225,13 @@ def _of_columns(done: Any, n_units: int) -> list[Row]:
     return rows
 
 
-def _parts(found: Moments) -> dict[str, tuple[Any, Any]]:
+def _parts(found: Moments) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Of each statistic the values and their noise."""
     counted = found.counted
     return {"count": (counted.value, counted.noise_std), "mean": found.mean(), "std": found.std()}
 
 
-def _over_groups(table: Counted) -> tuple[Any, float]:
+def _over_groups(table: Counted) -> tuple[np.ndarray, float]:
     """Counts of a column's categories, of all groups together, and the noise in each."""
     noise = float(table.noise_std.flat[0])
     if table.value.ndim == 1:
@@ -240,7 +240,7 @@ def _over_groups(table: Counted) -> tuple[Any, float]:
 
 
 def _of_numbers(
-    done: Any, parts: dict[str, tuple[Any, Any]], j: int, n_units: int
+    done: Describe, parts: dict[str, tuple[np.ndarray, np.ndarray]], j: int, n_units: int
 ) -> dict[str, tuple[float, float]]:
     row = {name: _at(*part, j) for name, part in parts.items()}
     count, noise = row["count"]
@@ -253,11 +253,11 @@ def _of_numbers(
     return {**row, **{name: (float(value), np.nan) for name, value in more.items()}}
 
 
-def _at(value: Any, noise: Any, place: Any) -> tuple[float, float]:
+def _at(value: np.ndarray, noise: np.ndarray, place: int | tuple[int, int]) -> tuple[float, float]:
     return float(value[place]), float(noise[place])
 
 
-def _by_group(done: Any) -> list[Row]:
+def _by_group(done: Describe) -> list[Row]:
     """A row for each column of numbers or category, and each group."""
     labels, sizes = done.columns_.categories[done.by], done.tables_[done.by]
     numbers = _parts(done.moments_by_) if done.columns_.numbers else {}
@@ -287,7 +287,7 @@ def _in_group(count: tuple[float, float], size: tuple[float, float]) -> dict[str
     return {"count": count, "share": (share, float(np.hypot(count[1], share * size[1])) / size[0])}
 
 
-def _bounds(done: Any) -> dict[Any, tuple[float, float]]:
+def _bounds(done: Describe) -> dict[object, tuple[float, float]]:
     names = done.columns_.numbers
     if not names:
         return {}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base.cells import is_missing, label_codes, python_number
-from skdp.kernels.protocols import is_cupy
+from skdp.kernels.protocols import Matrix, is_cupy
 
 __all__ = ["MISSING", "OTHER", "Columns", "category_codes", "check_categories", "labels_of"]
 
@@ -20,7 +20,7 @@ _BOOL = re.compile(r"bool(ean)?(\[pyarrow\])?")
 Codes = NDArray[np.float64]
 
 
-def check_categories(name: str, given: object) -> tuple[Any, ...]:
+def check_categories(name: str, given: object) -> tuple[object, ...]:
     """Return public categories of one column as a tuple; TypeError or ValueError if they are none."""
     wrong = f"{name} must be a sequence of different labels, at least one, and none missing"
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
@@ -37,7 +37,7 @@ def check_categories(name: str, given: object) -> tuple[Any, ...]:
     return labels
 
 
-def labels_of(categories: tuple[object, ...]) -> tuple[Any, ...]:
+def labels_of(categories: tuple[object, ...]) -> tuple[object, ...]:
     """The categories, and the two that all else and missing values count as, unless they are among them."""
     return (*categories, *(name for name in (OTHER, MISSING) if name not in categories))
 
@@ -92,10 +92,10 @@ class Columns:
         Of the other columns, their labels, with those for all else and for missing values.
     """
 
-    names: tuple[Any, ...]
+    names: tuple[object, ...]
     numbers: tuple[Any, ...]
     whole: tuple[bool, ...]
-    categories: dict[Any, tuple[Any, ...]]
+    categories: dict[Any, tuple[object, ...]]
 
     @classmethod
     def of(cls, frame: object, declared: Mapping[object, tuple[object, ...]]) -> "Columns":
@@ -122,7 +122,7 @@ class Columns:
             raise TypeError(_no_number(wrong[0], types[wrong[0]]) + more)
         return cls(tuple(types), tuple(numbers), tuple(whole), categories)
 
-    def table(self, frame: Any) -> Any:
+    def table(self, frame: Any) -> Matrix:
         """The columns of numbers as one table, in float32 or float64; missing values are NaN."""
         if not hasattr(frame, "columns"):
             table = frame if hasattr(frame, "indptr") else np.asarray(frame)
@@ -136,7 +136,7 @@ class Columns:
             made[:, j] = _as_numbers(frame[name])
         return made
 
-    def codes(self, frame: Any, declared: Mapping[Any, tuple[Any, ...]]) -> dict[Any, Codes]:
+    def codes(self, frame: Any, declared: Mapping[object, tuple[object, ...]]) -> dict[object, Codes]:
         """The place of each cell in the labels, by column."""
         found = {}
         for name in self.categories:
@@ -145,7 +145,7 @@ class Columns:
         return found
 
 
-def _types(frame: Any) -> dict[Any, str]:
+def _types(frame: Any) -> dict[object, str]:
     """Type of each column by its name; the columns of an array have numbers from 0."""
     if hasattr(frame, "columns"):
         names = list(frame.columns)
@@ -166,12 +166,12 @@ def _types(frame: Any) -> dict[Any, str]:
     return dict.fromkeys(range(frame.shape[1]), str(dtype).lower())
 
 
-def _is_numpy(frame: Any, name: Any) -> bool:
+def _is_numpy(frame: Any, name: object) -> bool:
     """Whether a column has a type of NumPy, whose integers are never missing."""
     return not hasattr(frame, "columns") or isinstance(frame[name].dtype, np.dtype)
 
 
-def _as_numbers(column: Any) -> Any:
+def _as_numbers(column: Any) -> np.ndarray:
     """A column as float64; missing values of pandas, Polars and Arrow become NaN."""
     if isinstance(column.dtype, np.dtype):
         return np.asarray(column)

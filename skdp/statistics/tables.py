@@ -59,7 +59,7 @@ class ReleasedTable:
     value: np.ndarray
     noise_std: np.ndarray
     index: tuple[Any, ...]
-    columns: tuple[Any, ...]
+    columns: tuple[object, ...]
     index_names: tuple[str, ...]
     privacy_: PrivacyReport
 

@@ -28,7 +28,7 @@ def check_categories(name: str, given: object) -> None:
         _codes(column, values)
 
 
-def category_values(given: Any, n_features: int, names: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def category_values(given: Any, n_features: int, names: object = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns and their values, one entry for each value.
 
     Parameters
@@ -54,7 +54,7 @@ def category_values(given: Any, n_features: int, names: Any = None) -> tuple[np.
     return np.array(columns, dtype=np.int64), np.array(found, dtype=np.float64)
 
 
-def _codes(column: Any, values: Any) -> list[float]:
+def _codes(column: object, values: object) -> list[float]:
     name = f"{NAME}[{column!r}]"
     if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list of numbers, got {type(values).__name__}")

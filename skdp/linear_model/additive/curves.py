@@ -53,7 +53,7 @@ class Curves:
         pairs = seen + np.arange(len(made.pairs))
         return np.concatenate([made.owner, made.levels_of, pairs]).astype(np.int64)
 
-    def scores(self, X: Any) -> Array:
+    def scores(self, X: Array) -> Array:
         """What the added features add to the score of each row; a row's bits depend on the row alone.
 
         Parameters
@@ -71,7 +71,7 @@ class Curves:
         found = linear_scores(self._features(X), theta, np.zeros(theta.shape[1]))
         return found if self.theta.ndim == 2 else found[:, 0]
 
-    def contributions(self, X: Any) -> Array:
+    def contributions(self, X: Array) -> Array:
         """The parts of `scores` by standardized column, and then by pair.
 
         Parameters
@@ -94,7 +94,7 @@ class Curves:
                 out[first:last, term] += np.multiply.outer(room[: last - first, f], self.theta[f])
         return out
 
-    def _features(self, X: Any) -> Any:
+    def _features(self, X: Array) -> Any:
         """The table of the added features of rows, which makes them a block at a time."""
         d, seen = X.shape[1], self.columns
         center, scale = np.zeros(d), np.full(d, np.inf)  # columns without standardized cells are 0

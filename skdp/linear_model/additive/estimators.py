@@ -1,7 +1,5 @@
 """`DPAdditiveClassifier` and `DPAdditiveRegressor`."""
 
-from typing import Any
-
 from skdp._docs import document
 from skdp.base.fit import PrivateFit
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
@@ -160,7 +158,7 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     """
 
     C = C_OF_NUMBERS
-    y_bounds: Any = Y_BOUNDS
+    y_bounds: object = Y_BOUNDS
 
     _linear_estimator = "DPLinearRegression"
     _budget_parts = OF_NUMBERS

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,10 +67,10 @@ class Explanation:
     names: tuple[str, ...]
     data: Array
     contributions: Array
-    intercept: Any
+    intercept: Array
     score: Array
-    prediction: NDArray[Any]
-    classes: NDArray[Any] | None = None
+    prediction: np.ndarray
+    classes: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.score)
@@ -115,7 +115,7 @@ class Explanation:
         n, terms = len(self), len(self.names)
         by_output = self.contributions.reshape(n, terms, -1).transpose(0, 2, 1)
         q = by_output.shape[1]
-        index: Any = pd.RangeIndex(n, name="row")
+        index: object = pd.RangeIndex(n, name="row")
         if self.contributions.ndim == 3:
             index = pd.MultiIndex.from_product([range(n), self.classes], names=["row", "class"])
         terms_of = pd.DataFrame(by_output.reshape(n * q, terms), index=index, columns=list(self.names))
@@ -129,7 +129,7 @@ class Explanation:
 
 
 def explanation_of(
-    function: AdditiveFunction, X: Array, prediction: NDArray[Any], classes: NDArray[Any] | None
+    function: AdditiveFunction, X: Array, prediction: np.ndarray, classes: np.ndarray | None
 ) -> Explanation:
     """Explain the scores of rows.
 

@@ -1,7 +1,6 @@
 """An additive model of scikit-learn's and NumPy's parts alone."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ COSINES = (2, 1, 4, 3)
 Array = NDArray[np.float64]
 
 
-def additive_features(function: AdditiveFunction, model: Any) -> tuple[Any, Array, Array]:
+def additive_features(function: AdditiveFunction, model: object) -> tuple[object, Array, Array]:
     """Transformer, coefficients and intercepts of a linear model with the same scores.
 
     The transformer is a fitted ``FeatureUnion`` or ``Pipeline``. Cosines of affine maps of cut cells stand in the
@@ -46,7 +45,7 @@ def additive_features(function: AdditiveFunction, model: Any) -> tuple[Any, Arra
         cells, of_cells, constant = _of_cells(function)
         steps.append(_union([("lines", _function(None)), ("curves", cells)]))
         coef, intercept = np.vstack([coef, of_cells]), intercept + constant
-    numbers: Any = make_pipeline(*steps)
+    numbers: object = make_pipeline(*steps)
     if made.levels.size:
         marks, of_marks = _one_hots(function)
         # Missing cells stay missing here, so that they are no level; names are checked as in the other branch.
@@ -56,7 +55,7 @@ def additive_features(function: AdditiveFunction, model: Any) -> tuple[Any, Arra
     return numbers, np.ascontiguousarray(coef.T), intercept
 
 
-def _of_cells(function: AdditiveFunction) -> tuple[Any, Array, Array]:
+def _of_cells(function: AdditiveFunction) -> tuple[object, Array, Array]:
     """Cut cells, their cosines and their products, with coefficients and the constant."""
     from sklearn.pipeline import make_pipeline
 
@@ -64,7 +63,7 @@ def _of_cells(function: AdditiveFunction) -> tuple[Any, Array, Array]:
     used = np.union1d(np.flatnonzero(made.counts), made.pairs.reshape(-1)).astype(np.int64)
     curved = np.searchsorted(used, np.flatnonzero(made.counts))
     in_cosines, coef, constant = _in_cosines(function, used)
-    parts: list[tuple[str, Any]] = [("cells", _function(None))]
+    parts: list[tuple[str, object]] = [("cells", _function(None))]
     columns = [coef]
     for m, of_cosine in zip(COSINES, in_cosines):
         if not curved.size or not np.any(of_cosine):
@@ -110,7 +109,7 @@ def _basis(weights: Array) -> Array:
     return found
 
 
-def _products(function: AdditiveFunction, used: NDArray[np.int64]) -> tuple[Any, Array]:
+def _products(function: AdditiveFunction, used: NDArray[np.int64]) -> tuple[object, Array]:
     """All products of the columns that occur in pairs, with the coefficients of those of the model."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures
@@ -127,7 +126,7 @@ def _products(function: AdditiveFunction, used: NDArray[np.int64]) -> tuple[Any,
     return make_pipeline(_chosen(np.searchsorted(used, columns)), polynomial), coef
 
 
-def _one_hots(function: AdditiveFunction) -> tuple[list[Any], Array]:
+def _one_hots(function: AdditiveFunction) -> tuple[list[object], Array]:
     """Steps that mark levels, and the coefficients of the marks.
 
     The model compares in the table's own precision. So a level that float32 does not hold gets a second category,
@@ -153,19 +152,19 @@ def _one_hots(function: AdditiveFunction) -> tuple[list[Any], Array]:
     return [_chosen(curves.columns[places]), encoder], np.array(coef)
 
 
-def _chosen(columns: NDArray[np.int64]) -> Any:
+def _chosen(columns: NDArray[np.int64]) -> object:
     """A step that takes columns."""
     return _function(np.take, indices=np.array(columns), axis=1)
 
 
-def _union(parts: list[tuple[str, Any]]) -> Any:
+def _union(parts: list[tuple[str, object]]) -> object:
     """The results of steps side by side, as an array whatever `set_config` asks for."""
     from sklearn.pipeline import FeatureUnion
 
     return FeatureUnion(parts).set_output(transform="default")
 
 
-def _function(function: Any, **options: Any) -> Any:
+def _function(function: object, **options: object) -> object:
     """A step that applies a function of NumPy; None leaves cells as they are."""
     from sklearn.preprocessing import FunctionTransformer
 

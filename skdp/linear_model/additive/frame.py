@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import linear_regression, logistic_regression, with_columns
@@ -73,7 +75,7 @@ class AdditiveFit(AutoFit):
         steps.""",
         default=8,
     )
-    monotone: Any = parameter(
+    monotone: object = parameter(
         described("dict", check_monotone),
         """Columns, by name or number, whose shape must rise (1) or fall (-1), such as ``{"dose": 1}``. Their
         coefficients are moved to the nearest monotone shape after the last release, which costs no budget, and
@@ -81,7 +83,7 @@ class AdditiveFit(AutoFit):
         default=None,
         releases="unless default",
     )
-    categories: Any = parameter(
+    categories: object = parameter(
         described("dict", check_categories),
         """Columns of public codes without an order, by name or number, with their values:
         ``{"region": [1, 2, 3]}``, 2 to 64 numbers a column. Such a column is asked for an effect of each value in
@@ -111,31 +113,31 @@ class AdditiveFit(AutoFit):
     reason_: str = fitted()
     linear_: np.ndarray = fitted()
     _released_names = ("linear_", "_offset")
-    _offset: ClassVar[Any]
+    _offset: ClassVar[np.ndarray]
     _curves: ClassVar[Curves | None]
     _linear_estimator: ClassVar[str]  # name of the linear estimator that takes sparse matrices
     _budget_parts: ClassVar[tuple[Parts, Parts]]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
 
     # ---------------------------------------------------------------- the fit
 
-    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+    def read(self, X: object, y: object = None, groups: object = None, **weights: object) -> Problem:
         self._refuse_sparse(X)
         problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[safe-super]
         self._signs(problem)  # names and numbers of columns are checked before anything is released
         self._categories(problem)
         return problem
 
-    def _refuse_sparse(self, X: Any) -> None:
+    def _refuse_sparse(self, X: object) -> None:
         if sp.issparse(X) or (hasattr(X, "indptr") and hasattr(X, "data")):
             told = NO_CSR.format(name=type(self).__name__, linear=self._linear_estimator)
             raise TypeError(told)
 
-    def _names(self, problem: Problem) -> Any:
+    def _names(self, problem: Problem) -> object:
         return problem.fitted.get("feature_names_in_")
 
     def _signs(self, problem: Problem) -> np.ndarray:
@@ -183,14 +185,14 @@ class AdditiveFit(AutoFit):
             theta, attributes["_curves"] = np.append(linear, offset), curves
         return replace(found, theta=theta, attributes=attributes)
 
-    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+    def _public_facts(self, problem: Problem) -> dict[str, object]:
         return {**super()._public_facts(problem), "curves": problem.decision.sizes["curves"]}
 
-    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
+    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, object]:
         fitted = super()._fitted(problem, solution)
         del fitted["support_"]
         linear, offset = fitted.pop("coef_"), fitted.pop("intercept_")
-        linear, offset = np.asarray(linear), np.reshape(offset, -1)
+        linear, offset = np.asarray(linear), np.reshape(np.asarray(offset), -1)
         several = problem.loss.n_outputs > 1
         linear = linear if several else linear.ravel()
         middle = offset + np.atleast_2d(linear) @ np.asarray(fitted["fill_values_"])
@@ -276,11 +278,11 @@ class AdditiveFit(AutoFit):
             named = hasattr(X, "to_frame") and hasattr(X, "index")
             X = X.to_frame().T if named else np.reshape(np.asarray(X), (1, -1))
         predicted = on_host(self.predict(X))
-        rows: Any = validate_table(self, X, reset=False, missing=True)
+        rows = validate_table(self, X, reset=False, missing=True)
         return explanation_of(function, on_host(rows), predicted, self._labels())
 
     def plot_shapes(
-        self, columns: Any = None, *, class_: Any = None, axes: "Axes | NDArray[np.object_] | None" = None
+        self, columns: Any = None, *, class_: object = None, axes: "Axes | NDArray[np.object_] | None" = None
     ) -> "NDArray[np.object_]":
         """Draw what columns add to the score, with bands of 1.96 standard deviations of the privacy noise.
 
@@ -376,17 +378,17 @@ class AdditiveFit(AutoFit):
             getattr(self, "feature_names_in_", None),
         )  # fmt: skip
 
-    def _labels(self) -> Any:
+    def _labels(self) -> np.ndarray | None:
         """The classes, or None."""
         return np.array(self.classes_) if is_classifier(self) else None
 
-    def _linear_model(self, coef: np.ndarray, intercept: np.ndarray) -> Any:
+    def _linear_model(self, coef: np.ndarray, intercept: np.ndarray) -> BaseEstimator:
         coef = np.array(coef)
         if is_classifier(self):
             return logistic_regression(self, coef, intercept)
         return linear_regression(self, coef, intercept[0])
 
-    def _outputs(self, class_: Any) -> tuple[str, list[tuple[int, str]] | None]:
+    def _outputs(self, class_: object) -> tuple[str, list[tuple[int, str]] | None]:
         """What contributions are, and which classes are drawn: None where there is one output."""
         classes = self._labels()
         if classes is None or classes.size == 2:

@@ -49,8 +49,8 @@ class AdditiveFunction:
     @classmethod
     def make(
         cls,
-        linear: Any,
-        offset: Any,
+        linear: object,
+        offset: object,
         fill: Array,
         bounds: Array,
         curves: Curves | None,

@@ -54,7 +54,7 @@ def check_monotone(name: str, given: object) -> None:
             raise ValueError(f"{SHOULD}; {NAME}[{column!r}] is {sign!r}: leave out columns whose shape is free")
 
 
-def check_monotone_classes(given: Any, n_classes: int) -> None:
+def check_monotone_classes(given: object, n_classes: int) -> None:
     """Refuse monotone shapes where there is a score for each of several classes."""
     if given and n_classes > 2:
         raise ValueError(
@@ -64,7 +64,7 @@ def check_monotone_classes(given: Any, n_classes: int) -> None:
         )
 
 
-def monotone_signs(given: Any, n_features: int, names: Any = None, categories: Any = None) -> np.ndarray:
+def monotone_signs(given: Any, n_features: int, names: object = None, categories: Any = None) -> np.ndarray:
     """Return +1, -1 or 0 (free) for each column.
 
     Parameters

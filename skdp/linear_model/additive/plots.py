@@ -88,7 +88,7 @@ def draw_shapes(
     return panels[: len(shapes)]
 
 
-def _handle(number: int, name: str) -> Any:
+def _handle(number: int, name: str) -> object:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=f"C{number}", label=name)

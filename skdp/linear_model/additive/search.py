@@ -18,7 +18,6 @@ every path (`BudgetSplit`). Evidence, choices and steps are post-processing.
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -296,7 +295,7 @@ class CurveSearch:
 
     # ---------------------------------------------------------------- after the last round
 
-    def finish(self, columns: Columns, steps: Steps, theta: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+    def finish(self, columns: Columns, steps: Steps, theta: np.ndarray) -> tuple[np.ndarray, dict[str, object]]:
         """The line's parameters, and the curves as a fitted attribute."""
         found, d = self._expansion, columns.seen.size
         (center, scale), place = columns.scaled(), columns.seen
@@ -310,7 +309,7 @@ class CurveSearch:
             place, center, scale, columns.low[place], columns.high[place], found,
             (theta.T * unit).T[d:-1], variance,
         )  # fmt: skip
-        attributes: dict[str, Any] = {"reason_": self.reason, "_curves": curves}
+        attributes: dict[str, object] = {"reason_": self.reason, "_curves": curves}
         if self._ran:
             attributes["solver_"] = "additive"
         return np.concatenate([theta[:d], theta[-1:]]), attributes

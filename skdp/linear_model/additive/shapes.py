@@ -133,8 +133,8 @@ class Interaction:
 
     columns: tuple[int, int]
     names: tuple[str, str]
-    coef: Any
-    noise_std: Any
+    coef: Array
+    noise_std: Array
     importance: float
 
 
@@ -264,8 +264,7 @@ def smooth_functions(cells: Array, weights: Array) -> Array:
     """All smooth functions of standardized cells, of shape (m, 4)."""
     one = Expansion.make([N_FUNCTIONS], weights=weights)
     table: Any = Standardization.make([0.0], [1.0]).of(cells.reshape(-1, 1))
-    found: Array = one.of(table).restricted(np.arange(1, 1 + N_FUNCTIONS)).whole()
-    return found
+    return one.of(table).restricted(np.arange(1, 1 + N_FUNCTIONS)).whole()
 
 
 def _noise_std(curves: Curves, places: NDArray[np.int64], features: Array, n_outputs: int) -> Array:
@@ -282,8 +281,7 @@ def _cut_cells(curves: Curves, place: int, points: Array) -> Array:
     """Standardized cells of a column within its window and the edges of the functions."""
     center, scale = curves.center[place], curves.scale[place]
     at = np.clip(center + scale * points, curves.low[place], curves.high[place])
-    cells: Array = np.clip((at - center) / scale, -EDGE, EDGE)
-    return cells
+    return np.clip((at - center) / scale, -EDGE, EDGE)
 
 
 def _law() -> tuple[Array, Array]:

@@ -1,7 +1,5 @@
 """`DPLogisticRegression` and `DPLinearRegression`; the automatic fit is in `fit`."""
 
-from typing import Any
-
 from skdp._docs import document
 from skdp.base.declare import changed, parameter
 from skdp.base.fit import PrivateFit
@@ -13,12 +11,12 @@ from skdp.linear_model.auto.public_bounds import check_target_bounds
 __all__ = ["CLASS_WEIGHT", "Y_BOUNDS", "DPLinearRegression", "DPLogisticRegression"]
 
 # Parameters of the additive models, too.
-CLASS_WEIGHT: Any = changed(
+CLASS_WEIGHT: object = changed(
     kind=described("dict of {label: weight}"),
     text="""Public numbers > 0; a label that is left out weighs 1. Each class counts as if it were that much
     more frequent: the logarithm of its weight is added to its intercept. It costs no budget.""",
 )
-Y_BOUNDS: Any = parameter(
+Y_BOUNDS: object = parameter(
     described("tuple of (float, float)", check_target_bounds),
     """Public ends (low, high) of the targets: no range of y is searched for, and `predict` is cut to them. It
     helps where records are few. None: the range is released. Do not read them from the data.""",
@@ -28,7 +26,7 @@ Y_BOUNDS: Any = parameter(
 
 
 # The streams of regressions are those of versions that had no C.
-C_OF_NUMBERS: Any = changed(releases="unless default")
+C_OF_NUMBERS = changed(releases="unless default")
 
 
 def check_l1_ratio(name: str, value: object) -> None:
@@ -207,4 +205,4 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
         say what was taken, and why."""
     )
     C = C_OF_NUMBERS
-    y_bounds: Any = Y_BOUNDS
+    y_bounds: object = Y_BOUNDS

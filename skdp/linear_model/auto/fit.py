@@ -70,7 +70,7 @@ class AutoFit(LinearFit):
         pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.""",
         default="auto",
     )
-    feature_bounds: Any = parameter(
+    feature_bounds: object = parameter(
         described("tuple of (low, high) or dict", check_feature_bounds),
         """Public ends of the columns, for ``solver="moments"``: (low, high), each a number or one a column,
         infinite where none are known, or a dict of such pairs by column name or number. Values beyond them are
@@ -222,12 +222,12 @@ class AutoFit(LinearFit):
         names += ["classes"] if is_classifier(self) else []
         names += ["n_nonzero_coefs"] if solver == "ight" else []
         given = {name: getattr(self, name) for name in names}
-        made: Any = getattr(linear_model, self._family.specialists[solver])(alpha=self._alpha(problem), **given)
+        made = getattr(linear_model, self._family.specialists[solver])(alpha=self._alpha(problem), **given)
         if getattr(self, "y_bounds", None) is not None:
             made.y_bounds = self.y_bounds  # read by `TargetUnits`
-        return cast("LinearFit", made)
+        return made
 
-    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+    def _public_facts(self, problem: Problem) -> dict[str, object]:
         made = problem.decision
         return {**super()._public_facts(problem), "solver": f"{made.method}: {made.reason}"}
 
@@ -256,7 +256,7 @@ class AutoFit(LinearFit):
         return csr_scores(X, *numbers) if sp.issparse(X) else dense_scores(X, *numbers)
 
 
-def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
+def log_weights(class_weight: object, classes: object) -> np.ndarray | None:
     """Logarithms of the weights of the classes, of mean 0; None without weights."""
     weights = relative_weights(class_weight, np.asarray(classes))
     return None if weights is None else np.log(weights) - np.log(weights).mean()

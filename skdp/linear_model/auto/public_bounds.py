@@ -52,7 +52,7 @@ def _check_width(name: str, low: float, high: float) -> None:
         )
 
 
-def column_ends(given: Any, n_features: int, names: Any = None) -> np.ndarray | None:
+def column_ends(given: object, n_features: int, names: object = None) -> np.ndarray | None:
     """Return the ends of all columns, of shape (2, n_features); infinite where none are known, None for None.
 
     Parameters
@@ -105,7 +105,7 @@ def column_places(parameter: str, given: Iterable[Any], n_features: int, names: 
     return places
 
 
-def _pair(column: Any, pair: Any) -> tuple[float, float]:
+def _pair(column: object, pair: Iterable[float]) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in pair)
     except (TypeError, ValueError):
@@ -117,7 +117,7 @@ def _pair(column: Any, pair: Any) -> tuple[float, float]:
     return low, high
 
 
-def check_target_bounds(name: str, given: Any) -> None:
+def check_target_bounds(name: str, given: object) -> None:
     """Refuse what is neither None nor (low, high)."""
     if given is None:
         return

@@ -7,7 +7,6 @@ because the mean of a skewed target lies in its tail.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.special import erf
@@ -148,7 +147,7 @@ def _nothing(budget: BudgetSplit, records: PrivateRecords, window: TargetWindow)
     return Solution(theta, 0, attributes, warnings=doubt)
 
 
-def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, Any]:
+def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, object]:
     """Fitted attributes."""
     return {
         "C_": C,

@@ -370,7 +370,7 @@ class Growth(Protocol):
     def run(self, steps: Steps, share: float) -> None:
         """Spend a share of the budget on all steps, and on looks for more features."""
 
-    def finish(self, columns: Columns, steps: Steps, theta: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+    def finish(self, columns: Columns, steps: Steps, theta: np.ndarray) -> tuple[np.ndarray, dict[str, object]]:
         """The parameters of the rows without more features, and fitted attributes."""
 
 

@@ -115,8 +115,7 @@ def _surely(parts: np.ndarray, noise: float) -> np.ndarray:
 def _fit(parts: np.ndarray, laws: tuple[np.ndarray, np.ndarray], noise: float) -> np.ndarray:
     """Log likelihood of each law, up to a constant of the column; `_laws` makes the laws."""
     table, half_square = laws
-    fit: np.ndarray = (parts @ table.T - half_square) / (noise**2 + DEFAULTS.histograms.misfit**2)
-    return fit
+    return (parts @ table.T - half_square) / (noise**2 + DEFAULTS.histograms.misfit**2)
 
 
 def _log_mean(fit: np.ndarray) -> np.ndarray:

@@ -1,9 +1,9 @@
 """The estimators of iterative gradient hard thresholding; the algorithm is in `solver`."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -18,7 +18,7 @@ from skdp.base.problem import Solution
 from skdp.fitting import parameters
 from skdp.fitting.closing import Closing, LinearDecision, TargetUnits
 from skdp.fitting.linear import LinearFit
-from skdp.fitting.parameters import Auto, AutoInt
+from skdp.fitting.parameters import Auto, AutoInt, ClassLoss, NumberLoss
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import (
     L2Penalty,
@@ -92,9 +92,9 @@ class ThresholdingFit(LinearFit):
         not penalised.""",
         default=0.0,
     )
-    coef_init: Any = parameters.COEF_INIT
+    coef_init: object = parameters.COEF_INIT
     verbose: bool = parameters.VERBOSE
-    callback: Callable[[int, Any], object] | None = parameters.CALLBACK
+    callback: Callable[..., object] | None = parameters.CALLBACK
     learning_rate_: float = fitted()
     clip_norm_: float = fitted()
 
@@ -162,7 +162,7 @@ class ExactThresholdingFit(ThresholdingFit):
         iteration estimate; the estimate is raised by 5 %. Its steps have Nesterov's momentum, which starts anew
         when it points uphill, as in [ODonoghue2015]_. The last iterate is the result."""
     )
-    coef_init: Any = parameters.EXACT_COEF_INIT
+    coef_init: object = parameters.EXACT_COEF_INIT
     tol: float = parameter(
         real(low=0),
         """Stop when a step moves the parameters by at most ``tol`` times their norm. 0 takes all ``max_iter``
@@ -241,7 +241,7 @@ class DPIGHTClassifier(ThresholdingFit, LabelModel, PrivateFit[Problem]):
     (2.0, 1e-05)
     """
 
-    loss: Any = parameters.CLASS_LOSS
+    loss: ClassLoss = parameters.CLASS_LOSS
     n_nonzero_coefs = changed(more=parameters.CLASS_NORMS)
 
 
@@ -287,7 +287,7 @@ class DPIGHTRegressor(ThresholdingFit, NumberModel, PrivateFit[Problem]):
     'proven'
     """
 
-    loss: Any = parameters.LOSS
+    loss: NumberLoss = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
 
 
@@ -336,10 +336,10 @@ class IGHTClassifier(ExactThresholdingFit, LabelModel, ExactFit[Problem]):
     3
     """
 
-    loss: Any = parameters.CLASS_LOSS
+    loss: ClassLoss = parameters.CLASS_LOSS
     n_nonzero_coefs = changed(more=parameters.CLASS_NORMS)
-    classes: Any = parameters.EXACT_CLASSES
-    class_weight: Any = parameters.EXACT_CLASS_WEIGHT
+    classes: Iterable[object] | None = parameters.EXACT_CLASSES
+    class_weight: object = parameters.EXACT_CLASS_WEIGHT
 
 
 @document(IGHTClassifier)
@@ -376,7 +376,7 @@ class IGHTRegressor(ExactThresholdingFit, NumberModel, ExactFit[Problem]):
     True
     """
 
-    loss: Any = parameter(
+    loss: NumberLoss = parameter(
         parameters.WordOrLoss(tuple(NAMED), classes=False),
         """Huber's loss is linear beyond ``huber_threshold``. A loss of your own inherits from `skdp.losses.Loss`;
         `predict` gives its linear predictor.""",

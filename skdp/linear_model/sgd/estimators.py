@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from skdp._docs import document
 from skdp.base.declare import changed, fixed, parameter
@@ -11,7 +11,7 @@ from skdp.base.kinds import real
 from skdp.fitting import parameters
 from skdp.fitting.closing import Closing, TargetUnits
 from skdp.fitting.optimizers import SGD, Adam, check_unsmoothed, rule_of
-from skdp.fitting.parameters import Auto
+from skdp.fitting.parameters import Auto, ClassLoss, NumberLoss
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import given
@@ -144,7 +144,7 @@ class DPLSSGDClassifier(StochasticDescentFit, LabelModel, PrivateFit[Problem]):
     'Poisson'
     """
 
-    loss: Any = parameters.CLASS_LOSS
+    loss: ClassLoss = parameters.CLASS_LOSS
     smoothing: float = parameter(
         real(low=0, finite=True),
         """The number s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied. The
@@ -195,7 +195,7 @@ class DPLSSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     ((20,), 100, 2.0)
     """
 
-    loss: Any = parameters.LOSS
+    loss: NumberLoss = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
     clip_norm = changed(more=OF_TARGETS)
 
@@ -256,7 +256,7 @@ class DPSGDClassifier(StochasticDescentFit, LabelModel, PrivateFit[Problem]):
     'Poisson'
     """
 
-    loss: Any = parameters.CLASS_LOSS
+    loss: ClassLoss = parameters.CLASS_LOSS
 
 
 @document(DPLSSGDRegressor)
@@ -303,6 +303,6 @@ class DPSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     ((20,), 100, 2.0)
     """
 
-    loss: Any = parameters.LOSS
+    loss: NumberLoss = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD
     clip_norm = changed(more=OF_TARGETS)

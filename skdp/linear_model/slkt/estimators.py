@@ -3,10 +3,9 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
-import scipy.sparse as sp
 
 from skdp._compat import warn_user
 from skdp._docs import document
@@ -23,6 +22,7 @@ from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import Task, check_features, given
+from skdp.kernels.protocols import Matrix, issparse
 from skdp.linear_model.slkt.solver import (
     Settings,
     Transfer,
@@ -42,11 +42,11 @@ ERRATUM = (
 )
 
 
-def public_table(name: str, value: Any) -> Any:
+def public_table(name: str, value: object) -> Matrix | None:
     """Return public inputs as CSR or as an array of float64; None stays."""
     if value is None:
         return None
-    X = canonical_csr(value) if sp.issparse(value) else np.asarray(value, dtype=np.float64)
+    X = canonical_csr(value) if issparse(value) else np.asarray(value, dtype=np.float64)
     if X.ndim != 2 or min(X.shape) < 1:
         raise ValueError(f"{name} must have shape (m, n_features), got {X.shape}")
     if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
@@ -91,12 +91,12 @@ class PrivateTransferFit(LinearFit):
         (user guide).""",
         default="auto",
     )
-    public_X: Any = parameter(
+    public_X: object = parameter(
         described("array-like or CSR matrix of shape (m, n_features)", public_table),
         "Public inputs at which the teacher predicts, for example records that need no protection.",
         default=None,
     )
-    transfer_distribution: Any = parameter(
+    transfer_distribution: object = parameter(
         described('{"basis", "uniform", "gaussian"} or frozen distribution', check_distribution),
         """The inputs at which the teacher predicts if there are no public ones. "basis" takes each coefficient
         once. No other inputs do better, because the noise of all labels grows with the spectral norm of the
@@ -149,7 +149,7 @@ class PrivateTransferFit(LinearFit):
             estimator=type(self).__name__,
         )
 
-    def _public_inputs(self, problem: Problem) -> Any:
+    def _public_inputs(self, problem: Problem) -> Matrix | None:
         n_features = problem.records.n_features
         check_features(self.n_nonzero_coefs, n_features)
         public = public_table("public_X", self.public_X)
@@ -264,7 +264,7 @@ class DPSLKTClassifier(PrivateTransferFit, LabelModel, PrivateFit[Problem]):
     """
 
     n_nonzero_coefs = changed(more=parameters.CLASS_NORMS)
-    class_weight: Any = fixed(default=None)
+    class_weight: object = fixed(default=None)
 
 
 @document(DPSLKTClassifier)

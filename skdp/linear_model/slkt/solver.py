@@ -28,6 +28,7 @@ from skdp.fitting.scales import QUESTIONS as MEDIAN_QUESTIONS
 from skdp.fitting.scales import count_searches, grown_share, released_scales
 from skdp.fitting.search import GRID, noisy_search
 from skdp.fitting.task import L2Penalty, Task, intercept_factor, parameter_shape, scaled_intercept
+from skdp.kernels.protocols import Matrix, issparse
 from skdp.linear_model.ight.pursuit import pursue, require_room
 from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
 from skdp.linear_model.ight.solver import Thresholding, pays, planned_thresholding, solve, thresholding
@@ -125,7 +126,7 @@ class Transfer:
         Number m of draws.
     """
 
-    public_X: Any
+    public_X: Matrix | None
     distribution: Any
     n_transfer: int | None
 
@@ -136,7 +137,7 @@ class Transfer:
             X = self.public_X[:, features]
             if intercept is not None:
                 last = np.full((X.shape[0], 1), intercept)
-                X = sp.hstack([X, last], format="csr") if sp.issparse(X) else np.hstack([X, last])
+                X = sp.hstack([X, last], format="csr") if issparse(X) else np.hstack([X, last])
             return X, spectral_norm_bound(X)
         if isinstance(self.distribution, str) and self.distribution == "basis":
             return sp.identity(p, format="csr"), 1.0
@@ -319,7 +320,7 @@ def private_support(
     return features, point[places], found.n_iter, scales.row
 
 
-def student(inputs: Any, labels: np.ndarray, norm: float, s: int, n_features: int) -> np.ndarray:
+def student(inputs: Matrix, labels: np.ndarray, norm: float, s: int, n_features: int) -> np.ndarray:
     """Fit s features to released labels by accelerated IGHT on the mean squared error: post-processing."""
     p = inputs.shape[1]
     theta = np.zeros((p, *labels.shape[1:]))

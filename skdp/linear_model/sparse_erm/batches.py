@@ -28,7 +28,7 @@ import numpy as np
 
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import BoundedStatistic, PrivacySession
+from skdp.privacy import BoundedStatistic, NumericSparsePlan, PrivacySession
 
 __all__ = ["AllRows", "Batch", "FreshSample", "PublicParts", "cyclic", "published"]
 
@@ -69,7 +69,7 @@ class AllRows:
         self.steps = self.runs = steps
         self.how: dict[str, Any] = {}
 
-    def plan(self, budget: BudgetSplit, n_hits: int, split: str, size: int) -> Any:
+    def plan(self, budget: BudgetSplit, n_hits: int, split: str, size: int) -> NumericSparsePlan:
         """Fix the noise of all steps."""
         return budget.plan_numeric_sparse(self.runs, n_hits, split=split, size=size, **self.how)
 

@@ -12,11 +12,12 @@ from skdp.base.fit import PrivateFit
 from skdp.base.kinds import described
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting import parameters
+from skdp.fitting.parameters import ClassLoss, NumberLoss
 from skdp.fitting.predictions import cut, like, softmax
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.kernels import on_host
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit
-from skdp.losses import NAMED, LogisticLoss, MultinomialLoss, check_loss, is_shipped
+from skdp.losses import NAMED, LogisticLoss, Loss, MultinomialLoss, check_loss, is_shipped
 
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
@@ -93,7 +94,7 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     True
     """
 
-    loss: Any = parameter(
+    loss: Loss | str = parameter(
         described('{"squared", "huber", "logistic", "multinomial"} or object of `skdp.losses`'),
         """The loss of a record as a function of its linear predictor. Targets are numbers: 0 or 1 for the
         logistic loss, 0..K-1 for the multinomial. "huber" is ``HuberLoss(1.0)``. "multinomial" infers K
@@ -102,7 +103,7 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         default="squared",
     )
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         """Mean of the target given X.
 
         Parameters
@@ -118,10 +119,9 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         z = self._scores(X)
         if z.ndim == 2:
             return like(X, softmax(z))
-        found: np.ndarray = cut(self, like(X, expit(z) if self._loss_name() == "logistic" else z))
-        return found
+        return cut(self, like(X, expit(z) if self._loss_name() == "logistic" else z))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """Share of the squared error that the predicted mean explains; on private data it is not private.
 
         R^2 of `predict`; with classes, of the classes' indicators, weighted by their variances.
@@ -190,7 +190,7 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         else:
             check_loss(self.loss)
 
-    def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
+    def _loss_of(self, y: np.ndarray) -> tuple[Loss, tuple[str, ...]]:
         """Return the loss object, and what its choice leaks; check each target by itself."""
         if self._loss_name() != "multinomial":
             loss: Any = _NAMED[self.loss] if isinstance(self.loss, str) else self.loss
@@ -256,7 +256,7 @@ class DPSparseERMClassifier(SparseGradientFit, LabelModel, PrivateFit[Problem]):
     (np.True_, np.True_)
     """
 
-    loss: Any = parameters.CLASS_LOSS
+    loss: ClassLoss = parameters.CLASS_LOSS
 
 
 @document(DPSparseERM)
@@ -300,5 +300,5 @@ class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     (True, True)
     """
 
-    loss: Any = parameters.LOSS
+    loss: NumberLoss = parameters.LOSS
     huber_threshold: float = parameters.HUBER_THRESHOLD

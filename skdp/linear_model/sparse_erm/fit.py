@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -103,10 +103,10 @@ class SparseGradientFit(LinearFit):
         ``unit="group"``: of groups). Steps are faster and have more noise. It needs "replace-one" adjacency.""",
         default=None,
     )
-    coef_init: Any = parameters.COEF_INIT
+    coef_init: object = parameters.COEF_INIT
     max_weight: float | None = parameters.MAX_WEIGHT
     verbose: bool = parameters.VERBOSE
-    callback: Callable[[int, Any], object] | None = parameters.more(parameters.CALLBACK, "Batches are not shown.")
+    callback: Callable[..., object] | None = parameters.more(parameters.CALLBACK, "Batches are not shown.")
     n_hits_: int = fitted()
     n_released_: int = fitted()
     threshold_: float = fitted()
@@ -118,15 +118,9 @@ class SparseGradientFit(LinearFit):
 
     @names_weights
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        groups: Any = None,
-        batch_groups: Any = None,
-        sample_weight: Any = None,
-        **more: Any,
-    ) -> Any:
+        self, X: object, y: object, *, groups: object = None, batch_groups: object = None,
+        sample_weight: object = None, **more: object,
+    ) -> Self:  # fmt: skip
         """Fit the model privately.
 
         Parameters
@@ -207,7 +201,9 @@ class SparseGradientFit(LinearFit):
         if given(self.refit):
             raise ValueError("delta=0 needs pure mechanisms, but a refit adds Gaussian noise; use refit=0")
 
-    def read(self, X: Any, y: Any = None, groups: Any = None, batch_groups: Any = None, **weights: Any) -> Problem:
+    def read(
+        self, X: object, y: object = None, groups: object = None, batch_groups: object = None, **weights: object
+    ) -> Problem:
         problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[safe-super]
         codes = None if batch_groups is None else _batch_codes(batch_groups, y)
         return replace(problem, batch_codes=codes)
@@ -266,7 +262,7 @@ class SparseGradientFit(LinearFit):
         runs = automatic_steps(n, size, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
         return MAX_STEPS * n_parts if runs is None else max(MIN_STEPS, runs * n_parts)
 
-    def _public_facts(self, problem: Problem) -> dict[str, Any]:
+    def _public_facts(self, problem: Problem) -> dict[str, object]:
         known = super()._public_facts(problem)
         if problem.batch_codes is not None:
             sizes = np.bincount(problem.batch_codes)
@@ -287,7 +283,7 @@ class SparseGradientFit(LinearFit):
         return found
 
 
-def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:
+def _batch_codes(batch_groups: object, y: Any) -> np.ndarray:
     """Codes 0..m-1, with the parameter's own name in an error."""
     try:
         return encode_groups(batch_groups, len(y))

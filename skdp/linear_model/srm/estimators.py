@@ -1,8 +1,8 @@
 """The estimators of stochastic recursive momentum: parameters here, the algorithm in `solver`."""
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from skdp.base.fit import PrivateFit
 from skdp.base.kinds import choice, described, integer, real
 from skdp.fitting import parameters
 from skdp.fitting.closing import Closing
-from skdp.fitting.parameters import Auto, AutoInt
+from skdp.fitting.parameters import Auto, AutoInt, ClassLoss
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import check_clip, given
@@ -145,7 +145,7 @@ class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
     ((1, 20), True, 2.0)
     """
 
-    loss: Any = parameters.CLASS_LOSS
+    loss: ClassLoss = parameters.CLASS_LOSS
     max_iter = changed(
         more="""
         It is at most 10^8. "auto" is ``1.65 n mu / sqrt(p)``, with p parameters and the mu of (epsilon,
@@ -236,7 +236,7 @@ class STORMClassifier(MomentumFit, LabelModel, ExactFit[Problem]):
     True
     """
 
-    loss: Any = parameters.CLASS_LOSS
+    loss: ClassLoss = parameters.CLASS_LOSS
     max_iter = changed(
         text="""Number of steps, at most 10^8. There is no stopping rule. "auto" is 2000, at most what leaves
         batches of 16, and at least 20. With a given ``batch_size`` it is what makes 20 passes over the data,
@@ -255,9 +255,9 @@ class STORMClassifier(MomentumFit, LabelModel, ExactFit[Problem]):
         median row norm, or no limit if ``learning_rate`` is a number."""
     )
     sampling = changed(text="How minibatches are drawn.")
-    classes: Any = parameters.EXACT_CLASSES
-    class_weight: Any = parameters.EXACT_CLASS_WEIGHT
-    coef_init: Any = parameters.EXACT_COEF_INIT
+    classes: Iterable[object] | None = parameters.EXACT_CLASSES
+    class_weight: object = parameters.EXACT_CLASS_WEIGHT
+    coef_init: object = parameters.EXACT_COEF_INIT
     random_state: int | np.random.RandomState | np.random.Generator | None = parameter(
         described("None, int, RandomState or Generator"), "Of the minibatches.", default=None, place="last"
     )

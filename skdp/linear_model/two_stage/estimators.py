@@ -148,7 +148,7 @@ class DPTwoStageClassifier(_TwoStageFit, LabelModel, PrivateFit[Problem]):
         composition.""",
         default="output",
     )
-    class_weight: Any = fixed(default=None)
+    class_weight: object = fixed(default=None)
     alpha = changed(
         kind=PENALISED,
         more='It is that of the second stage, > 0. "auto" balances bias and noise by public numbers.',

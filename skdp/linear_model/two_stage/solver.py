@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ class Plan:
 
 def two_stage(
     budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan, half_width: float | None = None
-) -> tuple[np.ndarray, dict[str, Any]]:
+) -> tuple[np.ndarray, dict[str, object]]:
     """Choose the support, then fit on it.
 
     Parameters
@@ -127,7 +126,7 @@ def planned_stages(budget: BudgetSplit, records: PrivateRecords, loss: Loss, pla
 
 def fit_on_support(
     budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan, row_norm: float, half_width: float
-) -> tuple[np.ndarray, dict[str, Any]]:
+) -> tuple[np.ndarray, dict[str, object]]:
     """Run the second stage on restricted records with centred targets."""
     if loss.is_quadratic:
         rounds = RoundPlan.of(budget, records, row_norm=row_norm, alpha=plan.alpha)
@@ -220,7 +219,7 @@ def output_perturbation(
     row_norm: float,
     alpha: float | None,
     spread: float,
-) -> tuple[np.ndarray, dict[str, Any]]:
+) -> tuple[np.ndarray, dict[str, object]]:
     """Release the minimiser of the penalised convex loss with Gaussian noise.
 
     Parameters

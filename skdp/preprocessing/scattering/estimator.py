@@ -1,12 +1,14 @@
 """ScatteringTransform: public features of images, for private models that are linear or small."""
 
+from collections.abc import Callable
 from copy import copy
 from math import prod
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
@@ -166,7 +168,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
         self.__dict__ = {**scratch.__dict__, "image_shape_": shape, "output_shape_": out}
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: object) -> np.ndarray:
         """Compute the features, on all threads.
 
         Parameters
@@ -249,7 +251,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
             )
         return shape
 
-    def _finish(self) -> Any:
+    def _finish(self) -> Callable[[np.ndarray], np.ndarray]:
         """What is done with the coefficients of some records."""
         from skdp.preprocessing.scattering.loops import group_normalize, unit_rows
 
@@ -272,7 +274,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
 
         return grouped if self.normalize == "group" else scaled
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = ["float32"]
@@ -289,7 +291,7 @@ def _own_shape(X: object) -> tuple[int, ...] | None:
     return tuple(shape[1:]) if len(shape) == 4 else None
 
 
-def _table(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
+def _table(estimator: BaseEstimator, X: object, *, reset: bool) -> np.ndarray:
     """X validated, one row an image."""
     if _own_shape(X) is not None:
         X = np.asarray(X)
