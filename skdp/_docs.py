@@ -15,7 +15,9 @@ A docstring names a shared text by its key in braces, alone on its line. Several
 ``.. [Wang2021] Chapter 2.`` in the section References
     becomes the numbered reference; what follows the key is added to it.
 
-Entries of what `document` was given take precedence over the shared texts.
+Entries of what `document` was given take precedence over the shared texts. Its sections Raises, Notes and
+References are taken where a docstring has none. The sections Parameters and Attributes of a class are made from
+its declarations.
 """
 
 import inspect
@@ -131,7 +133,7 @@ fill_values_ : ndarray of shape (n_features,)
 feature_bounds_ : ndarray of shape (2, n_features)
     Ends at which values are cut, in the fit and in predictions, given or released. Infinite for columns that were
     not seen.""",
-    "C_.auto": """\
+    "C_": """\
 C_ : float
     ``C``; with ``C="auto"`` the one whose penalty is most like the shrinkage of the first step, or 0 where only a
     constant was released.""",
@@ -140,35 +142,6 @@ feature_bounds_ : ndarray of shape (2, n_features)
     Ends at which values are cut, in the fit and in predictions, given or released: scores are those of
     ``clip(X, *feature_bounds_) @ coef_.T + intercept_``, with missing values replaced by ``fill_values_``.
     Infinite for columns whose coefficients are 0 and for the other solvers.""",
-    "parameters_": """\
-parameters_ : ndarray of float32 of shape (n_parameters,)
-    The released parameters; ``network_.views(parameters_)`` names them.""",
-    "network_": """\
-network_ : Network
-    The net for records of this shape; ``print(network_.summary())`` shows it.""",
-    "inputs_": """\
-inputs_ : Inputs
-    The public or released centre, scale and bounds by which a row becomes an input.""",
-    "batch_size_": """\
-batch_size_ : int
-    The expected size of a batch.""",
-    "learning_rate_.net": """\
-learning_rate_ : float
-    Size of the first step.""",
-    "sparsity_": """\
-sparsity_ : float
-    Part of the parameters that rests in the last epoch; 0 without `skdp.nn.RandomSparsification`.""",
-    "calibration_": """\
-calibration_ : ndarray of shape (n_scores + 1, n_scores), or None
-    Released by the recalibration: the matrix by which the scores of the net are multiplied, and in its last row
-    what is added. There is one score a class, and for two classes the second's over the first's. None: nothing was
-    recalibrated.""",
-    "target_center_.net": """\
-target_center_ : float
-    The centre of y, given or released.""",
-    "line_": """\
-line_ : tuple of (float, float)
-    Released slope and shift of the predictions, in units of the half-width.""",
     # ---------------------------------------------------------------- attributes
     "coef_.classifier": """\
 coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -177,21 +150,11 @@ coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
 coef_ : ndarray of shape (n_features,)
     Coefficients of the features. `predict` is cut to ``prediction_bounds_``, so for rows far outside it differs
     from ``X @ coef_ + intercept_``.""",
-    "coef_.auto": """\
-coef_ : ndarray of shape (n_features,)
-    Coefficients of the features, which are cut to ``feature_bounds_``. `predict` is cut to ``prediction_bounds_``
-    as well.""",
-    "coef_.exact": """\
-coef_ : ndarray of shape (n_features,)
-    Coefficients of the features.""",
     "prediction_bounds_": """\
 prediction_bounds_ : tuple of (float, float)
     The bounds (low, high) to which `predict` is cut, public or released. They are ``y_bounds`` where a range is
     given, else twice ``target_scale_`` below and above ``target_center_``. They are infinite with
     ``bounded=False`` and where nothing of y is given or released.""",
-    "prediction_bounds_.given": """\
-prediction_bounds_ : tuple of (float, float)
-    The bounds (low, high) to which `predict` is cut: ``y_bounds``, or infinite with ``bounded=False``.""",
     "prediction_bounds_.net": """\
 prediction_bounds_ : tuple of (float, float)
     The ends (low, high) between which all predictions lie. They follow from the range of the targets and
@@ -343,6 +306,8 @@ def _papers(text: str) -> dict[str, tuple[str, str]]:
 
 REFERENCES = _papers(_PAPERS)
 
+# In the order of numpydoc.
+_SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "See Also", "Notes", "References", "Examples")
 _WIDTH = 110  # columns of a line of a reference
 # Lines of placeholders, heads of entries, citations, and entries of the section References.
 _PLACEHOLDERS = re.compile(r"( *)(\{\w[\w.]*\}(?: \{\w[\w.]*\})*)")
@@ -369,7 +334,9 @@ def document(like: Hashable = None) -> Callable[[T], T]:
     def decorate(made: T) -> T:
         if made.__doc__ is not None:  # python -OO drops docstrings
             own = {} if like is None else _pieces(_EXPANDED[like])
-            lines = _with_parameters(_expand(made.__doc__, own), getattr(made, "_parameters", {}))
+            lines = _with_sections(_expand(made.__doc__, own), own)
+            lines = _with_attributes(lines, getattr(made, "_attributes", {}))
+            lines = _with_parameters(lines, getattr(made, "_parameters", {}))
             _EXPANDED[made] = lines
             made.__doc__ = "\n".join(_numbered(lines))
         return made
@@ -403,17 +370,46 @@ def _expand(doc: str, own: dict[str, str]) -> list[str]:
 
 def _with_parameters(lines: list[str], declared: Mapping[str, Any]) -> list[str]:
     """Return the lines of a docstring with the section Parameters, made from the declarations of the class."""
-    margin = " " * _margin(lines)
-    heads = [k for k, below in enumerate(lines[1:]) if re.fullmatch(f"{margin}-+", below)]
-    if not declared or lines[heads[0]] == f"{margin}Parameters":
-        return lines
-    section = ["Parameters", "----------"]
+    section = []
     for name, one in declared.items():
         required = one.default is inspect.Parameter.empty
         default = "" if required else f", default={_literal(one.default)}"
         section.append(f"{name} : {one.kind.words}{default}")
         section += [f"    {line}" for line in inspect.cleandoc(one.text).split("\n")]
-    return [*lines[: heads[0]], *(margin + line for line in section), "", *lines[heads[0] :]]
+    return _with_section(lines, "Parameters", section)
+
+
+def _with_attributes(lines: list[str], declared: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a docstring with the section Attributes, made from the declarations of the class."""
+    kind = "net" if "network_" in declared else "classifier" if "classes_" in declared else "regressor"
+    section: list[str] = []
+    if f"{' ' * _margin(lines)}Attributes" not in lines:
+        for name, one in declared.items():
+            entry = f"{name} : {one.words}\n" + textwrap.indent(inspect.cleandoc(one.text), "    ")
+            shared = TEXTS.get(f"{name}.{kind}") or TEXTS.get(name)
+            if not one.text and shared is None:
+                raise KeyError(name)
+            section += (entry if one.text else str(shared)).split("\n")
+    return _with_section(lines, "Attributes", section)
+
+
+def _with_sections(lines: list[str], own: Mapping[str, str]) -> list[str]:
+    """Return the lines of a docstring with those of its sections that are another's, word for word."""
+    for title in ("Raises", "Notes", "References"):
+        if title in own:
+            lines = _with_section(lines, title, own[title].split("\n"))
+    return lines
+
+
+def _with_section(lines: list[str], title: str, section: list[str]) -> list[str]:
+    """Return the lines of a docstring with a section in its place, unless there is none or it has one."""
+    margin = " " * _margin(lines)
+    if not section or margin + title in lines:
+        return lines
+    later = [margin + name for name in _SECTIONS[_SECTIONS.index(title) + 1 :]]
+    place = next((k for k, line in enumerate(lines) if line in later), len(lines))
+    made = [title, "-" * len(title), *section, ""]
+    return [*lines[:place], *(margin + line if line else "" for line in made), *lines[place:]]
 
 
 def _literal(value: object) -> str:

@@ -125,10 +125,6 @@ def make_sparse_classification(
     TypeError, ValueError
         A size that is no positive integer, more informative than all features.
 
-    References
-    ----------
-    {References}
-
     Examples
     --------
     >>> from skdp.datasets import make_sparse_classification

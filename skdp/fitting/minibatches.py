@@ -66,8 +66,8 @@ class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
         releases=False,
         place="last",
     )
-    batch_size_: int = fitted()
-    learning_rate_: float = fitted()
+    batch_size_: int = fitted("int", "The expected size of a batch.")
+    learning_rate_: float = fitted("float", "Size of the first step.")
     clip_norm_: float = fitted()
     n_iter_: int = fitted()
     _gone = parameters.GONE_OPTIMIZER

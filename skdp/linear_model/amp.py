@@ -134,8 +134,9 @@ class PerturbedFit(LinearFit):
     )
     accountant = changed(more="This fit is charged by basic composition.")
     verbose: bool = parameters.VERBOSE_UNUSED
+    n_iter_: int = fitted("int", "Always 1.")
     row_norm_: float = fitted()
-    alpha_: float = fitted()
+    alpha_: float = fitted("float", "The penalty that was used.")
 
     _erratum = ERRATUM
 
@@ -212,22 +213,6 @@ class DPAMPClassifier(PerturbedFit, LabelModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        {coef_.classifier}
-    intercept_ : ndarray of shape (1,)
-        {intercept_.classifier}
-    {support_}
-    classes_ : ndarray of shape (2,)
-        {classes_}
-    n_iter_ : int
-        Always 1.
-    {row_norm_}
-    alpha_ : float
-        The penalty that was used.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPIGHTClassifier : Also for several classes, for groups, and for sparse models.
@@ -270,6 +255,11 @@ class DPAMPClassifier(PerturbedFit, LabelModel, PrivateFit[Problem]):
     )
     classes = changed(kind=described("sequence of two labels"))
     class_weight: Any = fixed(default=None)
+    coef_: Any = fitted("ndarray of shape (1, n_features)", "Coefficients of the features.")
+    intercept_: Any = fitted("ndarray of shape (1,)", "Intercept, 0 without ``fit_intercept``.")
+    classes_: np.ndarray = fitted(
+        "ndarray of shape (2,)", "The declared labels, sorted, also those absent from y."
+    )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -306,14 +296,6 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
-    huber_threshold_ : float
-        The threshold given, or the one that was released.
-    {target_center_} {target_scale_} {shrinkage_}
-    {alpha_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPAdaSSPRegressor : Least squares from one noisy second moment, for few features.
@@ -329,10 +311,6 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
     scaled down together with its centred target.
 
     {privacy.targets}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------
@@ -365,7 +343,7 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
         clipped. The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
         default="auto",
     )
-    huber_threshold_: float = fitted()
+    huber_threshold_: float = fitted("float", "The threshold given, or the one that was released.")
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         units = TargetUnits.of(

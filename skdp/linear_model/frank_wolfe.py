@@ -182,7 +182,7 @@ class FrankWolfeFit(LinearFit):
     callback: Callable[[int, Any], object] | None = parameters.more(
         parameters.CALLBACK, "It costs time proportional to the number of features in each step."
     )
-    radius_: float = fitted()
+    radius_: float = fitted("float", 'The radius given, or the one that "auto" became.')
     clip_norm_: float = fitted()
 
     _pure_possible = True
@@ -240,13 +240,6 @@ class DPFrankWolfeClassifier(FrankWolfeFit, LabelModel, PrivateFit[Problem]):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {classes_} {support_} {n_iter_}
-    radius_ : float
-        The radius given, or the one that "auto" became.
-    {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPSparseERMClassifier : Releases a few entries of the gradient in each step.
@@ -300,12 +293,6 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_}
-    {target_center_} {target_scale_} {shrinkage_}
-    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPSparseERMRegressor : Releases a few entries of the gradient in each step.
@@ -316,10 +303,6 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
     {Notes}
 
     {privacy.targets}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------

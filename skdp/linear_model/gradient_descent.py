@@ -53,11 +53,6 @@ class DPGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPRRPSGDClassifier : Steps on minibatches, up to a random round.

@@ -106,10 +106,6 @@ def balanced_accuracy_score(
     -------
     ReleasedScore
 
-    Raises
-    ------
-    {Raises}
-
     Notes
     -----
     **Privacy.** Released are linear answers about the table (true label x right or wrong), by a strategy with
@@ -159,10 +155,6 @@ def roc_auc_score(
     -------
     ReleasedScore
 
-    Raises
-    ------
-    {Raises}
-
     Notes
     -----
     **Privacy.** It is the area of the table that `evaluate` releases, and costs the same: a release for the area
@@ -203,10 +195,6 @@ def log_loss(
     -------
     ReleasedScore
 
-    Raises
-    ------
-    {Raises}
-
     Notes
     -----
     **Privacy.** A loss lies in [.001, 6.91], because probabilities are clipped. A unit adds a number in [-1, 1]
@@ -242,10 +230,6 @@ def brier_score_loss(
     -------
     ReleasedScore
 
-    Raises
-    ------
-    {Raises}
-
     Notes
     -----
     **Privacy.** As for `log_loss`, with a loss in [0, 1]. For three or more labels it is the sum over the
@@ -278,10 +262,6 @@ def confusion_matrix(
     -------
     ReleasedTable
         Rows are true labels, columns predicted ones. Counts may be negative, because of the noise.
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----

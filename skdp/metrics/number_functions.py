@@ -101,10 +101,6 @@ def mean_squared_error(
     ReleasedScore
         In squared units of the targets. It is that of clipped residuals; ``bounds`` is their window.
 
-    Raises
-    ------
-    {Raises}
-
     Notes
     -----
     **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds v^2. So the sum
@@ -144,10 +140,6 @@ def mean_absolute_error(
     -------
     ReleasedScore
         In units of the targets. It is that of clipped residuals; ``bounds`` is their window.
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----

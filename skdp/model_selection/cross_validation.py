@@ -143,10 +143,6 @@ def cross_validate(
         * ``privacy``: `PrivacyReport` of it all. Reports of single models and evaluations say what they cost
           alone.
 
-    Raises
-    ------
-    {Raises}
-
     See Also
     --------
     train_test_split : A hold-out.

@@ -110,7 +110,7 @@ class MultipartyFit(LinearFit):
         rows of an owner. The rows of a group, or of an owner that is the unit, share the weight of one record.""",
     )
     n_public: int | None = fixed(default=None)  # the number of every owner's units is public
-    row_norm_: float = fitted()
+    row_norm_: float = fitted("float", 'The length given, or the one that "auto" became; public.')
 
     _shape_type = OwnersShape
     _held: Release = ""  # what holds all coefficients in one release, for the warnings
@@ -392,6 +392,13 @@ class MultipartyRegressor(MultipartyFit, NumberModel, PrivateFit[Problem]):
         "Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.",
         default=None,
     )
+    prediction_bounds_: tuple[float, float] = fitted(
+        "tuple of (float, float)",
+        "The bounds (low, high) to which `predict` is cut: ``y_bounds``, or infinite with ``bounded=False``.",
+    )
+    target_center_: float = fitted(is_set=False)
+    target_scale_: float = fitted(is_set=False)
+    shrinkage_: float = fitted(is_set=False)
 
     _record_checks = "finite, numeric; targets were clipped to y_bounds"
 

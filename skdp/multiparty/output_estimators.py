@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from skdp._docs import document
 from skdp.base import Solution
-from skdp.base.declare import changed
+from skdp.base.declare import changed, fitted
 from skdp.base.plan import BudgetSplit
 from skdp.fitting.targets import Problem
 from skdp.losses import Loss
@@ -53,6 +53,7 @@ class OutputPerturbationFit(MultipartyFit):
 
     alpha = changed(more="The noise is as large as 1 / alpha.")
     weighting = WEIGHTING_OF_MODELS
+    n_iter_: int = fitted("int", "1, the number of releases.")
 
     _erratum = (
         "Theorem 6.3.1 of Wang (2021) holds for noise with the density exp(-eps ||v|| / Delta) of the l2 norm, "
@@ -116,13 +117,6 @@ class MPCOutputPerturbationClassifier(MultipartyClassifier, OutputPerturbationFi
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {row_norm_}
-    n_iter_ : int
-        1, the number of releases.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCGradientPerturbationClassifier : Many rounds, and less noise.
@@ -164,11 +158,6 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, OutputPerturbationFit)
     section 6.3.1 of [Wang2021]_. Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1].
 
     {guarantee}
-
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------

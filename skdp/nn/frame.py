@@ -50,10 +50,19 @@ class NetFit(NetParameters):
     n_features_in_: int = fitted()
     feature_names_in_: NDArray[Any] = fitted()
     n_iter_: int = fitted()
-    sparsity_: float = fitted()
-    network_: Network = fitted()
-    parameters_: NDArray[np.float32] = fitted()
-    inputs_: Inputs = fitted()
+    sparsity_: float = fitted(
+        "float", "Part of the parameters that rests in the last epoch; 0 without `skdp.nn.RandomSparsification`."
+    )
+    network_: Network = fitted(
+        "Network", "The net for records of this shape; ``print(network_.summary())`` shows it."
+    )
+    parameters_: NDArray[np.float32] = fitted(
+        "ndarray of float32 of shape (n_parameters,)",
+        "The released parameters; ``network_.views(parameters_)`` names them.",
+    )
+    inputs_: Inputs = fitted(
+        "Inputs", "The public or released centre, scale and bounds by which a row becomes an input."
+    )
     _records = table_records
     _start_from = "parameters_init"
     _walk = WALK

@@ -35,7 +35,9 @@ class ImageModel(NetFit):
         the shape of the images, if X holds images, and else a row of numbers.""",
         default=None,
     )
-    image_shape_: tuple[int, int, int] | None = fitted()
+    image_shape_: tuple[int, int, int] | None = fitted(
+        "tuple of int or None", "(height, width, channels) of an image; None where a record is a row of numbers."
+    )
 
     def _row_image(self, n_features: int) -> tuple[int, int, int] | None:
         """The image in a row of a table; None where rows are no images."""

@@ -55,12 +55,6 @@ class DPMLPClassifier(DenseNet, NetClassifier):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {parameters_} {network_} {inputs_} {calibration_}
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPNetworkClassifier : Any net of `skdp.nn` layers.
@@ -95,12 +89,6 @@ class DPMLPRegressor(DenseNet, NetRegressor):
     Steps along noisy clipped gradients of minibatches, as in [Abadi2016]_.
 
     {guarantee}
-
-    Attributes
-    ----------
-    {parameters_} {network_} {inputs_} {target_center_.net} {target_scale_}
-    {line_} {prediction_bounds_.net} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
-    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
-from skdp.base.declare import fixed, parameter
+from skdp.base.declare import fitted, fixed, parameter
 from skdp.base.kinds import Kind, described, flag, integer, required
 from skdp.fitting.minibatches import of_width
 from skdp.fitting.targets import Problem
@@ -57,6 +57,8 @@ class SequenceNet(NetClassifier):
         default=(),
     )
     input_range: Any = fixed(default=None)  # ids are no quantities, so nothing scales them
+    n_features_in_: int = fitted("int", "``max_length`` of the fit.")
+    feature_names_in_: NDArray[Any] = fitted(is_set=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -138,14 +140,6 @@ class DPLSTMClassifier(SequenceNet):
     {guarantee}
 
     {recalibrated}
-
-    Attributes
-    ----------
-    {parameters_} {network_} {inputs_} {calibration_}
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
-    {privacy_}
-    n_features_in_ : int
-        ``max_length`` of the fit.
 
     See Also
     --------

@@ -78,15 +78,6 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
     number beyond float64 counts as infinite. The type that an array or a dataframe declares for a whole column is
     taken as it is.
 
-    Attributes
-    ----------
-    {n_features_in_} {feature_names_in_}
-    n_features_out_ : int
-        Number of output columns. It follows from the parameters and ``n_features_in_``.
-    row_norm_ : float
-        The l2 norm of every output row, a public constant: the square root of the number of encoded columns and
-        crosses.
-
     See Also
     --------
     skdp.datasets.rand_hie_bins : Public bins of the bundled health-insurance records.
@@ -139,8 +130,14 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
     )
     n_features_in_: int = fitted()
     feature_names_in_: np.ndarray = fitted()
-    n_features_out_: int = fitted()
-    row_norm_: float = fitted()
+    n_features_out_: int = fitted(
+        "int", "Number of output columns. It follows from the parameters and ``n_features_in_``."
+    )
+    row_norm_: float = fitted(
+        "float",
+        """The l2 norm of every output row, a public constant: the square root of the number of encoded columns
+        and crosses.""",
+    )
 
     def fit(self, X: object, y: object = None, **more: object) -> "PublicBinsEncoder":
         """Check the parameters against the columns, and that each value can be encoded.

@@ -39,14 +39,6 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
     estimator in a ``Pipeline``. Choose the constants from public knowledge (units, ranges, code books), never by
     looking at the records.
 
-    Attributes
-    ----------
-    center_ : ndarray of shape (n_features_in_,)
-        The constants given, one for each column.
-    scale_ : ndarray of shape (n_features_in_,)
-        The constants given, one for each column.
-    {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPStandardScaler : Releases means and scales, for a part of the budget.
@@ -83,8 +75,10 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
         beyond them are not clipped.""",
         default=None,
     )
-    center_: np.ndarray = fitted()
-    scale_: np.ndarray = fitted()
+    center_: np.ndarray = fitted("ndarray of shape (n_features_in_,)", "The constants given, one for each column.")
+    scale_: np.ndarray = fitted("ndarray of shape (n_features_in_,)", "The constants given, one for each column.")
+    n_features_in_: int = fitted()
+    feature_names_in_: np.ndarray = fitted()
 
     def fit(self, X: Any, y: object = None, **more: object) -> "PublicScaler":
         """Check the parameters against the columns.

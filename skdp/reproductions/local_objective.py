@@ -86,7 +86,8 @@ class _LocalObjectiveFit(MultipartyFit):
     noise: Literal["gaussian"] = fixed(default="gaussian")
     engine: object = fixed(default="plain")
     unit = changed(kind=choice("record"), text="Only the change of one record is proven.")
-    alpha_: float = fitted()
+    n_iter_: int = fitted("int", "1, the number of releases.")
+    alpha_: float = fitted("float", "The penalty of the smallest owner.")
 
     _erratum = (
         "Lap(2 G / (n eps)) in the objective, as in Table 6.1 of Wang (2021), is calibrated to an l2 bound, and "
@@ -172,13 +173,6 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
-    alpha_ : float
-        The penalty of the smallest owner.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationClassifier : A secure average of minimisers.
@@ -232,18 +226,9 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {alpha_} {row_norm_}
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationRegressor : A secure average of minimisers.
-
-    Notes
-    -----
-    {Notes}
 
     References
     ----------

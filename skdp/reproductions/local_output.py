@@ -57,11 +57,6 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationClassifier : One noise for the average of all owners.
@@ -104,18 +99,9 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationRegressor : One noise for the average of all owners.
-
-    Notes
-    -----
-    {Notes}
 
     References
     ----------

@@ -110,11 +110,6 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationClassifier : The same average with as much noise as it needs.
@@ -153,18 +148,9 @@ class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationRegressor : The same average with as much noise as it needs.
-
-    Notes
-    -----
-    {Notes}
 
     References
     ----------

@@ -7,7 +7,7 @@ a fixed plan of Gaussian releases, and the claim is the cost of the whole plan.
 from typing import Any
 
 from skdp._docs import document
-from skdp.base.declare import changed
+from skdp.base.declare import changed, fitted
 from skdp.base.fit import PrivateFit
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
@@ -73,15 +73,6 @@ class DPRRPSGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
-    n_iter_ : int
-        The round that was drawn, which is the number of steps taken. It does not depend on the records.
-    learning_rate_ : float
-        The step size, the same in every step.
-    {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPGDClassifier : Steps on full gradients, the last iterate or an average.
@@ -127,6 +118,10 @@ class DPRRPSGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
         norm. It is at most 5, and less if the noise of T steps would carry the iterate too far (user guide)."""
     )
     clip_norm: Auto = parameters.DESCENT_CLIP_NORM
+    n_iter_: int = fitted(
+        "int", "The round that was drawn, which is the number of steps taken. It does not depend on the records."
+    )
+    learning_rate_: float = fitted("float", "The step size, the same in every step.")
 
     _auto_samples = True
 

@@ -74,10 +74,6 @@ def describe(
         one. Its ``by_table`` has a row for each of these rows and each group; ``share`` is then that of the group.
         A number that the noise hides is NaN. The noise of a quartile is that of its level, ``level_noise_std``.
 
-    Raises
-    ------
-    {Raises}
-
     See Also
     --------
     mean : A mean alone has all of the budget.
@@ -156,10 +152,6 @@ def crosstab(
     ReleasedTable
         The rows are the labels of ``a`` and the columns those of ``b``. Counts may be negative, because of the
         noise.
-
-    Raises
-    ------
-    {Raises}
 
     See Also
     --------

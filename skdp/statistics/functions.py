@@ -109,10 +109,6 @@ def quantile(
         (n_levels, n_features), as in ``numpy.quantile``. ``noise_std`` is that of a count of the search, as a
         share of the records; of several levels it has an entry for each.
 
-    Raises
-    ------
-    {Raises}
-
     See Also
     --------
     skdp.preprocessing.DPQuantileScaler : Releases medians and quantiles of distances and applies them.
@@ -170,10 +166,6 @@ def count(
     Released
         ``value`` is a number for a column, an array for a table. It may be negative, because of the noise.
 
-    Raises
-    ------
-    {Raises}
-
     Notes
     -----
     **Privacy.** Each unit adds at most 1 to each column, so d columns have l2 sensitivity ``sqrt(d)`` under all
@@ -227,10 +219,6 @@ def histogram(
     Released
         ``value`` has shape (n_bins,) for a column, (n_features, n_bins) for a table, and ``bin_edges`` one more
         entry in the last axis. Counts may be negative, because of the noise.
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----

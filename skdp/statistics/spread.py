@@ -36,10 +36,6 @@ def var(
         ``value`` is a number for a column, an array for a table: the mean square around the mean, without a
         correction for degrees of freedom. ``noise_std`` is right to first order.
 
-    Raises
-    ------
-    {Raises}
-
     See Also
     --------
     std : Its root.
@@ -83,10 +79,6 @@ def std(
     Released
         ``value`` is a number for a column, an array for a table: the root of what `var` releases. ``noise_std``
         is right to first order; where the value is near 0 it is the root of the variance's.
-
-    Raises
-    ------
-    {Raises}
 
     See Also
     --------

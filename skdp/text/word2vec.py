@@ -48,21 +48,6 @@ class DPWord2Vec(WordParameters):
 
     {guarantee}
 
-    Attributes
-    ----------
-    vectors_ : ndarray of float32 of shape (n_words, vector_size)
-        Released vectors of the words.
-    output_vectors_ : ndarray of float32 of shape (n_words, vector_size)
-        Released vectors of targets and negatives: the same array where the tables are tied.
-    vocabulary_ : dict
-        The row of each word.
-    word_counts_ : ndarray of shape (n_words,), or None
-        Of a private vocabulary: released sums over the groups, each of which counts 1 / sqrt(k) for each of its k
-        words. Few of them are below the threshold of the release, and all carry noise.
-    clip_norm_ : float
-        The clip norm given, or the one that "auto" is.
-    {batch_size_} {learning_rate_.net} {n_iter_} {privacy_}
-
     See Also
     --------
     DPLSTMClassifier : A classifier of sequences, which learns vectors of tokens too.
@@ -102,10 +87,19 @@ class DPWord2Vec(WordParameters):
     True
     """
 
-    vectors_: NDArray[np.float32] = fitted()
-    output_vectors_: NDArray[np.float32] = fitted()
-    vocabulary_: Mapping[str, int] = fitted()
-    word_counts_: Floats | None = fitted()
+    vectors_: NDArray[np.float32] = fitted(
+        "ndarray of float32 of shape (n_words, vector_size)", "Released vectors of the words."
+    )
+    output_vectors_: NDArray[np.float32] = fitted(
+        "ndarray of float32 of shape (n_words, vector_size)",
+        "Released vectors of targets and negatives: the same array where the tables are tied.",
+    )
+    vocabulary_: Mapping[str, int] = fitted("dict", "The row of each word.")
+    word_counts_: Floats | None = fitted(
+        "ndarray of shape (n_words,), or None",
+        """Of a private vocabulary: released sums over the groups, each of which counts 1 / sqrt(k) for each of
+        its k words. Few of them are below the threshold of the release, and all carry noise.""",
+    )
     _record_checks = "sentences of words"
     _counts: ClassVar[Mapping[str, str]] = {
         "n_windows": "n_records",

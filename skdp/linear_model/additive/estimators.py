@@ -32,7 +32,7 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
     intercept_ : float or ndarray of shape (n_classes,)
         The score of a row of ``fill_values_``, without curves and products.
     {glassbox}
-    {classes_} {C_.auto}
+    {classes_} {C_}
     n_iter_ : int
         Number of gradients that led to a step.
     {privacy_} {n_features_in_} {feature_names_in_}
@@ -110,7 +110,7 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     {linear_}
     intercept_ : float
         The score of a row of ``fill_values_``, without curves and products.
-    {glassbox} {C_.auto}
+    {glassbox} {C_}
     target_center_ : float
         The released centre of y, or 0 where none was released.
     target_scale_ : float

@@ -236,14 +236,6 @@ class DPSparseERMClassifier(SparseGradientFit, LabelModel, PrivateFit[Problem]):
     DPSparseERM : The same fit for any loss.
     DPFrankWolfeClassifier : Chooses one coefficient in each step.
 
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    {References}
-
     Examples
     --------
     >>> import numpy as np
@@ -285,10 +277,6 @@ class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     {Notes}
 
     {privacy.targets}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------
