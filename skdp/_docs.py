@@ -15,9 +15,9 @@ A docstring names a shared text by its key in braces, alone on its line. Several
 ``.. [Wang2021] Chapter 2.`` in the section References
     becomes the numbered reference; what follows the key is added to it.
 
-Entries of what `document` was given take precedence over the shared texts. Its sections Raises, Notes and
-References are taken where a docstring has none. The sections Parameters and Attributes of a class are made from
-its declarations.
+Entries of what `document` was given take precedence over the shared texts. Its sections Returns, Raises,
+Notes and References are taken where a docstring has none. The sections Parameters and Attributes of a class are
+made from its declarations.
 """
 
 import inspect
@@ -323,7 +323,7 @@ def document(like: Hashable = None) -> Callable[[T], T]:
     Parameters
     ----------
     like : type or function, default=None
-        A documented one. Its entries and sections are looked up before the shared ones.
+        Its entries and sections are looked up before the shared ones.
 
     Returns
     -------
@@ -333,7 +333,7 @@ def document(like: Hashable = None) -> Callable[[T], T]:
 
     def decorate(made: T) -> T:
         if made.__doc__ is not None:  # python -OO drops docstrings
-            own = {} if like is None else _pieces(_EXPANDED[like])
+            own = {} if like is None else _pieces(_EXPANDED.get(like, (like.__doc__ or "").split("\n")))
             lines = _with_sections(_expand(made.__doc__, own), own)
             lines = _with_attributes(lines, getattr(made, "_attributes", {}))
             lines = _with_parameters(lines, getattr(made, "_parameters", {}))
@@ -395,7 +395,7 @@ def _with_attributes(lines: list[str], declared: Mapping[str, Any]) -> list[str]
 
 def _with_sections(lines: list[str], own: Mapping[str, str]) -> list[str]:
     """Return the lines of a docstring with those of its sections that are another's, word for word."""
-    for title in ("Raises", "Notes", "References"):
+    for title in ("Returns", "Raises", "Notes", "References"):
         if title in own:
             lines = _with_section(lines, title, own[title].split("\n"))
     return lines

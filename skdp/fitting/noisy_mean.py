@@ -162,10 +162,6 @@ class NoisyMean:
     A plan asks for `releases`, `noise`, `utility` and `facts`, which follow from public numbers; the fit asks for
     the function of `begin` once, and calls it in each step. Another way is a class like this one, which inherits
     what is the same, and a `GradientEstimator` that makes it.
-
-    Attributes
-    ----------
-    clipping : Clipping
     """
 
     clipping: Clipping

@@ -172,12 +172,7 @@ class RecursiveEstimate:
 
 @dataclass(frozen=True)
 class RecursiveMean(NoisyMean):
-    """A step's gradient is the released estimate of recursive momentum.
-
-    Attributes
-    ----------
-    recursive : RecursiveMomentum
-    """
+    """A step's gradient is the released estimate of recursive momentum."""
 
     recursive: RecursiveMomentum
 

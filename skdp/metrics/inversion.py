@@ -331,10 +331,6 @@ class NoisyCounts(NoisyTable):
 
     The covariance is ``noise_std^2`` times the unit matrix, or times the projection on vectors that sum to 0 where
     the total is known; it is not stored.
-
-    Attributes
-    ----------
-    noise_std : float
     """
 
     noise_std: float

@@ -29,12 +29,7 @@ __all__ = ["GradientPerturbationFit", "MPCGradientPerturbationClassifier", "MPCG
 
 @dataclass(frozen=True, kw_only=True)
 class DescentDecision(OwnersDecision):
-    """The rounds of a descent.
-
-    Attributes
-    ----------
-    settings : DescentSettings
-    """
+    """The rounds of a descent."""
 
     settings: DescentSettings
 

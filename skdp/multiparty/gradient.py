@@ -84,10 +84,6 @@ def descent_settings(
         None takes 1 / L, where L = (largest second derivative of the loss) R~^2 + alpha.
     widening : float, default=1.0
         How much larger the noise of the whole sum is than that which the budget asks for.
-
-    Returns
-    -------
-    DescentSettings
     """
     smoothness = loss.smoothness * radius**2 + alpha
     largest = (loss.lipschitz if math.isfinite(loss.lipschitz) else 1.0) * radius

@@ -18,10 +18,6 @@ def report_at(report: PrivacyReport, iteration: int, n_iter: int) -> PrivacyRepo
         Of a fit whose only releases are these, all of them made.
     iteration, n_iter : int
 
-    Returns
-    -------
-    PrivacyReport
-
     Notes
     -----
     **Privacy.** The number of releases and their noise were fixed before the first one. So the first t of them

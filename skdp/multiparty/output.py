@@ -74,9 +74,5 @@ def ridge_loss(alpha: float, radius: float) -> HuberLoss:
         Weight of the penalty, > 0.
     radius : float
         R~, the largest norm of a row with the intercept's constant.
-
-    Returns
-    -------
-    HuberLoss
     """
     return HuberLoss((1.0 + 0.5 * radius / math.sqrt(alpha)) * (1.0 + 2.0**-40))

@@ -63,10 +63,6 @@ def excess_bound(
         Number D of entries of theta.
     variance : float
         s^2 of the noise of each entry of a gradient.
-
-    Returns
-    -------
-    float
     """
     growth = np.expm1(-rounds * np.log1p(-alpha / smoothness)) if alpha < smoothness else np.inf
     return float(start / growth + size * variance / smoothness)
@@ -85,10 +81,6 @@ def automatic_rounds(
         From the number of rounds to the variance of the noise in each of them.
     alpha, smoothness, start, size
         As for `excess_bound`.
-
-    Returns
-    -------
-    int
     """
 
     def bound(rounds: int) -> float:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._docs import document
 from skdp.base.declare import fitted
-from skdp.base.fit import SessionOptions
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.plan import Advice, BudgetSplit
 from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
@@ -125,6 +126,7 @@ class NetFit(NetParameters):
 
     # ---------------------------------------------------------------- the fit
 
+    @document(PrivateFit.fit)
     def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
         """Fit the net privately.
 
@@ -139,19 +141,6 @@ class NetFit(NetParameters):
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
             ``sample_weight=None`` or nothing: nets have no weighted form.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
-        PrivacyAccountingError
-            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
         """
         return super().fit(X, y, groups=groups, **more)
 

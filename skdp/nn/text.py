@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base.declare import fitted, fixed, parameter
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import Kind, described, flag, integer, required
 from skdp.fitting.minibatches import of_width
 from skdp.fitting.targets import Problem
@@ -77,6 +78,7 @@ class SequenceNet(NetClassifier):
             hidden_layer_sizes=layer_sizes(self.hidden_layer_sizes),
         ).build(shape)  # fmt: skip
 
+    @document(PrivateFit.fit)
     def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
         """Fit the net privately.
 
@@ -91,19 +93,6 @@ class SequenceNet(NetClassifier):
             Who each record belongs to, such as its author; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
             ``sample_weight=None`` or nothing: nets have no weighted form.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter or the data are not as described. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
-        PrivacyAccountingError
-            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
         """
         return super().fit(X, y, groups=groups, **more)
 

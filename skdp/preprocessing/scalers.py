@@ -18,6 +18,7 @@ from skdp.base.column_search import (
     window_steps,
 )
 from skdp.base.declare import changed, fitted, parameter
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import flag, share
 from skdp.base.plan import Decision, gaussian_steps
 from skdp.base.problem import Solution
@@ -43,6 +44,7 @@ class ColumnScaler(AffineTransformer, ColumnFit):
     n_features_in_: int = fitted()
     feature_names_in_: np.ndarray = fitted()
 
+    @document(PrivateFit.fit)
     def fit(self, X: object, y: object = None, *, groups: object = None, **more: object) -> Self:
         """Release the centre and the scale of each column.
 
@@ -56,18 +58,6 @@ class ColumnScaler(AffineTransformer, ColumnFit):
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
             ``sample_weight=None`` or nothing: scalers have no weighted form.
-
-        Returns
-        -------
-        self : estimator
-            The fitted scaler.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter or the data are not as described. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
         """
         return super().fit(X, None, groups=groups, **more)
 

@@ -13,7 +13,7 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_number
 from skdp.base.declare import fitted
-from skdp.base.fit import SessionOptions
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.plan import NoRecords
 from skdp.base.problem import Solution
 from skdp.fitting.loop import descend
@@ -121,6 +121,7 @@ class DPWord2Vec(WordParameters):
 
     # ---------------------------------------------------------------- the fit
 
+    @document(PrivateFit.fit)
     def fit(  # type: ignore[override]
         self, sentences: Any, y: Any = None, *, groups: Any = None, **more: Any
     ) -> Self:
@@ -137,19 +138,6 @@ class DPWord2Vec(WordParameters):
             only.
         **more : dict
             ``sample_weight=None`` or nothing: windows have no weighted form.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter or the data are not as described. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
-        PrivacyAccountingError
-            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
         """
         if groups is None and self.unit == "group":
             raise ValueError(

@@ -55,12 +55,7 @@ def party_names(n_owners: int, n_servers: int) -> dict[int, str]:
 
 
 class Server:
-    """One server: its links, its noise and its rounds.
-
-    Parameters
-    ----------
-    part : Part
-    """
+    """One server: its links, its noise and its rounds."""
 
     def __init__(self, part: Part) -> None:
         self.part, self.token = part, bytes.fromhex(part["token"])

@@ -196,10 +196,6 @@ class NetworkEngine:
 
         Nobody is charged before all terms were compared and the noise of the first round is laid.
 
-        Parameters
-        ----------
-        opening : Opening
-
         Raises
         ------
         PartyError

@@ -177,10 +177,6 @@ def open_ledger(path: str | os.PathLike[str], plan: Plan, ceiling: tuple[float, 
         Of a new ledger, which needs one: what all plans of this owner may cost together is its own choice, and no
         plan's. None opens a ledger that is there.
 
-    Returns
-    -------
-    PlanLedger
-
     Raises
     ------
     LedgerError
