@@ -2,7 +2,7 @@
 
 A docstring names a shared text by its key in braces, alone on its line. Several keys may stand side by side.
 
-``{epsilon}`` in a list of parameters or attributes
+``{groups}`` in a list of parameters or attributes
     becomes the whole entry. Lines that are indented below it are added to its description.
 ``{alpha}``, indented below a head such as ``alpha : float, default=0.0``
     becomes the description of that entry.
@@ -17,13 +17,13 @@ A docstring names a shared text by its key in braces, alone on its line. Several
 
 Entries of what `document` was given take precedence over the shared texts. Its sections Returns, Raises,
 Notes and References are taken where a docstring has none. The sections Parameters and Attributes of a class are
-made from its declarations.
+made from its declarations. A function that takes a budget leaves out the parameters whose entries are known.
 """
 
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 __all__ = ["REFERENCES", "TEXTS", "document"]
@@ -63,39 +63,9 @@ last, for 5 to 20 %, and moves the intercept. With very few records, by public n
 the budget goes to the range and the mean. Rows, or a group's rows together, add at most a known amount to these
 moments, as in `DPAdaSSPRegressor`. Where all scales of the method are given
 as numbers, nothing of this is released, and the method is the published one.""",
-    # ---------------------------------------------------------------- parameters of privacy
-    "epsilon": """\
-epsilon : float, default=1.0
-    Privacy budget, > 0. ``inf`` runs the same method without noise and claims nothing.""",
-    "delta": """\
-delta : float, default=1e-5
-    Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.""",
-    "unit.function": """\
-unit : {"record", "group"}, default="record"
-    Whose change the claim protects: one row, or all rows of one of ``groups``.""",
-    "groups.function": """\
+    "groups": """\
 groups : array-like of shape (n_samples,), default=None
     Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.""",
-    "adjacency": """\
-adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-    What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
-    values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum. With "add-remove"
-    it comes or goes; this needs ``n_public``.""",
-    "n_public": """\
-n_public : int, default=None
-    Public number of records (or groups), which is used wherever their number is needed. None takes their
-    real number, which is public except under "add-remove".""",
-    "accountant": """\
-accountant : BudgetAccountant or False, default=None
-    Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``. False
-    charges none, also inside such a block.""",
-    "random_state": """\
-random_state : None, int, RandomState or Generator, default=None
-    None draws a fresh key from the operating system. Anything else is for tests only: whoever knows the
-    seed can subtract the noise.""",
-    # ---------------------------------------------------------------- parameters of the model
-    # ---------------------------------------------------------------- parameters of noisy steps
-    # ---------------------------------------------------------------- nets
     "privacy.net": """\
 **Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm
 ``clip_norm``, and what is clipped is the vector that is added. Removing or replacing one in a Poisson batch moves
@@ -311,7 +281,7 @@ _SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "See Also", "Notes
 _WIDTH = 110  # columns of a line of a reference
 # Lines of placeholders, heads of entries, citations, and entries of the section References.
 _PLACEHOLDERS = re.compile(r"( *)(\{\w[\w.]*\}(?: \{\w[\w.]*\})*)")
-_HEAD = re.compile(r"(\w+) :")
+_HEAD = re.compile(r"(\w+)(?:, \w+)* :")
 _CITED = re.compile(r"\[([A-Z]\w+\d{4})\]_")
 _REFERENCE = re.compile(r"( *)\.\. \[([A-Z]\w+\d{4})\] ?(.*)")
 _EXPANDED: dict[Hashable, list[str]] = {}  # lines of what is documented, its citations by key
@@ -334,7 +304,10 @@ def document(like: Hashable = None) -> Callable[[T], T]:
     def decorate(made: T) -> T:
         if made.__doc__ is not None:  # python -OO drops docstrings
             own = {} if like is None else _pieces(_EXPANDED.get(like, (like.__doc__ or "").split("\n")))
-            lines = _with_sections(_expand(made.__doc__, own), own)
+            arguments = {name: _entry(name, one) for name, one in getattr(made, "_arguments", {}).items()}
+            lines = _with_sections(_expand(made.__doc__, {**own, **arguments}), own)
+            if arguments:
+                lines = _with_arguments(lines, list(inspect.signature(made).parameters), {**arguments, **own})  # type: ignore[arg-type]
             lines = _with_attributes(lines, getattr(made, "_attributes", {}))
             lines = _with_parameters(lines, getattr(made, "_parameters", {}))
             _EXPANDED[made] = lines
@@ -370,13 +343,25 @@ def _expand(doc: str, own: dict[str, str]) -> list[str]:
 
 def _with_parameters(lines: list[str], declared: Mapping[str, Any]) -> list[str]:
     """Return the lines of a docstring with the section Parameters, made from the declarations of the class."""
-    section = []
-    for name, one in declared.items():
-        required = one.default is inspect.Parameter.empty
-        default = "" if required else f", default={_literal(one.default)}"
-        section.append(f"{name} : {one.kind.words}{default}")
-        section += [f"    {line}" for line in inspect.cleandoc(one.text).split("\n")]
+    section = [line for name, one in declared.items() for line in _entry(name, one).split("\n")]
     return _with_section(lines, "Parameters", section)
+
+
+def _entry(name: str, one: Any) -> str:
+    """The entry of a declared parameter."""
+    required = one.default is inspect.Parameter.empty
+    default = "" if required else f", default={_literal(one.default)}"
+    return f"{name} : {one.kind.words}{default}\n" + textwrap.indent(inspect.cleandoc(one.text), "    ")
+
+
+def _with_arguments(lines: list[str], names: Iterable[str], known: Mapping[str, str]) -> list[str]:
+    """Return the lines of a function's docstring with all parameters: those that it leaves out are known."""
+    written, title = _pieces(lines), " " * _margin(lines) + "Parameters"
+    if title in lines:
+        place, size = lines.index(title), 3 + written["Parameters"].count("\n") + 1
+        lines = [*lines[:place], *lines[place + size :]]
+    entries = [(written if name in written else known if name in known else TEXTS)[name] for name in names]
+    return _with_section(lines, "Parameters", "\n".join(filter(None, entries)).split("\n"))
 
 
 def _with_attributes(lines: list[str], declared: Mapping[str, Any]) -> list[str]:
@@ -432,7 +417,7 @@ def _pieces(lines: list[str]) -> dict[str, str]:
             head = _HEAD.match(line)
             if section in ("Parameters", "Attributes") and head:
                 entry = head[1]
-                pieces[entry] = []
+                pieces |= {name: [] for name in head[0].removesuffix(" :").split(", ")}
             if entry:
                 pieces[entry].append(line)
     return {name: "\n".join(piece).strip() for name, piece in pieces.items()}

@@ -35,10 +35,8 @@ def r2_score(
         Public numbers that targets are clipped to. None releases a window of the targets for 10 % of the budget
         (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is released for
         another 10 %.
-    {groups.function} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: the mean of its rows.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -89,12 +87,10 @@ def mean_squared_error(
 
     Parameters
     ----------
-    {y_true} {y_pred}
     y_bounds : tuple of (low, high), default=None
         Public numbers between which targets and useful predictions lie: residuals are clipped to their distance,
         or to a smaller window that is released for 10 % of the budget (of mu^2). None sets no limit to that
         window.
-    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -129,12 +125,6 @@ def mean_absolute_error(
     y_true: object, y_pred: object, *, y_bounds: object = None, groups: object = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean of the magnitudes of targets less predictions.
-
-    Parameters
-    ----------
-    {y_true} {y_pred} {y_bounds} {groups} {epsilon} {delta} {unit} {adjacency} {n_public}
-    {accountant} {random_state}
-
 
     Returns
     -------

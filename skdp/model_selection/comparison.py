@@ -352,11 +352,9 @@ def compare(
         their evaluation, and the models need not be private.
     X_test, y_test, groups_test : as X, y and groups, default=None
         A test part of your own, from `train_test_split`. All of ``X`` is then for the fits.
-    {epsilon} {delta} {unit.function} {adjacency}
     n_public : int, default=None
         Public number of records (or groups) of the whole table; needed under add-remove. Fits and evaluations get
         their shares of it.
-    {accountant} {random_state}
 
     Returns
     -------

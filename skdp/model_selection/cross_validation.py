@@ -116,7 +116,6 @@ def cross_validate(
     estimator : private classifier or regressor, or a Pipeline that ends in one
         Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are
         replaced by those of the folds.
-    {X} {y}
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only. All rows of a group are in one
         fold.
@@ -129,7 +128,6 @@ def cross_validate(
         Share of mu^2 for the evaluations; the fits divide the rest.
     return_estimator : bool, default=True
         Whether the models are returned.
-    {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------

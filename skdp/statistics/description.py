@@ -56,14 +56,11 @@ def describe(
     by : str, default=None
         Name of a column with categories: means, deviations and counts are released for each of its groups as
         well, for 30 % of what the columns of numbers get. Quartiles are not.
-    {groups} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: what it adds is the mean over its rows.
-    {adjacency}
     n_public : int, default=None
         Public number of records (or groups), which "add-remove" needs. Shares of categories and of missing values
         are divided by it; means are not.
-    {accountant} {random_state}
 
     Returns
     -------
@@ -142,10 +139,8 @@ def crosstab(
     categories : tuple of two lists
         Public labels of ``a`` and of ``b``. A number is the label of equal value, and a text of equal text. Other
         values count as "other" and missing ones as "missing", unless these are labels.
-    {groups} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: it adds to each cell the share of its rows.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------

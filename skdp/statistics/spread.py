@@ -20,15 +20,12 @@ def var(
 
     Parameters
     ----------
-    {X}
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column: values are clipped to them. None searches for a window of each
         column on a public grid, which takes 40 % of the budget (of mu^2). The window leaves out values that few
         units have, and ``noise_std`` does not say so.
-    {skipna} {groups} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: its rows share its weight.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -69,10 +66,6 @@ def std(
     X: object, *, bounds: object = None, skipna: bool = False, groups: object = None, **budget: Unpack[Budget]
 ) -> Released:
     """Release the standard deviation of a column, or of each column of a table.
-
-    Parameters
-    ----------
-    {X} {bounds} {skipna} {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
