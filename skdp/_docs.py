@@ -16,8 +16,9 @@ A docstring names a shared text by its key in braces, alone on its line. Several
     becomes the numbered reference; what follows the key is added to it.
 
 Entries of what `document` was given take precedence over the shared texts. Its sections Returns, Raises,
-Notes and References are taken where a docstring has none. The sections Parameters and Attributes of a class are
-made from its declarations. A function that takes a budget leaves out the parameters whose entries are known.
+Notes and References, and Parameters of a function, are taken where a docstring has none. The sections Parameters
+and Attributes of a class are made from its declarations. A function that takes a budget leaves out the parameters
+whose entries are known.
 """
 
 import inspect
@@ -305,7 +306,10 @@ def document(like: Hashable = None) -> Callable[[T], T]:
         if made.__doc__ is not None:  # python -OO drops docstrings
             own = {} if like is None else _pieces(_EXPANDED.get(like, (like.__doc__ or "").split("\n")))
             arguments = {name: _entry(name, one) for name, one in getattr(made, "_arguments", {}).items()}
-            lines = _with_sections(_expand(made.__doc__, {**own, **arguments}), own)
+            lines = _expand(made.__doc__, {**own, **arguments})
+            # The parameters of a class, and those of a function with a budget, are made from declarations.
+            titles = () if arguments or isinstance(made, type) else ("Parameters",)
+            lines = _with_sections(lines, own, (*titles, "Returns", "Raises", "Notes", "References"))
             if arguments:
                 lines = _with_arguments(lines, list(inspect.signature(made).parameters), {**arguments, **own})  # type: ignore[arg-type]
             lines = _with_attributes(lines, getattr(made, "_attributes", {}))
@@ -378,11 +382,10 @@ def _with_attributes(lines: list[str], declared: Mapping[str, Any]) -> list[str]
     return _with_section(lines, "Attributes", section)
 
 
-def _with_sections(lines: list[str], own: Mapping[str, str]) -> list[str]:
+def _with_sections(lines: list[str], own: Mapping[str, str], titles: Iterable[str]) -> list[str]:
     """Return the lines of a docstring with those of its sections that are another's, word for word."""
-    for title in ("Returns", "Raises", "Notes", "References"):
-        if title in own:
-            lines = _with_section(lines, title, own[title].split("\n"))
+    for title in titles:
+        lines = _with_section(lines, title, own[title].split("\n") if title in own else [])
     return lines
 
 
@@ -394,6 +397,8 @@ def _with_section(lines: list[str], title: str, section: list[str]) -> list[str]
     later = [margin + name for name in _SECTIONS[_SECTIONS.index(title) + 1 :]]
     place = next((k for k, line in enumerate(lines) if line in later), len(lines))
     made = [title, "-" * len(title), *section, ""]
+    if lines[place - 1].strip():
+        made.insert(0, "")
     return [*lines[:place], *(margin + line if line else "" for line in made), *lines[place:]]
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp._compat import warn_user
+from skdp._docs import document
 from skdp.base import fit, problem
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes, refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
@@ -295,12 +296,9 @@ class LabelModel(ClassifierMixin, Declared):
         """
         return like(X, self._scores(X))
 
+    @document(decision_function)
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class; ties go to the first class.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -312,12 +310,9 @@ class LabelModel(ClassifierMixin, Declared):
         return like(X, self.classes_[scores.argmax(axis=1)])
 
     @available_if(_has_probabilities)
+    @document(decision_function)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, for every declared class.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -329,17 +324,9 @@ class LabelModel(ClassifierMixin, Declared):
         return like(X, softmax(scores))
 
     @available_if(_has_probabilities)
+    @document(predict_proba)
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of `predict_proba`, as scikit-learn defines them.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Logarithms of `predict_proba`, as scikit-learn defines them."""
         probabilities = self.predict_proba(X)
         if is_cupy(probabilities):
             import cupy
@@ -355,7 +342,7 @@ class LabelModel(ClassifierMixin, Declared):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            True labels.
+            True labels or targets.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -365,10 +352,9 @@ class LabelModel(ClassifierMixin, Declared):
 
         Notes
         -----
-        **Not private.** Predictions are compared with the given labels without noise: on private rows the score
-        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
-        ``partial_dependence``. Score on public rows, or release scores with noise by
-        `skdp.metrics.evaluate`.
+        **Not private.** Predictions are compared with what is given without noise: on private rows the score is a
+        release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
+        ``partial_dependence``. Score on public rows, or release scores with noise by `skdp.metrics.evaluate`.
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(accuracy_score(y, found, sample_weight=sample_weight))
@@ -426,41 +412,20 @@ class NumberModel(RegressorMixin, Declared):
         low, high = map(float, bounds)
         return low, high
 
+    @document(LabelModel.predict)
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets, cut to ``prediction_bounds_`` where the model has them.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Predicted targets, cut to ``prediction_bounds_`` where the model has them."""
         found: np.ndarray = cut(self, like(X, self._scores(X)))
         return found
 
+    @document(LabelModel.score)
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of `predict`; on private rows it is not private.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            True targets.
-        sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
         -------
         float
             At most 1; 0 is the mean of ``y``.
-
-        Notes
-        -----
-        **Not private.** Predictions are compared with the given targets without noise: on private rows the score
-        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
-        ``partial_dependence``. Score on public rows, or release scores with noise by
-        `skdp.metrics.evaluate`.
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(r2_score(y, found, sample_weight=sample_weight))

@@ -98,10 +98,6 @@ def balanced_accuracy_score(
     labels : array-like of shape (n_classes,)
         All labels, public: ``model.classes_`` for example. They are never taken from the data.
 
-    Returns
-    -------
-    ReleasedScore
-
     Notes
     -----
     **Privacy.** Released are linear answers about the table (true label x right or wrong), by a strategy with
@@ -145,10 +141,6 @@ def roc_auc_score(
     bins : "auto", int or array-like of float, default="auto"
         The public bins, as for `evaluate`. The area is that of scores rounded to them.
 
-    Returns
-    -------
-    ReleasedScore
-
     Notes
     -----
     **Privacy.** It is the area of the table that `evaluate` releases, and costs the same: a release for the area
@@ -183,10 +175,6 @@ def log_loss(
     labels : array-like of shape (n_classes,), default=(0, 1)
         All labels, public.
 
-    Returns
-    -------
-    ReleasedScore
-
     Notes
     -----
     **Privacy.** A loss lies in [.001, 6.91], because probabilities are clipped. A unit adds a number in [-1, 1]
@@ -212,10 +200,6 @@ def brier_score_loss(
     y_true: object, y_prob: object, *, labels: object = (0, 1), groups: object = None, **budget: Unpack[Budget]
 ) -> ReleasedScore:
     """Release the mean squared difference of probabilities and labels.
-
-    Returns
-    -------
-    ReleasedScore
 
     Notes
     -----

@@ -167,10 +167,6 @@ def cross_validate(
 
     {privacy.unprotected}
 
-    References
-    ----------
-    .. [Dong2022]
-
     Examples
     --------
     >>> import numpy as np

@@ -12,6 +12,7 @@ from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter, positional
 from skdp.base.kinds import described, share
 from skdp.base.problem import Solution
+from skdp.fitting.targets import LabelModel
 from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.models import score_method
 from skdp.metrics.two_classes import ClassificationEvaluation, check_costs
@@ -191,17 +192,9 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
 
     # ---------------------------------------------------------------- the model
 
+    @document(LabelModel.predict)
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the second class where its score is at least `best_threshold_`.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Predict the second class where its score is at least `best_threshold_`."""
         model = self._fitted_inside()
         method = score_method(model)
         scores = np.asarray(getattr(model, method)(X))

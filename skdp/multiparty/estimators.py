@@ -248,10 +248,6 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, GradientPerturbation
     --------
     MPCGradientPerturbationClassifier : The same for classification.
 
-    References
-    ----------
-    .. [Wang2021] Section 6.3.2.
-
     Examples
     --------
     >>> from skdp import MPCGradientPerturbationRegressor

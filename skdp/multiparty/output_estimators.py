@@ -170,11 +170,6 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, OutputPerturbationFit)
     The minimiser of ridge regression is that of a Huber loss with a large threshold, for which G is finite:
     with targets in [-1, 1] and rows of norm at most R, ``G = R (1 + R / (2 sqrt(alpha)))``.
 
-    References
-    ----------
-    .. [Wang2021] Section 6.3.1.
-    .. [Chaudhuri2011]
-
     Examples
     --------
     >>> from skdp import MPCOutputPerturbationRegressor

@@ -79,10 +79,6 @@ class DPCNNClassifier(ConvolutionalNet):
     DPNetworkClassifier : Any net of `skdp.nn` layers.
     DPMLPClassifier : Dense layers, for tables.
 
-    References
-    ----------
-    .. [Abadi2016]
-
     Examples
     --------
     >>> import numpy as np

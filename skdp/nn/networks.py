@@ -81,10 +81,6 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     --------
     DPMLPClassifier : Dense layers in the words of scikit-learn.
 
-    References
-    ----------
-    .. [Abadi2016]
-
     Examples
     --------
     >>> import numpy as np
@@ -107,10 +103,6 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     See Also
     --------
     DPMLPRegressor : Dense layers in the words of scikit-learn.
-
-    References
-    ----------
-    .. [Abadi2016]
 
     Examples
     --------

@@ -128,10 +128,6 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
     --------
     MPCGradientPerturbationRegressor : One noise for the sum of all owners.
 
-    References
-    ----------
-    .. [Wang2021] Section 6.4, Table 6.1.
-
     Examples
     --------
     >>> from skdp import DPLocalGradientPerturbationRegressor

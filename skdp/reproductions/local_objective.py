@@ -230,11 +230,6 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
     --------
     MPCOutputPerturbationRegressor : A secure average of minimisers.
 
-    References
-    ----------
-    .. [Wang2021] Section 6.4, Table 6.1.
-    .. [Chaudhuri2011]
-
     Examples
     --------
     >>> from skdp import DPLocalObjectivePerturbationRegressor

@@ -103,11 +103,6 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
     --------
     MPCOutputPerturbationRegressor : One noise for the average of all owners.
 
-    References
-    ----------
-    .. [Wang2021] Section 6.4, Table 6.1.
-    .. [Chaudhuri2011]
-
     Examples
     --------
     >>> from skdp import DPLocalOutputPerturbationRegressor

@@ -152,11 +152,6 @@ class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
     --------
     MPCOutputPerturbationRegressor : The same average with as much noise as it needs.
 
-    References
-    ----------
-    .. [Wang2021] Section 6.4, Table 6.1.
-    .. [Chaudhuri2011]
-
     Examples
     --------
     >>> from skdp import MPCPathakRegressor

@@ -178,10 +178,6 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
     --------
     MPCGradientPerturbationRegressor : One noise and no third party.
 
-    References
-    ----------
-    .. [Wang2021] Section 6.4.
-
     Examples
     --------
     >>> from skdp import DPRajkumarAgarwalRegressor

@@ -143,11 +143,6 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
 
     {privacy.unprotected}
 
-    References
-    ----------
-    .. [Balle2018]
-    .. [Smith2022]
-
     Examples
     --------
     >>> import numpy as np

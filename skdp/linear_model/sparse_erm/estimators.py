@@ -102,12 +102,9 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         default="squared",
     )
 
+    @document(LabelModel.predict)
     def predict(self, X: Any) -> np.ndarray:
         """Mean of the target given X.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -121,16 +118,11 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         found: np.ndarray = cut(self, like(X, expit(z) if self._loss_name() == "logistic" else z))
         return found
 
+    @document(LabelModel.score)
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the squared error that the predicted mean explains; on private data it is not private.
 
         R^2 of `predict`; with classes, of the classes' indicators, weighted by their variances.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
         -------
