@@ -27,8 +27,6 @@ import textwrap
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["REFERENCES", "TEXTS", "document"]
-
 T = TypeVar("T", bound=Hashable)
 
 # By key. A suffix after a dot tells the texts of one parameter apart.

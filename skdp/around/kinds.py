@@ -5,8 +5,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-__all__ = ["LOOK", "Kinds", "is_a", "is_private", "nested", "own", "params_of", "spends_budget"]
-
 ValueT = TypeVar("ValueT")
 
 

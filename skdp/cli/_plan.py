@@ -10,8 +10,6 @@ from typing import Any
 from skdp.cli._text import BadInput, dumps
 from skdp.registry import ESTIMATORS, OTHERS
 
-__all__ = ["plan"]
-
 
 def plan(arguments: argparse.Namespace) -> None:
     """Print the plan of an estimator."""

@@ -12,8 +12,6 @@ from skdp.fitting.optimizers import SGD, Adam, Rule, rule_of
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.privacy import PublicShape
 
-__all__ = ["MinibatchFit", "of_width"]
-
 
 class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
     """A private fit by gradients of minibatches, whose sizes follow from public numbers where none are given."""

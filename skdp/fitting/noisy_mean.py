@@ -26,19 +26,6 @@ from skdp.privacy import (
     factor,
 )
 
-__all__ = [
-    "Clipping",
-    "GradientEstimator",
-    "Gradients",
-    "NoisyMean",
-    "StepNoise",
-    "TouchedRows",
-    "clipped_mean",
-    "each_once",
-    "estimator_of",
-    "method_of",
-]
-
 Vector = NDArray[np.float64]
 # Of rows and targets: the pieces of their gradients.
 PiecesOf = Callable[[Any, Any], Sequence[Any]]

@@ -17,48 +17,6 @@ from skdp.base.kinds import callback, check_choice, choice, described, integer, 
 from skdp.fitting.optimizers import SGD, Adam
 from skdp.losses import NAMED, check_loss
 
-__all__ = [
-    "ALPHA",
-    "BATCH_SIZE",
-    "CALLBACK",
-    "CLASS_LOSS",
-    "CLASS_NORMS",
-    "CLIP_NORM",
-    "CLIP_SUP_NORM",
-    "COEF_INIT",
-    "DESCENT_CLIP_NORM",
-    "EXACT_CLASSES",
-    "EXACT_CLASS_WEIGHT",
-    "EXACT_COEF_INIT",
-    "GONE_OPTIMIZER",
-    "HALF_CLIP_NORM",
-    "HUBER_THRESHOLD",
-    "L2_PENALTY",
-    "LEARNING_RATE",
-    "LOSS",
-    "MAX_ITER",
-    "MAX_WEIGHT",
-    "NAMED_LOSS",
-    "N_NONZERO_COEFS",
-    "OPTIMIZER",
-    "PENALTY",
-    "PURE_DELTA",
-    "ROW_NORM",
-    "SAMPLING",
-    "SHARE",
-    "SHARED_WEIGHT",
-    "VERBOSE",
-    "VERBOSE_UNUSED",
-    "Y_BOUNDS",
-    "Auto",
-    "AutoInt",
-    "Sampling",
-    "WordOrLoss",
-    "check_y_bounds",
-    "is_range",
-    "more",
-]
-
 T = TypeVar("T")
 
 

@@ -44,8 +44,6 @@ from skdp.privacy import (
     Vectors,
 )
 
-__all__ = ["RecursiveEstimate", "RecursiveMean", "RecursiveMomentum", "corrected"]
-
 Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
 Floats = NDArray[Any]  # float32 or float64

@@ -37,8 +37,6 @@ from skdp.privacy import (
     factor,
 )
 
-__all__ = ["AdaFEST", "SelectedMean", "SparseSelection"]
-
 METHODS = ("exponential", "sparse vector", "uniform")
 LARGEST_THRESHOLD = 1e9  # of DP-AdaFEST, in standard deviations
 

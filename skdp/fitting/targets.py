@@ -25,22 +25,6 @@ from skdp.kernels import is_cupy, on_host
 from skdp.losses import NAMED, LogisticLoss, MultinomialLoss
 from skdp.privacy import PrivateRecords, PublicShape
 
-__all__ = [
-    "LabelModel",
-    "NumberModel",
-    "Problem",
-    "check_class_weight",
-    "clipped_arguments",
-    "expected_weight",
-    "finite_targets",
-    "is_classifier",
-    "numeric_targets",
-    "relative_weights",
-    "require_probabilities",
-    "table_records",
-    "unfitted_copy",
-]
-
 UNDECLARED = (
     "y contains labels that are not in classes (1 and '1' are different labels); "
     "every record's label must be a declared one"

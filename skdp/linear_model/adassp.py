@@ -27,8 +27,6 @@ from skdp.fitting.targets import NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["LARGEST", "DPAdaSSPRegressor", "RoundPlan", "adassp", "given_scales_assumption"]
-
 LARGEST = 4096  # features; the release has as many entries as their square. A choice, not tuned.
 # FLOOR was chosen among ten rules on synthetic data (user guide). The other constants are choices, not tuned.
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm

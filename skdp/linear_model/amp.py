@@ -28,8 +28,6 @@ from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import perturbed_minimizer
 
-__all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum", "require_two"]
-
 # BALANCE was chosen on a quarter of a9a's training part. The other constants are choices, not tuned.
 MIN_EFFECTIVE_N = 85.0  # units times mu below which a regression is a constant: a part of the budget is Gaussian
 POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point; each search

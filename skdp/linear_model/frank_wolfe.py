@@ -34,8 +34,6 @@ from skdp.fitting.task import Task, given, linear_progress, parameter_shape
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
 
-__all__ = ["DPFrankWolfeClassifier", "DPFrankWolfeRegressor", "frank_wolfe"]
-
 # Chosen on training hold-outs of a9a and IMDb and on synthetic data of other seeds (user guide).
 STEPS = 0.3  # number of steps over (n mu)^(2/3)
 PURE_STEPS = 0.5  # number of steps over sqrt(n epsilon), with delta = 0

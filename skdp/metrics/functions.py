@@ -9,8 +9,6 @@ from skdp.metrics.many_classes import ManyClassTables
 from skdp.metrics.models import classes_of, kind_of
 from skdp.statistics.calls import Budget, takes_budget
 
-__all__ = ["evaluate"]
-
 
 @document()
 @takes_budget()

@@ -24,17 +24,6 @@ from scipy.optimize import nnls
 
 from skdp.kernels.protocols import Floats
 
-__all__ = [
-    "CONFIDENCE",
-    "QUANTILE",
-    "Estimate",
-    "NoisyCounts",
-    "NoisyTable",
-    "accepted",
-    "least_squares",
-    "unbiased_ratios",
-]
-
 # Score bins merge to about so many of equal counts, for a calibration curve; a choice.
 CALIBRATION_BINS = 10
 

@@ -21,15 +21,6 @@ from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.tables import ReleasedTable
 
-__all__ = [
-    "accuracy_score",
-    "balanced_accuracy_score",
-    "brier_score_loss",
-    "confusion_matrix",
-    "log_loss",
-    "roc_auc_score",
-]
-
 
 def _score(fit: Any, y_true: Any, given: Any, groups: Any) -> ReleasedScore:
     """Run a fit that releases one score."""

@@ -7,8 +7,6 @@ from skdp.metrics.regression_fits import NumberScore
 from skdp.metrics.released_score import ReleasedScore
 from skdp.statistics.calls import Budget, takes_budget
 
-__all__ = ["mean_absolute_error", "mean_squared_error", "r2_score"]
-
 REFUSED = {
     "sample_weight": "each record (or group) counts as one, which is what bounds its share of the noise",
     "multioutput": "a release is about one column of targets: call the function for each of several",

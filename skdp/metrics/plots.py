@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 from skdp._docs import document
 from skdp.kernels.protocols import Floats
 
-__all__ = ["ClassPlots", "ManyClassPlots", "RegressionPlots"]
-
 
 def _pyplot() -> Any:
     try:

@@ -8,8 +8,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._docs import document
 from skdp.fitting.targets import LabelModel
 
-__all__ = ["BestEstimatorMixin", "InnerScores"]
-
 
 def _has(method: str) -> object:
     """Whether the fitted inner estimator has a method, or before a fit one of those that are given."""

@@ -25,8 +25,6 @@ from skdp.statistics.tables import claim_text, shown, table_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "compare"]
-
 MOST_MODELS = 20
 # The least is best; of a mean error the nearest to 0.
 LOSSES = frozenset(

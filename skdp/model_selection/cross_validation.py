@@ -16,8 +16,6 @@ from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
 from skdp.statistics.calls import Budget, takes_budget
 
-__all__ = ["cross_validate"]
-
 MOST_FOLDS = 100
 
 

@@ -34,8 +34,6 @@ from skdp.privacy import (
     fit_to_first_release,
 )
 
-__all__ = ["DPRandomizedSearch"]
-
 # What the search sets in every candidate: it fixes what a fit costs and whom it protects.
 _OWN = ("epsilon", "delta", "adjacency", "unit", "n_public", "accountant", "random_state")
 _SHOWN = ("verbose", "callback")  # what shows a fit while it runs, and so how many there are

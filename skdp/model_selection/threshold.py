@@ -21,8 +21,6 @@ from skdp.model_selection.composed import ComposedFit, Rows
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
 
-__all__ = ["DPTunedThresholdClassifier"]
-
 
 @document()
 class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScores, ComposedFit):

@@ -24,8 +24,6 @@ from skdp.multiparty.intermediate import report_at
 from skdp.multiparty.release import Release, is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession
 
-__all__ = ["GradientPerturbationFit", "MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegressor"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DescentDecision(OwnersDecision):

@@ -27,8 +27,6 @@ from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnersShape, OwnRe
 from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
-__all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor", "OwnersDecision"]
-
 LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
 
 

@@ -18,8 +18,6 @@ from skdp.multiparty.release import Release, laplace_epsilon, make_release
 from skdp.multiparty.rounds import automatic_rounds
 from skdp.privacy import PrivacySession, factor
 
-__all__ = ["DescentSettings", "averaged_noise", "descent_settings", "gradient_descent"]
-
 # The last of so many equal parts of the iterates: their mean is the result. On each of the four data sets that
 # `rounds` names its gap was below that of the last iterate, by 2 to 15 %.
 KEPT = 4

@@ -6,8 +6,6 @@ from typing import Any
 from skdp.base import check_number
 from skdp.privacy import PrivacyReport, accounting
 
-__all__ = ["report_at"]
-
 
 def report_at(report: PrivacyReport, iteration: int, n_iter: int) -> PrivacyReport:
     """Return the report of the first ``iteration`` of ``n_iter`` equal releases.

@@ -29,8 +29,6 @@ from skdp.multiparty.owners import Owners
 from skdp.multiparty.release import make_release
 from skdp.privacy import PrivacySession
 
-__all__ = ["average_of_minimizers", "ridge_loss"]
-
 
 def average_of_minimizers(
     session: PrivacySession, owners: Owners, loss: Loss, *, alpha: float, noise: str, engine: Any = None

@@ -16,9 +16,6 @@ from skdp.multiparty.output import average_of_minimizers, ridge_loss
 from skdp.multiparty.release import is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacySession, factor
 
-__all__ = ["MPCOutputPerturbationClassifier", "MPCOutputPerturbationRegressor", "OutputPerturbationFit"]
-
-
 WEIGHTING_OF_MODELS: Any = changed(
     text=""""owner" averages the models with equal weights, as published. "record" weighs them by their number of
     records (or groups)."""

@@ -40,8 +40,6 @@ from skdp.losses import Loss
 from skdp.privacy import BoundedStatistic, PrivateRecords, PublicShape
 from skdp.privacy.statistics import perturbed_minimizer, ridge_minimizer
 
-__all__ = ["UNITS", "WEIGHTINGS", "OwnRecords", "Owners", "OwnersShape"]
-
 UNITS = ("record", "group", "owner")
 WEIGHTINGS = ("owner", "record")
 

@@ -39,8 +39,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["MOST_ROUNDS", "automatic_rounds", "excess_bound"]
-
 # A round of a secure computation needs all owners and takes about a tenth of a second: a minute in all.
 MOST_ROUNDS = 500
 # Part of J0 that chooses the number of rounds: measured, see above.

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "array_module"]
-
 Array = Any  # numpy.ndarray, or an array of a library with the same functions, such as CuPy
 
 

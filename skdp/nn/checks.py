@@ -14,8 +14,6 @@ from skdp.nn.layers.embedding import Embedding
 from skdp.nn.network import Sequential
 from skdp.privacy import LEAST_CLIP
 
-__all__ = ["check_clipping", "check_table", "check_validation", "public_data"]
-
 FORM = "must be None or a pair (X, y) of public data"
 
 

@@ -13,8 +13,6 @@ from skdp.nn.mlp import DPMLPClassifier
 from skdp.nn.model import NetClassifier
 from skdp.nn.network import Network
 
-__all__ = ["DPCNNClassifier"]
-
 NETS = {name: net for name, net in ARCHITECTURES.items() if len(net.shape) == 3}  # of images
 
 

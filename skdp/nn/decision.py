@@ -26,8 +26,6 @@ from skdp.nn.network import Network
 from skdp.nn.task import has_other_layers, require_places, start_of
 from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 
-__all__ = ["INPUT_QUESTIONS", "SAMPLING", "TARGET_QUESTIONS", "NetDetails", "decide", "draws_batches"]
-
 SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 BATCHES = {"Poisson": "Poisson batches", PARTITION: "a partition into batches", "full batch": "full batches"}
 # Noisy answers that find the windows of columns, and the range of the targets.

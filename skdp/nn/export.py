@@ -15,8 +15,6 @@ from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
 
-__all__ = ["exported"]
-
 ACTIVATIONS = {ReLU: "relu", Tanh: "tanh"}
 Layers = tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]  # weights and biases
 

@@ -36,8 +36,6 @@ from skdp.nn.storage import kept_arrays, load_kept
 from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
-__all__ = ["NetFit"]
-
 INPUT_SHARE = 0.1  # least part of mu^2 for the windows of columns
 
 

@@ -16,8 +16,6 @@ from skdp.nn.frame import NetFit
 from skdp.nn.inputs import as_rows, check_image_shape, image_of, own_shape
 from skdp.privacy import PublicShape
 
-__all__ = ["ImageModel"]
-
 
 @dataclass(frozen=True)
 class ImageProblem(Problem):

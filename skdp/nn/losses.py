@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import check_positive_int
 
-__all__ = ["CrossEntropy", "SquaredError"]
-
 
 @dataclass(frozen=True)
 class CrossEntropy:

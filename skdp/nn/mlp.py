@@ -13,8 +13,6 @@ from skdp.nn.frame import NetFit
 from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network
 
-__all__ = ["DPMLPClassifier", "DPMLPRegressor", "check_sizes", "layer_sizes"]
-
 
 def layer_sizes(sizes: Any) -> tuple[Any, ...]:
     """``hidden_layer_sizes`` as a tuple; TypeError unless it is an int or several."""

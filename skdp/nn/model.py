@@ -25,8 +25,6 @@ from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
-__all__ = ["NetClassifier", "NetRegressor"]
-
 LARGEST_RANGE = 0.3  # largest part of mu^2 for the range of the targets, if the units are few
 CALIBRATION, CALIBRATION_ANSWERS = (0.1, 60)  # least part of mu^2 for the calibration; `grown_share` of so many
 

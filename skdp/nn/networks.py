@@ -12,8 +12,6 @@ from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network, Sequential
 from skdp.nn.task import vocabulary_of
 
-__all__ = ["DPNetworkClassifier", "DPNetworkRegressor"]
-
 HIDDEN, ACTIVATION = (64,), "relu"  # of the default, that of `DPMLPClassifier`
 
 

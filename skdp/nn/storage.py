@@ -10,8 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.nn.inputs import Inputs
 from skdp.nn.layout import MORE, npz_file
 
-__all__ = ["kept_arrays", "load_kept"]
-
 CALIBRATION = "calibration_"  # which one of two fits of the same kind may lack
 INPUTS = ("center", "scale", "bounds", "shape")
 # Attributes that a model may have, and what makes them of an array.

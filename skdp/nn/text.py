@@ -21,8 +21,6 @@ from skdp.nn.network import Network
 from skdp.nn.tokens import token_rows
 from skdp.privacy import PublicShape
 
-__all__ = ["DPLSTMClassifier"]
-
 
 def _public(kind: Kind, of_what: str) -> Kind:
     return required(

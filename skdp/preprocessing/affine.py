@@ -11,8 +11,6 @@ from skdp._export import clipper, name_features, scale_clipper, shifted_and_divi
 from skdp.base.tables import validate_table
 from skdp.kernels import is_cupy
 
-__all__ = ["AffineTransformer", "refuse_centering", "refuse_device"]
-
 
 def refuse_centering() -> None:
     """Raise for a CSR matrix that would have to be centred."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock
 
-__all__ = ["bins_of"]
-
 Block = EdgeBlock | CategoryBlock
 
 

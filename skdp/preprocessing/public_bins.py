@@ -27,8 +27,6 @@ from skdp.kernels import is_cupy
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
 from skdp.preprocessing.export import bins_of
 
-__all__ = ["PublicBinsEncoder"]
-
 # Edges at half decades on both sides of zero; a choice, not tuned.
 _HALF_DECADES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _DEFAULT_EDGES = (*(-edge for edge in reversed(_HALF_DECADES)), 0.0, *_HALF_DECADES)

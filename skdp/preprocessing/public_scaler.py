@@ -13,8 +13,6 @@ from skdp.base.tables import refuse_weights, validate_table
 from skdp.fitting.columns import check_bounds, column_numbers, per_column
 from skdp.preprocessing.affine import AffineTransformer, refuse_centering, refuse_device
 
-__all__ = ["PublicScaler"]
-
 SMALLEST, LARGEST = (1e-150, 1e150)  # of scales and centres, so that no finite cell becomes infinite by rounding
 
 

@@ -26,8 +26,6 @@ from skdp.fitting.columns import ColumnFit, ColumnProblem, per_column
 from skdp.preprocessing.affine import AffineTransformer
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["DPQuantileScaler", "DPStandardScaler"]
-
 # Choices, made on tables of other seeds, as those of the automatic fits.
 WINDOW_SHARE = 0.6  # of mu^2, for the windows of a standard scaler
 WINDOW_TAIL = 0.012  # part of a normal column outside of its window

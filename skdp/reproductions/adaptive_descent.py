@@ -29,8 +29,6 @@ from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import NO_PENALTY, Task, given
 from skdp.privacy.statistics import mean_losses
 
-__all__ = ["AdaptiveSettings", "DPAGDClassifier", "StepCosts", "adaptive_descent"]
-
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST, near the published values.
 STEPS = 30  # steps that the budget would hold if no gradient were measured again
 CHOICE = 0.25  # part of a step's budget that chooses the distance

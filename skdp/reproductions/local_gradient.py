@@ -23,8 +23,6 @@ from skdp.multiparty.release import Release
 from skdp.privacy import PrivacySession
 from skdp.reproductions.own_noise import release_with_own_noise
 
-__all__ = ["DPLocalGradientPerturbationClassifier", "DPLocalGradientPerturbationRegressor"]
-
 OWN_NOISE = (
     "every owner makes its own messages noisy before they leave it: the claim covers whoever sees all of them"
 )

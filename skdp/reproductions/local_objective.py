@@ -37,8 +37,6 @@ from skdp.multiparty.output_estimators import WEIGHTING_OF_MODELS, MPCOutputPert
 from skdp.privacy import PrivacySession
 from skdp.reproductions.local_gradient import OWN_NOISE
 
-__all__ = ["DPLocalObjectivePerturbationClassifier", "DPLocalObjectivePerturbationRegressor"]
-
 # Share of (epsilon, delta) for the random linear term. The rest covers the distance between the computed and the
 # exact minimiser, which is tiny.
 ASIDE = 0.95

@@ -22,8 +22,6 @@ from skdp.privacy import PrivacySession
 from skdp.reproductions.local_gradient import OWN_NOISE
 from skdp.reproductions.own_noise import release_with_own_noise
 
-__all__ = ["DPLocalOutputPerturbationClassifier", "DPLocalOutputPerturbationRegressor"]
-
 
 class _LocalOutputFit(OutputPerturbationFit):
     """Output perturbation without a secure sum."""

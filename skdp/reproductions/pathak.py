@@ -38,8 +38,6 @@ from skdp.multiparty.output_estimators import (
 from skdp.multiparty.release import laplace_epsilon
 from skdp.privacy import BoundedStatistic, PrivacySession, sum_of_owners
 
-__all__ = ["MPCPathakClassifier", "MPCPathakRegressor"]
-
 
 class _PathakFit(OutputPerturbationFit):
     """An average with the noise of one owner."""

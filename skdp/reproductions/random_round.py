@@ -20,8 +20,6 @@ from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import Task
 from skdp.privacy import BatchGroup
 
-__all__ = ["DPRRPSGDClassifier", "random_round"]
-
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
 ROUNDS = 500  # planned steps of random round SGD
 PARTS = 64  # batches of an epoch; 500 / 64 is about 8 data passes, as published

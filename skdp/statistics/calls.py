@@ -14,8 +14,6 @@ from skdp.base.fit import Adjacency, PrivateFit, Unit
 from skdp.privacy import BudgetAccountant
 from skdp.statistics.released import Released
 
-__all__ = ["Budget", "released", "takes_budget"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -13,8 +13,6 @@ from skdp.statistics.functions import count, mean
 from skdp.statistics.moments import SEEN, Counted, Moments
 from skdp.statistics.tables import Description, ReleasedTable
 
-__all__ = ["crosstab", "describe"]
-
 QUARTILES = ("25%", "50%", "75%")
 OF_COLUMNS = ("count", "missing", "share", "mean", "std", *QUARTILES, "low", "high", "clipped")
 OF_GROUPS = ("count", "share", "mean", "std")

@@ -7,8 +7,6 @@ from skdp.statistics.calls import Budget, released, takes_budget
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile
 from skdp.statistics.released import Released
 
-__all__ = ["count", "histogram", "mean", "quantile"]
-
 
 @document()
 @takes_budget()

@@ -8,8 +8,6 @@ from skdp.statistics.fits import Std, Var
 from skdp.statistics.functions import mean
 from skdp.statistics.released import Released
 
-__all__ = ["std", "var"]
-
 
 @document(mean)
 @takes_budget()

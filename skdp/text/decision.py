@@ -14,8 +14,6 @@ from skdp.fitting.task import given
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import BatchPlan, PrivacySession, PublicShape, factor
 
-__all__ = ["WordDetails", "advice", "advice_on_words", "decide", "first_rate"]
-
 RELEASED = "released"
 # Chosen on held-out sentences of Brown, one seed. The largest standard deviation that the noise of all steps gives
 # an entry, about the size of the entries; and the first step over (1 - momentum), in clip norms, for each word, if

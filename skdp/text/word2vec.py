@@ -31,8 +31,6 @@ from skdp.text.export import save_word2vec
 from skdp.text.parameters import SentenceProblem, WordParameters
 from skdp.text.sentences import Sentences, check_form, read_sentences, windows_of
 
-__all__ = ["DPWord2Vec"]
-
 POWER = 0.75  # of counts, by which negatives are drawn (Mikolov et al. 2013)
 KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
 

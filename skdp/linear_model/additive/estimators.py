@@ -9,8 +9,6 @@ from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
 from skdp.linear_model.auto.estimators import C_OF_NUMBERS, CLASS_WEIGHT, Y_BOUNDS
 
-__all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
-
 
 @document()
 class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):

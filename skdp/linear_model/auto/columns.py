@@ -22,8 +22,6 @@ from skdp.linear_model.auto.windows import narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization, accounting
 from skdp.privacy.statistics import magnitude_counts
 
-__all__ = ["ColumnWindows", "Columns", "released_windows", "standardize"]
-
 MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in a bin, over its squared end
 
 

@@ -10,8 +10,6 @@ from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.linear_model.auto.public_bounds import check_target_bounds
 
-__all__ = ["CLASS_WEIGHT", "Y_BOUNDS", "DPLinearRegression", "DPLogisticRegression"]
-
 # Parameters of the additive models, too.
 CLASS_WEIGHT: Any = changed(
     kind=described("dict of {label: weight}"),

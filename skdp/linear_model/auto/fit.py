@@ -36,8 +36,6 @@ from skdp.linear_model.auto.public_bounds import check_feature_bounds, column_en
 from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 
-__all__ = ["AutoFit", "log_weights"]
-
 SOLVERS = ("auto", "moments", "ight", "lssgd")
 AUTOMATIC = "auto"  # the C whose shrinkage is chosen with Stein's risk
 C_NEEDS_MOMENTS = (

@@ -34,15 +34,6 @@ from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
 from skdp.losses import NAMED, is_shipped
 from skdp.privacy import PrivacySession
 
-__all__ = [
-    "DPIGHTClassifier",
-    "DPIGHTRegressor",
-    "ExactThresholdingFit",
-    "IGHTClassifier",
-    "IGHTRegressor",
-    "ThresholdingFit",
-]
-
 EXACT_MAX_ITER = 1000  # steps of a fit without privacy
 ERRATUM = (
     "The proof of Theorem 2.5.2 of Wang (2021) charges G^2/(n sigma)^2 a step where the sensitivity 2G/n costs "

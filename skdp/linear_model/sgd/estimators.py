@@ -18,8 +18,6 @@ from skdp.fitting.task import given
 from skdp.linear_model.sgd.solver import AVERAGE, Settings, planned_descent, stochastic_descent
 from skdp.losses import is_shipped
 
-__all__ = ["DPLSSGDClassifier", "DPLSSGDRegressor", "DPSGDClassifier", "DPSGDRegressor", "StochasticDescentFit"]
-
 
 class StochasticDescentFit(StochasticFit):
     """A fit by `stochastic_descent`; without a parameter ``smoothing`` nothing is smoothed."""

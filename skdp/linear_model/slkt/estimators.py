@@ -32,8 +32,6 @@ from skdp.linear_model.slkt.solver import (
 )
 from skdp.privacy import PrivacySession, canonical_csr
 
-__all__ = ["DPSLKTClassifier", "DPSLKTRegressor"]
-
 THRESHOLD = 0.25  # Huber's threshold over the half-width of the targets
 DISTRIBUTIONS = ("basis", "uniform", "gaussian")
 ERRATUM = (

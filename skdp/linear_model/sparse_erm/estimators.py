@@ -18,8 +18,6 @@ from skdp.kernels import on_host
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit
 from skdp.losses import NAMED, LogisticLoss, MultinomialLoss, check_loss, is_shipped
 
-__all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
-
 _NAMED = {**{name: make(1.0) for name, make in NAMED.items()}, "logistic": LogisticLoss()}
 
 

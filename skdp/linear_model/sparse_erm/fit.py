@@ -33,8 +33,6 @@ from skdp.linear_model.sparse_erm.solver import (
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.privacy import PrivacySession
 
-__all__ = ["SparseGradientFit"]
-
 ERRATUM = (
     "Theorem 1 of Zhang, Mironov and Hejazinia (2021, both versions) claims that drawing one of m fixed groups of "
     "rows amplifies the epsilon of a record. It does not, as its lemma needs a fresh sample of records; no such "

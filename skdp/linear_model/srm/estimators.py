@@ -19,8 +19,6 @@ from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import check_clip, given
 from skdp.linear_model.srm.solver import Settings, planned_momentum, recursive_momentum
 
-__all__ = ["DPSRMClassifier", "STORMClassifier"]
-
 ERRATUM = "Section 4.7.1 of Wang (2021) swaps the two clip norms; this fit uses the correct order."
 
 # Largest max_iter, which takes days; a choice, not tuned.

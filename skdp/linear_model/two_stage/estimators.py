@@ -19,8 +19,6 @@ from skdp.linear_model.adassp import LARGEST, given_scales_assumption
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, planned_stages, two_stage
 from skdp.privacy import PrivacySession
 
-__all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
-
 MOST = 1e45  # largest weight of the penalty; a choice
 # Without a penalty the minimiser has no bounded sensitivity; the second moment needs none.
 PENALISED = real(low=1e-50, high=MOST, word="auto")

@@ -33,8 +33,6 @@ from skdp.multiparty.transport.errors import PartyError
 from skdp.multiparty.transport.frames import StreamLink
 from skdp.privacy.noise import KeyStream
 
-__all__ = ["Part", "Server", "main", "party_names"]
-
 
 class Part(TypedDict):
     """The first line of the standard input."""

@@ -13,8 +13,6 @@ from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party.plan import Plan
 from skdp.privacy import BudgetAccountant, PlanRunsOnce, Reservation, read_ledger
 
-__all__ = ["LedgerError", "LedgerFull", "PlanLedger", "open_ledger"]
-
 
 class LedgerError(ValueError):
     """This party's ledger cannot be opened as it was asked for: nothing was read, sent or spent."""

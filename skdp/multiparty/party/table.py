@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from skdp.multiparty.party.plan import Feature, Plan
 
-__all__ = ["DataError", "check_file_type", "public_rows", "read_own_records"]
-
 _SUFFIXES = (".csv", ".npz", ".parquet")
 
 

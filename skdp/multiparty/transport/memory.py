@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from skdp.multiparty.transport.links import BaseLink
 
-__all__ = ["MemoryLink", "memory_links", "memory_pair"]
-
 
 class MemoryLink(BaseLink):
     """One end of a pair of queues; made by `memory_pair`."""

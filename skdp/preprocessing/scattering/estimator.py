@@ -17,8 +17,6 @@ from skdp.base.kinds import choice, described, integer
 from skdp.base.tables import refuse_weights, validate_table
 from skdp.kernels import is_cupy
 
-__all__ = ["ScatteringTransform"]
-
 MOST_SCALES, MOST_ANGLES = 10, 64
 LARGEST = 1e15  # of a pixel, so that no square of a sum over an image overflows float32
 LEAST_GROUP = 3  # paths of a group
