@@ -32,24 +32,6 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
 
     {guarantee}
 
-    Attributes
-    ----------
-    estimator_ : estimator
-        Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` says what it costs alone.
-    best_threshold_ : float
-        A row with at least this score is predicted to be of the second class.
-    best_score_ : float
-        Without ``costs`` the released accuracy at the threshold, else minus the released mean cost of a record. A
-        threshold that looks best in a noisy table is one that the noise favoured: evaluate other records at it.
-    evaluation_ : skdp.metrics.Evaluation
-        The released table at the threshold, with curves and scores at all others.
-    classes_ : ndarray of shape (2,)
-    n_iter_ : int
-        1: one fit.
-    n_features_in_ : int
-        If the estimator has it.
-    {privacy_}
-
     See Also
     --------
     skdp.metrics.evaluate : Scores on other records.
@@ -113,13 +95,25 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
         text="""Public number of records (or groups) of the whole table; needed under add-remove. Fit and table
         get their shares of it."""
     )
-    estimator_: Any = fitted()
-    best_threshold_: float = fitted()
-    best_score_: float = fitted()
-    evaluation_: ClassificationEvaluation = fitted()
-    classes_: NDArray[Any] = fitted()
-    n_iter_: int = fitted()
-    n_features_in_: int = fitted()
+    estimator_: Any = fitted(
+        "estimator",
+        "Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` says what it costs alone.",
+    )
+    best_threshold_: float = fitted(
+        "float", "A row with at least this score is predicted to be of the second class."
+    )
+    best_score_: float = fitted(
+        "float",
+        """Without ``costs`` the released accuracy at the threshold, else minus the released mean cost of a
+        record. A threshold that looks best in a noisy table is one that the noise favoured: evaluate other
+        records at it.""",
+    )
+    evaluation_: ClassificationEvaluation = fitted(
+        "skdp.metrics.Evaluation", "The released table at the threshold, with curves and scores at all others."
+    )
+    classes_: NDArray[Any] = fitted("ndarray of shape (2,)", "The labels, the second one positive.")
+    n_iter_: int = fitted("int", "1: one fit.")
+    n_features_in_: int = fitted("int", "If the estimator has it.")
 
     _inner_name = "estimator_"
 

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from skdp._compat import warn_user
 from skdp._docs import document
-from skdp.base.declare import parameter
+from skdp.base.declare import fitted, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import described
 from skdp.exceptions import PrivacyLeakWarning
@@ -32,26 +32,6 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     `DPSparseERMClassifier` are the same fit with the usual targets and predictions.
 
     {guarantee}
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,) or (n_classes, n_features)
-        {coef_.classifier}
-        With the squared and Huber's loss `predict` is cut to ``prediction_bounds_``, so for rows far outside it
-        differs from ``X @ coef_ + intercept_``.
-    intercept_ : float or ndarray of shape (n_classes,)
-        {intercept_.classifier}
-    {support_}
-    n_iter_ : int
-        Number of steps, without those of a refit.
-    n_hits_ : int
-        The number given, or the one that "auto" became.
-    n_released_ : int
-        Number of gradient entries that all steps released.
-    threshold_ : float
-        The threshold of the last step.
-    {target_center_} {target_scale_} {shrinkage_}
-    {learning_rate_} {clip_norm_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -99,6 +79,12 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         loss of your own inherits from `skdp.losses.Loss`.""",
         default="squared",
     )
+    coef_: Any = fitted(
+        "ndarray of shape (n_features,) or (n_classes, n_features)",
+        """Coefficients of the features. With the squared and Huber's loss `predict` is cut to
+        ``prediction_bounds_``, so for rows far outside it differs from ``X @ coef_ + intercept_``.""",
+    )
+    intercept_: Any = fitted("float or ndarray of shape (n_classes,)", "Intercept, 0 without ``fit_intercept``.")
 
     @document(LabelModel.predict)
     def predict(self, X: Any) -> np.ndarray:
@@ -215,12 +201,6 @@ class DPSparseERMClassifier(SparseGradientFit, LabelModel, PrivateFit[Problem]):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {classes_} {support_} {n_iter_} {n_hits_} {n_released_}
-    {threshold_}
-    {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPSparseERM : The same fit for any loss.
@@ -250,12 +230,6 @@ class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     and not with its root. The model has no more coefficients than were released.
 
     {guarantee}
-
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
-    {target_center_} {target_scale_} {shrinkage_}
-    {learning_rate_} {clip_norm_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
