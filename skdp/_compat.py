@@ -8,8 +8,6 @@ import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-__all__ = ["no_warnings", "no_warnings_of_any_library", "warn_user"]
-
 # Packages through which a fit may be called, by a Pipeline or a search. A warning at their lines is of no use.
 _PASSED_OVER = frozenset(
     (

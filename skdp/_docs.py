@@ -2,7 +2,7 @@
 
 A docstring names a shared text by its key in braces, alone on its line. Several keys may stand side by side.
 
-``{epsilon}`` in a list of parameters or attributes
+``{groups}`` in a list of parameters or attributes
     becomes the whole entry. Lines that are indented below it are added to its description.
 ``{alpha}``, indented below a head such as ``alpha : float, default=0.0``
     becomes the description of that entry.
@@ -15,16 +15,17 @@ A docstring names a shared text by its key in braces, alone on its line. Several
 ``.. [Wang2021] Chapter 2.`` in the section References
     becomes the numbered reference; what follows the key is added to it.
 
-Entries of what `document` was given take precedence over the shared texts.
+Entries of what `document` was given take precedence over the shared texts. Its sections Returns, Raises,
+Notes and References, and Parameters of a function, are taken where a docstring has none. The sections Parameters
+and Attributes of a class are made from its declarations. A function that takes a budget leaves out the parameters
+whose entries are known.
 """
 
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
-
-__all__ = ["REFERENCES", "TEXTS", "document"]
 
 T = TypeVar("T", bound=Hashable)
 
@@ -61,39 +62,9 @@ last, for 5 to 20 %, and moves the intercept. With very few records, by public n
 the budget goes to the range and the mean. Rows, or a group's rows together, add at most a known amount to these
 moments, as in `DPAdaSSPRegressor`. Where all scales of the method are given
 as numbers, nothing of this is released, and the method is the published one.""",
-    # ---------------------------------------------------------------- parameters of privacy
-    "epsilon": """\
-epsilon : float, default=1.0
-    Privacy budget, > 0. ``inf`` runs the same method without noise and claims nothing.""",
-    "delta": """\
-delta : float, default=1e-5
-    Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.""",
-    "unit.function": """\
-unit : {"record", "group"}, default="record"
-    Whose change the claim protects: one row, or all rows of one of ``groups``.""",
-    "groups.function": """\
+    "groups": """\
 groups : array-like of shape (n_samples,), default=None
     Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.""",
-    "adjacency": """\
-adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-    What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
-    values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum. With "add-remove"
-    it comes or goes; this needs ``n_public``.""",
-    "n_public": """\
-n_public : int, default=None
-    Public number of records (or groups), which is used wherever their number is needed. None takes their
-    real number, which is public except under "add-remove".""",
-    "accountant": """\
-accountant : BudgetAccountant or False, default=None
-    Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``. False
-    charges none, also inside such a block.""",
-    "random_state": """\
-random_state : None, int, RandomState or Generator, default=None
-    None draws a fresh key from the operating system. Anything else is for tests only: whoever knows the
-    seed can subtract the noise.""",
-    # ---------------------------------------------------------------- parameters of the model
-    # ---------------------------------------------------------------- parameters of noisy steps
-    # ---------------------------------------------------------------- nets
     "privacy.net": """\
 **Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm
 ``clip_norm``, and what is clipped is the vector that is added. Removing or replacing one in a Poisson batch moves
@@ -131,7 +102,7 @@ fill_values_ : ndarray of shape (n_features,)
 feature_bounds_ : ndarray of shape (2, n_features)
     Ends at which values are cut, in the fit and in predictions, given or released. Infinite for columns that were
     not seen.""",
-    "C_.auto": """\
+    "C_": """\
 C_ : float
     ``C``; with ``C="auto"`` the one whose penalty is most like the shrinkage of the first step, or 0 where only a
     constant was released.""",
@@ -140,35 +111,6 @@ feature_bounds_ : ndarray of shape (2, n_features)
     Ends at which values are cut, in the fit and in predictions, given or released: scores are those of
     ``clip(X, *feature_bounds_) @ coef_.T + intercept_``, with missing values replaced by ``fill_values_``.
     Infinite for columns whose coefficients are 0 and for the other solvers.""",
-    "parameters_": """\
-parameters_ : ndarray of float32 of shape (n_parameters,)
-    The released parameters; ``network_.views(parameters_)`` names them.""",
-    "network_": """\
-network_ : Network
-    The net for records of this shape; ``print(network_.summary())`` shows it.""",
-    "inputs_": """\
-inputs_ : Inputs
-    The public or released centre, scale and bounds by which a row becomes an input.""",
-    "batch_size_": """\
-batch_size_ : int
-    The expected size of a batch.""",
-    "learning_rate_.net": """\
-learning_rate_ : float
-    Size of the first step.""",
-    "sparsity_": """\
-sparsity_ : float
-    Part of the parameters that rests in the last epoch; 0 without `skdp.nn.RandomSparsification`.""",
-    "calibration_": """\
-calibration_ : ndarray of shape (n_scores + 1, n_scores), or None
-    Released by the recalibration: the matrix by which the scores of the net are multiplied, and in its last row
-    what is added. There is one score a class, and for two classes the second's over the first's. None: nothing was
-    recalibrated.""",
-    "target_center_.net": """\
-target_center_ : float
-    The centre of y, given or released.""",
-    "line_": """\
-line_ : tuple of (float, float)
-    Released slope and shift of the predictions, in units of the half-width.""",
     # ---------------------------------------------------------------- attributes
     "coef_.classifier": """\
 coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -177,21 +119,11 @@ coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
 coef_ : ndarray of shape (n_features,)
     Coefficients of the features. `predict` is cut to ``prediction_bounds_``, so for rows far outside it differs
     from ``X @ coef_ + intercept_``.""",
-    "coef_.auto": """\
-coef_ : ndarray of shape (n_features,)
-    Coefficients of the features, which are cut to ``feature_bounds_``. `predict` is cut to ``prediction_bounds_``
-    as well.""",
-    "coef_.exact": """\
-coef_ : ndarray of shape (n_features,)
-    Coefficients of the features.""",
     "prediction_bounds_": """\
 prediction_bounds_ : tuple of (float, float)
     The bounds (low, high) to which `predict` is cut, public or released. They are ``y_bounds`` where a range is
     given, else twice ``target_scale_`` below and above ``target_center_``. They are infinite with
     ``bounded=False`` and where nothing of y is given or released.""",
-    "prediction_bounds_.given": """\
-prediction_bounds_ : tuple of (float, float)
-    The bounds (low, high) to which `predict` is cut: ``y_bounds``, or infinite with ``bounded=False``.""",
     "prediction_bounds_.net": """\
 prediction_bounds_ : tuple of (float, float)
     The ends (low, high) between which all predictions lie. They follow from the range of the targets and
@@ -343,10 +275,12 @@ def _papers(text: str) -> dict[str, tuple[str, str]]:
 
 REFERENCES = _papers(_PAPERS)
 
+# In the order of numpydoc.
+_SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "See Also", "Notes", "References", "Examples")
 _WIDTH = 110  # columns of a line of a reference
 # Lines of placeholders, heads of entries, citations, and entries of the section References.
 _PLACEHOLDERS = re.compile(r"( *)(\{\w[\w.]*\}(?: \{\w[\w.]*\})*)")
-_HEAD = re.compile(r"(\w+) :")
+_HEAD = re.compile(r"(\w+)(?:, \w+)* :")
 _CITED = re.compile(r"\[([A-Z]\w+\d{4})\]_")
 _REFERENCE = re.compile(r"( *)\.\. \[([A-Z]\w+\d{4})\] ?(.*)")
 _EXPANDED: dict[Hashable, list[str]] = {}  # lines of what is documented, its citations by key
@@ -358,7 +292,7 @@ def document(like: Hashable = None) -> Callable[[T], T]:
     Parameters
     ----------
     like : type or function, default=None
-        A documented one. Its entries and sections are looked up before the shared ones.
+        Its entries and sections are looked up before the shared ones.
 
     Returns
     -------
@@ -368,8 +302,16 @@ def document(like: Hashable = None) -> Callable[[T], T]:
 
     def decorate(made: T) -> T:
         if made.__doc__ is not None:  # python -OO drops docstrings
-            own = {} if like is None else _pieces(_EXPANDED[like])
-            lines = _with_parameters(_expand(made.__doc__, own), getattr(made, "_parameters", {}))
+            own = {} if like is None else _pieces(_EXPANDED.get(like, (like.__doc__ or "").split("\n")))
+            arguments = {name: _entry(name, one) for name, one in getattr(made, "_arguments", {}).items()}
+            lines = _expand(made.__doc__, {**own, **arguments})
+            # The parameters of a class, and those of a function with a budget, are made from declarations.
+            titles = () if arguments or isinstance(made, type) else ("Parameters",)
+            lines = _with_sections(lines, own, (*titles, "Returns", "Raises", "Notes", "References"))
+            if arguments:
+                lines = _with_arguments(lines, list(inspect.signature(made).parameters), {**arguments, **own})  # type: ignore[arg-type]
+            lines = _with_attributes(lines, getattr(made, "_attributes", {}))
+            lines = _with_parameters(lines, getattr(made, "_parameters", {}))
             _EXPANDED[made] = lines
             made.__doc__ = "\n".join(_numbered(lines))
         return made
@@ -403,17 +345,59 @@ def _expand(doc: str, own: dict[str, str]) -> list[str]:
 
 def _with_parameters(lines: list[str], declared: Mapping[str, Any]) -> list[str]:
     """Return the lines of a docstring with the section Parameters, made from the declarations of the class."""
+    section = [line for name, one in declared.items() for line in _entry(name, one).split("\n")]
+    return _with_section(lines, "Parameters", section)
+
+
+def _entry(name: str, one: Any) -> str:
+    """The entry of a declared parameter."""
+    required = one.default is inspect.Parameter.empty
+    default = "" if required else f", default={_literal(one.default)}"
+    return f"{name} : {one.kind.words}{default}\n" + textwrap.indent(inspect.cleandoc(one.text), "    ")
+
+
+def _with_arguments(lines: list[str], names: Iterable[str], known: Mapping[str, str]) -> list[str]:
+    """Return the lines of a function's docstring with all parameters: those that it leaves out are known."""
+    written, title = _pieces(lines), " " * _margin(lines) + "Parameters"
+    if title in lines:
+        place, size = lines.index(title), 3 + written["Parameters"].count("\n") + 1
+        lines = [*lines[:place], *lines[place + size :]]
+    entries = [(written if name in written else known if name in known else TEXTS)[name] for name in names]
+    return _with_section(lines, "Parameters", "\n".join(filter(None, entries)).split("\n"))
+
+
+def _with_attributes(lines: list[str], declared: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a docstring with the section Attributes, made from the declarations of the class."""
+    kind = "net" if "network_" in declared else "classifier" if "classes_" in declared else "regressor"
+    section: list[str] = []
+    if f"{' ' * _margin(lines)}Attributes" not in lines:
+        for name, one in declared.items():
+            entry = f"{name} : {one.words}\n" + textwrap.indent(inspect.cleandoc(one.text), "    ")
+            shared = TEXTS.get(f"{name}.{kind}") or TEXTS.get(name)
+            if not one.text and shared is None:
+                raise KeyError(name)
+            section += (entry if one.text else str(shared)).split("\n")
+    return _with_section(lines, "Attributes", section)
+
+
+def _with_sections(lines: list[str], own: Mapping[str, str], titles: Iterable[str]) -> list[str]:
+    """Return the lines of a docstring with those of its sections that are another's, word for word."""
+    for title in titles:
+        lines = _with_section(lines, title, own[title].split("\n") if title in own else [])
+    return lines
+
+
+def _with_section(lines: list[str], title: str, section: list[str]) -> list[str]:
+    """Return the lines of a docstring with a section in its place, unless there is none or it has one."""
     margin = " " * _margin(lines)
-    heads = [k for k, below in enumerate(lines[1:]) if re.fullmatch(f"{margin}-+", below)]
-    if not declared or lines[heads[0]] == f"{margin}Parameters":
+    if not section or margin + title in lines:
         return lines
-    section = ["Parameters", "----------"]
-    for name, one in declared.items():
-        required = one.default is inspect.Parameter.empty
-        default = "" if required else f", default={_literal(one.default)}"
-        section.append(f"{name} : {one.kind.words}{default}")
-        section += [f"    {line}" for line in inspect.cleandoc(one.text).split("\n")]
-    return [*lines[: heads[0]], *(margin + line for line in section), "", *lines[heads[0] :]]
+    later = [margin + name for name in _SECTIONS[_SECTIONS.index(title) + 1 :]]
+    place = next((k for k, line in enumerate(lines) if line in later), len(lines))
+    made = [title, "-" * len(title), *section, ""]
+    if lines[place - 1].strip():
+        made.insert(0, "")
+    return [*lines[:place], *(margin + line if line else "" for line in made), *lines[place:]]
 
 
 def _literal(value: object) -> str:
@@ -436,7 +420,7 @@ def _pieces(lines: list[str]) -> dict[str, str]:
             head = _HEAD.match(line)
             if section in ("Parameters", "Attributes") and head:
                 entry = head[1]
-                pieces[entry] = []
+                pieces |= {name: [] for name in head[0].removesuffix(" :").split(", ")}
             if entry:
                 pieces[entry].append(line)
     return {name: "\n".join(piece).strip() for name, piece in pieces.items()}

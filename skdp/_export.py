@@ -9,19 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-__all__ = [
-    "clipped_regressor",
-    "clipper",
-    "filler",
-    "linear_regression",
-    "logistic_regression",
-    "name_features",
-    "scale_clipper",
-    "shifted_and_divided",
-    "to_sklearn",
-    "with_columns",
-]
-
 
 def to_sklearn(model: object) -> Any:
     """Return a fitted model as one of scikit-learn, with the same predictions.

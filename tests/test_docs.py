@@ -20,7 +20,7 @@ import skdp.model_selection
 import skdp.statistics
 from skdp import _docs, nn
 from skdp._docs import REFERENCES, TEXTS, document
-from skdp.base.declare import parameters_of
+from skdp.base.declare import Declared, fitted, parameters_of
 
 ROOT = Path(skdp.__file__).parent
 ALL = dict(skdp.all_estimators())
@@ -92,6 +92,9 @@ def test_every_shared_text_is_used():
     for made in DOCUMENTED.values():
         assert made.__doc__
     used = set().union(*(shared_keys(source, like) for _, source, like in sources()))
+    written = [inspect.cleandoc("\n".join(lines)) for lines in _docs._EXPANDED.values()]
+    used |= {key for key, text in TEXTS.items() if any(text in doc for doc in written)}
+    used -= set(skdp.statistics.mean._arguments)
     assert used == set(TEXTS)
 
 
@@ -140,7 +143,7 @@ def test_parameters_are_those_of_the_signature_with_their_defaults(name):
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def attributes_of_fits():
     """Public attributes of one small fit of each estimator."""
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
@@ -165,8 +168,8 @@ def fitted():
 
 @pytest.mark.thorough
 @each
-def test_attributes_are_those_of_a_fit(name, fitted):
-    assert set(entries(sections(ALL[name].__doc__)["Attributes"])) == fitted[name]
+def test_attributes_are_those_of_a_fit(name, attributes_of_fits):
+    assert set(entries(sections(ALL[name].__doc__)["Attributes"])) == attributes_of_fits[name]
 
 
 @pytest.mark.parametrize("name", sorted({**ALL, **OTHERS, **SEARCHES}))
@@ -215,10 +218,10 @@ def test_entries_descriptions_and_paragraphs():
 
         Parameters
         ----------
-        {epsilon} {delta}
-            More of delta.
+        {n_iter_} {row_norm_}
+            More of it.
         alpha : float, default=0.5
-            {n_public}
+            {support_}
         choice : {"a", "b"}, default="a"
             One of {a, b}.
 
@@ -235,7 +238,7 @@ def test_entries_descriptions_and_paragraphs():
 
         Parameters
         ----------
-        {alpha} {choice} {epsilon}
+        {alpha} {choice} {n_iter_}
 
         Notes
         -----
@@ -251,11 +254,11 @@ def test_entries_descriptions_and_paragraphs():
     found = sections(first.__doc__)
     assert "\n".join(found[""]).count("not protected") == 1
     assert found["Parameters"][:5] == [
-        *TEXTS["epsilon"].split("\n"), *TEXTS["delta"].split("\n"), "    More of delta.",
+        *TEXTS["n_iter_"].split("\n"), *TEXTS["row_norm_"].split("\n"), "    More of it.",
     ]  # fmt: skip
-    assert found["Parameters"][5:10] == [
+    assert found["Parameters"][5:9] == [
         "alpha : float, default=0.5",
-        *TEXTS["n_public"].split("\n")[1:],
+        *TEXTS["support_"].split("\n")[1:],
         'choice : {"a", "b"}, default="a"',
         "    One of {a, b}.",
     ]
@@ -264,6 +267,41 @@ def test_entries_descriptions_and_paragraphs():
     assert next(iter(entries(found["Parameters"]).values())) == "float, default=0.5"
     assert found["Notes"][:3] == ["After Abadi et al. (2016) [1]_.", "", "By Wang (2021) [2]_."]
     assert found["References"][-2:][0].startswith(".. [2] L. Wang")
+
+
+def test_sections_of_attributes_and_of_another():
+    class First(Declared):
+        """First.
+
+        Notes
+        -----
+        Long.
+
+        Examples
+        --------
+        >>> 1
+        """
+
+        privacy_: object = fitted()
+        rounds_: int = fitted("int", "Rounds.")
+        n_iter_: int = fitted()
+
+    class Second(First):
+        """Second."""
+
+        rounds_: int = fitted(is_set=False)
+        n_iter_: int = fitted("int", "Own steps.")
+
+    found = sections(document()(First).__doc__)
+    assert list(found) == ["", "Attributes", "Notes", "Examples"]
+    assert found["Attributes"][:2] == ["rounds_ : int", "    Rounds."]
+    assert list(entries(found["Attributes"])) == ["rounds_", "n_iter_", "privacy_"]
+    found = sections(document(First)(Second).__doc__)
+    assert list(entries(found["Attributes"])) == ["n_iter_", "privacy_"]
+    assert found["Attributes"][1] == "    Own steps."
+    assert found["Notes"][0] == "Long."
+    with pytest.raises(KeyError, match="nowhere_"):
+        document()(type("Third", (Declared,), {"__doc__": "Third.", "nowhere_": fitted()}))
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,6 @@ from skdp.around.splitters import about_splitter
 from skdp.around.steps import about_steps, about_target, declared
 from skdp.registry import ESTIMATORS
 
-__all__ = ["Finding", "about_call", "about_function", "about_subclass", "is_unknown", "named", "steps_before"]
-
 Finding = tuple[str, str]  # the line of the report and the warning
 
 

@@ -31,8 +31,6 @@ from skdp.around.kinds import LOOK, is_a, is_private, nested, own
 from skdp.around.steps import paid_steps
 from skdp.exceptions import PrivacyLeakWarning
 
-__all__ = ["carried", "forget", "hand_on", "lines_around", "notice", "paid_before"]
-
 # An estimator has its record under this name in its `__dict__` until its fit ends.
 _RECORD = "_around_record"
 # The outermost caller has its call under this name among its local variables for as long as it runs.

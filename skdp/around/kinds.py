@@ -5,8 +5,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
-__all__ = ["LOOK", "Kinds", "is_a", "is_private", "nested", "own", "params_of", "spends_budget"]
-
 ValueT = TypeVar("ValueT")
 
 

@@ -21,8 +21,6 @@ from typing import Any
 from skdp.around.kinds import Kinds
 from skdp.around.steps import declared
 
-__all__ = ["about_splitter"]
-
 # Each reads the number of rows and its own parameters.
 _BY_NAME: Kinds[bool] = Kinds({("sklearn.model_selection", "GroupShuffleSplit"): True})
 _POSITIONS: Kinds[bool] = Kinds(

@@ -11,8 +11,6 @@ from typing import Any
 
 from skdp.around.kinds import Kinds, is_a, is_private, own
 
-__all__ = ["SAFE_STEPS", "about_steps", "about_target", "declared", "paid_steps"]
-
 # A test of the parameters: None if the step is safe, else what it does and the repair.
 Verdict = Callable[[Any], str | None]
 

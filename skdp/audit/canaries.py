@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["MAX_WORDS", "draw_phrases", "draw_phrases_outside", "draw_rivals", "insert_phrases", "phrase_codes"]
-
 MAX_WORDS = 2**21 - 1  # so that three places of words fit into one integer of 64 bits
 _ROUNDS = 100
 

@@ -6,8 +6,6 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
-__all__ = ["cbow_log_perplexity", "cbow_score"]
-
 _CELLS = 2**22  # of a table of logits that is held at one time
 _TINY = 1e-280  # below it a sum of products may have lost what counts
 

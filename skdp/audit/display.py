@@ -12,8 +12,6 @@ from skdp.base import check_choice, check_number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SecretSharerDisplay"]
-
 NOTE = "A low figure proves nothing, since another attack may find more."
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from skdp.base import check_number
 
-__all__ = ["invert_dense_gradient"]
-
 
 def invert_dense_gradient(
     weight: np.ndarray,

@@ -9,8 +9,6 @@ from scipy.stats import beta, chi2
 
 from skdp.audit.canaries import draw_rivals
 
-__all__ = ["chi_squared", "exposures", "lowest_epsilon", "rank_phrases"]
-
 # Phrases that are scored in one call: enough for fast arrays, few enough for little memory.
 _BLOCK = 2**20
 

@@ -14,8 +14,6 @@ from skdp.audit.display import SecretSharerDisplay
 from skdp.audit.ranks import rank_phrases
 from skdp.base import check_flag, check_number
 
-__all__ = ["secret_sharer"]
-
 Sentences = Sequence[Sequence[str]]
 
 

@@ -11,8 +11,8 @@ keyword, stores them and checks nothing. Type checkers and editors know it, beca
 section Parameters of the docstring.
 
 A subclass changes the default or the text of an inherited field with `changed`, and takes the field out of the
-constructor with `fixed`. Fitted attributes are annotated with ``= fitted()``, and constants of a class as
-``ClassVar``, because a type checker takes every other annotation for a parameter.
+constructor with `fixed`. Fitted attributes are annotated with ``= fitted()``, which makes the section Attributes,
+and constants of a class as ``ClassVar``, because a type checker takes every other annotation for a parameter.
 
 A class with a constructor of its own keeps it, and so do the classes below it that declare nothing.
 """
@@ -28,6 +28,7 @@ from sklearn.base import BaseEstimator
 from skdp.base.kinds import Kind
 
 __all__ = [
+    "Attribute",
     "Declared",
     "Parameter",
     "WordOrObject",
@@ -113,8 +114,17 @@ class _Fixed:
     value: object
 
 
+@dataclass(frozen=True)
+class Attribute:
+    """What is declared of a fitted attribute besides its name and annotation; see `fitted`."""
+
+    words: str
+    text: str
+    is_set: bool
+
+
+_OF_ALL = ("privacy_", "n_features_in_", "feature_names_in_")
 _KEPT: object = object()  # stands for "as inherited"
-_FITTED = object()  # stands for an attribute that `fit` sets
 
 
 def parameter(kind: Kind, text: str, *, default: T, releases: Releases = True, place: Place = "middle") -> T:
@@ -165,9 +175,19 @@ def fixed(*, default: T, init: Literal[False] = False) -> T:
     return cast("T", _Fixed(default))
 
 
-def fitted(*, init: Literal[False] = False) -> Any:
-    """Declare an attribute that `fit` sets."""
-    return _FITTED
+def fitted(words: str = "", text: str = "", *, is_set: bool = True, init: Literal[False] = False) -> Any:
+    """Declare an attribute that `fit` sets.
+
+    Parameters
+    ----------
+    words : str, default=""
+        Its type in the docstring.
+    text : str, default=""
+        Its description. Without one it is the inherited description, or a text of `skdp._docs`.
+    is_set : bool, default=True
+        False of an inherited attribute that the fits of this class do not set.
+    """
+    return Attribute(words, text, is_set)
 
 
 @dataclass_transform(
@@ -179,6 +199,7 @@ class Declared:
     # The fields that a class declares itself, and all that it declares or inherits.
     _own_fields: ClassVar[dict[str, object]] = {}
     _parameters: ClassVar[dict[str, Parameter]] = {}
+    _attributes: ClassVar[dict[str, Attribute]] = {}
     # Parameters that are gone, and what to give in their place.
     _gone: ClassVar[dict[str, str]] = {}
 
@@ -186,6 +207,7 @@ class Declared:
         super().__init_subclass__(**kwargs)
         cls._own_fields = _take_fields(cls)
         cls._parameters = _ordered(cls, _inherited(cls))
+        cls._attributes = _fitted_by(cls)
         if not _keeps_constructor(cls):
             cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
         # Sphinx would show the signature of `__new__`, where a class has one.
@@ -195,8 +217,8 @@ class Declared:
 
 def _take_fields(cls: type) -> dict[str, object]:
     """Remove the fields from the class body, and leave the values of parameters and constants in their place."""
-    marks = (Parameter, _Change, _Fixed)
-    found = {k: v for k, v in vars(cls).items() if isinstance(v, marks) or v is _FITTED}
+    marks = (Parameter, _Change, _Fixed, Attribute)
+    found: dict[str, object] = {k: v for k, v in vars(cls).items() if isinstance(v, marks)}
     for name, field in found.items():
         value = field.value if isinstance(field, _Fixed) else getattr(field, "default", _KEPT)
         if value is _KEPT or value is inspect.Parameter.empty:
@@ -230,6 +252,17 @@ def _inherited(cls: type) -> dict[str, Parameter]:
             else:
                 found.pop(name, None)
     return found
+
+
+def _fitted_by(cls: type) -> dict[str, Attribute]:
+    """The attributes that `fit` sets: those of the method, then those of every estimator."""
+    found: dict[str, Attribute] = {}
+    for base in reversed(cls.__mro__):
+        for name, field in vars(base).get("_own_fields", {}).items():
+            if isinstance(field, Attribute) and not (field.is_set and not field.text and name in found):
+                found[name] = field
+    names = [name for name, field in found.items() if field.is_set]
+    return {name: found[name] for name in sorted(names, key=lambda name: name in _OF_ALL)}
 
 
 def _ordered(cls: type, found: dict[str, Parameter]) -> dict[str, Parameter]:

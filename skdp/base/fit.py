@@ -224,8 +224,8 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             If an argument is unknown, or if the method has no weighted form and ``sample_weight`` is not None.
             No budget is spent.
         ValueError
-            If a parameter or the data are not as described, or if ``sample_weight`` is given and ``max_weight``
-            is None. No budget is spent.
+            If a parameter or the data are not as described, or if weights come without their public bound. No
+            budget is spent.
         PrivacyBudgetExceeded
             If the accountant does not hold (epsilon, delta). Nothing was read.
         PrivacyAccountingError

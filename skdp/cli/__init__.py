@@ -251,10 +251,6 @@ def _add_party_actions(party: argparse.ArgumentParser, shared: dict[str, Any]) -
 def build_parser() -> argparse.ArgumentParser:
     """The parser of ``skdp``.
 
-    Returns
-    -------
-    argparse.ArgumentParser
-
     Examples
     --------
     >>> from skdp.cli import build_parser

@@ -10,8 +10,6 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import WITHOUT_REPLACEMENT, factor
 from skdp.privacy.accounting import calibrate_batches, gaussian_epsilon, noise_multiplier, rows_mu, sampled_epsilon
 
-__all__ = ["calibrate", "epsilon"]
-
 # Largest arguments whose cost is computed in seconds; a choice, not tuned.
 _MOST_SAMPLED_STEPS = 10**7
 _MOST_RECORDS = 10**9

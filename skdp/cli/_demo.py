@@ -17,8 +17,6 @@ from typing import Any, Literal
 from skdp._version import __version__
 from skdp.cli._text import BadInput, Failed, dumps, rounded_up
 
-__all__ = ["EPSILONS", "demo"]
-
 # Public numbers, chosen for this demonstration. On private records choose them without looking.
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-6

@@ -4,8 +4,6 @@ import argparse
 
 from skdp.cli._text import BadInput, Failed, dumps, rounded_down, rounded_up, table
 
-__all__ = ["data", "ledger"]
-
 
 def data(arguments: argparse.Namespace) -> None:
     """List, fetch or locate data sets."""

@@ -11,8 +11,6 @@ from pathlib import Path
 from skdp.cli._text import BadInput, Failed, dumps
 from skdp.exceptions import PrivacyBudgetExceeded
 
-__all__ = ["party"]
-
 
 def party(arguments: argparse.Namespace) -> None:
     """Run a party, or prepare a run."""

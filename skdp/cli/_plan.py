@@ -9,8 +9,6 @@ from importlib import import_module
 from skdp.cli._text import BadInput, dumps
 from skdp.registry import ESTIMATORS, OTHERS
 
-__all__ = ["plan"]
-
 
 def plan(arguments: argparse.Namespace) -> None:
     """Print the plan of an estimator."""

@@ -5,8 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
-__all__ = ["BadInput", "Failed", "dumps", "rounded_down", "rounded_up", "table"]
-
 
 class BadInput(Exception):
     """The user typed something that cannot be done: exit status 2."""

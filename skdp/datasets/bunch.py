@@ -7,8 +7,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import Bunch
 
-__all__ = ["as_objects", "import_pandas", "make_bunch", "make_text_bunch"]
-
 
 def import_pandas() -> Any:
     """pandas, or an ImportError that says which argument asked for it."""

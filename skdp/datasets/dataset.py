@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["DataFile", "Dataset", "Forms", "official_form"]
-
 
 @dataclass(frozen=True)
 class DataFile:

@@ -12,8 +12,6 @@ from sklearn.utils import check_random_state, check_scalar
 
 from skdp._docs import document
 
-__all__ = ["make_sparse_classification", "make_sparse_regression"]
-
 
 def _make_design(
     n_samples: int, n_features: int, n_informative: int, rng: np.random.RandomState
@@ -124,10 +122,6 @@ def make_sparse_classification(
     ------
     TypeError, ValueError
         A size that is no positive integer, more informative than all features.
-
-    References
-    ----------
-    {References}
 
     Examples
     --------

@@ -12,8 +12,6 @@ import numpy as np
 
 from skdp.datasets.bunch import import_pandas, make_bunch
 
-__all__ = ["load_rand_hie", "rand_hie_bins"]
-
 _MODULE = "skdp.datasets.data"
 _FILE = "rand_hie.csv.xz"
 # A list of what may be a feature, not of what may not: no outcome of the year (visits, admissions,

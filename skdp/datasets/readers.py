@@ -21,21 +21,6 @@ from sklearn.datasets import load_svmlight_file
 
 from skdp.datasets.dataset import Dataset
 
-__all__ = [
-    "read_adult",
-    "read_brown",
-    "read_cifar10",
-    "read_imdb",
-    "read_kddcup98",
-    "read_kddcup99",
-    "read_libsvm",
-    "read_mnist",
-    "read_newsgroups20",
-    "read_rcv1_by_sklearn",
-    "read_spambase",
-    "read_svhn",
-]
-
 Paths = Sequence[Path]
 Read = dict[str, Any]
 

@@ -15,17 +15,6 @@ from skdp._compat import warn_user
 from skdp.datasets.dataset import DataFile, Forms, official_form
 from skdp.datasets.table import DATASETS
 
-__all__ = [
-    "clear_data_home",
-    "data_folder",
-    "fetch_files",
-    "files_at_hand",
-    "get_data_home",
-    "how_to_get",
-    "list_datasets",
-    "parts_of",
-]
-
 _ENVIRONMENT = "SKDP_DATA"
 
 

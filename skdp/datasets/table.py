@@ -17,8 +17,6 @@ from itertools import groupby
 from skdp.datasets import readers
 from skdp.datasets.dataset import DataFile, Dataset, Forms
 
-__all__ = ["DATASETS"]
-
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 _UCI_PAGE = "https://archive.ics.uci.edu/dataset"
 

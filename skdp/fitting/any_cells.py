@@ -7,8 +7,6 @@ import numpy as np
 
 from skdp.kernels import are_rows_alone, is_cupy
 
-__all__ = ["csr_scores", "dense_scores", "of_absent_cells", "unbounded", "within_bounds", "without_missing"]
-
 # Cells (of a CSR matrix: stored ones) from which a prediction loads compiled loops. They take a third of NumPy's
 # time, and numba takes some .4 s of a process once. The shape alone decides, so a model gives the same scores
 # whether or not numba has been loaded before.

@@ -19,8 +19,6 @@ from skdp.fitting.search import likely_search
 from skdp.privacy import BoundedStatistic, PrivateRecords
 from skdp.privacy.statistics import target_count
 
-__all__ = ["Calibration", "calibrate", "released_shift"]
-
 SCORES = 2.0 ** (np.arange(-24, 17) / 4)  # half-widths of predictions over the one of the targets: a grid
 
 

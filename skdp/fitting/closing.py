@@ -24,19 +24,6 @@ from skdp.fitting.targets import Problem, expected_weight
 from skdp.fitting.utility import Release
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
-__all__ = [
-    "Closing",
-    "LinearDecision",
-    "Method",
-    "Recalibrated",
-    "TargetShares",
-    "TargetUnits",
-    "closed",
-    "decide",
-    "opened",
-    "sizes_of",
-]
-
 RELEASED = "released"  # stands for a number that follows from releases
 
 

@@ -16,8 +16,6 @@ from skdp.base.tables import encode_groups, validate_table
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
-__all__ = ["ColumnFit", "ColumnProblem", "check_bounds", "column_numbers", "per_column"]
-
 Array = NDArray[np.float64]
 MOST_VALUES = 64  # of one column that are released, if there are no bins: answers of searches, means, variances
 

@@ -7,19 +7,6 @@ Grids of searches and constants that a proof fixes stay with their code.
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-__all__ = [
-    "DEFAULTS",
-    "MASS",
-    "NOISE_RATIO",
-    "NOT_TUNED",
-    "NUMERICAL",
-    "OF_SHARE",
-    "PROOF",
-    "SHARE",
-    "STD",
-    "number",
-]
-
 _T = TypeVar("_T")
 
 # Units.

@@ -11,8 +11,6 @@ import numpy as np
 
 from skdp.privacy import PublicShape
 
-__all__ = ["ImageFacts", "NetFacts", "StepFacts", "WordFacts"]
-
 CHANNELS_FIRST = (1, 3)  # channels that other libraries write before height and width
 SMALLEST_SIDE = 8  # from which so many columns are rather an image than a table
 

@@ -12,8 +12,6 @@ from skdp.fitting.optimizers import SGD, Adam, Rule, rule_of
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.privacy import PublicShape
 
-__all__ = ["MinibatchFit", "of_width"]
-
 
 class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
     """A private fit by gradients of minibatches, whose sizes follow from public numbers where none are given."""
@@ -66,8 +64,8 @@ class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
         releases=False,
         place="last",
     )
-    batch_size_: int = fitted()
-    learning_rate_: float = fitted()
+    batch_size_: int = fitted("int", "The expected size of a batch.")
+    learning_rate_: float = fitted("float", "Size of the first step.")
     clip_norm_: float = fitted()
     n_iter_: int = fitted()
     _gone = parameters.GONE_OPTIMIZER

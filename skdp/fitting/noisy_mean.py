@@ -29,19 +29,6 @@ from skdp.privacy import (
     factor,
 )
 
-__all__ = [
-    "Clipping",
-    "GradientEstimator",
-    "Gradients",
-    "NoisyMean",
-    "StepNoise",
-    "TouchedRows",
-    "clipped_mean",
-    "each_once",
-    "estimator_of",
-    "method_of",
-]
-
 Vector = NDArray[np.float64]
 # Of rows and targets: the pieces of their gradients.
 PiecesOf = Callable[[Matrix, Vector | None], Sequence[Piece]]
@@ -165,10 +152,6 @@ class NoisyMean:
     A plan asks for `releases`, `noise`, `utility` and `facts`, which follow from public numbers; the fit asks for
     the function of `begin` once, and calls it in each step. Another way is a class like this one, which inherits
     what is the same, and a `GradientEstimator` that makes it.
-
-    Attributes
-    ----------
-    clipping : Clipping
     """
 
     clipping: Clipping

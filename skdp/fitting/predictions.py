@@ -10,8 +10,6 @@ import numpy as np
 
 from skdp.kernels import is_cupy
 
-__all__ = ["NOWHERE", "cut", "cut_text", "like", "of_signs", "of_two_classes", "softmax"]
-
 NUMBERS = 2**13  # of scores in a block; a choice, not tuned
 ROWS = 2**14  # of scores that become labels at once; a choice
 FEW = 16  # classes up to which one operation a class is faster than a reduction along a short axis

@@ -31,8 +31,6 @@ from skdp.kernels.protocols import Matrix
 from skdp.losses import Loss
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
 
-__all__ = ["Recalibration", "plan_recalibration"]
-
 MAX_NORM = 1.0  # of u: the proof of `bound_of` holds for any
 MAX_SCORE = 1e6  # scales: longer scores are cut, a numerical guard
 # Scales of the scores, in half powers of two, and centres: grids of searches.

@@ -45,8 +45,6 @@ from skdp.privacy import (
     Vectors,
 )
 
-__all__ = ["RecursiveEstimate", "RecursiveMean", "RecursiveMomentum", "corrected"]
-
 Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
 Floats = np.ndarray  # of float32 or float64
@@ -173,12 +171,7 @@ class RecursiveEstimate:
 
 @dataclass(frozen=True)
 class RecursiveMean(NoisyMean):
-    """A step's gradient is the released estimate of recursive momentum.
-
-    Attributes
-    ----------
-    recursive : RecursiveMomentum
-    """
+    """A step's gradient is the released estimate of recursive momentum."""
 
     recursive: RecursiveMomentum
 

@@ -15,8 +15,6 @@ from skdp.fitting.loop import DistanceOverGradients, NoisyGradient, descend, shr
 from skdp.fitting.scales import EVERYWHERE, Between, released_scales
 from skdp.fitting.task import Task
 
-__all__ = ["Refit", "refit"]
-
 # Chosen on synthetic data of other seeds and on a part held out of IMDb's training data.
 CLIP_FACTOR = (2.0, 3.0)  # clip norm over that of the scales: of regression, of classification
 START = 0.1  # first distance over that of the scales. Start small: the rule enlarges it but never shrinks it.

@@ -13,8 +13,6 @@ import numpy as np
 from skdp.base.plan import BudgetSplit
 from skdp.privacy import BoundedStatistic, GaussianPlan, PrivacySession
 
-__all__ = ["AVERAGED", "EVERYTHING", "FIRST", "GRID", "QUESTIONS", "Doubt", "likely_search", "noisy_search"]
-
 # Quarter powers of two from 2^-32 to 2^32, moved off the powers of sqrt(2) at which the norms of normalised rows
 # tie.
 GRID = 2.0 ** (np.arange(-128, 128) / 4) * (1 + 2.0**-7)

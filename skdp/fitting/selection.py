@@ -37,8 +37,6 @@ from skdp.privacy import (
     factor,
 )
 
-__all__ = ["AdaFEST", "SelectedMean", "SparseSelection"]
-
 METHODS = ("exponential", "sparse vector", "uniform")
 LARGEST_THRESHOLD = 1e9  # of DP-AdaFEST, in standard deviations
 
@@ -195,12 +193,7 @@ class AdaFEST(Selection):
 
 @dataclass(frozen=True)
 class SelectedMean(NoisyMean):
-    """A step's gradient is the mean of clipped gradients, with noise, at chosen coordinates, and 0 elsewhere.
-
-    Attributes
-    ----------
-    select : SparseSelection
-    """
+    """A step's gradient is the mean of clipped gradients, with noise, at chosen coordinates, and 0 elsewhere."""
 
     select: SparseSelection
 
@@ -255,10 +248,6 @@ class CountedMean(NoisyMean):
 
     Units count with 1 for each different row that each of their records touches, clipped to an l2 norm of 1. Which
     rows pass is a release, so it is public from then on.
-
-    Attributes
-    ----------
-    select : AdaFEST
     """
 
     select: AdaFEST

@@ -7,8 +7,6 @@ from skdp.fitting.defaults import DEFAULTS
 from skdp.fitting.optimizers import Rule, sum_of_squares
 from skdp.privacy import accounting
 
-__all__ = ["CLIP_NORM", "REGRESSION_WALK", "WALK", "Run", "chosen_rate", "chosen_run", "signal"]
-
 # Chosen on held-out parts of the training data of MNIST, and of digits, breast_cancer, diabetes and two made-up
 # tables.
 CLIP_NORM = 0.1  # below the gradients of nearly all records, which then count the same

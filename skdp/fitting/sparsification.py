@@ -192,12 +192,7 @@ class Masks:
 
 @dataclass(frozen=True)
 class SparsifiedMean(NoisyMean):
-    """A step's gradient is the noisy mean of clipped gradients of the kept entries; the others are 0.
-
-    Attributes
-    ----------
-    sparsification : RandomSparsification
-    """
+    """A step's gradient is the noisy mean of clipped gradients of the kept entries; the others are 0."""
 
     sparsification: RandomSparsification
 

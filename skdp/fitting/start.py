@@ -12,17 +12,6 @@ from skdp.fitting.scales import CLIP_FACTOR, QUESTIONS, Scales, count_searches, 
 from skdp.fitting.task import Task, parameter_shape
 from skdp.privacy import BatchPlan, GaussianPlan, PrivacySession, PrivateRecords, accounting
 
-__all__ = [
-    "BatchSettings",
-    "Start",
-    "StepPlan",
-    "StepSettings",
-    "begin",
-    "descent_from",
-    "precision",
-    "scales_and_steps",
-]
-
 
 @dataclass(frozen=True)
 class StepSettings:

@@ -17,8 +17,6 @@ from skdp.fitting.targets import Problem
 from skdp.fitting.task import PENALTIES, Task, check_clip, given, linear_progress, parameter_shape, start_point
 from skdp.privacy import PrivacySession, accounting
 
-__all__ = ["SAMPLING", "StochasticFit"]
-
 # The parameter's words for the kinds of sampling, and the ledger's.
 SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
 

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp._compat import warn_user
+from skdp._docs import document
 from skdp.base import fit, problem
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes, refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
@@ -25,22 +26,6 @@ from skdp.kernels import is_cupy, on_host
 from skdp.kernels.protocols import Matrix
 from skdp.losses import NAMED, LogisticLoss, Loss, MultinomialLoss
 from skdp.privacy import PrivateRecords, PublicShape
-
-__all__ = [
-    "LabelModel",
-    "NumberModel",
-    "Problem",
-    "check_class_weight",
-    "clipped_arguments",
-    "expected_weight",
-    "finite_targets",
-    "is_classifier",
-    "numeric_targets",
-    "relative_weights",
-    "require_probabilities",
-    "table_records",
-    "unfitted_copy",
-]
 
 UNDECLARED = (
     "y contains labels that are not in classes (1 and '1' are different labels); "
@@ -293,12 +278,9 @@ class LabelModel(ClassifierMixin, Declared):
         """
         return like(X, self._scores(X))
 
+    @document(decision_function)
     def predict(self, X: object) -> np.ndarray:
         """Most probable class; ties go to the first class.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -310,12 +292,9 @@ class LabelModel(ClassifierMixin, Declared):
         return like(X, self.classes_[scores.argmax(axis=1)])
 
     @available_if(_has_probabilities)
+    @document(decision_function)
     def predict_proba(self, X: object) -> np.ndarray:
         """Class probabilities, for every declared class.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -327,17 +306,9 @@ class LabelModel(ClassifierMixin, Declared):
         return like(X, softmax(scores))
 
     @available_if(_has_probabilities)
+    @document(predict_proba)
     def predict_log_proba(self, X: object) -> np.ndarray:
-        """Logarithms of `predict_proba`, as scikit-learn defines them.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Logarithms of `predict_proba`, as scikit-learn defines them."""
         probabilities = self.predict_proba(X)
         if is_cupy(probabilities):
             import cupy
@@ -353,7 +324,7 @@ class LabelModel(ClassifierMixin, Declared):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            True labels.
+            True labels or targets.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -363,10 +334,9 @@ class LabelModel(ClassifierMixin, Declared):
 
         Notes
         -----
-        **Not private.** Predictions are compared with the given labels without noise: on private rows the score
-        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
-        ``partial_dependence``. Score on public rows, or release scores with noise by
-        `skdp.metrics.evaluate`.
+        **Not private.** Predictions are compared with what is given without noise: on private rows the score is a
+        release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
+        ``partial_dependence``. Score on public rows, or release scores with noise by `skdp.metrics.evaluate`.
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(accuracy_score(y, found, sample_weight=sample_weight))
@@ -424,40 +394,20 @@ class NumberModel(RegressorMixin, Declared):
         low, high = map(float, bounds)
         return low, high
 
+    @document(LabelModel.predict)
     def predict(self, X: object) -> np.ndarray:
-        """Predicted targets, cut to ``prediction_bounds_`` where the model has them.
+        """Predicted targets, cut to ``prediction_bounds_`` where the model has them."""
+        found: np.ndarray = cut(self, like(X, self._scores(X)))
+        return found
 
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return cut(self, like(X, self._scores(X)))
-
+    @document(LabelModel.score)
     def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """R^2 of `predict`; on private rows it is not private.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            True targets.
-        sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
         -------
         float
             At most 1; 0 is the mean of ``y``.
-
-        Notes
-        -----
-        **Not private.** Predictions are compared with the given targets without noise: on private rows the score
-        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
-        ``partial_dependence``. Score on public rows, or release scores with noise by
-        `skdp.metrics.evaluate`.
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(r2_score(y, found, sample_weight=sample_weight))

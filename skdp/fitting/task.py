@@ -18,27 +18,6 @@ from skdp.base.plan import BudgetSplit
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = [
-    "NO_PENALTY",
-    "PENALTIES",
-    "L2Penalty",
-    "Monitor",
-    "NonconvexPenalty",
-    "Penalty",
-    "Progress",
-    "Task",
-    "as_theta",
-    "check_clip",
-    "check_features",
-    "from_theta",
-    "given",
-    "intercept_factor",
-    "linear_progress",
-    "parameter_shape",
-    "scaled_intercept",
-    "start_point",
-]
-
 
 class Penalty(Protocol):
     """Value and gradient at theta of shape (n_parameters,) or (n_parameters, n_classes)."""

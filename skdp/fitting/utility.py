@@ -16,19 +16,6 @@ from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts, Wor
 from skdp.fitting.scales import GRID
 from skdp.privacy import PublicShape, factor
 
-__all__ = [
-    "THRESHOLDS",
-    "Facts",
-    "OwnerFacts",
-    "Released",
-    "Threshold",
-    "is_given",
-    "noise_size",
-    "released_warnings",
-    "threshold",
-    "utility_warnings",
-]
-
 
 @dataclass(frozen=True)
 class Threshold:

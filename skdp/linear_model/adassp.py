@@ -26,8 +26,6 @@ from skdp.fitting.targets import NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["LARGEST", "DPAdaSSPRegressor", "RoundPlan", "adassp", "given_scales_assumption"]
-
 LARGEST = 4096  # features; the release has as many entries as their square. A choice, not tuned.
 # FLOOR was chosen among ten rules on synthetic data (user guide). The other constants are choices, not tuned.
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
@@ -215,6 +213,7 @@ class _AdaSSPFit(LinearFit):
         default=3,
     )
     verbose: bool = parameters.VERBOSE_UNUSED
+    n_iter_: int = fitted("int", "Number of rounds. It is 1 without privacy.")
     row_norm_: float = fitted()
     y_bounds_: tuple[float, float] = fitted()
     alpha_: float = fitted()
@@ -258,14 +257,6 @@ class DPAdaSSPRegressor(_AdaSSPFit, NumberModel, PrivateFit[Problem]):
     is meant for few features, up to a few dozen, because the number of released values is the square of theirs.
 
     {guarantee}
-
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_}
-    n_iter_ : int
-        Number of rounds. It is 1 without privacy.
-    {target_center_} {target_scale_} {shrinkage_}
-    {row_norm_} {y_bounds_} {alpha_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------

@@ -29,8 +29,6 @@ from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import perturbed_minimizer
 
-__all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum", "require_two"]
-
 # BALANCE was chosen on a quarter of a9a's training part. The other constants are choices, not tuned.
 MIN_EFFECTIVE_N = 85.0  # units times mu below which a regression is a constant: a part of the budget is Gaussian
 POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point; each search
@@ -135,8 +133,9 @@ class PerturbedFit(LinearFit):
     )
     accountant = changed(more="This fit is charged by basic composition.")
     verbose: bool = parameters.VERBOSE_UNUSED
+    n_iter_: int = fitted("int", "Always 1.")
     row_norm_: float = fitted()
-    alpha_: float = fitted()
+    alpha_: float = fitted("float", "The penalty that was used.")
 
     _erratum = ERRATUM
 
@@ -213,22 +212,6 @@ class DPAMPClassifier(PerturbedFit, LabelModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        {coef_.classifier}
-    intercept_ : ndarray of shape (1,)
-        {intercept_.classifier}
-    {support_}
-    classes_ : ndarray of shape (2,)
-        {classes_}
-    n_iter_ : int
-        Always 1.
-    {row_norm_}
-    alpha_ : float
-        The penalty that was used.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPIGHTClassifier : Also for several classes, for groups, and for sparse models.
@@ -271,6 +254,11 @@ class DPAMPClassifier(PerturbedFit, LabelModel, PrivateFit[Problem]):
     )
     classes = changed(kind=described("sequence of two labels"))
     class_weight: object = fixed(default=None)
+    coef_: np.ndarray = fitted("ndarray of shape (1, n_features)", "Coefficients of the features.")
+    intercept_: np.ndarray = fitted("ndarray of shape (1,)", "Intercept, 0 without ``fit_intercept``.")
+    classes_: np.ndarray = fitted(
+        "ndarray of shape (2,)", "The declared labels, sorted, also those absent from y."
+    )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -307,14 +295,6 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
-    huber_threshold_ : float
-        The threshold given, or the one that was released.
-    {target_center_} {target_scale_} {shrinkage_}
-    {alpha_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPAdaSSPRegressor : Least squares from one noisy second moment, for few features.
@@ -330,10 +310,6 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
     scaled down together with its centred target.
 
     {privacy.targets}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------
@@ -365,7 +341,7 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
         are clipped. The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
         default="auto",
     )
-    huber_threshold_: float = fitted()
+    huber_threshold_: float = fitted("float", "The threshold given, or the one that was released.")
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         units = TargetUnits.of(

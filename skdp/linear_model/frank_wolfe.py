@@ -34,8 +34,6 @@ from skdp.fitting.task import Task, given, linear_progress, parameter_shape
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
 
-__all__ = ["DPFrankWolfeClassifier", "DPFrankWolfeRegressor", "frank_wolfe"]
-
 # Chosen on training hold-outs of a9a and IMDb and on synthetic data of other seeds (user guide).
 STEPS = 0.3  # number of steps over (n mu)^(2/3)
 PURE_STEPS = 0.5  # number of steps over sqrt(n epsilon), with delta = 0
@@ -182,7 +180,7 @@ class FrankWolfeFit(LinearFit):
     callback: Callable[..., object] | None = parameters.more(
         parameters.CALLBACK, "It costs time proportional to the number of features in each step."
     )
-    radius_: float = fitted()
+    radius_: float = fitted("float", 'The radius given, or the one that "auto" became.')
     clip_norm_: float = fitted()
 
     _pure_possible = True
@@ -241,13 +239,6 @@ class DPFrankWolfeClassifier(FrankWolfeFit, LabelModel, PrivateFit[Problem]):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {classes_} {support_} {n_iter_}
-    radius_ : float
-        The radius given, or the one that "auto" became.
-    {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPSparseERMClassifier : Releases a few entries of the gradient in each step.
@@ -301,12 +292,6 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_}
-    {target_center_} {target_scale_} {shrinkage_}
-    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPSparseERMRegressor : Releases a few entries of the gradient in each step.
@@ -317,10 +302,6 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
     {Notes}
 
     {privacy.targets}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------

@@ -13,8 +13,6 @@ from skdp.fitting.stochastic import StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import Task
 
-__all__ = ["DPGDClassifier", "gradient_descent"]
-
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
 PRECISION_PER_STEP = 8.0  # `precision` for each step of gradient descent
 LEAST_STEPS, MOST_STEPS = 20, 100  # bounds of the number of steps
@@ -50,11 +48,6 @@ class DPGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     {guarantee}
 
     {recalibrated}
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------

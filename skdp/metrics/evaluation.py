@@ -11,8 +11,6 @@ from skdp.statistics.tables import table_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation"]
-
 NAMES = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",

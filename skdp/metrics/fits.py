@@ -35,9 +35,6 @@ from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 from skdp.privacy.statistics import cell_sums
 from skdp.statistics.moments import released_once
 
-__all__ = ["EvaluationFit", "TwoClassTable"]
-
-
 # Public n * mu from which a table has so many bins: the error of rounding scores to fewer would pass the noise.
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
 MOST_BINS = 128  # but for the 256 that are shipped: larger strategies take seconds to compute

@@ -9,8 +9,6 @@ from skdp.metrics.many_classes import ManyClassTables
 from skdp.metrics.models import classes_of, kind_of
 from skdp.statistics.calls import Budget, takes_budget
 
-__all__ = ["evaluate"]
-
 
 @document()
 @takes_budget()
@@ -56,10 +54,8 @@ def evaluate(
         For a regressor: public numbers that targets are clipped to. None releases a window of the targets for 10 %
         of the budget (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is
         released for another 10 %. Scores are those of clipped numbers, and the windows are said.
-    {groups.function} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one, the mean of its rows: scores weigh groups alike, not rows.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------

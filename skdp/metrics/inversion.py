@@ -24,17 +24,6 @@ from scipy.optimize import nnls
 
 from skdp.kernels.protocols import Floats
 
-__all__ = [
-    "CONFIDENCE",
-    "QUANTILE",
-    "Estimate",
-    "NoisyCounts",
-    "NoisyTable",
-    "accepted",
-    "least_squares",
-    "unbiased_ratios",
-]
-
 # Score bins merge to about so many of equal counts, for a calibration curve; a choice.
 CALIBRATION_BINS = 10
 
@@ -331,10 +320,6 @@ class NoisyCounts(NoisyTable):
 
     The covariance is ``noise_std^2`` times the unit matrix, or times the projection on vectors that sum to 0 where
     the total is known; it is not stored.
-
-    Attributes
-    ----------
-    noise_std : float
     """
 
     noise_std: float

@@ -24,9 +24,6 @@ from skdp.privacy import PrivacySession
 from skdp.privacy.statistics import cell_sums
 from skdp.statistics.moments import released_once
 
-__all__ = ["BalancedAccuracy", "ConfusionCounts", "GivenScores", "LossMean", "RightShare", "check_labels"]
-
-
 MOST_LABELS = 100  # of a balanced accuracy: the strategy for more takes many seconds
 COUNTED = 0.2  # share of mu^2 that releases the number of units, where it is private; a choice
 

@@ -22,15 +22,6 @@ from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.tables import ReleasedTable
 
-__all__ = [
-    "accuracy_score",
-    "balanced_accuracy_score",
-    "brier_score_loss",
-    "confusion_matrix",
-    "log_loss",
-    "roc_auc_score",
-]
-
 
 def _score(fit: GivenAnswers, y_true: object, given: object, groups: object) -> ReleasedScore:
     """Run a fit that releases one score."""
@@ -51,10 +42,8 @@ def accuracy_score(
         True labels. A missing one is never right.
     y_pred : array-like of shape (n_samples,)
         Predicted labels: each made from its row alone, by a model that was not fitted to these rows.
-    {groups.function} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: the mean of its rows.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -98,18 +87,8 @@ def balanced_accuracy_score(
     ----------
     y_true : array-like of shape (n_samples,)
         True labels. One that is missing or unknown counts as the first of ``labels``.
-    {y_pred}
     labels : array-like of shape (n_classes,)
         All labels, public: ``model.classes_`` for example. They are never taken from the data.
-    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
-
-    Returns
-    -------
-    ReleasedScore
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----
@@ -145,7 +124,6 @@ def roc_auc_score(
 
     Parameters
     ----------
-    {y_true}
     y_score : array-like of shape (n_samples,)
         Probabilities of the second label. Other scores, such as those of ``decision_function``, need ``bins`` with
         public edges: without them a score above 1 is in the highest bin and one below 0 in the lowest, which
@@ -154,15 +132,6 @@ def roc_auc_score(
         The two labels, public; the second is the positive one.
     bins : "auto", int or array-like of float, default="auto"
         The public bins, as for `evaluate`. The area is that of scores rounded to them.
-    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
-
-    Returns
-    -------
-    ReleasedScore
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----
@@ -192,21 +161,11 @@ def log_loss(
 
     Parameters
     ----------
-    {y_true}
     y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
         Probabilities of the second label, or of each label in the order of ``labels``. They are clipped to [0, 1];
         one that is no number counts as 0.
     labels : array-like of shape (n_classes,), default=(0, 1)
         All labels, public.
-    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
-
-    Returns
-    -------
-    ReleasedScore
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----
@@ -234,19 +193,6 @@ def brier_score_loss(
 ) -> ReleasedScore:
     """Release the mean squared difference of probabilities and labels.
 
-    Parameters
-    ----------
-    {y_true} {y_prob} {labels}
-    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
-
-    Returns
-    -------
-    ReleasedScore
-
-    Raises
-    ------
-    {Raises}
-
     Notes
     -----
     **Privacy.** As for `log_loss`, with a loss in [0, 1]. For three or more labels it is the sum over the
@@ -271,18 +217,10 @@ def confusion_matrix(
 ) -> ReleasedTable:
     """Release the number of rows of each pair of a true and a predicted label.
 
-    Parameters
-    ----------
-    {y_true} {y_pred} {labels} {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
-
     Returns
     -------
     ReleasedTable
         Rows are true labels, columns predicted ones. Counts may be negative, because of the noise.
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----

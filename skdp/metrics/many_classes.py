@@ -36,9 +36,6 @@ from skdp.privacy.statistics import cell_sums
 from skdp.statistics.moments import released_once
 from skdp.statistics.tables import claim_text
 
-__all__ = ["ManyClassEvaluation", "ManyClassTables"]
-
-
 (CONFIDENCES,), (PROBABILITIES,) = SHIPPED["confidence"], SHIPPED["probability"]
 OF_CLASS = 64  # bins of the table of one class
 MOST_CLASSES = 1000  # their confusion matrix has a million cells

@@ -28,19 +28,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skdp.base.cells import as_cells, check_collected, is_untyped, label_codes
 from skdp.kernels.protocols import Floats, Integers, is_cupy
 
-__all__ = [
-    "class_codes",
-    "classes_of",
-    "count_rows",
-    "kind_of",
-    "label_type",
-    "name_of",
-    "own_threshold",
-    "row_scores",
-    "score_method",
-]
-
-
 AT_ONCE = 64  # rows of a call where places may matter, as many as `check_places` looks at
 LARGEST = 1e30  # of the generated rows; scikit-learn's trees refuse what float32 does not hold
 

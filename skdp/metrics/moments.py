@@ -13,9 +13,6 @@ from typing import NamedTuple
 
 from skdp.metrics.inversion import QUANTILE, Estimate, Interval, accepted
 
-__all__ = ["Influence", "Moments", "Sum"]
-
-
 LEAST = 2.0  # noise standard deviations, the least denominator of a value; measured: 1 and 4 have more error
 
 

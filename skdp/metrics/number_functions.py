@@ -7,8 +7,6 @@ from skdp.metrics.regression_fits import NumberScore
 from skdp.metrics.released_score import ReleasedScore
 from skdp.statistics.calls import Budget, takes_budget
 
-__all__ = ["mean_absolute_error", "mean_squared_error", "r2_score"]
-
 REFUSED = {
     "sample_weight": "each record (or group) counts as one, which is what bounds its share of the noise",
     "multioutput": "a release is about one column of targets: call the function for each of several",
@@ -35,10 +33,8 @@ def r2_score(
         Public numbers that targets are clipped to. None releases a window of the targets for 10 % of the budget
         (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is released for
         another 10 %.
-    {groups.function} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: the mean of its rows.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -89,21 +85,15 @@ def mean_squared_error(
 
     Parameters
     ----------
-    {y_true} {y_pred}
     y_bounds : tuple of (low, high), default=None
         Public numbers between which targets and useful predictions lie: residuals are clipped to their distance,
         or to a smaller window that is released for 10 % of the budget (of mu^2). None sets no limit to that
         window.
-    {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
     ReleasedScore
         In squared units of the targets. It is that of clipped residuals; ``bounds`` is their window.
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----
@@ -134,20 +124,10 @@ def mean_absolute_error(
 ) -> ReleasedScore:
     """Release the mean of the magnitudes of targets less predictions.
 
-    Parameters
-    ----------
-    {y_true} {y_pred} {y_bounds} {groups} {epsilon} {delta} {unit} {adjacency} {n_public}
-    {accountant} {random_state}
-
-
     Returns
     -------
     ReleasedScore
         In units of the targets. It is that of clipped residuals; ``bounds`` is their window.
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----

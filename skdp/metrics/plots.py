@@ -9,9 +9,8 @@ if TYPE_CHECKING:
     from sklearn.calibration import CalibrationDisplay
     from sklearn.metrics import ConfusionMatrixDisplay, PrecisionRecallDisplay, RocCurveDisplay
 
+from skdp._docs import document
 from skdp.kernels.protocols import Floats
-
-__all__ = ["ClassPlots", "ManyClassPlots", "RegressionPlots"]
 
 
 def _pyplot() -> Any:
@@ -64,12 +63,9 @@ class _Plots:
         )
         return display
 
+    @document(plot_calibration)
     def plot_confusion(self, *, ax: "Axes | None" = None) -> "ConfusionMatrixDisplay":
         """Draw the confusion matrix at the threshold in use.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
 
         Returns
         -------
@@ -94,12 +90,9 @@ class ClassPlots(_Plots):
         def _curves(self) -> dict[str, Floats]: ...
         def __getitem__(self, name: str) -> Any: ...
 
+    @document(_Plots.plot_calibration)
     def plot_roc(self, *, ax: "Axes | None" = None) -> "RocCurveDisplay":
         """Draw the ROC curve with the 95 % intervals of the true positive rates.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
 
         Returns
         -------
@@ -114,12 +107,9 @@ class ClassPlots(_Plots):
         display.ax_.plot([0, 1], [0, 1], "--", color="0.6", linewidth=0.8)
         return display
 
+    @document(_Plots.plot_calibration)
     def plot_precision_recall(self, *, ax: "Axes | None" = None) -> "PrecisionRecallDisplay":
         """Draw the precision-recall curve with the 95 % intervals of the precisions.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
 
         Returns
         -------
@@ -145,17 +135,9 @@ class ClassPlots(_Plots):
 class ManyClassPlots(_Plots):
     """The plots of a model of three or more classes."""
 
+    @document(_Plots.plot_calibration)
     def plot_calibration(self, *, ax: "Axes | None" = None) -> "CalibrationDisplay":
-        """Draw the share of right predictions by confidence, with the 95 % intervals of the shares.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-
-        Returns
-        -------
-        sklearn.calibration.CalibrationDisplay
-        """
+        """Draw the share of right predictions by confidence, with the 95 % intervals of the shares."""
         display = super().plot_calibration(ax=ax)
         display.ax_.set(xlabel="Mean confidence", ylabel="Share of right predictions")
         return display
@@ -170,12 +152,9 @@ class RegressionPlots:
         prediction_edges: Floats
         _model: str
 
+    @document(_Plots.plot_calibration)
     def plot_residuals(self, *, ax: "Axes | None" = None) -> "Axes":
         """Draw the mean error by prediction, with the 95 % noise intervals of the bins that have one.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
 
         Returns
         -------

@@ -15,9 +15,6 @@ from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacyReport
 from skdp.statistics.tables import claim_text
 
-__all__ = ["ErrorsByPrediction", "RegressionEvaluation", "Windows"]
-
-
 MIDDLE = 2 / 3  # of a released window, over which bins of predictions are spread; a choice
 SCORES = ("r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "mean_error")
 

@@ -23,9 +23,6 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import binned_residuals, residual_moments, residual_squares
 from skdp.statistics.moments import Counted, released_counts, released_once
 
-__all__ = ["NumberScore", "ResidualMoments", "column_of_numbers"]
-
-
 # Shares of mu^2. Windows: .05, .1 and .15 gave R2 nearly the same error at 1,000 and 5,000 records.
 WINDOW_SHARE = 0.1  # of each window that is searched
 BIN_SHARE = 0.15  # of mean errors by prediction; a choice

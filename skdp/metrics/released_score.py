@@ -6,8 +6,6 @@ from skdp.metrics.inversion import CONFIDENCE, Estimate
 from skdp.privacy import PrivacyReport
 from skdp.statistics.released import Released
 
-__all__ = ["ReleasedScore", "released_score"]
-
 
 @dataclass(frozen=True, repr=False)
 class ReleasedScore(Released):

@@ -19,9 +19,6 @@ from numpy.typing import NDArray
 from skdp.kernels.protocols import Floats, Integers
 from skdp.metrics import workloads
 
-__all__ = ["GRID", "KINDS", "optimal", "rounded", "scaled", "strategy"]
-
-
 # Of the entries of a released strategy; a choice: a coarser grid costs accuracy, a finer one a larger file.
 GRID = 2.0**-12
 TOTAL = 0.5  # weight of the number of units, where it is not public; as that of the other counts

@@ -18,8 +18,6 @@ from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacyReport
 from skdp.statistics.tables import claim_text
 
-__all__ = ["ClassificationEvaluation", "ScoreGrid", "check_costs"]
-
 
 @dataclass(frozen=True, eq=False)
 class ScoreGrid:

@@ -12,19 +12,6 @@ from scipy.special import ndtr
 
 from skdp.kernels.protocols import Floats
 
-__all__ = [
-    "CLIP",
-    "REACH",
-    "bin_centers",
-    "confidence_workload",
-    "logit_edges",
-    "losses_of_bins",
-    "probability_workload",
-    "score_law",
-    "table_workload",
-]
-
-
 REACH = 7.0  # the outermost edges lie at about this logit: p = .0009 and .9991; a choice
 CLIP = 1e-3  # log loss takes probabilities clipped to [CLIP, 1 - CLIP], so that a record adds at most 6.9
 

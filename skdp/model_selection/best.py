@@ -7,7 +7,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["BestEstimatorMixin", "InnerScores"]
+from skdp._docs import document
+from skdp.fitting.targets import LabelModel
 
 
 def _has(method: str) -> object:
@@ -31,45 +32,21 @@ class InnerScores:
         return getattr(self, self._inner_name)
 
     @available_if(_has("predict_proba"))
+    @document(LabelModel.predict_proba)
     def predict_proba(self, X: object) -> np.ndarray:
-        """Probabilities of the classes by the fitted estimator; a threshold does not change them.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Probabilities of the classes by the fitted estimator; a threshold does not change them."""
         return self._fitted_inside().predict_proba(X)
 
     @available_if(_has("predict_log_proba"))
+    @document(LabelModel.predict_proba)
     def predict_log_proba(self, X: object) -> np.ndarray:
-        """Logarithms of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Logarithms of `predict_proba`."""
         return self._fitted_inside().predict_log_proba(X)
 
     @available_if(_has("decision_function"))
+    @document(LabelModel.decision_function)
     def decision_function(self, X: object) -> np.ndarray:
-        """Decision values of the fitted estimator.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
+        """Decision values of the fitted estimator."""
         return self._fitted_inside().decision_function(X)
 
 
@@ -81,17 +58,9 @@ class BestEstimatorMixin(InnerScores):
     best_estimator_: BaseEstimator
 
     @available_if(_has("predict"))
+    @document(LabelModel.predict)
     def predict(self, X: object) -> np.ndarray:
-        """Predictions of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Predictions of the best estimator."""
         return self._fitted_inside().predict(X)
 
     @available_if(_has("score"))

@@ -11,8 +11,6 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp.base.fit import PrivateFit
 
-__all__ = ["Candidate", "Candidates", "is_distribution"]
-
 # Most combinations that are checked before a search; a choice. Of more, each entry of a list is in one at least.
 MOST_CHECKED = 500
 

@@ -25,8 +25,6 @@ from skdp.statistics.tables import claim_text, shown, table_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "compare"]
-
 MOST_MODELS = 20
 # The least is best; of a mean error the nearest to 0.
 LOSSES = frozenset(
@@ -352,11 +350,9 @@ def compare(
         their evaluation, and the models need not be private.
     X_test, y_test, groups_test : as X, y and groups, default=None
         A test part of your own, from `train_test_split`. All of ``X`` is then for the fits.
-    {epsilon} {delta} {unit.function} {adjacency}
     n_public : int, default=None
         Public number of records (or groups) of the whole table; needed under add-remove. Fits and evaluations get
         their shares of it.
-    {accountant} {random_state}
 
     Returns
     -------

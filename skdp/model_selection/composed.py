@@ -28,8 +28,6 @@ from skdp.metrics.models import count_rows
 from skdp.model_selection.inner import InnerEstimator, Terms
 from skdp.privacy import ComposedSession, InnerFits, PrivacySession, PublicShape, seed_context
 
-__all__ = ["SCORING", "ComposedFit", "Rows", "Table", "check_scoring"]
-
 T = TypeVar("T")
 
 FAILED = (

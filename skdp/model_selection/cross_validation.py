@@ -16,8 +16,6 @@ from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
 from skdp.statistics.calls import Budget, takes_budget
 
-__all__ = ["cross_validate"]
-
 MOST_FOLDS = 100
 
 
@@ -116,7 +114,6 @@ def cross_validate(
     estimator : private classifier or regressor, or a Pipeline that ends in one
         Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are
         replaced by those of the folds.
-    {X} {y}
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only. All rows of a group are in one
         fold.
@@ -129,7 +126,6 @@ def cross_validate(
         Share of mu^2 for the evaluations; the fits divide the rest.
     return_estimator : bool, default=True
         Whether the models are returned.
-    {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -142,10 +138,6 @@ def cross_validate(
         * ``estimator``: list of fitted models.
         * ``privacy``: `PrivacyReport` of it all. Reports of single models and evaluations say what they cost
           alone.
-
-    Raises
-    ------
-    {Raises}
 
     See Also
     --------
@@ -172,10 +164,6 @@ def cross_validate(
     (basic composition), and the accountant is charged without a mu.
 
     {privacy.unprotected}
-
-    References
-    ----------
-    .. [Dong2022]
 
     Examples
     --------

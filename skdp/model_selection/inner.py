@@ -17,8 +17,6 @@ from skdp.base.problem import Problem
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import BudgetAccountant, PrivacyReport, PublicShape, asked_charge
 
-__all__ = ["InnerEstimator", "Terms"]
-
 LITTLE = 1.0 + 1e-9  # claims may be rounded up
 
 

@@ -8,8 +8,6 @@ import numpy as np
 from skdp.kernels.protocols import Integers
 from skdp.privacy import PrivacySession
 
-__all__ = ["PartSizes", "divided", "part_sizes"]
-
 _STEPS = 2**53  # of the probability with which a unit is in the part to score on
 # Standard deviations of the number of units in a part, where each tosses a coin, below its mean. Searches for
 # bounds of values end far beyond them if there are fewer units than n_public. A choice.

@@ -24,9 +24,6 @@ from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics import mean
 from skdp.statistics.moments import released_once
 
-__all__ = ["CLASSIFIER_SCORES", "REGRESSOR_SCORES", "Terms", "default_score", "released_score"]
-
-
 # Probabilities below this count as this one in the logarithmic loss; the worst loss is then 6.9. A choice.
 LEAST_PROBABILITY = 1e-3
 WORST_ERROR = 1e150  # of a prediction that is not finite: beyond the bounds that are released

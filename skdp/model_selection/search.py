@@ -34,8 +34,6 @@ from skdp.privacy import (
     fit_to_first_release,
 )
 
-__all__ = ["DPRandomizedSearch"]
-
 # What the search sets in every candidate: it fixes what a fit costs and whom it protects.
 _OWN = ("epsilon", "delta", "adjacency", "unit", "n_public", "accountant", "random_state")
 _SHOWN = ("verbose", "callback")  # what shows a fit while it runs, and so how many there are
@@ -69,22 +67,6 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     A trial draws a candidate, fits it to one part of the records and scores it on the other part, with noise. Only
     the best one leaves. How many trials there are is random and secret. `privacy_` is the cost of all of it, the
     choice included.
-
-    Attributes
-    ----------
-    best_estimator_ : estimator
-        Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` is that of the search.
-    best_params_ : dict
-        The parameters that were drawn for it.
-    best_score_ : skdp.metrics.ReleasedScore
-        Its released score, without intervals: the best of several noisy scores is too good (the winner's curse),
-        and no estimate of the error on new records.
-    base_epsilon_ : float
-        What a fit or a score of one trial costs.
-    classes_ : ndarray of shape (n_classes,)
-        Of classifiers.
-    n_features_in_ : int
-    {privacy_}
 
     Raises
     ------
@@ -167,11 +149,18 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         default=None,
     )
     test_size: float = parameter(share(), "Part of the records (or groups) to score on.", default=0.2)
-    best_estimator_: Any = fitted()
-    best_params_: dict[str, Any] = fitted()
-    best_score_: ReleasedScore = fitted()
-    base_epsilon_: float = fitted()
-    classes_: np.ndarray = fitted()
+    best_estimator_: Any = fitted(
+        "estimator",
+        "Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` is that of the search.",
+    )
+    best_params_: dict[str, Any] = fitted("dict", "The parameters that were drawn for it.")
+    best_score_: ReleasedScore = fitted(
+        "skdp.metrics.ReleasedScore",
+        """Its released score, without intervals: the best of several noisy scores is too good (the winner's
+        curse), and no estimate of the error on new records.""",
+    )
+    base_epsilon_: float = fitted("float", "What a fit or a score of one trial costs.")
+    classes_: np.ndarray = fitted("ndarray of shape (n_classes,)", "Of classifiers.")
     n_features_in_: int = fitted()
 
     def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:

@@ -18,8 +18,6 @@ from skdp.base.tables import encode_groups
 from skdp.privacy import BudgetAccountant, check_accountant, check_adjacency
 from skdp.privacy.noise import KeyStream
 
-__all__ = ["train_test_split"]
-
 _PARTS = ("train", "test")
 _TEST_SHARE = 0.25  # where no size is given, as in scikit-learn
 _COINS = 2**62  # a coin is uniform on 0 .. 2^62 - 1, so shares are rounded to multiples of 2^-62

@@ -12,6 +12,7 @@ from skdp._docs import document
 from skdp.base.declare import changed, fitted, parameter, positional
 from skdp.base.kinds import described, share
 from skdp.base.problem import Solution
+from skdp.fitting.targets import LabelModel
 from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.models import score_method
 from skdp.metrics.two_classes import ClassificationEvaluation, check_costs
@@ -19,8 +20,6 @@ from skdp.model_selection.best import InnerScores
 from skdp.model_selection.composed import ComposedFit, Rows
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
-
-__all__ = ["DPTunedThresholdClassifier"]
 
 
 @document()
@@ -32,24 +31,6 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
     The words are those of `sklearn.model_selection.TunedThresholdClassifierCV`.
 
     {guarantee}
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` says what it costs alone.
-    best_threshold_ : float
-        A row with at least this score is predicted to be of the second class.
-    best_score_ : float
-        Without ``costs`` the released accuracy at the threshold, else minus the released mean cost of a record. A
-        threshold that looks best in a noisy table is one that the noise favoured: evaluate other records at it.
-    evaluation_ : skdp.metrics.Evaluation
-        The released table at the threshold, with curves and scores at all others.
-    classes_ : ndarray of shape (2,)
-    n_iter_ : int
-        1: one fit.
-    n_features_in_ : int
-        If the estimator has it.
-    {privacy_}
 
     See Also
     --------
@@ -114,13 +95,25 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
         text="""Public number of records (or groups) of the whole table; needed under add-remove. Fit and table
         get their shares of it."""
     )
-    estimator_: Any = fitted()
-    best_threshold_: float = fitted()
-    best_score_: float = fitted()
-    evaluation_: ClassificationEvaluation = fitted()
-    classes_: np.ndarray = fitted()
-    n_iter_: int = fitted()
-    n_features_in_: int = fitted()
+    estimator_: Any = fitted(
+        "estimator",
+        "Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` says what it costs alone.",
+    )
+    best_threshold_: float = fitted(
+        "float", "A row with at least this score is predicted to be of the second class."
+    )
+    best_score_: float = fitted(
+        "float",
+        """Without ``costs`` the released accuracy at the threshold, else minus the released mean cost of a
+        record. A threshold that looks best in a noisy table is one that the noise favoured: evaluate other
+        records at it.""",
+    )
+    evaluation_: ClassificationEvaluation = fitted(
+        "skdp.metrics.Evaluation", "The released table at the threshold, with curves and scores at all others."
+    )
+    classes_: np.ndarray = fitted("ndarray of shape (2,)", "The labels, the second one positive.")
+    n_iter_: int = fitted("int", "1: one fit.")
+    n_features_in_: int = fitted("int", "If the estimator has it.")
 
     _inner_name = "estimator_"
 
@@ -191,17 +184,9 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
 
     # ---------------------------------------------------------------- the model
 
+    @document(LabelModel.predict)
     def predict(self, X: object) -> np.ndarray:
-        """Predict the second class where its score is at least `best_threshold_`.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Predict the second class where its score is at least `best_threshold_`."""
         model = self._fitted_inside()
         method = score_method(model)
         scores = np.asarray(getattr(model, method)(X))

@@ -16,8 +16,6 @@ from skdp.model_selection.candidates import Candidate
 from skdp.model_selection.composed import ComposedFit
 from skdp.privacy import PrivacyReport, no_log_lines
 
-__all__ = ["Parts", "SearchProblem", "Winner", "check_claim", "check_frame", "quiet"]
-
 _CLAIM_ROUNDING = 1.0 + 1e-6  # of claims, which are rounded up
 
 

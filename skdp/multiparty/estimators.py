@@ -24,17 +24,10 @@ from skdp.multiparty.owners import Owners, owners_of
 from skdp.multiparty.release import Release, is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession
 
-__all__ = ["GradientPerturbationFit", "MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegressor"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DescentDecision(OwnersDecision):
-    """The rounds of a descent.
-
-    Attributes
-    ----------
-    settings : DescentSettings
-    """
+    """The rounds of a descent."""
 
     settings: DescentSettings
 
@@ -60,7 +53,7 @@ class GradientPerturbationFit(MultipartyFit):
         default="auto",
     )
     callback: Callable[[int, np.ndarray], object] | None = parameters.CALLBACK
-    learning_rate_: float = fitted()
+    learning_rate_: float = fitted("float", 'The step size given, or the one that "auto" took.')
     clip_norm_: float = fitted()
 
     _pooled = True
@@ -189,6 +182,12 @@ CLIP_NORM_OF_TARGETS = changed(
     largest row norm times half the width of ``y_bounds``: it cuts gradients of records whose prediction is
     further off than that."""
 )
+PREDICTION_NOISE: object = fitted(
+    "float",
+    """Standard deviation that the noise gives to predictions for standardized features that are not
+    correlated, in units of y. It follows from public numbers. The fit warns where it is above a hundredth
+    of the width of ``y_bounds``.""",
+)
 
 
 @document()
@@ -201,17 +200,6 @@ class MPCGradientPerturbationClassifier(MultipartyClassifier, GradientPerturbati
     The result is the mean of the last quarter of the iterates.
 
     {guarantee}
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_}
-    row_norm_ : float
-        The length given, or the one that "auto" became; public.
-    learning_rate_ : float
-        The step size given, or the one that "auto" took.
-    clip_norm_ : float
-        The clip norm given, or the one that "auto" became.
-    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -254,27 +242,9 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, GradientPerturbation
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {row_norm_}
-    prediction_noise_ : float
-        Standard deviation that the noise gives to predictions for standardized features that are not correlated,
-        in units of y. It follows from public numbers. The fit warns where it is above a hundredth of the width of
-        ``y_bounds``.
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCGradientPerturbationClassifier : The same for classification.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    .. [Wang2021] Section 6.3.2.
 
     Examples
     --------
@@ -288,4 +258,4 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, GradientPerturbation
     """
 
     clip_norm = CLIP_NORM_OF_TARGETS
-    prediction_noise_: float = fitted()
+    prediction_noise_: float = PREDICTION_NOISE

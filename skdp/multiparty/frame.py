@@ -23,12 +23,10 @@ from skdp.fitting.task import parameter_shape
 from skdp.fitting.utility import OwnerFacts, Release, utility_warnings
 from skdp.kernels import is_cupy
 from skdp.kernels.protocols import Matrix, issparse
-from skdp.losses import HuberLoss, SquaredLoss
+from skdp.losses import HuberLoss, Loss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnersShape, OwnRecords, owners_of
 from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
-
-__all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor", "OwnersDecision"]
 
 LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
 
@@ -111,7 +109,7 @@ class MultipartyFit(LinearFit):
         rows of an owner. The rows of a group, or of an owner that is the unit, share the weight of one record.""",
     )
     n_public: int | None = fixed(default=None)  # the number of every owner's units is public
-    row_norm_: float = fitted()
+    row_norm_: float = fitted("float", 'The length given, or the one that "auto" became; public.')
 
     _shape_type = OwnersShape
     _held: Release = ""  # what holds all coefficients in one release, for the warnings
@@ -381,6 +379,13 @@ class MultipartyRegressor(MultipartyFit, NumberModel, PrivateFit[Problem]):
         "Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.",
         default=None,
     )
+    prediction_bounds_: tuple[float, float] = fitted(
+        "tuple of (float, float)",
+        "The bounds (low, high) to which `predict` is cut: ``y_bounds``, or infinite with ``bounded=False``.",
+    )
+    target_center_: float = fitted(is_set=False)
+    target_scale_: float = fitted(is_set=False)
+    shrinkage_: float = fitted(is_set=False)
 
     _record_checks = "finite, numeric; targets were clipped to y_bounds"
 
@@ -414,7 +419,7 @@ class MultipartyRegressor(MultipartyFit, NumberModel, PrivateFit[Problem]):
         scaled = (np.clip(y, low, high) - self._center) / self._half_width
         return super()._records(X, scaled, *args, **options)
 
-    def _loss_of(self, y: np.ndarray) -> tuple[object, tuple[str, ...]]:
+    def _loss_of(self, y: np.ndarray) -> tuple[Loss, tuple[str, ...]]:
         """The loss of targets in [-1, 1]."""
         if self.loss == "huber":
             return HuberLoss(float(self.huber_threshold) / self._half_width), ()

@@ -17,8 +17,6 @@ from skdp.multiparty.release import Release, laplace_epsilon, make_release
 from skdp.multiparty.rounds import automatic_rounds
 from skdp.privacy import PrivacySession, factor
 
-__all__ = ["DescentSettings", "averaged_noise", "descent_settings", "gradient_descent"]
-
 # The last of so many equal parts of the iterates: their mean is the result. On each of the four data sets that
 # `rounds` names its gap was below that of the last iterate, by 2 to 15 %.
 KEPT = 4
@@ -83,10 +81,6 @@ def descent_settings(
         None takes 1 / L, where L = (largest second derivative of the loss) R~^2 + alpha.
     widening : float, default=1.0
         How much larger the noise of the whole sum is than that which the budget asks for.
-
-    Returns
-    -------
-    DescentSettings
     """
     smoothness = loss.smoothness * radius**2 + alpha
     largest = (loss.lipschitz if math.isfinite(loss.lipschitz) else 1.0) * radius

@@ -6,8 +6,6 @@ from typing import Any
 from skdp.base import check_number
 from skdp.privacy import PrivacyReport, accounting
 
-__all__ = ["report_at"]
-
 
 def report_at(report: PrivacyReport, iteration: int, n_iter: int) -> PrivacyReport:
     """Return the report of the first ``iteration`` of ``n_iter`` equal releases.
@@ -17,10 +15,6 @@ def report_at(report: PrivacyReport, iteration: int, n_iter: int) -> PrivacyRepo
     report : PrivacyReport
         Of a fit whose only releases are these, all of them made.
     iteration, n_iter : int
-
-    Returns
-    -------
-    PrivacyReport
 
     Notes
     -----

@@ -28,8 +28,6 @@ from skdp.multiparty.owners import Owners
 from skdp.multiparty.release import make_release
 from skdp.privacy import PrivacySession
 
-__all__ = ["average_of_minimizers", "ridge_loss"]
-
 
 def average_of_minimizers(
     session: PrivacySession, owners: Owners, loss: Loss, *, alpha: float, noise: str, engine: object = None
@@ -73,9 +71,5 @@ def ridge_loss(alpha: float, radius: float) -> HuberLoss:
         Weight of the penalty, > 0.
     radius : float
         R~, the largest norm of a row with the intercept's constant.
-
-    Returns
-    -------
-    HuberLoss
     """
     return HuberLoss((1.0 + 0.5 * radius / math.sqrt(alpha)) * (1.0 + 2.0**-40))

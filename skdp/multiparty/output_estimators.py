@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from skdp._docs import document
 from skdp.base import Solution
-from skdp.base.declare import changed
+from skdp.base.declare import changed, fitted
 from skdp.base.plan import BudgetSplit
 from skdp.fitting.targets import Problem
 from skdp.losses import Loss
@@ -16,10 +16,7 @@ from skdp.multiparty.owners import Owners, owners_of
 from skdp.multiparty.release import is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacySession, factor
 
-__all__ = ["MPCOutputPerturbationClassifier", "MPCOutputPerturbationRegressor", "OutputPerturbationFit"]
-
-
-WEIGHTING_OF_MODELS = changed(
+WEIGHTING_OF_MODELS: object = changed(
     text=""""owner" averages the models with equal weights, as published. "record" weighs them by their number of
     records (or groups)."""
 )
@@ -51,6 +48,7 @@ class OutputPerturbationFit(MultipartyFit):
 
     alpha = changed(more="The noise is as large as 1 / alpha.")
     weighting = WEIGHTING_OF_MODELS
+    n_iter_: int = fitted("int", "1, the number of releases.")
 
     _erratum = (
         "Theorem 6.3.1 of Wang (2021) holds for noise with the density exp(-eps ||v|| / Delta) of the l2 norm, "
@@ -114,13 +112,6 @@ class MPCOutputPerturbationClassifier(MultipartyClassifier, OutputPerturbationFi
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {row_norm_}
-    n_iter_ : int
-        1, the number of releases.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCGradientPerturbationClassifier : Many rounds, and less noise.
@@ -163,11 +154,6 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, OutputPerturbationFit)
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCGradientPerturbationRegressor : Many rounds, and less noise.
@@ -178,11 +164,6 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, OutputPerturbationFit)
 
     The minimiser of ridge regression is that of a Huber loss with a large threshold, for which G is finite:
     with targets in [-1, 1] and rows of norm at most R, ``G = R (1 + R / (2 sqrt(alpha)))``.
-
-    References
-    ----------
-    .. [Wang2021] Section 6.3.1.
-    .. [Chaudhuri2011]
 
     Examples
     --------

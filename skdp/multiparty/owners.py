@@ -39,9 +39,7 @@ from skdp.base.tables import encode_groups
 from skdp.kernels.protocols import Matrix, issparse
 from skdp.losses import Loss
 from skdp.privacy import BoundedStatistic, PrivateRecords, PublicShape
-from skdp.privacy.statistics import perturbed_minimizer, ridge_minimizer
-
-__all__ = ["UNITS", "WEIGHTINGS", "OwnRecords", "Owners", "OwnersShape"]
+from skdp.privacy.statistics import PerturbedMinimizer, perturbed_minimizer, ridge_minimizer
 
 UNITS = ("record", "group", "owner")
 WEIGHTINGS = ("owner", "record")
@@ -248,7 +246,7 @@ class Owners:
             for j, records in enumerate(self._plain)
         ]
 
-    def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list[object]:
+    def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list[PerturbedMinimizer]:
         """Objectives for `PrivacySession.objective_perturbation`, one an owner.
 
         Each owner needs a session of its own.

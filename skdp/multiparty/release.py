@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from skdp.privacy import BoundedStatistic, PrivacySession, accounting, sum_of_owners
 
-__all__ = ["NOISES", "Release", "check_engine", "is_plain", "make_release", "opened_engine", "surplus_of"]
-
 # What an engine has for each kind of noise.
 METHODS = {
     "gaussian": ("ready", "open", "numerical_error", "surplus"),

@@ -39,8 +39,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["MOST_ROUNDS", "automatic_rounds", "excess_bound"]
-
 # A round of a secure computation needs all owners and takes about a tenth of a second: a minute in all.
 MOST_ROUNDS = 500
 # Part of J0 that chooses the number of rounds: measured, see above.
@@ -63,10 +61,6 @@ def excess_bound(
         Number D of entries of theta.
     variance : float
         s^2 of the noise of each entry of a gradient.
-
-    Returns
-    -------
-    float
     """
     growth = np.expm1(-rounds * np.log1p(-alpha / smoothness)) if alpha < smoothness else np.inf
     return float(start / growth + size * variance / smoothness)
@@ -85,10 +79,6 @@ def automatic_rounds(
         From the number of rounds to the variance of the noise in each of them.
     alpha, smoothness, start, size
         As for `excess_bound`.
-
-    Returns
-    -------
-    int
     """
 
     def bound(rounds: int) -> float:

@@ -5,8 +5,6 @@ from types import ModuleType
 
 import numpy as np
 
-__all__ = ["Array", "array_module"]
-
 Array = np.ndarray  # or an array of a library with the same functions, such as CuPy, which has no types
 
 

@@ -23,8 +23,6 @@ from skdp.nn.arrays import Array
 from skdp.nn.task import NetTask
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["plan_scores", "released_line", "released_scores", "scores_of"]
-
 LARGEST_SLOPE = 3.0
 # Errors that the spread of the predictions and its part in common with the targets must exceed. A slope that is an
 # error of the noise does harm: R2 = -.4 on one of 34 tables.

@@ -19,8 +19,6 @@ from skdp.privacy import LEAST_CLIP
 if TYPE_CHECKING:
     from skdp.nn.frame import NetFit
 
-__all__ = ["check_clipping", "check_table", "check_validation", "public_data"]
-
 FORM = "must be None or a pair (X, y) of public data"
 
 

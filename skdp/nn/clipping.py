@@ -17,8 +17,6 @@ from skdp.privacy import check_projected
 if TYPE_CHECKING:
     from skdp.nn.frame import NetFit
 
-__all__ = ["Microbatch", "Projections", "clipping_of", "usual_clipping"]
-
 # Weights of a convolution for each number of its windows and signals, from which ghost norms are faster. Measured
 # for 1 to 36 windows and up to 2.4 million weights: the two took the same time at 6 to 9.
 GHOST_FROM = 8

@@ -2,7 +2,7 @@
 
 from skdp._docs import document
 from skdp.base import check_choice
-from skdp.base.declare import changed, parameter
+from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import described
 from skdp.nn.architectures import ARCHITECTURES, architecture, default_cnn
 from skdp.nn.images import ImageModel
@@ -10,8 +10,6 @@ from skdp.nn.inputs import image_of
 from skdp.nn.mlp import DPMLPClassifier
 from skdp.nn.model import NetClassifier
 from skdp.nn.network import Network
-
-__all__ = ["DPCNNClassifier"]
 
 NETS = {name: net for name, net in ARCHITECTURES.items() if len(net.shape) == 3}  # of images
 
@@ -40,6 +38,7 @@ class ConvolutionalNet(ImageModel, NetClassifier):
         text="""Public numbers, such as (0, 255), or ``([low, ...], [high, ...])`` for each column or channel:
         values are clipped to them and scaled to [-1, 1]. None takes values as they are."""
     )
+    image_shape_: tuple[int, int, int] = fitted("tuple of int", "(height, width, channels) of an image.")
 
     def _row_image(self, n_features: int) -> tuple[int, int, int]:
         if self.image_shape is None and self.architecture in NETS:
@@ -71,26 +70,10 @@ class DPCNNClassifier(ConvolutionalNet):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {parameters_} {network_} {inputs_} {calibration_}
-    image_shape_ : tuple of int
-        (height, width, channels) of an image.
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPNetworkClassifier : Any net of `skdp.nn` layers.
     DPMLPClassifier : Dense layers, for tables.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    .. [Abadi2016]
 
     Examples
     --------

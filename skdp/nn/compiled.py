@@ -8,8 +8,6 @@ import numpy as np
 
 from skdp.kernels import jit
 
-__all__ = ["add_bias", "images_of", "max_pool", "relu", "relu_gradient", "scale_shift", "sum_positions", "unpool"]
-
 
 @jit
 def runs_of(n_wide, right, n_channels):

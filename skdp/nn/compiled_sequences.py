@@ -13,8 +13,6 @@ from numba.extending import overload
 
 from skdp.kernels import jit, jit_fused
 
-__all__ = ["lstm_backward", "lstm_forward", "pool_backward", "pool_forward"]
-
 TOGETHER = 4  # records
 # Numerator and denominator of a rational function that is tanh for float32, off by about 3e-7, as in Eigen.
 ODD = tuple(

@@ -30,8 +30,6 @@ from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 if TYPE_CHECKING:
     from skdp.nn.frame import NetFit
 
-__all__ = ["INPUT_QUESTIONS", "SAMPLING", "TARGET_QUESTIONS", "NetDetails", "decide", "draws_batches"]
-
 SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 BATCHES = {"Poisson": "Poisson batches", PARTITION: "a partition into batches", "full batch": "full batches"}
 # Noisy answers that find the windows of columns, and the range of the targets.

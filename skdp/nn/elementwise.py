@@ -8,8 +8,6 @@ import numpy as np
 
 from skdp.nn.arrays import Array, array_module
 
-__all__ = ["add_bias", "relu", "relu_gradient", "scale_shift", "sum_positions"]
-
 
 def add_bias(x: Array, bias: Array) -> None:
     """Add ``bias`` of shape (channels,) to the last axis of ``x``, in place."""

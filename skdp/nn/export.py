@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from skdp.nn.frame import NetFit
     from skdp.nn.model import NetClassifier, NetRegressor
 
-__all__ = ["exported"]
-
 ACTIVATIONS = {ReLU: "relu", Tanh: "tanh"}
 Layers = tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]  # weights and biases
 

@@ -17,8 +17,6 @@ from skdp.nn.parameters import NetParameters
 from skdp.nn.task import has_other_layers, tokens_of
 from skdp.privacy import PrivacySession
 
-__all__ = ["assumptions", "public_facts", "utility_facts"]
-
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # a net that ends with one of them cannot give every number
 
 

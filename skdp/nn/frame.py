@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._docs import document
 from skdp.base.declare import fitted
-from skdp.base.fit import SessionOptions
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.plan import Advice, BudgetSplit
 from skdp.base.problem import Solution
 from skdp.base.tables import validate_table
@@ -37,8 +38,6 @@ from skdp.nn.storage import kept_arrays, load_kept
 from skdp.nn.task import NetLoss, NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
-__all__ = ["NetFit"]
-
 INPUT_SHARE = 0.1  # least part of mu^2 for the windows of columns
 
 
@@ -52,10 +51,19 @@ class NetFit(NetParameters):
     n_features_in_: int = fitted()
     feature_names_in_: np.ndarray = fitted()
     n_iter_: int = fitted()
-    sparsity_: float = fitted()
-    network_: Network = fitted()
-    parameters_: NDArray[np.float32] = fitted()
-    inputs_: Inputs = fitted()
+    sparsity_: float = fitted(
+        "float", "Part of the parameters that rests in the last epoch; 0 without `skdp.nn.RandomSparsification`."
+    )
+    network_: Network = fitted(
+        "Network", "The net for records of this shape; ``print(network_.summary())`` shows it."
+    )
+    parameters_: NDArray[np.float32] = fitted(
+        "ndarray of float32 of shape (n_parameters,)",
+        "The released parameters; ``network_.views(parameters_)`` names them.",
+    )
+    inputs_: Inputs = fitted(
+        "Inputs", "The public or released centre, scale and bounds by which a row becomes an input."
+    )
     _records = table_records
     _start_from = "parameters_init"
     _walk = WALK
@@ -118,6 +126,7 @@ class NetFit(NetParameters):
 
     # ---------------------------------------------------------------- the fit
 
+    @document(PrivateFit.fit)
     def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
         """Fit the net privately.
 
@@ -132,19 +141,6 @@ class NetFit(NetParameters):
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
             ``sample_weight=None`` or nothing: nets have no weighted form.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
-        PrivacyAccountingError
-            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
         """
         return super().fit(X, y, groups=groups, **more)
 

@@ -16,8 +16,6 @@ from skdp.nn.frame import NetFit
 from skdp.nn.inputs import as_rows, check_image_shape, image_of, own_shape
 from skdp.privacy import PublicShape
 
-__all__ = ["ImageModel"]
-
 
 @dataclass(frozen=True)
 class ImageProblem(Problem):
@@ -35,7 +33,9 @@ class ImageModel(NetFit):
         the shape of the images, if X holds images, and else a row of numbers.""",
         default=None,
     )
-    image_shape_: tuple[int, int, int] | None = fitted()
+    image_shape_: tuple[int, int, int] | None = fitted(
+        "tuple of int or None", "(height, width, channels) of an image; None where a record is a row of numbers."
+    )
 
     def _row_image(self, n_features: int) -> tuple[int, int, int] | None:
         """The image in a row of a table; None where rows are no images."""

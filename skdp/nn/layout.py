@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Parameters, Shape
 
-__all__ = ["MORE", "Layout", "npz_file"]
-
 MORE = "model."  # what names begin with that are of an estimator, and of no layer
 
 

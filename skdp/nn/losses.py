@@ -6,8 +6,6 @@ from types import ModuleType
 from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import check_positive_int
 
-__all__ = ["CrossEntropy", "SquaredError"]
-
 
 @dataclass(frozen=True)
 class CrossEntropy:

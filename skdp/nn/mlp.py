@@ -13,8 +13,6 @@ from skdp.nn.frame import NetFit
 from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network
 
-__all__ = ["DPMLPClassifier", "DPMLPRegressor", "check_sizes", "layer_sizes"]
-
 
 def layer_sizes(sizes: object) -> tuple[int, ...]:
     """``hidden_layer_sizes`` as a tuple; TypeError unless it is an int or several."""
@@ -55,12 +53,6 @@ class DPMLPClassifier(DenseNet, NetClassifier):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {parameters_} {network_} {inputs_} {calibration_}
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPNetworkClassifier : Any net of `skdp.nn` layers.
@@ -95,12 +87,6 @@ class DPMLPRegressor(DenseNet, NetRegressor):
     Steps along noisy clipped gradients of minibatches, as in [Abadi2016]_.
 
     {guarantee}
-
-    Attributes
-    ----------
-    {parameters_} {network_} {inputs_} {target_center_.net} {target_scale_}
-    {line_} {prediction_bounds_.net} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
-    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------

@@ -27,8 +27,6 @@ from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
-__all__ = ["NetClassifier", "NetRegressor"]
-
 LARGEST_RANGE = 0.3  # largest part of mu^2 for the range of the targets, if the units are few
 CALIBRATION, CALIBRATION_ANSWERS = (0.1, 60)  # least part of mu^2 for the calibration; `grown_share` of so many
 
@@ -37,7 +35,12 @@ class NetClassifier(LabelModel, NetFit):
     """Softmax over the outputs of a net, recalibrated at the end where the budget allows it."""
 
     class_weight: None = fixed(default=None)
-    calibration_: NDArray[np.float64] | None = fitted()
+    calibration_: NDArray[np.float64] | None = fitted(
+        "ndarray of shape (n_scores + 1, n_scores), or None",
+        """Released by the recalibration: the matrix by which the scores of the net are multiplied, and in its
+        last row what is added. There is one score a class, and for two classes the second's over the first's.
+        None: nothing was recalibrated.""",
+    )
 
     def _loss(self, problem: Problem) -> CrossEntropy:
         return CrossEntropy(len(np.asarray(problem.fitted["classes_"])))
@@ -96,7 +99,11 @@ class NetRegressor(NumberModel, NetFit):
     )
     bounded: bool = fixed(default=False)  # outputs are clipped, so all predictions lie within bounds
     _walk = REGRESSION_WALK
-    line_: tuple[float, float] = fitted()
+    shrinkage_: float = fitted(is_set=False)
+    target_center_: float = fitted("float", "The centre of y, given or released.")
+    line_: tuple[float, float] = fitted(
+        "tuple of (float, float)", "Released slope and shift of the predictions, in units of the half-width."
+    )
 
     def _loss(self, problem: Problem) -> SquaredError:
         return SquaredError()

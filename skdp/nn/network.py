@@ -13,8 +13,6 @@ from skdp.nn.layers.layer import Layer, Parameters, Shape
 from skdp.nn.layout import Layout
 from skdp.privacy import Piece
 
-__all__ = ["METHODS", "Network", "RecordGradients", "Sequential"]
-
 METHODS = ("materialized", "ghost")
 DTYPES = ("float32", "float64")
 

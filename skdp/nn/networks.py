@@ -12,8 +12,6 @@ from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network, Sequential
 from skdp.nn.task import vocabulary_of
 
-__all__ = ["DPNetworkClassifier", "DPNetworkRegressor"]
-
 HIDDEN, ACTIVATION = (64,), "relu"  # of the default, that of `DPMLPClassifier`
 
 
@@ -77,25 +75,9 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {parameters_} {network_} {inputs_} {calibration_}
-    image_shape_ : tuple of int or None
-        (height, width, channels) of an image; None where a record is a row of numbers.
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPMLPClassifier : Dense layers in the words of scikit-learn.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    .. [Abadi2016]
 
     Examples
     --------
@@ -116,25 +98,9 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {parameters_} {network_} {inputs_} {target_center_.net} {target_scale_}
-    image_shape_ : tuple of int or None
-        (height, width, channels) of an image; None where a record is a row of numbers.
-    {line_} {prediction_bounds_.net} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPMLPRegressor : Dense layers in the words of scikit-learn.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    .. [Abadi2016]
 
     Examples
     --------

@@ -6,8 +6,6 @@ Arrays have shape (n_rows, positions, channels). A group is some neighbouring ch
 from skdp.nn.arrays import Array, array_module
 from skdp.nn.elementwise import scale_shift, sum_positions
 
-__all__ = ["group_means", "normalized", "normalized_backward"]
-
 
 def group_means(x: Array, n_groups: int) -> Array:
     """Return, for each channel, the mean of its group: (n_rows, channels)."""

@@ -17,8 +17,6 @@ from skdp.nn.checks import check_clipping, check_validation
 from skdp.nn.clipping import Microbatch, Projections
 from skdp.nn.decision import SAMPLING
 
-__all__ = ["CLIPPING", "NetParameters"]
-
 CLIPPING = ("auto", "materialized", "ghost", "one-by-one")
 Clip = Literal["auto", "materialized", "ghost", "one-by-one"] | Microbatch | Projections
 MeanOrEstimator = Literal["mean"] | RecursiveMomentum | RandomSparsification | SparseSelection | AdaFEST

@@ -9,8 +9,6 @@ place. Another BLAS may differ. `skdp.privacy.check_places` looks at the one tha
 
 from skdp.nn.arrays import Array, array_module
 
-__all__ = ["SLAB", "rows_times"]
-
 SLAB = 16  # rows of one product
 
 

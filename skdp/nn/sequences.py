@@ -12,8 +12,6 @@ import numpy as np
 from skdp.nn.arrays import Array, array_module
 from skdp.nn.products import rows_times
 
-__all__ = ["Direction", "pool_backward", "pool_forward", "run_lstm"]
-
 
 @dataclass
 class Direction:

@@ -13,8 +13,6 @@ from skdp.nn.layout import MORE, npz_file
 if TYPE_CHECKING:
     from skdp.nn.frame import NetFit
 
-__all__ = ["kept_arrays", "load_kept"]
-
 CALIBRATION = "calibration_"  # which one of two fits of the same kind may lack
 INPUTS = ("center", "scale", "bounds", "shape")
 # Attributes that a model may have, and what makes them of an array.

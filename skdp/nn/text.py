@@ -9,7 +9,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
-from skdp.base.declare import fixed, parameter
+from skdp.base.declare import fitted, fixed, parameter
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import Kind, described, flag, integer, required
 from skdp.fitting.minibatches import of_width
 from skdp.fitting.targets import Problem
@@ -20,8 +21,6 @@ from skdp.nn.model import NetClassifier
 from skdp.nn.network import Network
 from skdp.nn.tokens import token_rows
 from skdp.privacy import PublicShape
-
-__all__ = ["DPLSTMClassifier"]
 
 
 def _public(kind: Kind, of_what: str) -> Kind:
@@ -58,6 +57,8 @@ class SequenceNet(NetClassifier):
         default=(),
     )
     input_range: None = fixed(default=None)  # ids are no quantities, so nothing scales them
+    n_features_in_: int = fitted("int", "``max_length`` of the fit.")
+    feature_names_in_: np.ndarray = fitted(is_set=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -76,6 +77,7 @@ class SequenceNet(NetClassifier):
             hidden_layer_sizes=layer_sizes(self.hidden_layer_sizes),
         ).build(shape)  # fmt: skip
 
+    @document(PrivateFit.fit)
     def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
         """Fit the net privately.
 
@@ -90,19 +92,6 @@ class SequenceNet(NetClassifier):
             Who each record belongs to, such as its author; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
             ``sample_weight=None`` or nothing: nets have no weighted form.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter or the data are not as described. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
-        PrivacyAccountingError
-            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
         """
         return super().fit(X, y, groups=groups, **more)
 
@@ -139,14 +128,6 @@ class DPLSTMClassifier(SequenceNet):
     {guarantee}
 
     {recalibrated}
-
-    Attributes
-    ----------
-    {parameters_} {network_} {inputs_} {calibration_}
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
-    {privacy_}
-    n_features_in_ : int
-        ``max_length`` of the fit.
 
     See Also
     --------

@@ -11,8 +11,6 @@ import numpy as np
 
 from skdp.nn.arrays import Array, array_module
 
-__all__ = ["Windows", "columns_of", "images_of", "max_pool", "unpool"]
-
 
 @dataclass(frozen=True)
 class Windows:

@@ -12,8 +12,6 @@ from skdp._export import clipper, name_features, scale_clipper, shifted_and_divi
 from skdp.base.tables import validate_table
 from skdp.kernels import is_cupy
 
-__all__ = ["AffineTransformer", "Numbers", "refuse_centering", "refuse_device"]
-
 Numbers = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]  # centre, scale, bounds
 
 

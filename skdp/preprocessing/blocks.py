@@ -9,8 +9,6 @@ import numpy as np
 
 from skdp.base.cells import kind, number
 
-__all__ = ["CategoryBlock", "EdgeBlock", "check_categories", "check_edges"]
-
 
 def check_edges(edges: object, label: str) -> np.ndarray:
     """Return the edges as a float64 vector. They must be finite and strictly increasing, and at least one."""

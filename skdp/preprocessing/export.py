@@ -8,8 +8,6 @@ from sklearn.base import BaseEstimator
 
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock
 
-__all__ = ["bins_of"]
-
 Block = EdgeBlock | CategoryBlock
 
 

@@ -28,8 +28,6 @@ from skdp.kernels import is_cupy
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
 from skdp.preprocessing.export import bins_of
 
-__all__ = ["PublicBinsEncoder"]
-
 # Edges at half decades on both sides of zero; a choice, not tuned.
 _HALF_DECADES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _DEFAULT_EDGES = (*(-edge for edge in reversed(_HALF_DECADES)), 0.0, *_HALF_DECADES)
@@ -78,15 +76,6 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
     with edges a text is read as Python's ``float`` reads it. ``None``, NaN, NaT and ``pandas.NA`` are missing. A
     number beyond float64 counts as infinite. The type that an array or a dataframe declares for a whole column is
     taken as it is.
-
-    Attributes
-    ----------
-    {n_features_in_} {feature_names_in_}
-    n_features_out_ : int
-        Number of output columns. It follows from the parameters and ``n_features_in_``.
-    row_norm_ : float
-        The l2 norm of every output row, a public constant: the square root of the number of encoded columns and
-        crosses.
 
     See Also
     --------
@@ -140,8 +129,14 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
     )
     n_features_in_: int = fitted()
     feature_names_in_: np.ndarray = fitted()
-    n_features_out_: int = fitted()
-    row_norm_: float = fitted()
+    n_features_out_: int = fitted(
+        "int", "Number of output columns. It follows from the parameters and ``n_features_in_``."
+    )
+    row_norm_: float = fitted(
+        "float",
+        """The l2 norm of every output row, a public constant: the square root of the number of encoded columns
+        and crosses.""",
+    )
 
     def fit(self, X: object, y: object = None, **more: object) -> "PublicBinsEncoder":
         """Check the parameters against the columns, and that each value can be encoded.

@@ -12,8 +12,6 @@ from skdp.base.tables import refuse_weights, validate_table
 from skdp.fitting.columns import check_bounds, column_numbers, per_column
 from skdp.preprocessing.affine import AffineTransformer, Numbers, refuse_centering, refuse_device
 
-__all__ = ["PublicScaler"]
-
 SMALLEST, LARGEST = (1e-150, 1e150)  # of scales and centres, so that no finite cell becomes infinite by rounding
 
 
@@ -37,14 +35,6 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
     The scaler learns nothing from the records. So it costs no privacy budget and may stand before a private
     estimator in a ``Pipeline``. Choose the constants from public knowledge (units, ranges, code books), never by
     looking at the records.
-
-    Attributes
-    ----------
-    center_ : ndarray of shape (n_features_in_,)
-        The constants given, one for each column.
-    scale_ : ndarray of shape (n_features_in_,)
-        The constants given, one for each column.
-    {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -82,8 +72,10 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
         beyond them are not clipped.""",
         default=None,
     )
-    center_: np.ndarray = fitted()
-    scale_: np.ndarray = fitted()
+    center_: np.ndarray = fitted("ndarray of shape (n_features_in_,)", "The constants given, one for each column.")
+    scale_: np.ndarray = fitted("ndarray of shape (n_features_in_,)", "The constants given, one for each column.")
+    n_features_in_: int = fitted()
+    feature_names_in_: np.ndarray = fitted()
 
     def fit(self, X: object, y: object = None, **more: object) -> "PublicScaler":
         """Check the parameters against the columns.

@@ -18,14 +18,13 @@ from skdp.base.column_search import (
     window_steps,
 )
 from skdp.base.declare import changed, fitted, parameter
+from skdp.base.fit import PrivateFit
 from skdp.base.kinds import flag, share
 from skdp.base.plan import Decision, gaussian_steps
 from skdp.base.problem import Solution
 from skdp.fitting.columns import ColumnFit, ColumnProblem, per_column
 from skdp.preprocessing.affine import AffineTransformer, Numbers
 from skdp.privacy import PrivacySession, PrivateRecords
-
-__all__ = ["DPQuantileScaler", "DPStandardScaler"]
 
 # Choices, made on tables of other seeds, as those of the automatic fits.
 WINDOW_SHARE = 0.6  # of mu^2, for the windows of a standard scaler
@@ -40,6 +39,10 @@ LEAST_MAGNITUDE = 2.0**-26  # a column whose released magnitude is not above it 
 class ColumnScaler(AffineTransformer, ColumnFit):
     """The fit of a scaler: without targets, and CSR matrices are never centred."""
 
+    n_features_in_: int = fitted()
+    feature_names_in_: np.ndarray = fitted()
+
+    @document(PrivateFit.fit)
     def fit(self, X: object, y: object = None, *, groups: object = None, **more: object) -> Self:
         """Release the centre and the scale of each column.
 
@@ -53,18 +56,6 @@ class ColumnScaler(AffineTransformer, ColumnFit):
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
             ``sample_weight=None`` or nothing: scalers have no weighted form.
-
-        Returns
-        -------
-        self : estimator
-            The fitted scaler.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter or the data are not as described. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
         """
         return super().fit(X, None, groups=groups, **more)
 
@@ -117,17 +108,6 @@ class DPStandardScaler(ColumnScaler):
     A column is clipped to a window, which is given by ``bounds`` or searched for. Then ``z = (x - mean) / scale``.
     {guarantee}
 
-    Attributes
-    ----------
-    mean_ : ndarray of shape (n_features_in_,)
-        Released mean of the clipped values; 0 where nothing is centred.
-    scale_ : ndarray of shape (n_features_in_,)
-        Released standard deviation, at least that of its noise: a column that cannot be seen becomes small.
-        Distances from the mean beyond half the width of the window count as that. 1 without ``with_std``.
-    bounds_ : tuple of (ndarray, ndarray)
-        The windows, given or released.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     PublicScaler : Known constants cost nothing.
@@ -175,9 +155,17 @@ class DPStandardScaler(ColumnScaler):
         default=True,
     )
     unit = changed(more="A group counts as one: the mean of its rows.")
-    mean_: np.ndarray = fitted()
-    scale_: np.ndarray = fitted()
-    bounds_: tuple[np.ndarray, np.ndarray] = fitted()
+    mean_: np.ndarray = fitted(
+        "ndarray of shape (n_features_in_,)", "Released mean of the clipped values; 0 where nothing is centred."
+    )
+    scale_: np.ndarray = fitted(
+        "ndarray of shape (n_features_in_,)",
+        """Released standard deviation, at least that of its noise: a column that cannot be seen becomes small.
+        Distances from the mean beyond half the width of the window count as that. 1 without ``with_std``.""",
+    )
+    bounds_: tuple[np.ndarray, np.ndarray] = fitted(
+        "tuple of (ndarray, ndarray)", "The windows, given or released."
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -272,15 +260,6 @@ class DPQuantileScaler(ColumnScaler):
     ``z = (x - center) / scale``. About the part ``quantile`` of the values of a column comes to lie between -1 and
     1. {guarantee}
 
-    Attributes
-    ----------
-    center_ : ndarray of shape (n_features_in_,)
-        Released medians; 0 where nothing is centred.
-    scale_ : ndarray of shape (n_features_in_,)
-        Released quantiles of the distances. Where more of the values than ``quantile`` are equal to the centre,
-        the released magnitude takes their place, or 1 where that is nothing either.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     PublicScaler : Known constants cost nothing.
@@ -325,8 +304,14 @@ class DPQuantileScaler(ColumnScaler):
         centring."""
     )
     unit = changed(more="A group counts as one: the share of its rows below a number.")
-    center_: np.ndarray = fitted()
-    scale_: np.ndarray = fitted()
+    center_: np.ndarray = fitted(
+        "ndarray of shape (n_features_in_,)", "Released medians; 0 where nothing is centred."
+    )
+    scale_: np.ndarray = fitted(
+        "ndarray of shape (n_features_in_,)",
+        """Released quantiles of the distances. Where more of the values than ``quantile`` are equal to the
+        centre, the released magnitude takes their place, or 1 where that is nothing either.""",
+    )
 
     def _decide(self, session: PrivacySession, problem: ColumnProblem) -> Decision:
         centered = self._centers(problem.records, self.with_centering)

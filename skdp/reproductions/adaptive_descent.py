@@ -28,8 +28,6 @@ from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import NO_PENALTY, Task, given
 from skdp.privacy.statistics import mean_losses
 
-__all__ = ["AdaptiveSettings", "DPAGDClassifier", "StepCosts", "adaptive_descent"]
-
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST, near the published values.
 STEPS = 30  # steps that the budget would hold if no gradient were measured again
 CHOICE = 0.25  # part of a step's budget that chooses the distance
@@ -209,20 +207,6 @@ class DPAGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
-    n_iter_ : int
-        Number of steps. It depends on released values only.
-    learning_rate_ : float
-        The largest distance of the first steps, given or computed by "auto".
-    last_distance_ : float
-        The distance of the last step. It is 0 if the last choice was to stay.
-    {clip_norm_}
-    loss_bound_ : float
-        The loss bound given, or the one that "auto" became.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPGDClassifier : A fixed number of steps.
@@ -277,8 +261,14 @@ class DPAGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     clip_norm: Auto = parameters.DESCENT_CLIP_NORM
     batch_size: AutoInt = fixed(default="auto")  # full batches, so the fit keeps its mu
     sampling: Sampling = fixed(default="poisson")
-    last_distance_: float = fitted()
-    loss_bound_: float = fitted()
+    n_iter_: int = fitted("int", "Number of steps. It depends on released values only.")
+    learning_rate_: float = fitted(
+        "float", 'The largest distance of the first steps, given or computed by "auto".'
+    )
+    last_distance_: float = fitted(
+        "float", "The distance of the last step. It is 0 if the last choice was to stay."
+    )
+    loss_bound_: float = fitted("float", 'The loss bound given, or the one that "auto" became.')
 
     _planned = staticmethod(planned_descent)
     _algorithm = staticmethod(adaptive_descent)

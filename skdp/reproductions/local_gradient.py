@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from skdp._docs import document
-from skdp.base.declare import fitted, fixed
+from skdp.base.declare import fixed
 from skdp.fitting.targets import Problem
 from skdp.multiparty.estimators import (
     CLIP_NORM_OF_TARGETS,
+    PREDICTION_NOISE,
     GradientPerturbationFit,
     MPCGradientPerturbationClassifier,
 )
@@ -21,8 +22,6 @@ from skdp.multiparty.gradient import DescentSettings
 from skdp.multiparty.release import Release
 from skdp.privacy import PrivacySession
 from skdp.reproductions.own_noise import release_with_own_noise
-
-__all__ = ["DPLocalGradientPerturbationClassifier", "DPLocalGradientPerturbationRegressor"]
 
 OWN_NOISE = (
     "every owner makes its own messages noisy before they leave it: the claim covers whoever sees all of them"
@@ -83,12 +82,6 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
-    {row_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCGradientPerturbationClassifier : One noise for the sum of all owners.
@@ -129,26 +122,9 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {row_norm_}
-    prediction_noise_ : float
-        Standard deviation that the noise gives to predictions for standardized features that are not correlated,
-        in units of y. It follows from public numbers.
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCGradientPerturbationRegressor : One noise for the sum of all owners.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    .. [Wang2021] Section 6.4, Table 6.1.
 
     Examples
     --------
@@ -161,4 +137,4 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
     """
 
     clip_norm = CLIP_NORM_OF_TARGETS
-    prediction_noise_: float = fitted()
+    prediction_noise_: float = PREDICTION_NOISE

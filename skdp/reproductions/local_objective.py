@@ -39,8 +39,6 @@ from skdp.multiparty.owners import Owners
 from skdp.privacy import PrivacySession
 from skdp.reproductions.local_gradient import OWN_NOISE
 
-__all__ = ["DPLocalObjectivePerturbationClassifier", "DPLocalObjectivePerturbationRegressor"]
-
 # Share of (epsilon, delta) for the random linear term. The rest covers the distance between the computed and the
 # exact minimiser, which is tiny.
 ASIDE = 0.95
@@ -88,7 +86,8 @@ class _LocalObjectiveFit(MultipartyFit):
     noise: Literal["gaussian"] = fixed(default="gaussian")
     engine: object = fixed(default="plain")
     unit = changed(kind=choice("record"), text="Only the change of one record is proven.")
-    alpha_: float = fitted()
+    n_iter_: int = fitted("int", "1, the number of releases.")
+    alpha_: float = fitted("float", "The penalty of the smallest owner.")
 
     _erratum = (
         "Lap(2 G / (n eps)) in the objective, as in Table 6.1 of Wang (2021), is calibrated to an l2 bound, and "
@@ -174,13 +173,6 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
-    alpha_ : float
-        The penalty of the smallest owner.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationClassifier : A secure average of minimisers.
@@ -234,23 +226,9 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {alpha_} {row_norm_}
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationRegressor : A secure average of minimisers.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    .. [Wang2021] Section 6.4, Table 6.1.
-    .. [Chaudhuri2011]
 
     Examples
     --------

@@ -22,8 +22,6 @@ from skdp.privacy import PrivacySession
 from skdp.reproductions.local_gradient import OWN_NOISE
 from skdp.reproductions.own_noise import release_with_own_noise
 
-__all__ = ["DPLocalOutputPerturbationClassifier", "DPLocalOutputPerturbationRegressor"]
-
 
 class _LocalOutputFit(OutputPerturbationFit):
     """Output perturbation without a secure sum."""
@@ -56,11 +54,6 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
     times that of `MPCOutputPerturbationClassifier` with m owners of equal size.
 
     {guarantee}
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -104,23 +97,9 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationRegressor : One noise for the average of all owners.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    .. [Wang2021] Section 6.4, Table 6.1.
-    .. [Chaudhuri2011]
 
     Examples
     --------

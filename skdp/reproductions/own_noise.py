@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from skdp.multiparty.release import Release, laplace_epsilon, make_release
 from skdp.privacy import BoundedStatistic, PrivacySession, factor
 
-__all__ = ["generator", "release_with_own_noise"]
-
 BLOCK = 1 << 20  # Laplace values that are held at once
 
 

@@ -39,8 +39,6 @@ from skdp.multiparty.owners import Owners
 from skdp.multiparty.release import laplace_epsilon
 from skdp.privacy import BoundedStatistic, PrivacySession, sum_of_owners
 
-__all__ = ["MPCPathakClassifier", "MPCPathakRegressor"]
-
 
 class _PathakFit(OutputPerturbationFit):
     """An average with the noise of one owner."""
@@ -111,11 +109,6 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationClassifier : The same average with as much noise as it needs.
@@ -154,23 +147,9 @@ class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCOutputPerturbationRegressor : The same average with as much noise as it needs.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    .. [Wang2021] Section 6.4, Table 6.1.
-    .. [Chaudhuri2011]
 
     Examples
     --------

@@ -24,12 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._docs import document
-from skdp.base.declare import changed, fitted, fixed, parameter
+from skdp.base.declare import changed, fixed, parameter
 from skdp.base.fit import SessionOptions
 from skdp.base.kinds import choice
 from skdp.fitting.targets import Problem
 from skdp.multiparty.estimators import (
     CLIP_NORM_OF_TARGETS,
+    PREDICTION_NOISE,
     GradientPerturbationFit,
     MPCGradientPerturbationClassifier,
 )
@@ -134,12 +135,6 @@ class DPRajkumarAgarwalClassifier(MultipartyClassifier, _RajkumarAgarwalFit):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
-    {row_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCGradientPerturbationClassifier : One noise and no third party.
@@ -179,26 +174,9 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {row_norm_}
-    prediction_noise_ : float
-        Standard deviation that the noise gives to predictions for standardized features that are not correlated,
-        in units of y. It follows from public numbers.
-    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     MPCGradientPerturbationRegressor : One noise and no third party.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    .. [Wang2021] Section 6.4.
 
     Examples
     --------
@@ -211,4 +189,4 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
     """
 
     clip_norm = CLIP_NORM_OF_TARGETS
-    prediction_noise_: float = fitted()
+    prediction_noise_: float = PREDICTION_NOISE

@@ -5,7 +5,7 @@ a fixed plan of Gaussian releases, and the claim is the cost of the whole plan.
 """
 
 from skdp._docs import document
-from skdp.base.declare import changed
+from skdp.base.declare import changed, fitted
 from skdp.base.fit import PrivateFit
 from skdp.base.problem import Solution
 from skdp.fitting import parameters
@@ -17,8 +17,6 @@ from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import Task
 from skdp.privacy import BatchGroup
-
-__all__ = ["DPRRPSGDClassifier", "random_round"]
 
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
 ROUNDS = 500  # planned steps of random round SGD
@@ -71,15 +69,6 @@ class DPRRPSGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
-    n_iter_ : int
-        The round that was drawn, which is the number of steps taken. It does not depend on the records.
-    learning_rate_ : float
-        The step size, the same in every step.
-    {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPGDClassifier : Steps on full gradients, the last iterate or an average.
@@ -125,6 +114,10 @@ class DPRRPSGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
         norm. It is at most 5, and less if the noise of T steps would carry the iterate too far (user guide)."""
     )
     clip_norm: Auto = parameters.DESCENT_CLIP_NORM
+    n_iter_: int = fitted(
+        "int", "The round that was drawn, which is the number of steps taken. It does not depend on the records."
+    )
+    learning_rate_: float = fitted("float", "The step size, the same in every step.")
 
     _auto_samples = True
 

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
@@ -13,8 +14,6 @@ from skdp.base.declare import parameters_of
 from skdp.base.fit import Adjacency, PrivateFit, Unit
 from skdp.privacy import BudgetAccountant
 from skdp.statistics.released import Released
-
-__all__ = ["Budget", "released", "takes_budget"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,8 +34,8 @@ class Budget(TypedDict, total=False):
 def takes_budget(**reasons: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator of functions that take ``**budget``.
 
-    It shows the parameters of `Budget` in the signature, and refuses other names. A name that users of
-    scikit-learn may give is refused with its reason.
+    It shows the parameters of `Budget` in the signature and the docstring, and refuses other names. A name that
+    users of scikit-learn may give is refused with its reason.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -60,6 +59,8 @@ def takes_budget(**reasons: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
             return function(*args, **given)
 
         called.__signature__ = signature  # type: ignore[attr-defined]
+        unit = replace(declared["unit"], text=declared["unit"].text.replace(" in `fit`", ""))
+        called._arguments = {**{name: declared[name] for name in Budget.__annotations__}, "unit": unit}  # type: ignore[attr-defined]
         return called
 
     return decorate

@@ -19,8 +19,6 @@ from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, points_of_levels
 from skdp.statistics.frames import Codes, Columns, category_codes, check_categories, labels_of
 from skdp.statistics.moments import Counted, Moments, released_counts, released_once
 
-__all__ = ["Crosstab", "Describe"]
-
 LEVELS = np.array([0.25, 0.5, 0.75])
 # Parts of mu^2 of a column of numbers and of one of categories, by what their errors are worth beside each other;
 # then parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on these.

@@ -13,8 +13,6 @@ from skdp.statistics.functions import count, mean
 from skdp.statistics.moments import SEEN, Counted, Moments
 from skdp.statistics.tables import Description, ReleasedTable
 
-__all__ = ["crosstab", "describe"]
-
 QUARTILES = ("25%", "50%", "75%")
 OF_COLUMNS = ("count", "missing", "share", "mean", "std", *QUARTILES, "low", "high", "clipped")
 OF_GROUPS = ("count", "share", "mean", "std")
@@ -56,14 +54,11 @@ def describe(
     by : str, default=None
         Name of a column with categories: means, deviations and counts are released for each of its groups as
         well, for 30 % of what the columns of numbers get. Quartiles are not.
-    {groups} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: what it adds is the mean over its rows.
-    {adjacency}
     n_public : int, default=None
         Public number of records (or groups), which "add-remove" needs. Shares of categories and of missing values
         are divided by it; means are not.
-    {accountant} {random_state}
 
     Returns
     -------
@@ -73,10 +68,6 @@ def describe(
         ``std`` and quartiles; ``low`` and ``high``, the window; ``clipped``, the share of values beyond a released
         one. Its ``by_table`` has a row for each of these rows and each group; ``share`` is then that of the group.
         A number that the noise hides is NaN. The noise of a quartile is that of its level, ``level_noise_std``.
-
-    Raises
-    ------
-    {Raises}
 
     See Also
     --------
@@ -146,20 +137,14 @@ def crosstab(
     categories : tuple of two lists
         Public labels of ``a`` and of ``b``. A number is the label of equal value, and a text of equal text. Other
         values count as "other" and missing ones as "missing", unless these are labels.
-    {groups} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: it adds to each cell the share of its rows.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
     ReleasedTable
         The rows are the labels of ``a`` and the columns those of ``b``. Counts may be negative, because of the
         noise.
-
-    Raises
-    ------
-    {Raises}
 
     See Also
     --------

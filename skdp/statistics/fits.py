@@ -30,8 +30,6 @@ from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.statistics.moments import Counted, Moments, released_counts, released_once
 
-__all__ = ["Count", "Histogram", "Mean", "Quantile", "Statistic", "Std", "Var", "quantiles_in"]
-
 # Choices, not tuned: shares of mu^2 for what is searched first, where no bounds are given.
 WINDOW_SHARE = 0.4  # of a mean and a histogram
 SHARES = (0.25, 0.2, 0.15, 0.4)  # of a quantile: magnitudes, a coarse line, distances, a fine line

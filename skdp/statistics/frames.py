@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from skdp.base.cells import is_missing, label_codes, python_number
 from skdp.kernels.protocols import Matrix, is_cupy
 
-__all__ = ["MISSING", "OTHER", "Columns", "category_codes", "check_categories", "labels_of"]
-
 OTHER, MISSING = "other", "missing"
 _NUMBER = re.compile(r"(u?int\d+|float\d+|double|halffloat|float)(\[pyarrow\])?")
 _BOOL = re.compile(r"bool(ean)?(\[pyarrow\])?")

@@ -7,8 +7,6 @@ from skdp.statistics.calls import Budget, released, takes_budget
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile
 from skdp.statistics.released import Released
 
-__all__ = ["count", "histogram", "mean", "quantile"]
-
 
 @document()
 @takes_budget()
@@ -29,10 +27,8 @@ def mean(
         Whether NaN is a missing value, which is left out; ``count`` then says how many values are left. It is
         released, too: with bounds at no more noise under replace-one, else for 5 % of the budget. False refuses
         NaN.
-    {groups.function} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: the mean of its rows.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -87,7 +83,6 @@ def quantile(
 
     Parameters
     ----------
-    {X}
     q : float or sequence of float, default=0.5
         In (0, 1): the part of the values that does not exceed the result. Several levels are searched together
         for one charge, by histograms between a threshold for each level.
@@ -97,10 +92,8 @@ def quantile(
     skipna : bool, default=False
         Whether NaN is a missing value, which is left out; ``count`` then says how many values are left. It is
         released, too, for 5 % of the budget (of mu^2). False refuses NaN.
-    {groups} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: the share of its rows that does not exceed a number.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -108,10 +101,6 @@ def quantile(
         ``value`` is a number for a column, an array for a table. Of several levels it has shape (n_levels,) or
         (n_levels, n_features), as in ``numpy.quantile``. ``noise_std`` is that of a count of the search, as a
         share of the records; of several levels it has an entry for each.
-
-    Raises
-    ------
-    {Raises}
 
     See Also
     --------
@@ -149,30 +138,22 @@ def count(
 
     Parameters
     ----------
-    {X}
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column; both ends count, and they may be infinite. None counts all:
         under "add-remove" this releases the number of records.
     skipna : bool, default=False
         Whether NaN is a missing value, which lies between no bounds: without bounds the values that are there are
         counted. False refuses NaN.
-    {groups} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: the share of its rows that lies between the bounds.
-    {adjacency}
     n_public : int, default=None
         Public number of records (or groups), which "add-remove" needs. A count does not divide by it, so the
         order of magnitude is enough.
-    {accountant} {random_state}
 
     Returns
     -------
     Released
         ``value`` is a number for a column, an array for a table. It may be negative, because of the noise.
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----
@@ -207,7 +188,6 @@ def histogram(
 
     Parameters
     ----------
-    {X}
     bins : int or sequence of float, default=10
         Number of bins of equal width between the bounds, or public edges for all columns. As in
         ``numpy.histogram`` a bin holds its left edge, and the last one holds both. Outer edges may be infinite.
@@ -217,20 +197,14 @@ def histogram(
     skipna : bool, default=False
         Whether NaN is a missing value, which is in no bin; ``count`` then says how many values are left. It is
         released, too, for 5 % of the budget (of mu^2). False refuses NaN.
-    {groups} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: it adds to each bin the share of its rows.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
     Released
         ``value`` has shape (n_bins,) for a column, (n_features, n_bins) for a table, and ``bin_edges`` one more
         entry in the last axis. Counts may be negative, because of the noise.
-
-    Raises
-    ------
-    {Raises}
 
     Notes
     -----

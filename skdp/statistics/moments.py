@@ -9,9 +9,6 @@ from skdp.kernels.protocols import Floats
 from skdp.privacy import BoundedStatistic, PrivacySession, PrivateRecords
 from skdp.privacy.statistics import column_moments
 
-__all__ = ["SEEN", "Counted", "Moments", "released_counts", "released_once"]
-
-
 # Weights of the numbers and of the squares beside the values, by what a unit can change. Under replace-one they
 # are about as large as they may be without more noise for the values, see `column_moments`: 1 + p^2 + s^2 / 4 is
 # at most 4 with one class, and at most 2 with several. Else they cost 31 % more noise: a choice.

@@ -6,8 +6,6 @@ import numpy as np
 
 from skdp.privacy import PrivacyReport
 
-__all__ = ["Released"]
-
 
 @dataclass(frozen=True, repr=False)
 class Released:

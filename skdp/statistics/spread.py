@@ -8,8 +8,6 @@ from skdp.statistics.fits import Std, Var
 from skdp.statistics.functions import mean
 from skdp.statistics.released import Released
 
-__all__ = ["std", "var"]
-
 
 @document(mean)
 @takes_budget()
@@ -20,25 +18,18 @@ def var(
 
     Parameters
     ----------
-    {X}
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column: values are clipped to them. None searches for a window of each
         column on a public grid, which takes 40 % of the budget (of mu^2). The window leaves out values that few
         units have, and ``noise_std`` does not say so.
-    {skipna} {groups} {epsilon} {delta}
-    {unit.function}
+    {unit}
         A group counts as one: its rows share its weight.
-    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
     Released
         ``value`` is a number for a column, an array for a table: the mean square around the mean, without a
         correction for degrees of freedom. ``noise_std`` is right to first order.
-
-    Raises
-    ------
-    {Raises}
 
     See Also
     --------
@@ -74,19 +65,11 @@ def std(
 ) -> Released:
     """Release the standard deviation of a column, or of each column of a table.
 
-    Parameters
-    ----------
-    {X} {bounds} {skipna} {groups} {epsilon} {delta} {unit} {adjacency} {n_public} {accountant} {random_state}
-
     Returns
     -------
     Released
         ``value`` is a number for a column, an array for a table: the root of what `var` releases. ``noise_std``
         is right to first order; where the value is near 0 it is the root of the variance's.
-
-    Raises
-    ------
-    {Raises}
 
     See Also
     --------

@@ -10,8 +10,6 @@ import numpy as np
 
 from skdp.privacy import PrivacyReport
 
-__all__ = ["Description", "ReleasedTable", "claim_text", "shown", "table_text"]
-
 MOST_DIGITS = 6  # after the point of a number that is shown
 
 

@@ -6,8 +6,6 @@ from skdp.fitting.noisy_mean import TouchedRows, each_once
 from skdp.kernels.protocols import Integers, Matrix
 from skdp.privacy import PieceKinds, SparseRows
 
-__all__ = ["touched_words"]
-
 
 def touched_words(n_words: int, width: int, tied: bool) -> TouchedRows:
     """The words of windows, for `AdaFEST`; what a word's noisy count decides holds for its rows in all tables.

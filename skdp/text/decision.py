@@ -17,8 +17,6 @@ from skdp.privacy import BatchPlan, PrivacySession, PublicShape, VocabularyPlan,
 if TYPE_CHECKING:
     from skdp.text.parameters import SentenceProblem, WordParameters
 
-__all__ = ["WordDetails", "advice", "advice_on_words", "decide", "first_rate"]
-
 RELEASED = "released"
 # Chosen on held-out sentences of Brown, one seed. The largest standard deviation that the noise of all steps gives
 # an entry, about the size of the entries; and the first step over (1 - momentum), in clip norms, for each word, if

@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["save_word2vec"]
-
 
 def save_word2vec(path: str | PathLike[str], vocabulary: Mapping[str, int], vectors: NDArray[np.float32]) -> None:
     """Write words and vectors as text, a line each, with the digits that float32 needs."""

@@ -20,8 +20,6 @@ from skdp.kernels import Negatives
 from skdp.text.decision import RELEASED, WordDetails
 from skdp.text.sentences import MOST_WORDS, Sentences, check_vocabulary
 
-__all__ = ["SentenceProblem", "WordParameters"]
-
 PRIVATE = "private"
 
 

@@ -15,7 +15,7 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_number
 from skdp.base.declare import fitted
-from skdp.base.fit import SessionOptions
+from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.plan import NoRecords
 from skdp.base.problem import Solution
 from skdp.fitting.loop import descend
@@ -33,8 +33,6 @@ from skdp.text.export import save_word2vec
 from skdp.text.parameters import SentenceProblem, WordParameters
 from skdp.text.sentences import Sentences, check_form, read_sentences, windows_of
 
-__all__ = ["DPWord2Vec"]
-
 POWER = 0.75  # of counts, by which negatives are drawn (Mikolov et al. 2013)
 KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
 
@@ -49,21 +47,6 @@ class DPWord2Vec(WordParameters):
     words that no window of the batch has.
 
     {guarantee}
-
-    Attributes
-    ----------
-    vectors_ : ndarray of float32 of shape (n_words, vector_size)
-        Released vectors of the words.
-    output_vectors_ : ndarray of float32 of shape (n_words, vector_size)
-        Released vectors of targets and negatives: the same array where the tables are tied.
-    vocabulary_ : dict
-        The row of each word.
-    word_counts_ : ndarray of shape (n_words,), or None
-        Of a private vocabulary: released sums over the groups, each of which counts 1 / sqrt(k) for each of its k
-        words. Few of them are below the threshold of the release, and all carry noise.
-    clip_norm_ : float
-        The clip norm given, or the one that "auto" is.
-    {batch_size_} {learning_rate_.net} {n_iter_} {privacy_}
 
     See Also
     --------
@@ -104,10 +87,19 @@ class DPWord2Vec(WordParameters):
     True
     """
 
-    vectors_: NDArray[np.float32] = fitted()
-    output_vectors_: NDArray[np.float32] = fitted()
-    vocabulary_: Mapping[str, int] = fitted()
-    word_counts_: Floats | None = fitted()
+    vectors_: NDArray[np.float32] = fitted(
+        "ndarray of float32 of shape (n_words, vector_size)", "Released vectors of the words."
+    )
+    output_vectors_: NDArray[np.float32] = fitted(
+        "ndarray of float32 of shape (n_words, vector_size)",
+        "Released vectors of targets and negatives: the same array where the tables are tied.",
+    )
+    vocabulary_: Mapping[str, int] = fitted("dict", "The row of each word.")
+    word_counts_: Floats | None = fitted(
+        "ndarray of shape (n_words,), or None",
+        """Of a private vocabulary: released sums over the groups, each of which counts 1 / sqrt(k) for each of
+        its k words. Few of them are below the threshold of the release, and all carry noise.""",
+    )
     _record_checks = "sentences of words"
     _counts: ClassVar[Mapping[str, str]] = {
         "n_windows": "n_records",
@@ -129,6 +121,7 @@ class DPWord2Vec(WordParameters):
 
     # ---------------------------------------------------------------- the fit
 
+    @document(PrivateFit.fit)
     def fit(  # type: ignore[override]
         self, sentences: object, y: object = None, *, groups: object = None, **more: object
     ) -> Self:
@@ -145,19 +138,6 @@ class DPWord2Vec(WordParameters):
             only.
         **more : dict
             ``sample_weight=None`` or nothing: windows have no weighted form.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter or the data are not as described. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
-        PrivacyAccountingError
-            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
         """
         if groups is None and self.unit == "group":
             raise ValueError(

@@ -11,8 +11,8 @@ from skdp.multiparty.engine.field import from_int64, to_bytes
 from skdp.multiparty.engine.server import INPUT, OUTPUT, Seat, lay_gaussian_noise, round_tag
 from skdp.multiparty.engine.shamir import THRESHOLDS, share
 from skdp.multiparty.transport.errors import PartyError, Reason
-from skdp.multiparty.transport.memory import memory_links
 from skdp.privacy.noise import KeyStream
+from tests.multiparty.links import memory_links
 
 SERVERS = pytest.mark.parametrize("k", THRESHOLDS)
 X = [np.array([1, -2, 2**40]), np.array([10, 20, -(2**41)])]

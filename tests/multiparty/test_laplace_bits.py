@@ -28,8 +28,8 @@ from skdp.multiparty.engine.mpyc_bits import lay_laplace_noise
 from skdp.multiparty.engine.server import Seat
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.links import abort_all
-from skdp.multiparty.transport.memory import memory_links
 from skdp.privacy import BoundedStatistic, PrivacySession
+from tests.multiparty.links import memory_links
 
 SCALE = LAPLACE_SCALES[0]
 SCALES = pytest.mark.parametrize("scale", [SCALE, 20000.5, 2.0**21 + 0.25, LAPLACE_SCALES[1]])

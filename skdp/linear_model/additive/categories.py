@@ -9,8 +9,6 @@ import numpy as np
 
 from skdp.linear_model.auto.public_bounds import column_places
 
-__all__ = ["category_values", "check_categories"]
-
 NAME = "categories"
 # Number of values of one column; a choice. Each is a feature of its own, and few records have a rare value, so
 # that of hundreds most would be noise.

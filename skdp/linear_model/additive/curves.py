@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from skdp.privacy import Expansion, Standardization
 
-__all__ = ["Curves"]
-
 CELLS = 2**18  # cells of a block of expanded rows, 2 MB; a choice, not tuned
 
 Array = NDArray[np.float64]

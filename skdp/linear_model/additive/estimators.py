@@ -7,8 +7,6 @@ from skdp.linear_model.additive.frame import AdditiveFit
 from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
 from skdp.linear_model.auto.estimators import C_OF_NUMBERS, CLASS_WEIGHT, Y_BOUNDS
 
-__all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
-
 
 @document()
 class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
@@ -30,7 +28,7 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
     intercept_ : float or ndarray of shape (n_classes,)
         The score of a row of ``fill_values_``, without curves and products.
     {glassbox}
-    {classes_} {C_.auto}
+    {classes_} {C_}
     n_iter_ : int
         Number of gradients that led to a step.
     {privacy_} {n_features_in_} {feature_names_in_}
@@ -108,7 +106,7 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     {linear_}
     intercept_ : float
         The score of a row of ``fill_values_``, without curves and products.
-    {glassbox} {C_.auto}
+    {glassbox} {C_}
     target_center_ : float
         The released centre of y, or 0 where none was released.
     target_scale_ : float
@@ -140,11 +138,6 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
-
-    References
-    ----------
-    .. [Balle2018]
-    .. [Smith2022]
 
     Examples
     --------

@@ -6,8 +6,6 @@ All of it is post-processing of released gradients whose noise is known.
 import numpy as np
 from scipy.special import logsumexp
 
-__all__ = ["log_bayes_factors", "of_functions", "probabilities"]
-
 # Squared signal over noise of a block's first entry: each is as likely as the others where there is a signal.
 RATIOS = 4.0 ** np.arange(-3.0, 9.0)
 # Fractions of blocks that have a signal, which are tried, and the exponent of Jeffreys' prior of a fraction: most

@@ -12,8 +12,6 @@ from skdp.linear_model.additive.function import AdditiveFunction
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Explanation", "explanation_of"]
-
 PRINTED_TERMS, PRINTED_ROWS = 20, 3  # what a printed explanation has at most; a choice
 
 Array = NDArray[np.float64]

@@ -10,8 +10,6 @@ from skdp.linear_model.additive.function import AdditiveFunction
 from skdp.linear_model.additive.shapes import smooth_functions
 from skdp.privacy import EDGE, N_FUNCTIONS
 
-__all__ = ["additive_features"]
-
 # Smooth function k is made of 1, the cell, and cos(pi m v), v = (cell + 2.5) / 5, for the first k + 1 of these m.
 COSINES = (2, 1, 4, 3)
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["AdditiveFit"]
-
 NO_CSR = (
     "{name} takes no sparse matrix: smooth functions of a column are not 0 where the column is. Give a NumPy "
     "array, such as X.toarray() (encoders have sparse_output=False), or use {linear}, which takes CSR matrices"

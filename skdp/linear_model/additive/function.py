@@ -12,8 +12,6 @@ from skdp.fitting.any_cells import within_bounds, without_missing
 from skdp.linear_model.additive.curves import Curves
 from skdp.privacy import EDGE, Expansion
 
-__all__ = ["AdditiveFunction"]
-
 Array = NDArray[np.float64]
 
 

@@ -30,8 +30,6 @@ from skdp.privacy import EDGE, SMOOTH_FUNCTIONS
 if TYPE_CHECKING:
     from skdp.linear_model.additive.curves import Curves
 
-__all__ = ["check_monotone", "check_monotone_classes", "monotone_scores", "monotone_signs", "nearest_rising"]
-
 NAME = "monotone"
 SHOULD = f'{NAME} must be None or a dict of +1 (never falls) or -1 (never rises) by column, such as {{"dose": +1}}'
 MEAN_SQUARE = 1.0187667252640478  # c has it under the public law; a test computes it by quadrature

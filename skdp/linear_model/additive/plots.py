@@ -13,8 +13,6 @@ from skdp.linear_model.additive.shapes import Shape
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_shapes"]
-
 MOST_PANELS = 12  # so many panels are drawn at most where no columns are named; a choice
 PER_ROW, PANEL = 4, (2.9, 2.5)  # panels side by side, and width and height of one in inches
 NORMAL_95 = 1.96  # standard deviations to each side of the 95 % band

@@ -27,8 +27,6 @@ from skdp.linear_model.auto.columns import Columns
 from skdp.linear_model.auto.steps import Steps, released_gram
 from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, accounting
 
-__all__ = ["MOST_PAIRS", "OF_CLASSES", "OF_NUMBERS", "CurveSearch", "Parts", "reason_for_a_line"]
-
 # All chosen on inner splits of the training parts of the suite, and on generated tables
 # (`examples/additive_tables.py`).
 # Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above which: the noise of a Gram

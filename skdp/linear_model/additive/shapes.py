@@ -11,8 +11,6 @@ from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.function import AdditiveFunction
 from skdp.privacy import EDGE, N_FUNCTIONS, Expansion, Standardization
 
-__all__ = ["Interaction", "Shape", "importances_of", "interactions_of", "shapes_of"]
-
 CURVE_KNOTS = 65  # of a curve within +-EDGE deviations; its turns are at least 50 pixels wide on a usual picture
 LAW_POINTS = 513  # of the law of columns, a trapezoidal rule; twice as many change an importance by less than 1e-4
 TAIL = 0.05  # density of the uniform part beside exp(-t^2 / 2): the law of which `Expansion` tells

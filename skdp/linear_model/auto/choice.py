@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.privacy import PublicShape, accounting
 
-__all__ = ["Choice", "choose", "only_a_constant", "only_frequencies", "relative_noise"]
-
 
 @dataclass(frozen=True)
 class Choice:

@@ -28,8 +28,6 @@ from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import class_counts
 
-__all__ = ["classification_steps", "moment_classification"]
-
 
 @one_blas_thread()  # decompositions would wait for each other beside busy processes
 def moment_classification(

@@ -22,8 +22,6 @@ from skdp.linear_model.auto.windows import narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization, accounting
 from skdp.privacy.statistics import magnitude_counts
 
-__all__ = ["ColumnWindows", "Columns", "released_windows", "standardize"]
-
 MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in a bin, over its squared end
 
 
@@ -39,8 +37,6 @@ class Columns:
         Of u = (x - center) / half_width.
     low, high : ndarray of shape (n_features,)
         Ends to which values are clipped, in the fit and in predictions.
-    is_centered : bool
-        Whether columns are centred: not without an intercept, and not for CSR rows.
     noise : float
         Standard deviation of the noise of a released mean square of u.
     """
@@ -51,7 +47,6 @@ class Columns:
     deviation: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    is_centered: bool
     noise: float = 0.0
 
     @property
@@ -231,7 +226,7 @@ class ColumnWindows:
         high = np.where(self.ends[1] > low, np.minimum(high, self.ends[1]), high)
         if not centered:  # zeros of a CSR matrix stay zeros
             low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        return Columns(self.center, self.half_width.copy(), np.zeros(d), np.ones(d), low, high, centered)
+        return Columns(self.center, self.half_width.copy(), np.zeros(d), np.ones(d), low, high)
 
     def is_doubtful(self, square: np.ndarray) -> np.ndarray:
         """Whether noise alone may have made the window of a column.

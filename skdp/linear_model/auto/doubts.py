@@ -12,8 +12,6 @@ from skdp.exceptions import UtilityWarning
 from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.privacy import PublicShape
 
-__all__ = ["doubt_of_classes", "doubt_of_numbers", "no_targets"]
-
 Warnings = tuple[Advice, ...]
 
 

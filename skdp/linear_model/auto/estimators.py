@@ -1,14 +1,12 @@
 """`DPLogisticRegression` and `DPLinearRegression`; the automatic fit is in `fit`."""
 
 from skdp._docs import document
-from skdp.base.declare import changed, parameter
+from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import described
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.linear_model.auto.public_bounds import check_target_bounds
-
-__all__ = ["CLASS_WEIGHT", "Y_BOUNDS", "DPLinearRegression", "DPLogisticRegression"]
 
 # Parameters of the additive models, too.
 CLASS_WEIGHT: object = changed(
@@ -47,19 +45,6 @@ class DPLogisticRegression(AutoFit, LabelModel, PrivateFit[Problem]):
     value (NaN) as its centre. The words are those of `sklearn.linear_model.LogisticRegression`.
 
     {guarantee}
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
-    n_iter_ : int
-        Number of gradients that were released.
-    solver_ : str
-        The method that was taken.
-    {C_.auto}
-    fill_values_ : ndarray of shape (n_features,)
-        What a missing value (NaN) counts as: the released centre of its column, or 0.
-    {feature_bounds_}
-    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -115,6 +100,7 @@ class DPLogisticRegression(AutoFit, LabelModel, PrivateFit[Problem]):
         "Only 0. For an l1 constraint use `DPFrankWolfeClassifier`.",
         default=0.0,
     )
+    n_iter_: int = fitted("int", "Number of gradients that were released.")
 
 
 @document(DPLogisticRegression)
@@ -127,27 +113,6 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     `sklearn.linear_model.LinearRegression`.
 
     {guarantee}
-
-    Attributes
-    ----------
-    {coef_.auto} {intercept_.regressor} {support_}
-    n_iter_ : int
-        Number of rounds.
-    solver_ : str
-        The method that was taken.
-    {C_.auto}
-    fill_values_ : ndarray of shape (n_features,)
-        What a missing value (NaN) counts as: the released centre of its column, or 0.
-    {feature_bounds_}
-    target_center_ : float
-        The released centre of y, or 0 where none was released.
-    target_scale_ : float
-        About 2.5 released standard deviations of y; 0 where nothing of y was found, and the model predicts 0.
-    prediction_bounds_ : tuple of (float, float)
-        Ends to which `predict` is cut: ``y_bounds``, or three reaches about the centre (two of the other solvers).
-        Where many targets surely lie beyond the window, an end is the one of their highest power-of-two bin.
-        Infinite with ``bounded=False``.
-    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -206,3 +171,21 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     )
     C = C_OF_NUMBERS
     y_bounds: object = Y_BOUNDS
+    coef_: object = fitted(
+        "ndarray of shape (n_features,)",
+        """Coefficients of the features, which are cut to ``feature_bounds_``. `predict` is cut to
+        ``prediction_bounds_`` as well.""",
+    )
+    n_iter_: int = fitted("int", "Number of rounds.")
+    target_center_: float = fitted("float", "The released centre of y, or 0 where none was released.")
+    target_scale_: float = fitted(
+        "float",
+        "About 2.5 released standard deviations of y; 0 where nothing of y was found, and the model predicts 0.",
+    )
+    prediction_bounds_: tuple[float, float] = fitted(
+        "tuple of (float, float)",
+        """Ends to which `predict` is cut: ``y_bounds``, or three reaches about the centre (two of the other
+        solvers). Where many targets surely lie beyond the window, an end is the one of their highest
+        power-of-two bin. Infinite with ``bounded=False``.""",
+    )
+    shrinkage_: float = fitted(is_set=False)

@@ -15,8 +15,6 @@ from skdp.linear_model.auto.regression import moment_regression, regression_step
 from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["OF_CLASSES", "OF_NUMBERS", "Family"]
-
 
 @dataclass(frozen=True)
 class Family:

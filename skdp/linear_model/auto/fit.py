@@ -36,8 +36,6 @@ from skdp.linear_model.auto.public_bounds import check_feature_bounds, column_en
 from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 
-__all__ = ["AutoFit", "log_weights"]
-
 SOLVERS = ("auto", "moments", "ight", "lssgd")
 AUTOMATIC = "auto"  # the C whose shrinkage is chosen with Stein's risk
 C_NEEDS_MOMENTS = (
@@ -82,9 +80,12 @@ class AutoFit(LinearFit):
     )
     unit = changed(more=parameters.SHARED_WEIGHT)
     verbose: bool = parameters.VERBOSE
-    solver_: str = fitted()
+    solver_: str = fitted("str", "The method that was taken.")
     C_: float = fitted()
-    fill_values_: np.ndarray = fitted()
+    fill_values_: np.ndarray = fitted(
+        "ndarray of shape (n_features,)",
+        "What a missing value (NaN) counts as: the released centre of its column, or 0.",
+    )
     feature_bounds_: np.ndarray = fitted()
     _missing = True
     _record_checks = "numeric, not infinite"

@@ -14,8 +14,6 @@ from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords, accounting, factor
 
-__all__ = ["corrected", "is_worth"]
-
 
 def is_worth(budget: BudgetSplit, rows: PrivateRecords, loss: Loss) -> bool:
     """Whether the noise of the correction is small enough; public numbers decide."""

@@ -7,8 +7,6 @@ import numpy as np
 
 from skdp.linear_model.auto.defaults import DEFAULTS, BinDefaults
 
-__all__ = ["highest_log2_bins", "posterior_of_tops"]
-
 
 def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of each column's highest power-of-two bin, given counts with noise; the columns share a prior.

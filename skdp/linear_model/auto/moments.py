@@ -6,8 +6,6 @@ import numpy as np
 
 from skdp.base.plan import BudgetSplit, Step
 
-__all__ = ["Moments", "rest_step"]
-
 
 @dataclass(frozen=True)
 class Moments:

@@ -13,8 +13,6 @@ import numpy as np
 
 from skdp.linear_model.auto.defaults import DEFAULTS
 
-__all__ = ["Weigh", "evidence", "evidence_and_risk", "matching_C", "stein_risk", "weighing"]
-
 # (gradient, curvature, noise, signals) -> logarithms of the weights, of shape (n_scales,). ``signals`` are prior
 # variances of the gradient without its noise, of shape (n_scales, n_directions, n_outputs).
 Noise = float | np.ndarray  # of all entries of a gradient, or of each direction, of shape (n_directions, 1)

@@ -8,8 +8,6 @@ import numpy as np
 
 from skdp.fitting.columns import check_bounds, per_column
 
-__all__ = ["check_feature_bounds", "check_target_bounds", "column_ends", "column_places"]
-
 NAME = "feature_bounds"
 # Least width of a window over its farthest end, and limits of ends: numbers beyond them cannot be divided by, or
 # their squares overflow.

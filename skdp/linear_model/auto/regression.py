@@ -28,8 +28,6 @@ from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import magnitude_counts
 
-__all__ = ["moment_regression", "regression_steps"]
-
 
 @one_blas_thread()  # decompositions would wait for each other beside busy processes
 def moment_regression(

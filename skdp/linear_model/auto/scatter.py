@@ -24,8 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Move", "along_direction", "common_factor", "covariances", "replaced"]
-
 
 class Move(NamedTuple):
     """A step that was taken, by what its noise did.

@@ -15,8 +15,6 @@ from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.privacy import PrivateRecords, accounting
 
-__all__ = ["released_slope", "slope_share"]
-
 # Equally likely values of a normal law: the noise of a factor is a mean over them.
 NORMAL_QUANTILES = ndtri((np.arange(64) + 0.5) / 64)
 

@@ -14,8 +14,6 @@ from skdp.linear_model.auto.scatter import Move
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords
 
-__all__ = ["Growth", "Step", "Steps", "largest_rows", "posterior_step", "released_gram", "towards_identity"]
-
 
 class Gram(NamedTuple):
     """A released Gram matrix, the standard deviation of its noise on the diagonal, and what its eigenvalues hold.

@@ -12,8 +12,6 @@ from skdp.linear_model.auto.windows import Spread, narrowed, released_spread
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import magnitude_counts
 
-__all__ = ["TargetWindow", "released_target_range"]
-
 PURPOSE = "range of the targets"
 
 

@@ -16,8 +16,6 @@ from skdp.base.plan import BudgetSplit
 from skdp.linear_model.auto.defaults import DEFAULTS, HistogramDefaults
 from skdp.privacy import PrivateRecords
 
-__all__ = ["Spread", "narrowed", "released_spread"]
-
 
 @dataclass(frozen=True)
 class Spread:

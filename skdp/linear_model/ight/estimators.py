@@ -34,15 +34,6 @@ from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
 from skdp.losses import NAMED, is_shipped
 from skdp.privacy import PrivacySession
 
-__all__ = [
-    "DPIGHTClassifier",
-    "DPIGHTRegressor",
-    "ExactThresholdingFit",
-    "IGHTClassifier",
-    "IGHTRegressor",
-    "ThresholdingFit",
-]
-
 EXACT_MAX_ITER = 1000  # steps of a fit without privacy
 ERRATUM = (
     "The proof of Theorem 2.5.2 of Wang (2021) charges G^2/(n sigma)^2 a step where the sensitivity 2G/n costs "
@@ -95,6 +86,7 @@ class ThresholdingFit(LinearFit):
     coef_init: object = parameters.COEF_INIT
     verbose: bool = parameters.VERBOSE
     callback: Callable[..., object] | None = parameters.CALLBACK
+    n_iter_: int = fitted("int", "Number of gradient steps, those of the refit included.")
     learning_rate_: float = fitted()
     clip_norm_: float = fitted()
 
@@ -169,6 +161,11 @@ class ExactThresholdingFit(ThresholdingFit):
         steps.""",
         default=1e-4,
     )
+    n_iter_: int = fitted("int", "Number of gradient steps.")
+    learning_rate_: float = fitted(
+        "float", 'The step size given, or that of "auto". It is the same in every step.'
+    )
+    clip_norm_: float = fitted("float", "Always inf, because nothing is clipped.")
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         found = super().solve(session, problem)
@@ -195,13 +192,6 @@ class DPIGHTClassifier(ThresholdingFit, LabelModel, PrivateFit[Problem]):
     {guarantee}
 
     {recalibrated}
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
-    n_iter_ : int
-        Number of gradient steps, those of the refit included.
-    {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -255,12 +245,6 @@ class DPIGHTRegressor(ThresholdingFit, NumberModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {target_center_} {target_scale_} {shrinkage_}
-    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     IGHTRegressor : The same without privacy.
@@ -270,10 +254,6 @@ class DPIGHTRegressor(ThresholdingFit, NumberModel, PrivateFit[Problem]):
     {Notes}
 
     {privacy.targets}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------
@@ -297,17 +277,6 @@ class IGHTClassifier(ExactThresholdingFit, LabelModel, ExactFit[Problem]):
 
     Each step follows the gradient and keeps the ``n_nonzero_coefs`` features with the largest coefficients.
     The method is that of [Jain2014]_ and [Yuan2014]_.
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
-    n_iter_ : int
-        Number of gradient steps.
-    learning_rate_ : float
-        The step size given, or that of "auto". It is the same in every step.
-    clip_norm_ : float
-        Always inf, because nothing is clipped.
-    {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -349,23 +318,9 @@ class IGHTRegressor(ExactThresholdingFit, NumberModel, ExactFit[Problem]):
     Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features with
     the largest coefficients. The method is that of [Jain2014]_ and [Yuan2014]_.
 
-    Attributes
-    ----------
-    {coef_.exact} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {target_center_} {target_scale_}
-    {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPIGHTRegressor : The same with privacy; its predictions are cut to bounds.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------
@@ -384,3 +339,6 @@ class IGHTRegressor(ExactThresholdingFit, NumberModel, ExactFit[Problem]):
     )
     huber_threshold: float = parameters.HUBER_THRESHOLD
     bounded: bool = fixed(default=False)
+    coef_: object = fitted("ndarray of shape (n_features,)", "Coefficients of the features.")
+    prediction_bounds_: tuple[float, float] = fitted(is_set=False)
+    shrinkage_: float = fitted(is_set=False)

@@ -28,8 +28,6 @@ from skdp.losses import is_shipped
 from skdp.privacy import PrivateRecords
 from skdp.privacy.statistics import gradient_scores
 
-__all__ = ["pursue", "require_room"]
-
 
 @dataclass(frozen=True)
 class Rounds:

@@ -34,8 +34,6 @@ from skdp.losses import Loss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import step_scores
 
-__all__ = ["Schedule", "Settings", "Thresholding", "pays", "planned_thresholding", "solve", "thresholding"]
-
 MAX_ITER = 100  # steps
 REFIT_SHARE = 0.3  # share of the refit in the steps, and in what the scales leave of mu^2
 POWER_ITER = 30  # steps of the power method, which needs no budget

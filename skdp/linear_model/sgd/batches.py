@@ -11,8 +11,6 @@ import math
 from skdp.fitting.task import Task, parameter_shape
 from skdp.privacy import factor
 
-__all__ = ["MAX_ITER", "is_long", "steps_and_batch"]
-
 # Chosen on hold-outs of the training data of MNIST, Fashion-MNIST, a9a, ijcnn1, housing and abalone.
 MAX_ITER = 100  # steps
 # Chosen on hold-outs of the training data of MNIST and Fashion-MNIST: scattering features and pixels.

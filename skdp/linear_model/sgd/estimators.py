@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from skdp._docs import document
-from skdp.base.declare import changed, fixed, parameter
+from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import real
 from skdp.fitting import parameters
@@ -17,8 +17,6 @@ from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import given
 from skdp.linear_model.sgd.solver import AVERAGE, Settings, planned_descent, stochastic_descent
 from skdp.losses import is_shipped
-
-__all__ = ["DPLSSGDClassifier", "DPLSSGDRegressor", "DPSGDClassifier", "DPSGDRegressor", "StochasticDescentFit"]
 
 
 class StochasticDescentFit(StochasticFit):
@@ -51,6 +49,7 @@ class StochasticDescentFit(StochasticFit):
     penalty: Literal["l2", "nonconvex"] = changed(default="l2")
     alpha: float = changed(default=0.0)
     smoothing: float = fixed(default=0.0)
+    learning_rate_: float = fitted("float", 'Step size of the first step: the one given, or that of "auto".')
     _gone = parameters.GONE_OPTIMIZER
 
     def _samples(self, n_units: int | None) -> bool:
@@ -100,13 +99,6 @@ class DPLSSGDClassifier(StochasticDescentFit, LabelModel, PrivateFit[Problem]):
     {guarantee}
 
     {recalibrated}
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_}
-    learning_rate_ : float
-        Step size of the first step: the one given, or that of "auto".
-    {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -164,12 +156,6 @@ class DPLSSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {target_center_} {target_scale_} {shrinkage_}
-    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPSGDRegressor : The same without smoothing.
@@ -180,10 +166,6 @@ class DPLSSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     {Notes}
 
     {privacy.targets}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------
@@ -217,11 +199,6 @@ class DPSGDClassifier(StochasticDescentFit, LabelModel, PrivateFit[Problem]):
     {guarantee}
 
     {recalibrated}
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -266,12 +243,6 @@ class DPSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.
 
     {guarantee}
-
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {target_center_} {target_scale_} {shrinkage_}
-    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------

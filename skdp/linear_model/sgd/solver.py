@@ -19,8 +19,6 @@ from skdp.fitting.task import Task, parameter_shape
 from skdp.linear_model.sgd.batches import is_long, steps_and_batch
 from skdp.privacy import BatchGroup
 
-__all__ = ["AVERAGE", "Settings", "noise_left", "planned_descent", "stochastic_descent"]
-
 # Chosen on hold-outs of the training data of MNIST, Fashion-MNIST, a9a, ijcnn1, housing and abalone.
 AVERAGE = 6.0  # iterates are averaged with weights t^AVERAGE
 # The walk is the standard deviation of a score by the noise of all steps, if the data did not pull it back.

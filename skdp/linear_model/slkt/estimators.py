@@ -32,8 +32,6 @@ from skdp.linear_model.slkt.solver import (
 )
 from skdp.privacy import PrivacySession, canonical_csr
 
-__all__ = ["DPSLKTClassifier", "DPSLKTRegressor"]
-
 THRESHOLD = 0.25  # Huber's threshold over the half-width of the targets
 DISTRIBUTIONS = ("basis", "uniform", "gaussian")
 ERRATUM = (
@@ -115,10 +113,11 @@ class PrivateTransferFit(LinearFit):
     )
     unit = changed(more=parameters.SHARED_WEIGHT)
     verbose: bool = parameters.VERBOSE_UNUSED
-    n_transfer_: int = fitted()
-    row_norm_: float = fitted()
-    alpha_: float = fitted()
-    label_noise_: float = fitted()
+    n_iter_: int = fitted("int", "Number of released vectors of coefficients or labels.")
+    n_transfer_: int = fitted("int", "Number of labels.")
+    row_norm_: float = fitted("float", "The bound on the rows, given or released. The published teacher has none.")
+    alpha_: float = fitted("float", "The teacher's penalty.")
+    label_noise_: float = fitted("float", "Standard deviation of the noise of a label.")
 
     _erratum = ERRATUM
 
@@ -209,21 +208,6 @@ class DPSLKTClassifier(PrivateTransferFit, LabelModel, PrivateFit[Problem]):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
-    n_iter_ : int
-        Number of released vectors of coefficients or labels.
-    n_transfer_ : int
-        Number of labels.
-    row_norm_ : float
-        The bound on the rows, given or released. The published teacher has none.
-    alpha_ : float
-        The teacher's penalty.
-    label_noise_ : float
-        Standard deviation of the noise of a label.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPIGHTClassifier : Noisy gradient steps that keep a number of features.
@@ -277,15 +261,6 @@ class DPSLKTRegressor(PrivateTransferFit, NumberModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_transfer_} {row_norm_} {alpha_}
-    {label_noise_}
-    huber_threshold_ : float
-        The threshold, given or released. The published teacher has none.
-    {target_center_} {target_scale_} {shrinkage_}
-    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPIGHTRegressor : Noisy gradient steps that keep a number of features.
@@ -296,10 +271,6 @@ class DPSLKTRegressor(PrivateTransferFit, NumberModel, PrivateFit[Problem]):
     {Notes}
 
     {privacy.targets}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------
@@ -319,7 +290,7 @@ class DPSLKTRegressor(PrivateTransferFit, NumberModel, PrivateFit[Problem]):
         The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
         default="auto",
     )
-    huber_threshold_: float = fitted()
+    huber_threshold_: float = fitted("float", "The threshold, given or released. The published teacher has none.")
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None

@@ -36,8 +36,6 @@ from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 from skdp.privacy.statistics import ridge_minimizer
 
-__all__ = ["Settings", "Transfer", "TransferPlan", "planned_transfer", "private_transfer", "published_transfer"]
-
 # All chosen on synthetic data of other seeds and on parts held out of the training data.
 STEPS = 30  # steps that find the private support, if rounds are not used
 ALPHA = 0.67  # penalty over R^2 sqrt(z / n) s^(-1/8)

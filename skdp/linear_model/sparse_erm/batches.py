@@ -30,8 +30,6 @@ from skdp.base.plan import BudgetSplit
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import BoundedStatistic, NumericSparsePlan, PrivacySession
 
-__all__ = ["AllRows", "Batch", "FreshSample", "PublicParts", "cyclic", "published"]
-
 
 @dataclass(frozen=True)
 class Batch:

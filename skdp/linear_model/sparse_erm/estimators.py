@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from skdp._compat import warn_user
 from skdp._docs import document
-from skdp.base.declare import parameter
+from skdp.base.declare import fitted, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import described
 from skdp.exceptions import PrivacyLeakWarning
@@ -18,8 +18,6 @@ from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.kernels import on_host
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit
 from skdp.losses import NAMED, LogisticLoss, Loss, MultinomialLoss, check_loss, is_shipped
-
-__all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
 _NAMED = {**{name: make(1.0) for name, make in NAMED.items()}, "logistic": LogisticLoss()}
 
@@ -35,26 +33,6 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     `DPSparseERMClassifier` are the same fit with the usual targets and predictions.
 
     {guarantee}
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,) or (n_classes, n_features)
-        {coef_.classifier}
-        With the squared and Huber's loss `predict` is cut to ``prediction_bounds_``, so for rows far outside it
-        differs from ``X @ coef_ + intercept_``.
-    intercept_ : float or ndarray of shape (n_classes,)
-        {intercept_.classifier}
-    {support_}
-    n_iter_ : int
-        Number of steps, without those of a refit.
-    n_hits_ : int
-        The number given, or the one that "auto" became.
-    n_released_ : int
-        Number of gradient entries that all steps released.
-    threshold_ : float
-        The threshold of the last step.
-    {target_center_} {target_scale_} {shrinkage_}
-    {learning_rate_} {clip_norm_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -102,13 +80,16 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         loss of your own inherits from `skdp.losses.Loss`.""",
         default="squared",
     )
+    coef_: Any = fitted(
+        "ndarray of shape (n_features,) or (n_classes, n_features)",
+        """Coefficients of the features. With the squared and Huber's loss `predict` is cut to
+        ``prediction_bounds_``, so for rows far outside it differs from ``X @ coef_ + intercept_``.""",
+    )
+    intercept_: Any = fitted("float or ndarray of shape (n_classes,)", "Intercept, 0 without ``fit_intercept``.")
 
+    @document(LabelModel.predict)
     def predict(self, X: object) -> np.ndarray:
         """Mean of the target given X.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -121,16 +102,11 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
             return like(X, softmax(z))
         return cut(self, like(X, expit(z) if self._loss_name() == "logistic" else z))
 
+    @document(LabelModel.score)
     def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """Share of the squared error that the predicted mean explains; on private data it is not private.
 
         R^2 of `predict`; with classes, of the classes' indicators, weighted by their variances.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
         -------
@@ -225,24 +201,10 @@ class DPSparseERMClassifier(SparseGradientFit, LabelModel, PrivateFit[Problem]):
 
     {recalibrated}
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {classes_} {support_} {n_iter_} {n_hits_} {n_released_}
-    {threshold_}
-    {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPSparseERM : The same fit for any loss.
     DPFrankWolfeClassifier : Chooses one coefficient in each step.
-
-    Notes
-    -----
-    {Notes}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------
@@ -269,12 +231,6 @@ class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
-    {target_center_} {target_scale_} {shrinkage_}
-    {learning_rate_} {clip_norm_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPSparseERM : The same fit for any loss.
@@ -285,10 +241,6 @@ class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     {Notes}
 
     {privacy.targets}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------

@@ -33,8 +33,6 @@ from skdp.linear_model.sparse_erm.solver import (
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.privacy import PrivacySession
 
-__all__ = ["SparseGradientFit"]
-
 ERRATUM = (
     "Theorem 1 of Zhang, Mironov and Hejazinia (2021, both versions) claims that drawing one of m fixed groups of "
     "rows amplifies the epsilon of a record. It does not, as its lemma needs a fresh sample of records; no such "
@@ -107,9 +105,10 @@ class SparseGradientFit(LinearFit):
     max_weight: float | None = parameters.MAX_WEIGHT
     verbose: bool = parameters.VERBOSE
     callback: Callable[..., object] | None = parameters.more(parameters.CALLBACK, "Batches are not shown.")
-    n_hits_: int = fitted()
-    n_released_: int = fitted()
-    threshold_: float = fitted()
+    n_iter_: int = fitted("int", "Number of steps, without those of a refit.")
+    n_hits_: int = fitted("int", 'The number given, or the one that "auto" became.')
+    n_released_: int = fitted("int", "Number of gradient entries that all steps released.")
+    threshold_: float = fitted("float", "The threshold of the last step.")
     learning_rate_: float = fitted()
     clip_norm_: float = fitted()
 

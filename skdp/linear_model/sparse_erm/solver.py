@@ -24,8 +24,6 @@ from skdp.linear_model.sparse_erm.batches import AllRows
 from skdp.privacy import accounting
 from skdp.privacy.statistics import mean_sup_gradient
 
-__all__ = ["Settings", "Thresholds", "automatic_steps", "planned_sparse", "solve", "sparse_erm"]
-
 # Chosen on synthetic data of other seeds and on parts held out of the training data of IMDb, a9a and RAND.
 MIN_STEPS, MAX_STEPS = 20, 100  # bounds of the number of steps
 REACH = 72.0  # n mu over log p and the root of the number of steps, see `automatic_steps`

@@ -19,8 +19,6 @@ from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import check_clip, given
 from skdp.linear_model.srm.solver import Settings, planned_momentum, recursive_momentum
 
-__all__ = ["DPSRMClassifier", "STORMClassifier"]
-
 ERRATUM = "Section 4.7.1 of Wang (2021) swaps the two clip norms; this fit uses the correct order."
 
 # Largest max_iter, which takes days; a choice, not tuned.
@@ -55,11 +53,18 @@ class MomentumFit(StochasticFit):
         them.""",
         default="last",
     )
-    max_step_norm_: float = fitted()
-    momentum_: float = fitted()
-    clip_diff_norm_: float = fitted()
-    batch_size_: int = fitted()
-    initial_batch_size_: int = fitted()
+    n_iter_: int = fitted("int", 'Number of steps taken: ``max_iter``, or fewer with ``output="random"``.')
+    learning_rate_: float = fitted("float", "The number given, or the largest step size of the first step.")
+    clip_norm_: float = fitted("float", "The number given, or the value at the last of the ``max_iter`` steps.")
+    max_step_norm_: float = fitted("float", 'The number given, or the one that "auto" became.')
+    momentum_: float = fitted("float", "The number given, or the value at the last of the ``max_iter`` steps.")
+    clip_diff_norm_: float = fitted("float", 'The number given, or the one that "auto" became.')
+    batch_size_: int = fitted(
+        "int", 'The number given, but at most the number of records, or the one that "auto" became.'
+    )
+    initial_batch_size_: int = fitted(
+        "int", 'The number given, but at most the number of records, or the one that "auto" became.'
+    )
 
     _planned = staticmethod(planned_momentum)
     _algorithm = staticmethod(recursive_momentum)
@@ -88,27 +93,6 @@ class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
     {guarantee}
 
     {recalibrated.several}
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
-    n_iter_ : int
-        Number of steps taken: ``max_iter``, or fewer with ``output="random"``.
-    learning_rate_ : float
-        The number given, or the largest step size of the first step.
-    max_step_norm_ : float
-        The number given, or the one that "auto" became.
-    momentum_ : float
-        The number given, or the value at the last of the ``max_iter`` steps.
-    clip_norm_ : float
-        The number given, or the value at the last of the ``max_iter`` steps.
-    clip_diff_norm_ : float
-        The number given, or the one that "auto" became.
-    batch_size_ : int
-        The number given, but at most the number of records, or the one that "auto" became.
-    initial_batch_size_ : int
-        The number given, but at most the number of records, or the one that "auto" became.
-    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -204,16 +188,6 @@ class STORMClassifier(MomentumFit, LabelModel, ExactFit[Problem]):
     Both give the same model at ``epsilon=inf, clip_norm=inf, clip_diff_norm=inf``, equal other parameters and
     the same ``random_state``.
 
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_}
-    {max_step_norm_} {momentum_}
-    clip_norm_ : float
-        Always inf, because nothing is clipped.
-    clip_diff_norm_ : float
-        Always inf, because nothing is clipped.
-    {batch_size_} {initial_batch_size_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPSRMClassifier : The same with privacy.
@@ -237,6 +211,8 @@ class STORMClassifier(MomentumFit, LabelModel, ExactFit[Problem]):
     """
 
     loss: ClassLoss = parameters.CLASS_LOSS
+    clip_norm_: float = fitted("float", "Always inf, because nothing is clipped.")
+    clip_diff_norm_: float = fitted("float", "Always inf, because nothing is clipped.")
     max_iter = changed(
         text="""Number of steps, at most 10^8. There is no stopping rule. "auto" is 2000, at most what leaves
         batches of 16, and at least 20. With a given ``batch_size`` it is what makes 20 passes over the data,

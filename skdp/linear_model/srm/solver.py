@@ -33,8 +33,6 @@ from skdp.losses import Loss
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
 from skdp.privacy.statistics import recursive_gradient
 
-__all__ = ["Settings", "planned_momentum", "recursive_momentum"]
-
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and spambase (user guide).
 PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
 STEPS = 1.65  # planned steps over `precision`

@@ -19,8 +19,6 @@ from skdp.linear_model.adassp import LARGEST, given_scales_assumption
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, planned_stages, two_stage
 from skdp.privacy import PrivacySession
 
-__all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
-
 MOST = 1e45  # largest weight of the penalty; a choice
 # Without a penalty the minimiser has no bounded sensitivity; the second moment needs none.
 PENALISED = real(low=1e-50, high=MOST, word="auto")
@@ -53,6 +51,7 @@ class _TwoStageFit(LinearFit):
     alpha: Auto = parameters.L2_PENALTY
     unit = changed(more=f"{parameters.SHARED_WEIGHT} They lie in one block.")
     verbose: bool = parameters.VERBOSE_UNUSED
+    n_iter_: int = fitted("int", "Number of stages: 1 if all features are kept, otherwise 2.")
     row_norm_: float = fitted()
     alpha_: float = fitted()
     y_bounds = "auto"  # a parameter of the regressor
@@ -97,13 +96,6 @@ class DPTwoStageClassifier(_TwoStageFit, LabelModel, PrivateFit[Problem]):
     {guarantee}
 
     {recalibrated}
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
-    n_iter_ : int
-        Number of stages: 1 if all features are kept, otherwise 2.
-    {row_norm_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -183,12 +175,6 @@ class DPTwoStageRegressor(_TwoStageFit, NumberModel, PrivateFit[Problem]):
 
     {guarantee}
 
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_} {y_bounds_} {alpha_}
-    {target_center_} {target_scale_} {shrinkage_}
-    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
-
     See Also
     --------
     DPAdaSSPRegressor : Its second stage with the squared loss, on all features.
@@ -202,10 +188,6 @@ class DPTwoStageRegressor(_TwoStageFit, NumberModel, PrivateFit[Problem]):
     `DPAdaSSPRegressor`.
 
     {privacy.targets}
-
-    References
-    ----------
-    {References}
 
     Examples
     --------

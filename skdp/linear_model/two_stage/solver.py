@@ -22,8 +22,6 @@ from skdp.losses import Loss
 from skdp.privacy import Partition, PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import gradient_scores, ridge_minimizer, support_votes
 
-__all__ = ["AMP_SHARE", "Plan", "default_support", "select_support", "two_stage"]
-
 # All chosen on synthetic data of other seeds and on parts held out of training data, that of IMDb among them.
 SELECTION_SHARE = 0.5  # of what the scales leave of mu^2, for the choice of the support
 AMP_SHARE = 0.4  # of (epsilon, delta), for a second stage by minima perturbation

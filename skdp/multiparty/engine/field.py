@@ -16,18 +16,6 @@ from numpy.typing import NDArray
 
 from skdp.privacy.noise import KeyStream
 
-__all__ = [
-    "BYTES",
-    "PRIME",
-    "Elements",
-    "combine",
-    "from_bytes",
-    "from_int64",
-    "random_elements",
-    "to_bytes",
-    "to_int64",
-]
-
 PRIME = 2**89 - 1
 BYTES = 12  # of an element in a message
 

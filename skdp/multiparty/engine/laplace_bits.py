@@ -35,17 +35,6 @@ from functools import lru_cache
 from math import exp, inf, nextafter
 from typing import NamedTuple
 
-__all__ = [
-    "LAPLACE_SCALES",
-    "UNNOTICED",
-    "Digit",
-    "bits_of",
-    "digits_of",
-    "laplace_bits_numerical_error",
-    "log_error",
-    "most_bits",
-]
-
 LAPLACE_SCALES = (2.0**14, 2.0**40)
 """Scales, in units of the grid, for which noise is made of bits."""
 

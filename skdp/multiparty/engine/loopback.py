@@ -129,10 +129,6 @@ class LoopbackEngine:
     def ready(self, opening: Opening) -> None:
         """Refuse what cannot be opened, and lay the noise of the next opening if it is not laid.
 
-        Parameters
-        ----------
-        opening : Opening
-
         Raises
         ------
         RuntimeError

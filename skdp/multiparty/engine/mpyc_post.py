@@ -17,8 +17,6 @@ from skdp.multiparty.engine.server import Seat
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.links import Link, together
 
-__all__ = ["LABEL_BYTES", "Post"]
-
 LABEL_BYTES = 8
 """Of mpyc's label of a message, which precedes its numbers."""
 # A server is at most a few steps ahead of another; more messages than this are no part of the protocol.

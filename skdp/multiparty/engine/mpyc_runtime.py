@@ -35,16 +35,6 @@ from numpy.typing import NDArray
 
 from skdp.multiparty.engine.field import BYTES, PRIME
 
-__all__ = [
-    "KEY_BYTES",
-    "ElementCodec",
-    "import_mpyc",
-    "make_runtime",
-    "new_keys",
-    "require_mpyc",
-    "shared_subsets",
-]
-
 KEY_BYTES = 16
 _LOCK = threading.Lock()
 _MISSING = "secret random bits need mpyc: python -m pip install 'skdp[mpc]'"

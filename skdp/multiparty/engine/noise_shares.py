@@ -56,8 +56,6 @@ from math import erfc, exp, expm1, log1p, pi, sqrt
 
 from skdp.privacy.noise import NOISE_CUTOFF, NOISE_LOG_ERROR, SIGMA_RANGE
 
-__all__ = ["LEAST_SHARE", "convolution_error", "gaussian_shares_numerical_error", "share_std", "share_surplus"]
-
 LEAST_SHARE = 512.0
 """Least standard deviation of a share, in units of the grid."""
 

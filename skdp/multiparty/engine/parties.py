@@ -23,8 +23,6 @@ from skdp.multiparty.transport.frames import StreamLink
 from skdp.multiparty.transport.links import together
 from skdp.privacy.noise import KeyStream
 
-__all__ = ["Parties"]
-
 T = TypeVar("T")
 Integers = NDArray[np.int64]
 

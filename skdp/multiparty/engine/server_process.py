@@ -33,8 +33,6 @@ from skdp.multiparty.transport.errors import PartyError
 from skdp.multiparty.transport.frames import StreamLink
 from skdp.privacy.noise import KeyStream
 
-__all__ = ["Part", "Server", "main", "party_names"]
-
 
 class Part(TypedDict):
     """The first line of the standard input."""
@@ -55,12 +53,7 @@ def party_names(n_owners: int, n_servers: int) -> dict[int, str]:
 
 
 class Server:
-    """One server: its links, its noise and its rounds.
-
-    Parameters
-    ----------
-    part : Part
-    """
+    """One server: its links, its noise and its rounds."""
 
     def __init__(self, part: Part) -> None:
         self.part, self.token = part, bytes.fromhex(part["token"])

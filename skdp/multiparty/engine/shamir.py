@@ -18,8 +18,6 @@ from math import comb
 from skdp.multiparty.engine.field import Elements, combine, random_elements
 from skdp.privacy.noise import KeyStream
 
-__all__ = ["THRESHOLDS", "Contradiction", "recombine", "share", "threshold_of"]
-
 # Number of servers, and how many of them may be corrupted: less than half.
 THRESHOLDS = {3: 1, 5: 2}
 

@@ -4,8 +4,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["PlanError", "Table"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 

@@ -27,8 +27,6 @@ from skdp.multiparty.transport.network import LAID_TAG, READY_TAG, Network
 from skdp.privacy import Opening
 from skdp.privacy.noise import KeyStream
 
-__all__ = ["Bridge", "NetworkEngine", "check_installed"]
-
 T = TypeVar("T")
 
 # Rounds whose noise is laid at once, at most: the first batches are small, since few rounds may follow.
@@ -195,10 +193,6 @@ class NetworkEngine:
         See `Engine.ready`.
 
         Nobody is charged before all terms were compared and the noise of the first round is laid.
-
-        Parameters
-        ----------
-        opening : Opening
 
         Raises
         ------

@@ -16,8 +16,6 @@ from skdp._version import __version__
 from skdp.multiparty.party.keys import make_keys
 from skdp.multiparty.party.plan import PROTOCOL, Feature, Plan, read_plan
 
-__all__ = ["CEILING", "HOSPITALS", "make_example", "plan_text"]
-
 HOSPITALS = ("hospital_a", "hospital_b", "hospital_c")
 CEILING = (3.0, 1e-6)
 """Of each hospital's ledger: epsilon and delta of all plans together. The example's plan is one of them."""

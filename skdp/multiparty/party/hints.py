@@ -2,8 +2,6 @@
 
 from skdp.multiparty.party.plan import Plan, recommended_round
 
-__all__ = ["hints"]
-
 
 def hints(plan: Plan) -> list[str]:
     """Hints on a plan, from the plan alone.

@@ -10,8 +10,6 @@ import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-__all__ = ["CertificateError", "check_dates", "check_key", "fingerprint_of", "make_keys"]
-
 _DAYS = 365  # that a new certificate is valid; a choice, not tuned
 
 

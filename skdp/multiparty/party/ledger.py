@@ -13,8 +13,6 @@ from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party.plan import Plan
 from skdp.privacy import BudgetAccountant, PlanRunsOnce, Reservation, read_ledger
 
-__all__ = ["LedgerError", "LedgerFull", "PlanLedger", "open_ledger"]
-
 
 class LedgerError(ValueError):
     """This party's ledger cannot be opened as it was asked for: nothing was read, sent or spent."""
@@ -176,10 +174,6 @@ def open_ledger(path: str | os.PathLike[str], plan: Plan, ceiling: tuple[float, 
     ceiling : (epsilon, delta) or None
         Of a new ledger, which needs one: what all plans of this owner may cost together is its own choice, and no
         plan's. None opens a ledger that is there.
-
-    Returns
-    -------
-    PlanLedger
 
     Raises
     ------

@@ -19,8 +19,6 @@ from skdp.fitting.linear import prediction_bounds
 from skdp.multiparty.party.plan import Feature, PlanError, make_estimator
 from skdp.multiparty.party.table import public_rows
 
-__all__ = ["PlanRows", "load_model", "model_document"]
-
 
 class PlanRows(TransformerMixin, BaseEstimator):
     """Rows in the units of a plan's features, mapped as every party mapped its records.

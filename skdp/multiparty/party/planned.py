@@ -19,8 +19,6 @@ from skdp.multiparty.party.plan import Plan
 from skdp.multiparty.transport.network import Network
 from skdp.privacy import Opening
 
-__all__ = ["noise_text", "planned_opening", "summary"]
-
 
 class _Known(Exception):
     """The opening is known: ends the fit."""

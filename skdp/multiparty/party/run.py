@@ -33,8 +33,6 @@ from skdp.multiparty.transport.hello import Hello
 from skdp.multiparty.transport.network import DONE_TAG, Network
 from skdp.multiparty.transport.tls import Identity, connect_all, listen_on
 
-__all__ = ["Options", "run"]
-
 
 @dataclass(frozen=True)
 class Options:

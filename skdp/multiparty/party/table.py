@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from skdp.multiparty.party.plan import Feature, Plan
 
-__all__ = ["DataError", "check_file_type", "public_rows", "read_own_records"]
-
 Cells = list[str] | np.ndarray
 Columns = Mapping[str, Cells]
 _SUFFIXES = (".csv", ".npz", ".parquet")

@@ -21,8 +21,6 @@ from skdp._version import __version__
 from skdp.multiparty.release import NOISES
 from skdp.privacy import Opening
 
-__all__ = ["TOLERANCE", "BadTerms", "Terms", "software"]
-
 TOLERANCE = 2.0**-40
 """Relative difference that different mathematical libraries may make: a root is found to 2^-50 or so."""
 

@@ -3,8 +3,6 @@
 import struct
 from enum import IntEnum
 
-__all__ = ["ABORT_TAG", "NOBODY", "PartyError", "Reason", "pack_abort", "unpack_abort"]
-
 # The tag of a frame that ends the protocol; no round uses it.
 ABORT_TAG = 2**64 - 1
 # The number that stands for no party in an abort frame.

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from skdp.multiparty.transport.errors import Reason
 from skdp.multiparty.transport.links import BaseLink
 
-__all__ = ["StreamLink"]
-
 _HEAD = struct.Struct("<IQ")
 
 

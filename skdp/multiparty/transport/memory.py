@@ -1,11 +1,9 @@
 """Links inside one process: for tests, and for a party that is owner and server at once."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from skdp.multiparty.transport.links import BaseLink
-
-__all__ = ["MemoryLink", "memory_links", "memory_pair"]
 
 
 class MemoryLink(BaseLink):
@@ -50,22 +48,3 @@ def memory_pair(
     theirs = MemoryLink(*one, deadline=deadline, names=names)
     mine._other, theirs._other = theirs, mine
     return mine, theirs
-
-
-def memory_links(
-    n: int, *, deadline: float = 60.0, names: Sequence[str] | None = None
-) -> list[dict[int, MemoryLink]]:
-    """Links between ``n`` parties of one process.
-
-    Returns
-    -------
-    list of dict
-        Entry [i][j] is party i's link to party j, for every j but i.
-    """
-    called = [f"party {i}" for i in range(n)] if names is None else list(names)
-    known = dict(enumerate(called))
-    table: list[dict[int, MemoryLink]] = [{} for _ in range(n)]
-    for i in range(n):
-        for j in range(i + 1, n):
-            table[i][j], table[j][i] = memory_pair((called[i], i), (called[j], j), deadline=deadline, names=known)
-    return table

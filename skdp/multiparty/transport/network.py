@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.links import BaseLink, abort_all, together
 
-__all__ = ["DONE_TAG", "LAID_TAG", "READY_TAG", "Network"]
-
 READY_TAG, DONE_TAG, LAID_TAG = 2**64 - 3, 2**64 - 4, 2**64 - 5
 Hear = Callable[[BaseLink, bytes], None]
 _LAST_WORDS = 2.0  # seconds that a stopping party gives the others to read why; a choice, not tuned

@@ -7,8 +7,6 @@ from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import Parameters, Shape
 from skdp.nn.layers.max_pool import MaxPool2D, Pool2D
 
-__all__ = ["AvgPool2D"]
-
 
 @document(MaxPool2D)
 @dataclass(frozen=True, repr=False)

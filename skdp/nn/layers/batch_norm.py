@@ -1,7 +1,5 @@
 """Batch normalization, which private training cannot have."""
 
-__all__ = ["BatchNorm"]
-
 
 class BatchNorm:
     """Refused: batch normalization mixes records, so no record's gradient is a function of this record alone.

@@ -20,8 +20,6 @@ from skdp.nn.layers.layer import (
 from skdp.nn.windows import Windows, columns_of, images_of
 from skdp.privacy import OuterSum, Piece, Vectors
 
-__all__ = ["Conv2D"]
-
 State = tuple[Array, Shape]  # the windows, and the shape of an input
 
 

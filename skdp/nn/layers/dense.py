@@ -9,8 +9,6 @@ from skdp.nn.layers.layer import Layer, Parameters, Shape, check_initialization,
 from skdp.nn.products import rows_times
 from skdp.privacy import Outer, Piece, Vectors
 
-__all__ = ["Dense"]
-
 
 @dataclass(frozen=True, repr=False)
 class Dense(Layer):

@@ -8,8 +8,6 @@ from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import Layer, Parameters, Shape, check_positive_int
 from skdp.privacy import Piece, SparseRows
 
-__all__ = ["Embedding"]
-
 LARGEST = 2**24  # from here on float32 does not hold all whole numbers
 
 

@@ -6,8 +6,6 @@ from math import prod
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Layer, Parameters, Shape
 
-__all__ = ["Flatten"]
-
 
 @dataclass(frozen=True, repr=False)
 class Flatten(Layer):

@@ -11,8 +11,6 @@ from skdp.nn.layers.layer import Layer, Parameters, Shape, check_positive_int
 from skdp.nn.normalization import normalized, normalized_backward
 from skdp.privacy import Piece, Vectors
 
-__all__ = ["GroupNorm"]
-
 State = tuple[Array, Array]  # the normalized numbers, and one over the standard deviations
 
 

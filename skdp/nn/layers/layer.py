@@ -9,8 +9,6 @@ import numpy as np
 from skdp.nn.arrays import Array
 from skdp.privacy import Piece
 
-__all__ = ["Layer", "Parameters", "Shape", "as_pair", "glorot_or_he", "image_shape"]
-
 Shape = tuple[int, ...]
 Parameters = dict[str, Array]
 

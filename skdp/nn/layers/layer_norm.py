@@ -10,8 +10,6 @@ from skdp.nn.layers.layer import Layer, Parameters, Shape
 from skdp.nn.normalization import normalized, normalized_backward
 from skdp.privacy import Piece, Vectors
 
-__all__ = ["LayerNorm"]
-
 State = tuple[Array, Array]  # the normalized numbers, and one over the standard deviations
 
 

@@ -10,8 +10,6 @@ from skdp.nn.layers.layer import Layer, Parameters, Shape, check_positive_int
 from skdp.nn.sequences import Direction, run_lstm
 from skdp.privacy import OuterSum, Piece, Vectors
 
-__all__ = ["LSTM"]
-
 
 @dataclass(frozen=True, repr=False)
 class LSTM(Layer):

@@ -6,8 +6,6 @@ from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Layer, Parameters, Shape
 from skdp.nn.sequences import pool_backward, pool_forward
 
-__all__ = ["MaskedMeanPool"]
-
 
 @dataclass(frozen=True, repr=False)
 class MaskedMeanPool(Layer):

@@ -7,8 +7,6 @@ from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Layer, Parameters, Shape, as_pair, image_shape
 from skdp.nn.windows import Windows, max_pool, unpool
 
-__all__ = ["MaxPool2D", "Pool2D"]
-
 
 @dataclass(frozen=True, repr=False)
 class Pool2D(Layer):

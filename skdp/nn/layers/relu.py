@@ -6,8 +6,6 @@ from skdp.nn.arrays import Array
 from skdp.nn.elementwise import relu, relu_gradient
 from skdp.nn.layers.layer import Layer, Parameters, Shape
 
-__all__ = ["ReLU"]
-
 
 @dataclass(frozen=True, repr=False)
 class ReLU(Layer):

@@ -8,8 +8,6 @@ import numpy as np
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Layer, Parameters, Shape
 
-__all__ = ["Rescaling"]
-
 LARGEST = float(np.finfo(np.float32).max)  # nets compute in float32
 
 

@@ -6,8 +6,6 @@ from math import prod
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Layer, Parameters, Shape, check_positive_int
 
-__all__ = ["Reshape"]
-
 
 @dataclass(frozen=True, repr=False)
 class Reshape(Layer):

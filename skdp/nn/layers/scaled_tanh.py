@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import Layer, Parameters, Shape
 
-__all__ = ["ScaledTanh"]
-
 
 @dataclass(frozen=True, repr=False)
 class ScaledTanh(Layer):

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import Layer, Parameters, Shape
 
-__all__ = ["Tanh"]
-
 
 @dataclass(frozen=True, repr=False)
 class Tanh(Layer):

@@ -19,8 +19,6 @@ from skdp.base.kinds import choice, described, integer
 from skdp.base.tables import refuse_weights, validate_table
 from skdp.kernels import is_cupy
 
-__all__ = ["ScatteringTransform"]
-
 MOST_SCALES, MOST_ANGLES = 10, 64
 LARGEST = 1e15  # of a pixel, so that no square of a sum over an image overflows float32
 LEAST_GROUP = 3  # paths of a group
@@ -47,18 +45,6 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
     The wavelets are fixed, as in [Mallat2012]_. So the transform learns nothing, costs no privacy budget, and may
     stand before a private estimator in a ``Pipeline``. Private linear models on these features are level with
     private convolutional nets on small images ([Tramer2021]_).
-
-    Attributes
-    ----------
-    image_shape_ : tuple of int
-        (height, width, channels).
-    output_shape_ : tuple of int
-        (height, width, channels) of the features of an image. The features are in this C order. The height is
-        ``max(1, height // 2**J)``, and so is the width. An image channel has ``1 + J L + L**2 J (J - 1) / 2`` of
-        the channels, its paths, one after the other.
-    n_features_in_ : int
-        Number of columns of a table, or of numbers of an image.
-    {feature_names_in_}
 
     See Also
     --------
@@ -122,9 +108,14 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
         27 groups are published for J=2, L=8.""",
         default=27,
     )
-    image_shape_: tuple[int, ...] = fitted()
-    output_shape_: tuple[int, ...] = fitted()
-    n_features_in_: int = fitted()
+    image_shape_: tuple[int, ...] = fitted("tuple of int", "(height, width, channels).")
+    output_shape_: tuple[int, ...] = fitted(
+        "tuple of int",
+        """(height, width, channels) of the features of an image. The features are in this C order. The height
+        is ``max(1, height // 2**J)``, and so is the width. An image channel has ``1 + J L + L**2 J (J - 1) / 2``
+        of the channels, its paths, one after the other.""",
+    )
+    n_features_in_: int = fitted("int", "Number of columns of a table, or of numbers of an image.")
     feature_names_in_: np.ndarray = fitted()
 
     learns_from_data: ClassVar[bool] = False  # `skdp._compat` asks what stands before a private fit

@@ -4,8 +4,6 @@ import math
 
 from skdp.kernels.numba_jit import jit
 
-__all__ = ["group_normalize", "modulus", "product_fold", "unit_rows"]
-
 
 @jit
 def product_fold(spectra, wavelets, k, out):  # type: ignore[no-untyped-def]

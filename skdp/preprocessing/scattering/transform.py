@@ -13,8 +13,6 @@ from skdp.kernels import run_blocks
 from skdp.preprocessing.scattering.filters import Filters
 from skdp.preprocessing.scattering.loops import modulus, product_fold
 
-__all__ = ["CHUNK", "scatter", "scatter_planes"]
-
 CHUNK = 32  # planes a thread works on at once: measured, 8 to 32 are equally fast and larger ones leave the cache
 
 
