@@ -182,7 +182,7 @@ CLIP_NORM_OF_TARGETS = changed(
     largest row norm times half the width of ``y_bounds``: it cuts gradients of records whose prediction is
     further off than that."""
 )
-PREDICTION_NOISE: object = fitted(
+PREDICTION_NOISE: float = fitted(
     "float",
     """Standard deviation that the noise gives to predictions for standardized features that are not
     correlated, in units of y. It follows from public numbers. The fit warns where it is above a hundredth

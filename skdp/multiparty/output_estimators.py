@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from skdp._docs import document
 from skdp.base import Solution
@@ -16,7 +17,7 @@ from skdp.multiparty.owners import Owners, owners_of
 from skdp.multiparty.release import is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacySession, factor
 
-WEIGHTING_OF_MODELS: object = changed(
+WEIGHTING_OF_MODELS: Literal["owner", "record"] = changed(
     text=""""owner" averages the models with equal weights, as published. "record" weighs them by their number of
     records (or groups)."""
 )

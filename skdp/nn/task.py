@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from os import PathLike
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -239,7 +239,7 @@ def _look(network: Network, method: str | tuple[str, ...], dtype: str, device: s
 def _on_ids(function: PiecesOf, size: int) -> PiecesOf:
     """The function of ids that are made of normal numbers: a third is padding, also between tokens."""
 
-    def pieces(X: Array, y: Array | None) -> Sequence[Piece]:
+    def pieces(X: Any, y: Array | None) -> Sequence[Piece]:
         xp = array_module(X)
         with np.errstate(all="ignore"):
             ids = xp.floor(abs(X) * X.dtype.type(1e4)) % X.dtype.type(size) + X.dtype.type(1)
