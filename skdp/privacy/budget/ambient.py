@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "carried_accountant",
-    "current_accountant",
     "enter_block",
     "leave_block",
     "note_birth",
@@ -249,25 +248,6 @@ class _Stamp:
 def _accountant_of(block: Block | None) -> "BudgetAccountant | None":
     # Only `BudgetAccountant.__enter__` opens blocks.
     return None if block is None else cast("BudgetAccountant | None", block.accountant)
-
-
-def current_accountant() -> "BudgetAccountant | None":
-    """The accountant of the innermost `with` block of this context, or None.
-
-    In a forked process the block around the fork counts in all threads, until the process opens another.
-
-    Examples
-    --------
-    >>> from skdp.privacy.budget import current_accountant
-    >>> current_accountant() is None
-    True
-    """
-    with LOCK:
-        block, inside = innermost()
-        if block is None:
-            block = inherited()
-            inside = block is not None
-        return _accountant_of(block) if inside else None
 
 
 def payer(name: str, stamp: _Stamp | None = None) -> "BudgetAccountant | None":

@@ -125,7 +125,6 @@ __all__ = [
     "check_delta",
     "check_number",
     "refusal",
-    "remaining_after",
     "remaining_after_all",
     "spent_by",
     "spent_by_worst",
@@ -248,13 +247,8 @@ def spent_by_worst(sequences: Sequences, ceiling: Ceiling) -> tuple[float, float
     return max(epsilon for epsilon, _ in costs), max(delta for _, delta in costs)
 
 
-def remaining_after(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
-    """Largest epsilon of one further fit that would be admitted, and its delta."""
-    return remaining_after_all({None: fits}, ceiling)
-
-
 def remaining_after_all(sequences: Sequences, ceiling: Ceiling) -> tuple[float, float]:
-    """As `remaining_after`, of a fit that every one of these sequences admits.
+    """Largest epsilon of one further fit that every one of these sequences admits, and its delta.
 
     A Gaussian fit of a smaller epsilon or delta has a smaller mu. So the smallest numbers of all sequences are
     admitted by each of them; likewise for pure fits.
