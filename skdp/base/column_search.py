@@ -329,10 +329,6 @@ def released_window(
         Least part of the values that the searches for magnitude and distance leave outside.
     present : Present
         As in `released_points`.
-
-    Returns
-    -------
-    Window
     """
     first, second, third = window_shares(share, centered)
     sizes = released_magnitudes(session, records, first, least=least[0], present=present)

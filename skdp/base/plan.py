@@ -270,12 +270,7 @@ def _line(step: Step) -> str:
 
 
 class NoRecords:
-    """Stands for the records in a plan that is made without data: it knows their shape, and nothing else.
-
-    Parameters
-    ----------
-    shape : PublicShape
-    """
+    """Stands for the records in a plan that is made without data: it knows their shape, and nothing else."""
 
     def __init__(self, shape: PublicShape) -> None:
         self.shape = shape

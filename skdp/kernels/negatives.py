@@ -44,10 +44,6 @@ class Negatives:
         weights : array-like of float of shape (n_words,)
             Public or released; at least 0, and not all of them 0.
 
-        Returns
-        -------
-        Negatives
-
         Raises
         ------
         ValueError

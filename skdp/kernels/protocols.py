@@ -97,14 +97,6 @@ class KernelLoss(Protocol):
 def is_cupy(x: object) -> TypeGuard[OnDevice]:
     """Whether ``x`` is a CuPy array or a CuPy sparse matrix; CuPy is not imported.
 
-    Parameters
-    ----------
-    x : object
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> from skdp.kernels import is_cupy

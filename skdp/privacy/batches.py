@@ -358,10 +358,6 @@ def draw_units(
     stream : KeyStream
     bits : ndarray of uint64, default=None
         From `empty_bits`, to work in; empty again at the end.
-
-    Returns
-    -------
-    ndarray of int64, or None
     """
     if plan.sampling == FULL_BATCH:
         return None
@@ -389,10 +385,6 @@ def number_of_places(plan: BatchPlan, count: int) -> int:
     plan : BatchPlan
     count : int
         Number of units, public.
-
-    Returns
-    -------
-    int
 
     Examples
     --------

@@ -79,10 +79,6 @@ def seed_context(params: Mapping[str, object], kind: type | None = None) -> byte
     kind : type, default=None
         Class of the estimator.
 
-    Returns
-    -------
-    context : bytes
-
     Examples
     --------
     >>> import numpy as np

@@ -87,10 +87,6 @@ class PublicShape:
         n_classes : int, default=None
         fit_intercept : bool, default=False
         intercept_value : float, default=1.0
-
-        Returns
-        -------
-        PublicShape
         """
         from skdp.kernels import is_cupy
 

@@ -19,10 +19,6 @@ class PrivateWords:
     n_public : int, default=None
         The public number of groups under add-remove. None takes their number.
 
-    Attributes
-    ----------
-    shape : PublicShape
-
     Examples
     --------
     >>> from skdp.privacy import PrivateWords

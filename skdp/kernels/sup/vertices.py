@@ -252,10 +252,6 @@ def vertex_kernel(
         A row that a step touches is refreshed if an entry of its gradient would move by more than this share
         of the clip.
 
-    Returns
-    -------
-    VertexKernel
-
     Examples
     --------
     >>> import numpy as np

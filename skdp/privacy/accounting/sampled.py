@@ -38,10 +38,6 @@ def require_supported(
     accountant : {"pld", "rdp"}, optional
         Demand this one.
 
-    Returns
-    -------
-    tuple of str
-
     Raises
     ------
     UnsupportedAccounting

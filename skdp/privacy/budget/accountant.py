@@ -279,10 +279,6 @@ class BudgetAccountant:
         unit : {"record", "group"}
             What was split, and under which adjacency the split is sound. The parts refuse other fits.
 
-        Returns
-        -------
-        tuple of BudgetAccountant
-
         Raises
         ------
         PrivacyBudgetExceeded

@@ -372,13 +372,12 @@ def sum_of_owners(statistics: Sequence[BoundedStatistic]) -> BoundedStatistic:
     wraps = any(source.usual is not None for source in sources)
     if wraps and any(source.roundings or math.isinf(source.magnitude) for source in sources):
         raise UnsupportedAccounting("sums and statistics that are rounded as a whole do not mix")
-    usual = [s.magnitude if s.usual is None else s.usual for s in sources]
     source = Source(
         lambda unit: np.add.reduce([s.on_grid(unit) for s in sources]),
         lambda: np.add.reduce([s.plain() for s in sources]),
         roundings=max(s.roundings for s in sources),
         magnitude=math.fsum(s.magnitude for s in sources),
-        usual=math.fsum(usual) if wraps else None,
+        usual=math.fsum(s.laid_out for s in sources) if wraps else None,
         unit=sources[0].unit,
         needs_public_n=any(s.needs_public_n for s in sources),
     )

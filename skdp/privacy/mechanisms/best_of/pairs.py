@@ -101,14 +101,7 @@ def best_of_pair(
 
 
 def best_of_approximate(trials: TrialCount, base_epsilon: float, base_delta: float, epsilon: float) -> float:
-    """Upper bound of delta at ``epsilon`` of the best of K trials that are each (base_epsilon, base_delta)-DP.
-
-    Parameters
-    ----------
-    trials : TrialCount
-    base_epsilon, base_delta : float
-    epsilon : float >= 0
-    """
+    """Upper bound of delta at ``epsilon`` of the best of K trials that are each (base_epsilon, base_delta)-DP."""
     likely = (1.0 - base_delta) / (1.0 + math.exp(-base_epsilon))
     masses = np.array([(1.0 - base_delta) / (1.0 + math.exp(base_epsilon)), likely])
     loss = np.array([-base_epsilon, base_epsilon])

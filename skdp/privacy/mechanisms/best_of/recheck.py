@@ -74,10 +74,6 @@ def recheck_best_of(row: Row) -> float:
     row : dict
         ``epsilon``, ``mean_trials``, ``shape``, and ``base_mu``, or else ``base_epsilon`` and ``base_delta``;
         ``log_error`` and ``tail``, the errors of drawn noise.
-
-    Returns
-    -------
-    float
     """
     check_row(row, "epsilon", "delta", "mean_trials", "shape", *_BASE, "tail")
     log_error = number(row, "log_error")

@@ -143,12 +143,6 @@ def objective_delta(epsilon: float, noise_std: float, terms: ObjectiveTerms) -> 
 def objective_noise(epsilon: float, delta: float, terms: ObjectiveTerms) -> float:
     """Smallest standard deviation of b for which (epsilon, delta) is proven; inf if none is.
 
-    Parameters
-    ----------
-    epsilon : float > 0
-    delta : float in (0, 1)
-    terms : ObjectiveTerms
-
     Examples
     --------
     >>> from skdp.losses import LogisticLoss

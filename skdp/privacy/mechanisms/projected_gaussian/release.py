@@ -39,10 +39,6 @@ class ProjectedClip(SourceExtra):
     """A clip norm that random projections enforce only in law: the statistic has infinite bounds.
 
     No mechanism takes it but `PrivacySession.gaussian` with a plan of `ProjectedNorms`.
-
-    Attributes
-    ----------
-    clip_norm : float
     """
 
     clip_norm: float
