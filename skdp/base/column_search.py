@@ -21,28 +21,6 @@ from scipy.special import ndtri
 from skdp.base.plan import Step, gaussian_steps
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords
 
-__all__ = [
-    "DISTANCES",
-    "LINE",
-    "MAGNITUDES",
-    "QUESTIONS",
-    "Present",
-    "Window",
-    "at_the_end",
-    "least_tails",
-    "noise_of_a_count",
-    "noise_of_levels",
-    "quantile_steps",
-    "released_distances",
-    "released_levels",
-    "released_magnitudes",
-    "released_points",
-    "released_quantiles",
-    "released_window",
-    "seen_tail",
-    "window_steps",
-]
-
 Array = NDArray[np.float64]
 
 # Grids and questions are choices, made on tables of other seeds, as those of the automatic fits.

@@ -16,9 +16,6 @@ from skdp.base.problem import Solution
 from skdp.base.tables import taken_arguments
 from skdp.privacy import PrivacySession
 
-__all__ = ["ExactFit"]
-
-
 if TYPE_CHECKING:  # a method for both frames is typed for the private one
     _Frame = PrivateFit
 else:

@@ -51,17 +51,6 @@ from skdp.privacy import (
     stamped_state,
 )
 
-__all__ = [
-    "STEPS_ARE_CLEAN",
-    "Adjacency",
-    "Advice",
-    "PrivateFit",
-    "SessionOptions",
-    "Unit",
-    "solve_inside",
-    "without_accountant",
-]
-
 Adjacency = Literal["replace-one", "zero-out", "add-remove"]
 Unit = Literal["record", "group"]
 

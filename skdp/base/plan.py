@@ -21,19 +21,6 @@ from skdp.privacy import (
     VocabularyPlan,
 )
 
-__all__ = [
-    "MEANINGS",
-    "SEARCHES",
-    "Advice",
-    "BudgetSplit",
-    "Decision",
-    "FitPlan",
-    "NoRecords",
-    "Step",
-    "gaussian_steps",
-    "steps_of",
-]
-
 SEARCHES = ("recalibration", "scale")  # hold a search that ends where its answer is sure, maybe before its plan
 
 # What the releases of a plan are for, in a clause each, by their purpose in plans and ledgers.

@@ -13,8 +13,6 @@ from skdp.kernels.inputs import frozen, unsigned
 from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit, jit_any_order
 from skdp.kernels.threads import run_blocks
 
-__all__ = ["csr_cut_scores", "dense_cut_scores"]
-
 ROWS = 2**14  # rows of a block that a thread takes; a choice, not tuned
 RUN = 2048  # rows of a column-major table whose partial sums stay in the first cache
 

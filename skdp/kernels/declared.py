@@ -19,9 +19,6 @@ from skdp.kernels.scores import CELLS, linear_scores
 from skdp.kernels.standardized import LazyTable
 from skdp.losses import check_loss
 
-__all__ = ["DeclaredSums", "by_record"]
-
-
 FAILURES = (Exception, SystemExit, GeneratorExit)  # whatever a user's function raises but for an interrupt
 
 

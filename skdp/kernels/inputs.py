@@ -9,19 +9,6 @@ import scipy.sparse as sp
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Integers, on_host
 
-__all__ = [
-    "GroupRows",
-    "checked_vectors",
-    "csr_parts",
-    "frozen",
-    "group_rows",
-    "members_of",
-    "on_host",
-    "sorted_groups",
-    "usable",
-    "vector",
-]
-
 
 def frozen(array: Any) -> Any:
     """A read-only view: kernels are then compiled once, for writable and read-only input."""

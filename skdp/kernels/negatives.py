@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.kernels.protocols import Floats, Integers
 
-__all__ = ["Negatives"]
-
 
 @dataclass(frozen=True, eq=False)
 class Negatives:

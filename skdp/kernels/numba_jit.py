@@ -16,16 +16,6 @@ from numba.core.registry import CPUDispatcher
 
 from skdp._compat import warn_user
 
-__all__ = [
-    "inner_jit",
-    "inner_jit_any_order",
-    "jit",
-    "jit_any_order",
-    "jit_fused",
-    "jit_inlined",
-    "warn_without_cache",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 

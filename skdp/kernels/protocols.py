@@ -5,21 +5,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Block",
-    "Floats",
-    "Integers",
-    "KernelLoss",
-    "Mask",
-    "Matrix",
-    "OnDevice",
-    "Rows",
-    "SparseMatrix",
-    "is_cupy",
-    "issparse",
-    "on_host",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

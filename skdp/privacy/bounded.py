@@ -18,8 +18,6 @@ from skdp.privacy.entries import checked_positions, clipped, clipped_bound, clip
 if TYPE_CHECKING:
     from skdp.privacy.batches import Batch, BatchExtra
 
-__all__ = ["BoundedStatistic", "Source", "SourceExtra", "rounded_source"]
-
 Given = tuple[float | None, float | None, float | None]  # l1, l2 and linf
 
 _LEAST = 2.0**-600  # bounds and grids stay between this and its inverse

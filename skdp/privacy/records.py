@@ -13,9 +13,9 @@ from typing import NoReturn, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.protocols import Matrix
 from skdp.kernels.standardized import LazyTable, StandardizedTable
 from skdp.privacy.expansion import Expansion
-from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Changes, Rows, beside, in_rows, times_rows
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
@@ -27,8 +27,6 @@ from skdp.privacy.statistics.histogram import histogram
 from skdp.privacy.statistics.mean_gradient import mean_gradient
 from skdp.privacy.statistics.moments import predictions, second_moment
 from skdp.privacy.statistics.norm_counts import norm_count
-
-__all__ = ["PrivateRecords"]
 
 MAPPED = 64  # rows that a function of `PrivateRecords.mapped` gets at once, as many as `check_places` gives it
 

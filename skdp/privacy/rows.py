@@ -13,17 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.protocols import Matrix, is_cupy, issparse
 from skdp.kernels.standardized import LazyTable
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Source, SourceExtra
-from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel, is_cupy, issparse
+from skdp.privacy.protocols import GradientKernel, SupKernel
 from skdp.privacy.shape import PublicShape
 
 if TYPE_CHECKING:
     from skdp.kernels.inputs import GroupRows
-
-__all__ = ["FINE", "HoldsRows", "Rows", "beside"]
 
 FINE = 2.0**-30  # grid of counts, in units of privacy, where no release has fixed one
 

@@ -24,13 +24,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from skdp.kernels.protocols import is_cupy
 from skdp.privacy.old_words import in_old_words
-from skdp.privacy.protocols import is_cupy
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["seed_context"]
 
 _HASHED = b"\x00"
 _WORDS = (type(None), bool, int, float, complex, str, bytes, range)

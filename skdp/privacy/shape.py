@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from skdp.privacy.protocols import Matrix
-
-__all__ = ["MOST_PER_PUBLIC", "MOST_UNITS", "PublicShape"]
+    from skdp.kernels.protocols import Matrix
 
 # Largest number of records: the targets alone would fill 128 TiB.
 MOST_UNITS = 2**44

@@ -6,8 +6,6 @@ from typing import NoReturn
 
 from skdp.privacy.shape import PublicShape
 
-__all__ = ["PrivateWords"]
-
 
 class PrivateWords:
     """The words of the groups of a fit, for `PrivacySession.release_vocabulary`.

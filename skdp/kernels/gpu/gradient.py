@@ -20,8 +20,6 @@ from skdp.kernels.inputs import members_of
 from skdp.kernels.losses import cuda_losses
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 
-__all__ = ["GpuGradientKernel", "gpu_gradient_kernel", "gradient_program"]
-
 
 def gradient_program(dtype: Any, index: Any, sparse: bool) -> str:
     """The CUDA program for one storage: definitions, and the sources.

@@ -9,8 +9,6 @@ from typing import Any
 
 from skdp.kernels.gpu.source import OPTIONS, cuda_source
 
-__all__ = ["gpu_numeric_sparse"]
-
 THREADS = 1024  # of the one block; a choice, not tuned
 
 

@@ -18,8 +18,6 @@ from skdp.kernels.inputs import checked_clip_units, frozen
 from skdp.kernels.losses import code_of
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows
 
-__all__ = ["NO_FLOATS", "NO_MASK", "GradientKernel"]
-
 NO_FLOATS = np.empty(0)
 NO_MASK = np.empty(0, dtype=np.bool_)
 

@@ -31,8 +31,6 @@ from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
 
-__all__ = ["DenseKernel", "GradientKernel", "LazyKernel", "SparseKernel", "gradient_kernel"]
-
 # Gradients of one group that a pass of each kind holds at once.
 GRADIENTS = {"sums": 1, "recursive": 2, "losses": 0}
 

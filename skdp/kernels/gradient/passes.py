@@ -12,18 +12,6 @@ from skdp.kernels.prefetch import copy_columns, copy_rows, transpose_rows
 from skdp.kernels.rows import OPEN
 from skdp.kernels.threads import n_threads, run_blocks
 
-__all__ = [
-    "Extras",
-    "GatherPass",
-    "GroupGatherPass",
-    "LazyGroupPass",
-    "LazyPass",
-    "Pass",
-    "Total",
-    "bounds",
-    "run_units",
-]
-
 # Multiply-adds of a block of units. A call of a compiled pass costs as much as 30,000 of them. A small problem is
 # cut finer, into at most FEW_BLOCKS, so that several threads can share it.
 BLOCK_COST, SMALL_BLOCK_COST = 2**20, 2**18

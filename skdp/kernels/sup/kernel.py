@@ -18,8 +18,6 @@ from skdp.kernels.protocols import Floats, Integers, KernelLoss, Rows
 from skdp.kernels.sup.rows import csr_sup, dense_sup
 from skdp.kernels.threads import run_blocks
 
-__all__ = ["SupGradientKernel", "sup_gradient_kernel"]
-
 # Share of the clip that is left after rounding of the float64 products; see the proof below.
 MARGIN = 1.0 - 2.0**-40
 NO_FLOATS = np.empty(0)

@@ -18,8 +18,6 @@ from skdp.kernels.sup import vertex_rows as passes
 from skdp.kernels.sup.kernel import MARGIN, check_clip_units, checked_input
 from skdp.losses import Loss
 
-__all__ = ["VertexKernel", "vertex_kernel"]
-
 
 class VertexKernel(ABC):
     """Sums of sup-norm clipped gradients at a point that moves by Frank-Wolfe steps.

@@ -16,8 +16,6 @@ from skdp.privacy.accounting.sampled import require_supported
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["event_for"]
-
 
 def event_for(rows: Sequence[Row] | None, accountant: str, adjacency: str) -> "DpEvent":
     """The rows as a `dp_accounting.DpEvent` for that accountant under that adjacency.

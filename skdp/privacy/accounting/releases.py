@@ -21,8 +21,6 @@ from skdp.privacy.mechanisms.registry import module_of
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["LedgerRow", "Line", "Pairs", "Release", "Row", "release_of", "release_type", "releases_of"]
-
 Row: TypeAlias = Mapping[str, object]
 LedgerRow: TypeAlias = dict[str, float | int | str | bool]
 Line: TypeAlias = tuple[str, str]  # of a report: its name and its text

@@ -14,11 +14,9 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, WITHOUT_REPLACEMENT
+from skdp.privacy.accounting.amplification import FULL_BATCH, WITHOUT_REPLACEMENT
 from skdp.privacy.accounting.releases import Release, release_type
 from skdp.privacy.adjacency import ADJACENCIES
-
-__all__ = ["POISSON", "WITHOUT_REPLACEMENT", "amplified_epsilon", "require_supported"]
 
 _ACCOUNTANTS = ("pld", "rdp")
 _ORDERS = np.unique(np.concatenate([np.arange(2, 64), np.geomspace(64, 4096, 40).astype(int)]))

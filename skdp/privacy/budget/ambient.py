@@ -37,17 +37,6 @@ from skdp.privacy.budget.ledger_file import LOCK
 if TYPE_CHECKING:
     from skdp.privacy.budget.accountant import BudgetAccountant
 
-__all__ = [
-    "carried_accountant",
-    "enter_block",
-    "leave_block",
-    "note_birth",
-    "note_use",
-    "payer",
-    "stamp_clone",
-    "stamped_state",
-]
-
 _WAYS_OUT = (
     "Give it accountant=..., or accountant=False to charge none, or run the worker in"
     " contextvars.copy_context().run of a context inside the block."

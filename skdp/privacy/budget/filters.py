@@ -115,21 +115,6 @@ from scipy.special import log_ndtr
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting import compose_mu, gaussian_epsilon, gaussian_mu, pure_mu
 
-__all__ = [
-    "Ceiling",
-    "Charge",
-    "Sequences",
-    "admits",
-    "admits_all",
-    "check_charge",
-    "check_delta",
-    "check_number",
-    "refusal",
-    "remaining_after_all",
-    "spent_by",
-    "spent_by_worst",
-]
-
 _TOLERANCE_MU, _TOLERANCE_PURE = 9.5e-11, 1e-12  # relative, of rules B and A; see the docstring
 
 

@@ -15,20 +15,6 @@ from typing import NamedTuple, NoReturn
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.filters import Charge, Sequences
 
-__all__ = [
-    "Kind",
-    "Part",
-    "add_parts",
-    "check_names",
-    "check_part",
-    "find_parts",
-    "part_assumption",
-    "part_numbers",
-    "refuse_nested",
-    "returned_state",
-    "sequences",
-]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _GROUPS = ("group", "owner")  # units of a ledger that are groups of records
 

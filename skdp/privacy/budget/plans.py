@@ -14,8 +14,6 @@ from collections.abc import Collection
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.parts import returned_state
 
-__all__ = ["PlanRunsOnce", "check_once", "hand_back_dead", "labelled"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 

@@ -17,8 +17,6 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.gradients.device import ThroughDevice, arrays_of
 from skdp.privacy.pieces import OuterSum, Piece
 
-__all__ = ["check_places"]
-
 ROWS = 64  # a block of `gradient_sum`
 SIZES = (1, 2, 8, 33, 63)
 # Most numbers of products that are looked at together. If there are more, it is 16 rows at a time: rows of float32

@@ -40,17 +40,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "CANONICAL_SIGMA",
-    "TABLE_FILE",
-    "Table",
-    "bin_masses",
-    "build_gaussian",
-    "build_laplace",
-    "gaussian_table",
-    "laplace_table",
-]
-
 CANONICAL_SIGMA = 2**30  # units of the grid; its table is shipped
 TABLE_FILE = Path(__file__).parent / "data" / "rounded_gaussian_2p30.npz"
 

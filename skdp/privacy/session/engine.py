@@ -19,8 +19,6 @@ from skdp.privacy.mechanisms.laplace.release import laplace_grid
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import GaussianPlan, check_epsilon, check_number
 
-__all__ = ["Engine", "EngineReleases", "LaplaceEngine", "Opening", "sum_of_owners"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:

@@ -13,9 +13,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Matrix, SparseMatrix, issparse
 from skdp.privacy.bounded import BoundedStatistic, rounded_source
-from skdp.privacy.protocols import Matrix, SparseMatrix, issparse
 
 __all__ = ["canonical_csr", "linear_map", "spectral_norm_bound"]
 

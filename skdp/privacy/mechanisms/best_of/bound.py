@@ -64,8 +64,6 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from skdp.kernels.protocols import Floats
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 
-__all__ = ["Hinges", "best_of_delta", "best_of_gaussian", "gaussian_hinges", "gaussian_profile", "hinges"]
-
 Profile = Callable[[Floats], Floats]
 Error = tuple[float, float]
 

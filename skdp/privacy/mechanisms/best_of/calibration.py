@@ -12,9 +12,6 @@ from skdp.privacy.mechanisms.best_of.bound import best_of_gaussian
 from skdp.privacy.mechanisms.best_of.pairs import best_of_approximate
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 
-__all__ = ["approximate_base", "gaussian_base", "trial_error"]
-
-
 # A trial is a fit and a score, each a session of its own. A session's drawn noise differs from exact noise by at
 # most these parts of its epsilon and delta (`skdp.privacy.session.ledger`), half of the first on either side.
 _LOG_ERROR, _MOST_LOG_ERROR, _TAIL = 1e-5, 1e-4, 1e-4

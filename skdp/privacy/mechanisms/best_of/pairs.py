@@ -28,9 +28,6 @@ from skdp.kernels.protocols import Floats
 from skdp.privacy.mechanisms.best_of.bound import Error, Hinges, best_of_delta, hinges
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 
-__all__ = ["best_of_approximate", "best_of_pair", "pair_hinges", "pair_profile"]
-
-
 # Masses are known to a relative error far below this one, which is far below what the grid adds.
 _ROUNDING = 1e-11
 _STEP = 0.005  # most by which the logarithms of both coordinates of the curve fall in a cell together; a choice

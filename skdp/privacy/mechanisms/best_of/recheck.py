@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from skdp.privacy.accounting.recheck.gaussian import upper_tail
 from skdp.privacy.accounting.recheck.rows import Point, Row, check_row, count_of, number
 
-__all__ = ["recheck_best_of", "terms"]
-
 Array = NDArray[np.float64]
 
 _CELLS, _LEVELS = 4000, 1000  # of z and of s

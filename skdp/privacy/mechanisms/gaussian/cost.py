@@ -16,8 +16,6 @@ from skdp.privacy.accounting.releases import Pairs, Release, Row
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["RELEASE", "Gaussian", "GaussianNoise", "GaussianOnBatches", "SampledGaussian"]
-
 
 class GaussianNoise(Release):
     """What all releases with Gaussian noise have; each declares its fields, in the order of its rows."""

@@ -26,8 +26,6 @@ from skdp.privacy.accounting.recheck.sampled import (
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
 
-__all__ = ["GaussianSample", "terms"]
-
 
 @dataclass(frozen=True)
 class GaussianSample(PoissonSample):

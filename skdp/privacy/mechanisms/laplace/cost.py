@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from skdp.privacy.accounting.pure import PureRelease
 
-__all__ = ["RELEASE", "Laplace"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(PureRelease):

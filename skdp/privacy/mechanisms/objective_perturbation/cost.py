@@ -30,15 +30,6 @@ from skdp.privacy.accounting.gaussian import gaussian_delta
 from skdp.privacy.accounting.releases import Release
 from skdp.privacy.adjacency import factor
 
-__all__ = [
-    "RELEASE",
-    "ObjectivePerturbation",
-    "ObjectiveTerms",
-    "objective_delta",
-    "objective_noise",
-    "objective_terms",
-]
-
 # Calibration takes a little less than delta, so that the recheck, by other code, agrees.
 _DELTA_DOWN = 1.0 - 1e-9
 

@@ -26,8 +26,6 @@ from skdp.privacy.bounded import BoundedStatistic, SourceExtra
 from skdp.privacy.mechanisms.grid import Noise, gaussian_grid
 from skdp.privacy.mechanisms.projected_gaussian.cost import ProjectedGaussian, check_projections, mean_of_growing
 
-__all__ = ["LEAST_PROJECTIONS", "ProjectedClip", "ProjectedNorms", "check_projected"]
-
 # Below this number of projections few records with large gradients set epsilon, unless norms are capped.
 LEAST_PROJECTIONS = 20
 _REACH = 13.25  # of the noise, in standard deviations

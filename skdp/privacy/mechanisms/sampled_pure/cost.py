@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from skdp.privacy.accounting.amplification import FRESH_UNIFORM, FULL_BATCH
 from skdp.privacy.accounting.pure import PureRelease
 
-__all__ = ["RELEASE", "SampledPure"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SampledPure(PureRelease):

@@ -48,8 +48,6 @@ from dataclasses import dataclass
 from skdp.privacy import accounting
 from skdp.privacy.accounting.pure import PureRelease
 
-__all__ = ["RELEASE", "AboveThreshold", "NumericSparsePlan", "calibrate", "run_epsilon"]
-
 PUBLISHED_RATIO = 2 * 0.95 / (0.05 / 2)  # eps0 / eps0' of Zhang, Mironov and Hejazinia (2021)
 # Share of eps0 that goes to the noise of the threshold.
 _THRESHOLD_PART = {"published": 1 / 2, "optimal": 1 / 3}

@@ -15,8 +15,6 @@ from skdp.privacy.accounting.releases import Pairs
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["RELEASE", "TopK"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TopK(PureRelease):
