@@ -549,9 +549,7 @@ def _count_records(X: object) -> int:
 
 def replace_fitted(estimator: BaseEstimator, fitted: dict[str, object]) -> None:
     """Set the fitted attributes of a finished fit and drop those of the previous one."""
-    stale = [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_")]
-    for name in stale:
-        if name not in fitted:
-            delattr(estimator, name)
+    for name in [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_") and n not in fitted]:
+        delattr(estimator, name)
     for name, value in fitted.items():
         setattr(estimator, name, value)

@@ -129,9 +129,7 @@ class InnerFits:
         own = delta / self.most
         mu = math.sqrt(share) * math.sqrt(ComposedLedger(epsilon, delta, "zero-out", "record", self).mu2)
         found = 0.0
-        for _ in range(
-            4
-        ):  # numerical error and epsilon depend on each other, by a part of 1e-5: a few rounds find both
+        for _ in range(4):  # error and epsilon depend on each other, by a part of 1e-5: a few rounds find both
             numerical_error = Ledger(max(found, 1e-300), own, "zero-out", "record").epsilon_numerical_error
             ideal = own * (1.0 - 1e-4) * math.exp(-numerical_error)
             found = (accounting.gaussian_epsilon(mu, ideal) + numerical_error) * _DOWN
