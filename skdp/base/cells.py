@@ -19,20 +19,6 @@ from typing import TypeGuard, cast
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "as_cells",
-    "as_table",
-    "cell_numbers",
-    "check_collected",
-    "is_missing",
-    "is_untyped",
-    "kind",
-    "label_codes",
-    "number",
-    "python_number",
-    "refuse_dates",
-]
-
 # Types whose values become float64; True is 1, as in NumPy.
 _NUMBERS = (int, float, np.number, np.bool_, Decimal, Real)
 _COMPLEX = (complex, np.complexfloating)

@@ -21,29 +21,6 @@ from scipy.special import ndtri
 from skdp.base.plan import Step, gaussian_steps
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords
 
-__all__ = [
-    "DISTANCES",
-    "LINE",
-    "MAGNITUDES",
-    "QUESTIONS",
-    "Beliefs",
-    "Present",
-    "Window",
-    "at_the_end",
-    "least_tails",
-    "noise_of_a_count",
-    "noise_of_levels",
-    "quantile_steps",
-    "released_distances",
-    "released_levels",
-    "released_magnitudes",
-    "released_points",
-    "released_quantiles",
-    "released_window",
-    "seen_tail",
-    "window_steps",
-]
-
 Array = NDArray[np.float64]
 
 # Grids and questions are choices, made on tables of other seeds, as those of the automatic fits.
@@ -98,28 +75,6 @@ class Window:
         return self.center - self.half_width, self.center + self.half_width
 
 
-@dataclass(frozen=True, eq=False)
-class Beliefs:
-    """How a search weighs answers, and what it believes before and after them.
-
-    Attributes
-    ----------
-    surest : float
-        Largest logarithm of an answer's likelihood ratio.
-    upper : float
-        Which quantile of the weights is the result: above 0.5 a doubtful search errs upward.
-    start : ndarray of shape (n_points, n_features), or None
-        Logarithms of the first weights; None weighs all points alike.
-    questions : int or None
-        None asks as many as the plan holds.
-    """
-
-    surest: float = SUREST
-    upper: float = 0.5
-    start: Array | None = None
-    questions: int | None = None
-
-
 def released_points(
     session: PrivacySession,
     records: PrivateRecords,
@@ -129,7 +84,6 @@ def released_points(
     *,
     centers: Array | None = None,
     absolute: bool = False,
-    beliefs: Beliefs | None = None,
     present: Present = EVERY,
 ) -> Array:
     """Release for each column a grid point near a quantile of its values, or of their distances.
@@ -145,8 +99,6 @@ def released_points(
     centers : ndarray of shape (n_features,), default=None
     absolute : bool, default=False
         Search among ``|x - center|``.
-    beliefs : Beliefs, default=None
-        How answers are weighed; None takes the defaults.
     present : Present
         How many units there are, and values that are not NaN, of which the quantile is searched.
 
@@ -161,29 +113,28 @@ def released_points(
     standard deviation whose mean is at most 0.3 n. So a doubtful answer moves little, and a wrong one can be
     corrected later.
     """
-    beliefs = beliefs or Beliefs()
     n, (m, d) = records.n_units, grid.shape
     of_column = np.arange(d)
-    weights = np.zeros((m, d)) if beliefs.start is None else beliefs.start.copy()
-    for _ in range(beliefs.questions or plan.releases):
-        asked = np.minimum(_point(weights, 0.5), m - 2)
+    weights = np.zeros((m, d))
+    for _ in range(plan.releases):
+        asked = np.minimum(_medians(weights), m - 2)
         counts = records.column_counts(grid[asked, of_column], centers, absolute=absolute)
         noise = session.noise_std(counts, plan)
         # A unit that is there adds 1/2 or -1/2: the sum is 0 at the median. NaN lies above every point.
         wanted = level * present.values - 0.5 * present.units
         above = session.gaussian(counts, plan) - wanted * n
         # The likelihood ratio of counts that are off by .3 n, or by their noise where that is less.
-        most = 0.5 * beliefs.surest
+        most = 0.5 * SUREST
         sure = above / noise * min(1.0, 0.3 * n / noise) if noise else np.sign(above) * most
         sure = np.clip(sure, -most, most)
         weights += np.where(np.arange(m)[:, None] <= asked, sure, -sure)
-    return grid[_point(weights, beliefs.upper), of_column]
+    return grid[_medians(weights), of_column]
 
 
-def _point(weights: Array, level: float) -> NDArray[np.int64]:
-    """Of each column the first point up to which the weights add up to this part of all."""
+def _medians(weights: Array) -> NDArray[np.int64]:
+    """Of each column (and level) the first point up to which the weights add up to half of all."""
     below = np.cumsum(np.exp(weights - weights.max(axis=0)), axis=0)
-    return np.minimum((below < level * below[-1]).sum(axis=0), len(weights) - 1)
+    return np.minimum((below < 0.5 * below[-1]).sum(axis=0), len(weights) - 1)
 
 
 def noise_of_a_count(session: PrivacySession, records: PrivateRecords, plan: GaussianPlan) -> float:
@@ -205,11 +156,10 @@ def released_magnitudes(
     share: float,
     *,
     least: float = MAGNITUDE_TAIL,
-    questions: int = QUESTIONS[0],
     present: Present = EVERY,
 ) -> Array:
     """Release for each column a number that all but ``least`` of its values do not exceed in magnitude, about."""
-    plan = session.plan_gaussian(questions, share, purpose="window")
+    plan = session.plan_gaussian(QUESTIONS[0], share, purpose="window")
     tail = seen_tail(session, records, plan, least, 4.0)
     grid = np.repeat(MAGNITUDES[:, None], records.n_features, axis=1)
     return released_points(session, records, plan, grid, 1.0 - tail, absolute=True, present=present)
@@ -357,10 +307,6 @@ def released_window(
         Least part of the values that the searches for magnitude and distance leave outside.
     present : Present
         As in `released_points`.
-
-    Returns
-    -------
-    Window
     """
     first, second, third = window_shares(share, centered)
     sizes = released_magnitudes(session, records, first, least=least[0], present=present)
@@ -435,12 +381,6 @@ def _each(levels: Array) -> Array:
     """Noise of a level's answer, in units of that of a count."""
     k = np.arange(1, levels.size + 1)
     return np.asarray(np.sqrt(k * (1 - levels) ** 2 + (levels.size + 1 - k) * levels**2))
-
-
-def _medians(weights: Array) -> NDArray[np.int64]:
-    """Of each level and column the first point up to which the weights add up to half of all."""
-    below = np.cumsum(np.exp(weights - weights.max(axis=0)), axis=0)
-    return np.minimum((below < 0.5 * below[-1]).sum(axis=0), len(weights) - 1)
 
 
 def _apart(points: NDArray[np.int64], m: int) -> NDArray[np.int64]:

@@ -27,22 +27,6 @@ from sklearn.base import BaseEstimator
 
 from skdp.base.kinds import Kind
 
-__all__ = [
-    "Attribute",
-    "Declared",
-    "Parameter",
-    "WordOrObject",
-    "changed",
-    "check_parameters",
-    "declares",
-    "fitted",
-    "fixed",
-    "parameter",
-    "parameters_of",
-    "positional",
-    "word_or_object",
-]
-
 Place = Literal["positional", "first", "targets", "middle", "last"]
 Releases = bool | Literal["unless default"]
 T = TypeVar("T")

@@ -1,5 +1,3 @@
 """The decorator that puts shared texts into the docstring of an estimator."""
 
-from skdp._docs import document
-
-__all__ = ["document"]
+from skdp._docs import document as document

@@ -1,30 +1,22 @@
 """The frame of a fit without privacy: the private one's methods, in a session that releases exact values."""
 
 import math
-from abc import ABCMeta, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from skdp.base.cells import check_collected
-from skdp.base.declare import Declared, check_parameters, fixed
-from skdp.base.fit import Adjacency, PrivateFit, ProblemT, Unit, decision_of, replace_fitted, tell
-from skdp.base.plan import BudgetSplit, Decision, FitPlan
-from skdp.base.problem import Solution
+from skdp.base.declare import check_parameters, fixed
+from skdp.base.fit import Adjacency, FitFrame, PrivateFit, ProblemT, Unit, replace_fitted, tell
+from skdp.base.plan import FitPlan
 from skdp.base.tables import taken_arguments
 from skdp.privacy import PrivacySession
-
-__all__ = ["ExactFit"]
-
 
 if TYPE_CHECKING:  # a method for both frames is typed for the private one
     _Frame = PrivateFit
 else:
-
-    class _Frame(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
-        """What an exact fit is: no `PrivateFit`, since it spends no budget."""
+    _Frame = FitFrame  # no `PrivateFit`, since it spends no budget
 
 
 class ExactFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the base
@@ -70,26 +62,3 @@ class ExactFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the base
         tell(solution.warnings)
         replace_fitted(self, self._fitted(problem, solution))
         return self
-
-    @abstractmethod
-    def read(self, X: object, y: object = None, groups: object = None) -> ProblemT:
-        """Check the data of `fit`; further keyword arguments of `fit` are passed on."""
-
-    @abstractmethod
-    def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
-        """Run the method on exact statistics of the records."""
-
-    def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
-        """Run `solve`, and what a family of estimators puts around it."""
-        return self.solve(session, problem)
-
-    def _check_parameters(self) -> None:
-        """Check the parameters together, before anything is read."""
-
-    def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
-        """Decide from public numbers what the fit does."""
-        return decision_of(self, BudgetSplit(session), problem.records.shape)
-
-    def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
-        """Fitted attributes."""
-        return {**problem.fitted, "n_iter_": solution.n_iter, **solution.attributes}

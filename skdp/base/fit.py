@@ -51,17 +51,6 @@ from skdp.privacy import (
     stamped_state,
 )
 
-__all__ = [
-    "STEPS_ARE_CLEAN",
-    "Adjacency",
-    "Advice",
-    "PrivateFit",
-    "SessionOptions",
-    "Unit",
-    "solve_inside",
-    "without_accountant",
-]
-
 Adjacency = Literal["replace-one", "zero-out", "add-remove"]
 Unit = Literal["record", "group"]
 
@@ -84,8 +73,39 @@ ProblemT = TypeVar("ProblemT", bound=Problem)
 EstimatorT = TypeVar("EstimatorT")
 
 
+class FitFrame(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):  # type: ignore[explicit-any]  # of the base
+    """The methods that every fit has, private or not."""
+
+    @abstractmethod
+    def read(self, X: object, y: object = None, groups: object = None) -> ProblemT:
+        """Check the data of `fit`; further keyword arguments of `fit` are passed on."""
+
+    @abstractmethod
+    def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
+        """Run the method: release statistics of the records through the session."""
+
+    def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
+        """Run `solve`, and what a family of estimators puts around it."""
+        return self.solve(session, problem)
+
+    def _check_parameters(self) -> None:
+        """Check the parameters together, before anything is read: each by itself is checked by its declaration."""
+
+    def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
+        """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
+
+        An estimator of your own that has a method ``releases(budget, shape)`` plans its releases there; `solve`
+        finds what it returned in ``problem.releases``.
+        """
+        return decision_of(self, BudgetSplit(session), problem.records.shape)
+
+    def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
+        """Fitted attributes."""
+        return {**problem.fitted, "n_iter_": solution.n_iter, **solution.attributes}
+
+
 @spends_budget
-class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):  # type: ignore[explicit-any]  # of the base
+class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the base
     """Base of the estimators that spend a privacy budget.
 
     Subclasses declare further parameters, or have a constructor of their own that stores all of them, and give
@@ -182,18 +202,6 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         stamp_clone(self, copy)
         return copy
 
-    @abstractmethod
-    def read(self, X: object, y: object = None, groups: object = None) -> ProblemT:
-        """Check the data of `fit`; further keyword arguments of `fit` are passed on."""
-
-    @abstractmethod
-    def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
-        """Run the method: release statistics of the records through the session."""
-
-    def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
-        """Run `solve`, and what a family of estimators puts around it."""
-        return self.solve(session, problem)
-
     @names_weights
     def fit(
         self, X: object, y: object, *, groups: object = None, sample_weight: object = None, **more: object
@@ -278,7 +286,6 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
         check_groups(self.unit, groups)
 
     def _check_parameters(self) -> None:
-        """Check the parameters together, before anything is read: each by itself is checked by its declaration."""
         if self.delta == 0 and not self._pure_possible:
             raise ValueError(
                 "delta=0 needs pure mechanisms, but this method adds Gaussian noise; give delta > 0, "
@@ -333,14 +340,6 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
             )
 
     # ---------------------------------------------------------------- the plan
-
-    def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
-        """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
-
-        An estimator of your own that has a method ``releases(budget, shape)`` plans its releases there; `solve`
-        finds what it returned in ``problem.releases``.
-        """
-        return decision_of(self, BudgetSplit(session), problem.records.shape)
 
     def _make_plan(self, session: PrivacySession, problem: ProblemT) -> FitPlan:
         """Make the plan of the fit, once."""
@@ -451,10 +450,6 @@ class PrivateFit(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
                 UserWarning,
             )
 
-    def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
-        """Fitted attributes."""
-        return {**problem.fitted, "n_iter_": solution.n_iter, **solution.attributes}
-
     def _public_facts(self, problem: ProblemT) -> dict[str, object]:
         """Public quantities for the report, besides the counts of the shape."""
         return {}
@@ -554,9 +549,7 @@ def _count_records(X: object) -> int:
 
 def replace_fitted(estimator: BaseEstimator, fitted: dict[str, object]) -> None:
     """Set the fitted attributes of a finished fit and drop those of the previous one."""
-    stale = [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_")]
-    for name in stale:
-        if name not in fitted:
-            delattr(estimator, name)
+    for name in [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_") and n not in fitted]:
+        delattr(estimator, name)
     for name, value in fitted.items():
         setattr(estimator, name, value)

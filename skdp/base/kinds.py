@@ -10,23 +10,6 @@ import numpy as np
 
 from skdp.privacy import BudgetAccountant, check_accountant, check_adjacency, check_budget, check_unit
 
-__all__ = [
-    "Kind",
-    "callback",
-    "check_choice",
-    "check_flag",
-    "check_groups",
-    "check_number",
-    "check_privacy",
-    "choice",
-    "described",
-    "flag",
-    "integer",
-    "real",
-    "required",
-    "share",
-]
-
 
 class Kind(Protocol):
     """What values a parameter takes."""

@@ -21,19 +21,6 @@ from skdp.privacy import (
     VocabularyPlan,
 )
 
-__all__ = [
-    "MEANINGS",
-    "SEARCHES",
-    "Advice",
-    "BudgetSplit",
-    "Decision",
-    "FitPlan",
-    "NoRecords",
-    "Step",
-    "gaussian_steps",
-    "steps_of",
-]
-
 SEARCHES = ("recalibration", "scale")  # hold a search that ends where its answer is sure, maybe before its plan
 
 # What the releases of a plan are for, in a clause each, by their purpose in plans and ledgers.
@@ -270,12 +257,7 @@ def _line(step: Step) -> str:
 
 
 class NoRecords:
-    """Stands for the records in a plan that is made without data: it knows their shape, and nothing else.
-
-    Parameters
-    ----------
-    shape : PublicShape
-    """
+    """Stands for the records in a plan that is made without data: it knows their shape, and nothing else."""
 
     def __init__(self, shape: PublicShape) -> None:
         self.shape = shape

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from skdp.base.plan import Advice, Decision, FitPlan
 from skdp.privacy import PublicShape
 
-__all__ = ["Problem", "Records", "Solution"]
-
 
 class Records(Protocol):
     """What a problem holds: anything that says what is public about it."""

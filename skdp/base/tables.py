@@ -43,17 +43,6 @@ if TYPE_CHECKING:
     import cupy
     import pandas as pd
 
-__all__ = [
-    "clipped_weights",
-    "distinct",
-    "encode_groups",
-    "names_weights",
-    "refuse_weights",
-    "taken_arguments",
-    "validate_table",
-    "watch_fit",
-]
-
 UNBOUNDED = (
     "sample_weight is private: declare its public upper bound with max_weight= "
     "in the constructor; weights are clipped to [0, max_weight]"

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["are_rows_alone", "rows_alone"]
-
 _ALONE: ContextVar[bool] = ContextVar("rows_alone", default=False)
 
 

@@ -10,8 +10,6 @@ from functools import lru_cache
 
 from threadpoolctl import LibController, ThreadpoolController
 
-__all__ = ["blas_that_dies", "one_blas_thread"]
-
 # What the child runs: it names the library that NumPy multiplies with, and multiplies. Products of these sizes are
 # larger than the blocks that kernels cut for the caches.
 PLAIN_PRODUCTS = """

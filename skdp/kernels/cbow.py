@@ -14,8 +14,6 @@ from skdp.kernels.numba_jit import jit, jit_any_order
 from skdp.kernels.prefetch import prefetch_row
 from skdp.kernels.protocols import Floats, Integers
 
-__all__ = ["cbow_losses", "sum_cbow_gradients"]
-
 Words = NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -7,8 +7,6 @@ import scipy.sparse as sp
 
 from skdp.kernels.protocols import Block, Floats, Integers, Matrix, issparse
 
-__all__ = ["clipped_rows", "row_blocks"]
-
 
 def clipped_rows(X: Matrix, columns: Integers | None, row_norm: float) -> tuple[Matrix, Floats, Floats]:
     """Restrict the rows to ``columns``, then clip them to l2 norm ``row_norm``.

@@ -12,8 +12,6 @@ from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit, jit_any_
 from skdp.kernels.protocols import Floats, SparseMatrix
 from skdp.kernels.threads import run_blocks
 
-__all__ = ["csr_cut_scores", "dense_cut_scores"]
-
 ROWS = 2**14  # rows of a block that a thread takes; a choice, not tuned
 RUN = 2048  # rows of a column-major table whose partial sums stay in the first cache
 

@@ -20,8 +20,6 @@ from skdp.kernels.scores import CELLS, linear_scores
 from skdp.kernels.standardized import LazyTable
 from skdp.losses import Loss, check_loss
 
-__all__ = ["DeclaredSums", "by_record"]
-
 Function: TypeAlias = Callable[[Floats, Floats], object]  # a user's, of predictors and targets
 FAILURES = (Exception, SystemExit, GeneratorExit)  # whatever a user's function raises but for an interrupt
 

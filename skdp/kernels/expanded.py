@@ -8,8 +8,6 @@ import numpy as np
 from skdp.kernels.protocols import Floats, Integers
 from skdp.kernels.standardized import LazyTable, StandardizedTable
 
-__all__ = ["ExpandedTable"]
-
 # Standardized cells that are made together, to stay in the second-level cache; a choice, not tuned.
 MADE = 2**14
 # Functions that the loops compute of each column, by the last one that is a feature.

@@ -10,8 +10,6 @@ import numpy as np
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.rows import row_of
 
-__all__ = ["add_features", "add_levels"]
-
 TILE = 512  # cells whose functions are made together: they stay in the first-level cache; a choice, not tuned
 
 # Of sin(pi c / 5) = c P(c^2) for |c| <= 2.5: P interpolates at the Chebyshev nodes of [0, 6.25], computed with 40

@@ -20,19 +20,6 @@ from skdp.kernels.protocols import (
     on_host,
 )
 
-__all__ = [
-    "GroupRows",
-    "checked_vectors",
-    "csr_parts",
-    "frozen",
-    "group_rows",
-    "members_of",
-    "on_host",
-    "sorted_groups",
-    "usable",
-    "vector",
-]
-
 A = TypeVar("A", bound=NDArray[np.generic])
 
 

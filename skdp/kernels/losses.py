@@ -18,23 +18,6 @@ from skdp.kernels.numba_jit import Compiled, inner_jit, jit_inlined
 from skdp.kernels.protocols import KernelLoss
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
-__all__ = [
-    "LOSSES",
-    "UNDERFLOW",
-    "CompiledLoss",
-    "Cuda",
-    "GivenDerivatives",
-    "chosen",
-    "code_of",
-    "cuda_losses",
-    "decay",
-    "derivatives",
-    "is_compiled",
-    "one_derivative",
-    "several_derivatives",
-    "target_of",
-]
-
 # A square below 2**-1022 may become zero; over m entries that takes at most sqrt(m) * 2**-511 from
 # a norm.
 UNDERFLOW = 2.0**-511

@@ -29,8 +29,6 @@ from skdp.kernels.clipped_rows import clipped_rows, row_blocks
 from skdp.kernels.protocols import Floats, Integers, Matrix
 from skdp.losses import Loss, is_shipped
 
-__all__ = ["Domain", "Objective", "lipschitz", "solve", "threshold"]
-
 GAP = 1e-6  # tau over G / n, where rounding allows it
 UNIT = 2.0**-52  # twice the unit roundoff: pays for second-order terms
 NEWTON_STEPS, CG_STEPS = 2000, 400  # most steps; a choice, not tuned

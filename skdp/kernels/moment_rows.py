@@ -11,8 +11,6 @@ import numpy as np
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.ordered_sums import sum_of_squares
 
-__all__ = ["moment_rows"]
-
 TILE = 64  # rows that stay in the first-level cache; a choice, not tuned
 
 

@@ -6,8 +6,6 @@ from numpy.typing import NDArray
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Floats
 
-__all__ = ["momentum_step"]
-
 _LARGEST = float(np.finfo(np.float32).max)
 
 

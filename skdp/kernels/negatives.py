@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.kernels.protocols import Floats, Integers
 
-__all__ = ["Negatives"]
-
 
 @dataclass(frozen=True, eq=False)
 class Negatives:
@@ -43,10 +41,6 @@ class Negatives:
         count : int
         weights : array-like of float of shape (n_words,)
             Public or released; at least 0, and not all of them 0.
-
-        Returns
-        -------
-        Negatives
 
         Raises
         ------

@@ -16,17 +16,6 @@ from numba.core.registry import CPUDispatcher
 
 from skdp._compat import warn_user
 
-__all__ = [
-    "Compiled",
-    "inner_jit",
-    "inner_jit_any_order",
-    "jit",
-    "jit_any_order",
-    "jit_fused",
-    "jit_inlined",
-    "warn_without_cache",
-]
-
 Compiled: TypeAlias = Callable[..., Any]  # numba infers the types of each call
 F = TypeVar("F", bound=Compiled)
 OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}

@@ -12,8 +12,6 @@ import numpy as np
 
 from skdp.kernels.numba_jit import inner_jit, jit
 
-__all__ = ["sum_of_products", "sum_of_squares"]
-
 # Places in a row are unsigned: compiled code tests a signed one for being negative.
 U = np.uint64
 U0, U1, U2, U3, U4, U5, U6, U7, U8 = (U(k) for k in range(9))

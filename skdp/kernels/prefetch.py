@@ -10,18 +10,6 @@ from numba.extending import intrinsic
 
 from skdp.kernels.numba_jit import inner_jit, jit
 
-__all__ = [
-    "AHEAD",
-    "copy_columns",
-    "copy_rows",
-    "prefetch_begin",
-    "prefetch_end",
-    "prefetch_entry",
-    "prefetch_row",
-    "prefetch_span",
-    "transpose_rows",
-]
-
 # Rows between the one at work and the one that is asked for.
 AHEAD = 12
 

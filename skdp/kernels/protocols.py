@@ -5,25 +5,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Block",
-    "Csr",
-    "CupyArray",
-    "Floats",
-    "Integers",
-    "KernelLoss",
-    "Mask",
-    "Matrix",
-    "OnDevice",
-    "Rows",
-    "SparseMatrix",
-    "Sum",
-    "Unsigned",
-    "is_cupy",
-    "issparse",
-    "on_host",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Unsigned = NDArray[np.uint32] | NDArray[np.uint64]
@@ -104,14 +85,6 @@ class KernelLoss(Protocol):
 
 def is_cupy(x: object) -> TypeGuard[OnDevice]:
     """Whether ``x`` is a CuPy array or a CuPy sparse matrix; CuPy is not imported.
-
-    Parameters
-    ----------
-    x : object
-
-    Returns
-    -------
-    bool
 
     Examples
     --------

@@ -13,8 +13,6 @@ from skdp.kernels.losses import decay
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.ordered_sums import sum_of_products, sum_of_squares
 
-__all__ = ["binary_vectors", "multinomial_vectors"]
-
 FARTHEST_LOGIT = 40.0  # logits are cut here: probabilities beyond are 0 or 1 in float64
 LOWEST_LOGIT = 80.0  # logits are cut this far below the largest one: probabilities beyond are below 2e-35
 

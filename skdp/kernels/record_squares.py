@@ -9,15 +9,6 @@ from numpy.typing import NDArray
 from skdp.kernels.numba_jit import jit, jit_any_order, jit_fused
 from skdp.kernels.protocols import Floats
 
-__all__ = [
-    "add_rounded",
-    "gram_products",
-    "masked_outer_squares",
-    "outer_inner_products",
-    "row_inner_products",
-    "row_squares",
-]
-
 
 @jit_any_order
 def row_squares(values):

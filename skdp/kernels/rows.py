@@ -12,8 +12,6 @@ import numpy as np
 from skdp.kernels.losses import UNDERFLOW, one_derivative, several_derivatives
 from skdp.kernels.numba_jit import inner_jit
 
-__all__ = ["NORMS", "OPEN", "PLAIN", "ROUNDED", "clip_scale", "factors", "factors_of_one", "row_of"]
-
 # What a pass over the rows produces.
 ROUNDED, PLAIN, NORMS, OPEN = 0, 1, 2, 3
 

@@ -12,8 +12,6 @@ from skdp.kernels.protocols import Floats, Matrix, is_cupy, issparse
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
 
-__all__ = ["linear_scores"]
-
 CELLS = 2**22  # entries of X that come from a device at once; a choice, not tuned
 BLOCK = 2**16  # entries of X in a block that a thread takes; a choice, not tuned
 

@@ -5,8 +5,6 @@ import numpy as np
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Integers, is_cupy
 
-__all__ = ["numeric_sparse"]
-
 
 @jit
 def _scan(

@@ -8,8 +8,6 @@ import numpy as np
 
 from skdp.kernels.protocols import Floats, Integers
 
-__all__ = ["LazyTable", "StandardizedTable"]
-
 REPEATED = 256  # cells that a loop works on at once where rows are shorter; a choice, not tuned
 
 

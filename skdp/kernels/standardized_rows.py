@@ -10,8 +10,6 @@ from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD, prefetch_row
 from skdp.kernels.rows import row_of
 
-__all__ = ["by_columns", "by_rows", "flat"]
-
 
 @inner_jit
 def _cell(x, center, scale, low, high):

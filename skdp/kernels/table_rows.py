@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Integers
 
-__all__ = ["add_rounded_rows", "add_table_rows", "merge_table_rows"]
-
 
 @jit
 def _merge(rows, order, n_table, values):

@@ -13,8 +13,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-__all__ = ["n_threads", "run_blocks"]
-
 # Multiply-adds below which starting a thread costs more than it saves.
 SERIAL_WORK = 200_000
 

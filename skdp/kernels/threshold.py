@@ -12,8 +12,6 @@ import numpy as np
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import CupyArray, Floats, Unsigned, is_cupy
 
-__all__ = ["hard_threshold"]
-
 # Below this many entries NumPy's partition of the patterns is faster than the counters.
 SMALL = 20_000
 

@@ -12,8 +12,6 @@ from skdp.kernels.numba_jit import jit
 from skdp.kernels.ordered_sums import sum_of_squares
 from skdp.kernels.rows import clip_scale
 
-__all__ = ["add_clipped", "add_to_groups"]
-
 TILE = 256  # rows that stay in the first-level cache; a choice, not tuned
 SHORT = 8  # entries of a vector below which loops over rows are faster than loops over entries
 

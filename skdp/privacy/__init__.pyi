@@ -1,7 +1,7 @@
 from . import accounting as accounting
 from . import noise as noise
 from .accounting.amplification import PARTITION as PARTITION
-from .accounting.sampled import WITHOUT_REPLACEMENT as WITHOUT_REPLACEMENT
+from .accounting.amplification import WITHOUT_REPLACEMENT as WITHOUT_REPLACEMENT
 from .adjacency import ADJACENCIES as ADJACENCIES
 from .adjacency import check_adjacency as check_adjacency
 from .adjacency import check_unit as check_unit

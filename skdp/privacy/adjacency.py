@@ -10,8 +10,6 @@ A sum to which one record adds at most C in some norm moves by at most 2C, C and
 
 from typing import Literal, get_args
 
-__all__ = ["ADJACENCIES", "UNITS", "Adjacency", "Unit", "check_adjacency", "check_unit", "factor"]
-
 Adjacency = Literal["replace-one", "zero-out", "add-remove"]
 Unit = Literal["record", "group"]
 ADJACENCIES: tuple[str, ...] = get_args(Adjacency)

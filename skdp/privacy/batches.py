@@ -26,10 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy import noise
-from skdp.privacy.accounting.amplification import PARTITION
-from skdp.privacy.accounting.ledger import FULL_BATCH
+from skdp.privacy.accounting.amplification import FULL_BATCH, PARTITION, POISSON
 from skdp.privacy.accounting.releases import LedgerRow
-from skdp.privacy.accounting.sampled import POISSON
 from skdp.privacy.bounded import BoundedStatistic, SourceExtra
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
@@ -37,20 +35,6 @@ from skdp.privacy.shape import MOST_UNITS
 
 if TYPE_CHECKING:
     from skdp.privacy.mechanisms.gaussian.cost import GaussianNoise
-
-__all__ = [
-    "Batch",
-    "BatchExtra",
-    "BatchGroup",
-    "BatchPart",
-    "BatchPlan",
-    "Partition",
-    "batch_numerical_error",
-    "draw_units",
-    "empty_bits",
-    "number_of_places",
-    "uniform_subset",
-]
 
 _WORDS = 5  # words of 64 bits that draw a size
 _PRECISION = 256  # bits of a probability
@@ -358,10 +342,6 @@ def draw_units(
     stream : KeyStream
     bits : ndarray of uint64, default=None
         From `empty_bits`, to work in; empty again at the end.
-
-    Returns
-    -------
-    ndarray of int64, or None
     """
     if plan.sampling == FULL_BATCH:
         return None
@@ -389,10 +369,6 @@ def number_of_places(plan: BatchPlan, count: int) -> int:
     plan : BatchPlan
     count : int
         Number of units, public.
-
-    Returns
-    -------
-    int
 
     Examples
     --------

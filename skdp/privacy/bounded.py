@@ -18,7 +18,7 @@ from skdp.privacy.entries import checked_positions, clipped, clipped_bound, clip
 if TYPE_CHECKING:
     from skdp.privacy.batches import Batch, BatchExtra
 
-__all__ = ["BoundedStatistic", "Source", "SourceExtra", "rounded_source"]
+Given = tuple[float | None, float | None, float | None]  # l1, l2 and linf
 
 _LEAST = 2.0**-600  # bounds and grids stay between this and its inverse
 _CLAMP = 2.0**58  # integers on the grid stay below this, so that adding noise cannot overflow
@@ -71,6 +71,11 @@ class Source:
     usual: float | None = None
     extra: SourceExtra | None = None
     sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None
+
+    @property
+    def laid_out(self) -> float:
+        """The size of entries for which sums are laid out."""
+        return self.magnitude if self.usual is None else self.usual
 
     def support(self, unit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ascending positions of all integers that are not 0, and these."""
@@ -130,7 +135,7 @@ class BoundedStatistic:
     def __init__(
         self, value: ArrayLike, *, l1: float | None = None, l2: float | None = None, linf: float | None = None
     ) -> None:
-        self._fill(_source_of(value), np.shape(value), l1, l2, linf, None)
+        self._fill(_source_of(value), np.shape(value), (l1, l2, linf), None)
 
     @classmethod
     def with_sensitivity(
@@ -172,23 +177,15 @@ class BoundedStatistic:
     ) -> "BoundedStatistic":
         """Make a statistic that is computed when it is released (for `skdp.privacy` itself)."""
         made = cls.__new__(cls)
-        made._fill(source, shape, l1, l2, linf, adjacency)
+        made._fill(source, shape, (l1, l2, linf), adjacency)
         return made
 
-    def _fill(
-        self,
-        source: Source,
-        shape: tuple[int, ...],
-        l1: float | None,
-        l2: float | None,
-        linf: float | None,
-        adjacency: str | None,
-    ) -> None:
+    def _fill(self, source: Source, shape: tuple[int, ...], bounds: Given, adjacency: str | None) -> None:
         put = object.__setattr__
         put(self, "_value", source)
         put(self, "shape", shape)
         put(self, "adjacency", adjacency)
-        for name, bound in zip(("l1", "l2", "linf"), _complete(math.prod(shape), l1, l2, linf)):
+        for name, bound in zip(("l1", "l2", "linf"), _complete(math.prod(shape), *bounds)):
             put(self, name, bound)
 
     @property
@@ -493,10 +490,5 @@ def _added(a: Source, b: Source) -> Source:
         needs_public_n=a.needs_public_n or b.needs_public_n,
         extra=None,
         sparse=None,
-        usual=_usual(a) + _usual(b) if both_exact else None,
+        usual=a.laid_out + b.laid_out if both_exact else None,
     )
-
-
-def _usual(source: Source) -> float:
-    """The size of entries for which sums are laid out."""
-    return source.magnitude if source.usual is None else source.usual

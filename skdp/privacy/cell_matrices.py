@@ -5,8 +5,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST_ENTRY", "columns_moved"]
-
 # With entries up to the first, and so many rows and columns, float64 holds all products and sums below exactly.
 LARGEST_ENTRY = 2**20
 _MOST_CELLS = 2**12

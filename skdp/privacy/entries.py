@@ -16,16 +16,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "checked_positions",
-    "clipped",
-    "clipped_bound",
-    "clipped_floats",
-    "listed_rows",
-    "places_between",
-    "values_at",
-]
-
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -29,8 +29,6 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.kernels.expanded import ExpandedTable
 from skdp.kernels.standardized import StandardizedTable
 
-__all__ = ["EDGE", "N_FUNCTIONS", "SMOOTH_FUNCTIONS", "Expansion"]
-
 EDGE = 2.5  # standard deviations beyond which smooth functions and products are flat; a choice
 N_FUNCTIONS = 4  # smooth functions that a column can have
 

@@ -11,8 +11,6 @@ import logging
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-__all__ = ["LOGGER", "no_log_lines"]
-
 LOGGER = logging.getLogger("skdp")
 LOGGER.addHandler(logging.NullHandler())
 

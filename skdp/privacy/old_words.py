@@ -6,8 +6,6 @@ fits.
 
 from collections.abc import Mapping
 
-__all__ = ["in_old_words"]
-
 # Parameters whose word for a released number was "adaptive".
 ADAPTIVE = ("clip_norm", "row_norm", "huber_threshold", "y_bounds")
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.protocols import is_cupy
-
-__all__ = ["Outer", "OuterSum", "Piece", "SparseRows", "Vectors"]
+from skdp.kernels.protocols import is_cupy
 
 Floats = NDArray[np.float64]  # or float32
 

@@ -5,10 +5,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels.protocols import Block, Matrix, SparseMatrix, is_cupy, issparse
-
-__all__ = ["Block", "GradientKernel", "Matrix", "SparseMatrix", "SupKernel", "is_cupy", "issparse"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

@@ -7,14 +7,16 @@ too.
 
 import math
 from collections.abc import Callable
-from typing import NoReturn
+from dataclasses import replace
+from typing import NoReturn, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.protocols import Matrix
+from skdp.kernels.standardized import LazyTable, StandardizedTable
 from skdp.privacy.expansion import Expansion
-from skdp.privacy.protocols import Matrix
-from skdp.privacy.rows import Rows, rows_from
+from skdp.privacy.rows import Changes, Rows, beside, in_rows, times_rows
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
 from skdp.privacy.statistics.clipped_sum import clipped_sum
@@ -25,8 +27,6 @@ from skdp.privacy.statistics.histogram import histogram
 from skdp.privacy.statistics.mean_gradient import mean_gradient
 from skdp.privacy.statistics.moments import predictions, second_moment
 from skdp.privacy.statistics.norm_counts import norm_count
-
-__all__ = ["PrivateRecords"]
 
 MAPPED = 64  # rows that a function of `PrivateRecords.mapped` gets at once, as many as `check_places` gives it
 
@@ -94,22 +94,34 @@ class PrivateRecords:
         n_public: int | None = None,
         n_classes: int | None = None,
     ) -> None:
-        self._rows = rows_from(
-            X,
-            y,
-            groups=groups,
-            sample_weight=sample_weight,
-            fit_intercept=fit_intercept,
+        kind = getattr(X, "format", "csr")
+        if kind != "csr":
+            # Some statistics would read columns as rows, and no bound on a record would hold.
+            raise TypeError(f"X must be an array or CSR, got a matrix in {kind} format; call X.tocsr()")
+        for name, given in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
+            if given is not None and np.shape(given)[:1] != X.shape[:1]:
+                # Compiled loops have no bounds checks: they would read other memory.
+                raise ValueError(f"{name} must have one entry for each row of X")
+        codes = None if groups is None else np.asarray(groups)
+        if codes is not None and (codes.ndim != 1 or codes.dtype.kind not in "iu" or codes.min() < 0):
+            raise ValueError("groups must be a vector of integer codes from 0")
+        n_groups = None if codes is None else int(codes.max()) + 1
+        shape = PublicShape.of(
+            X, n_groups=n_groups, n_public=n_public, n_classes=n_classes, fit_intercept=fit_intercept,
             intercept_value=intercept_value,
-            n_public=n_public,
-            n_classes=n_classes,
-        )
+        )  # fmt: skip
+        table = in_rows(X) if groups is not None or n_public is not None else X
+        n_units = X.shape[0] if n_groups is None else n_groups
+        self._rows = Rows(table, y, codes, sample_weight, shape, n_units, object())
 
     @classmethod
     def _of(cls, rows: Rows) -> "PrivateRecords":
         made = cls.__new__(cls)
         made._rows = rows
         return made
+
+    def _derived(self, **changes: Unpack[Changes]) -> "PrivateRecords":
+        return PrivateRecords._of(self._rows.derived(**changes))
 
     @classmethod
     def elsewhere(cls, shape: PublicShape) -> "PrivateRecords":
@@ -128,13 +140,8 @@ class PrivateRecords:
         PrivateRecords
             One row of zeros stands for all of theirs.
         """
-        X, y = np.zeros((1, shape.n_features)), np.zeros(1)
         codes = np.zeros(1, dtype=np.intp) if shape.unit == "group" else None
-        rows = rows_from(
-            X, y, groups=codes, sample_weight=None, fit_intercept=shape.fit_intercept,
-            intercept_value=shape.intercept_value, n_public=shape.n_public, n_classes=shape.n_classes,
-        )  # fmt: skip
-        return cls._of(rows.derived(shape=shape))
+        return cls(np.zeros((1, shape.n_features)), np.zeros(1), groups=codes)._derived(shape=shape)
 
     @property
     def shape(self) -> PublicShape:
@@ -181,7 +188,7 @@ class PrivateRecords:
         -------
         PrivateRecords
         """
-        return PrivateRecords._of(self._rows.with_intercept(value))
+        return self._derived(shape=replace(self.shape, intercept_value=float(value)))
 
     def centered(self, value: float) -> "PrivateRecords":
         """Return the same records with ``value`` subtracted from their targets.
@@ -195,8 +202,7 @@ class PrivateRecords:
         -------
         PrivateRecords
         """
-        targets = self._rows.targets_less(float(value))
-        return PrivateRecords._of(self._rows.with_targets(targets))
+        return self._derived(y=self._rows.targets_less(float(value)))
 
     def residual(self, theta: ArrayLike) -> "PrivateRecords":
         """Return the same records with what a linear model predicts subtracted from their targets.
@@ -211,8 +217,7 @@ class PrivateRecords:
         PrivateRecords
             A record's new target is a function of that record and ``theta`` alone.
         """
-        rows = self._rows
-        return PrivateRecords._of(rows.with_targets(rows.targets_less(_fitted(rows, theta))))
+        return self._derived(y=self._rows.targets_less(_fitted(self._rows, theta)))
 
     def predicted(self, theta: ArrayLike) -> "PrivateRecords":
         """Return the same records with one feature: what a linear model predicts.
@@ -227,7 +232,8 @@ class PrivateRecords:
         PrivateRecords
             A record's new feature is a function of that record and ``theta`` alone. Targets stay.
         """
-        return PrivateRecords._of(self._rows.with_predictions(_fitted(self._rows, theta)))
+        column = np.ascontiguousarray(_fitted(self._rows, theta), dtype=np.float64)[:, None]
+        return self._derived(X=column, shape=self._one_column())
 
     def scored(self, theta: ArrayLike, less: ArrayLike = 0.0) -> "PrivateRecords":
         """Return records whose features are the linear predictors of these.
@@ -246,10 +252,14 @@ class PrivateRecords:
             ``theta`` alone, to the last bit. Each row of a group has its weight over the number of the group's
             rows, so that a group adds the mean of its rows.
         """
-        at = np.array(theta, dtype=np.float64)
+        from skdp.kernels import linear_scores
+
+        at, rows = np.array(theta, dtype=np.float64), self._rows
         if len(at) != self.n_parameters or at.ndim > 2:
             raise ValueError(f"theta must have {self.n_parameters} rows, got shape {at.shape}")
-        return PrivateRecords._of(self._rows.scored(at, np.array(less, dtype=np.float64)))
+        weights = at.reshape(len(at), -1)
+        added = (self.shape.intercept or 0.0) * weights[-1] - np.array(less, dtype=np.float64)
+        return PrivateRecords._of(rows.mapped(linear_scores(rows.table, weights[: self.n_features], added)))
 
     def mapped(
         self, function: Callable[[Matrix], NDArray[np.float64]], n_features: int, *, fit_intercept: bool = False
@@ -298,7 +308,10 @@ class PrivateRecords:
             A row is a function of this row alone, to the last bit. Storage and dtype stay; a CSR matrix stays one.
             Norms may pass ``row_norm`` by rounding: a statistic that needs the bound clips by itself.
         """
-        return PrivateRecords._of(self._rows.shortened(float(row_norm)))
+        norms, row_norm = self._rows.kernel_norms(fit_intercept=False), float(row_norm)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            factor = np.where(norms > row_norm, row_norm / norms, 1.0)
+            return self._derived(X=times_rows(self._rows.matrix, factor))
 
     def restricted(self, features: ArrayLike) -> "PrivateRecords":
         """Return the same records with some features only.
@@ -313,7 +326,13 @@ class PrivateRecords:
         PrivateRecords
             Its statistics have one entry a chosen feature, and the intercept.
         """
-        return PrivateRecords._of(self._rows.restricted(features))
+        chosen, few = np.array(features, dtype=np.int64), self._rows.table
+        if isinstance(few, LazyTable):
+            few = few.restricted(chosen)
+        else:
+            few = few[:, beside(few, chosen)]
+            few = in_rows(few) if self.shape.n_records is None else few
+        return self._derived(X=few, shape=self.shape.with_features(few.shape[1]))
 
     def standardized(self, columns: Standardization) -> "PrivateRecords":
         """Return the same records with centred and scaled features.
@@ -329,7 +348,8 @@ class PrivateRecords:
             Of float64, in the host's memory. An array is not copied: its cells are made while it is read. A CSR
             matrix stays one.
         """
-        return PrivateRecords._of(self._rows.standardized(columns))
+        shape = replace(self.shape, dtype="float64", device="cpu")
+        return self._derived(X=columns.of(self._rows.matrix), shape=shape)
 
     def expanded(self, expansion: Expansion) -> "PrivateRecords":
         """Return the same records with features that are made of the standardized ones.
@@ -353,11 +373,20 @@ class PrivateRecords:
         ValueError
             If the expansion is of another number of columns.
         """
-        return PrivateRecords._of(self._rows.expanded(expansion))
+        if not isinstance(self._rows.X, StandardizedTable):
+            raise TypeError(
+                "features are added to standardized columns of a dense table: call standardized(...) on the "
+                "records before expanded(...), once; a CSR matrix has no such columns, so pass X.toarray()"
+            )
+        shape = self.shape.with_features(expansion.n_features)
+        return self._derived(X=expansion.of(self._rows.X), shape=shape)
 
     def of_targets(self) -> "PrivateRecords":
         """Return the same records with their targets as the only feature, and without targets."""
-        return PrivateRecords._of(self._rows.of_targets())
+        return self._derived(X=self._rows.targets_less(0.0).reshape(-1, 1), y=None, shape=self._one_column())
+
+    def _one_column(self) -> PublicShape:
+        return replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
 
     def averaged(self, norm: float = math.inf, *, squared: bool = False) -> "PrivateRecords":
         """Return the same records with weights of their own: a unit's rows share the weight 1.
@@ -381,7 +410,17 @@ class PrivateRecords:
         ValueError
             If the records have weights already.
         """
-        return PrivateRecords._of(self._rows.averaged(float(norm), squared=squared))
+        rows, norm = self._rows, float(norm)
+        if rows.weight is not None:
+            raise ValueError("these records have weights already")
+        weight, share = np.ones(rows.X.shape[0]), rows.balance()
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            if norm < math.inf:
+                long = rows.kernel_norms(fit_intercept=self.shape.fit_intercept)
+                weight = np.where(long > norm, norm / long, 1.0)
+                weight = weight**2 if squared else weight
+            weight = weight if share is None else weight * share
+        return self._derived(weight=weight, averages=rows.groups is not None)
 
     def __repr__(self) -> str:
         names = ("n_records", "n_groups", "n_public", "n_features")

@@ -13,19 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.kernels.standardized import LazyTable, StandardizedTable
+from skdp.kernels.protocols import Matrix, is_cupy, issparse
+from skdp.kernels.standardized import LazyTable
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Source, SourceExtra
-from skdp.privacy.expansion import Expansion
-from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel, is_cupy, issparse
+from skdp.privacy.protocols import GradientKernel, SupKernel
 from skdp.privacy.shape import PublicShape
-from skdp.privacy.standardization import Standardization
 
 if TYPE_CHECKING:
     from skdp.kernels.inputs import GroupRows
-
-__all__ = ["FINE", "HoldsRows", "Rows", "beside"]
 
 FINE = 2.0**-30  # grid of counts, in units of privacy, where no release has fixed one
 
@@ -106,69 +103,6 @@ class Rows:
             _of_groups={} if "groups" in changes else self._of_groups,
         )
 
-    def with_intercept(self, value: float) -> "Rows":
-        """The same records with another constant as the intercept's feature."""
-        return self.derived(shape=replace(self.shape, intercept_value=float(value)))
-
-    def with_targets(self, y: NDArray[np.float64]) -> "Rows":
-        """The same features with other targets."""
-        return self.derived(y=y)
-
-    def shortened(self, row_norm: float) -> "Rows":
-        """The same records; a row that is longer than ``row_norm``, without the intercept, is scaled to it."""
-        norms = self.kernel_norms(fit_intercept=False)
-        with np.errstate(all="ignore"):  # a warning would tell of a value
-            factor = np.where(norms > row_norm, row_norm / norms, 1.0)
-            few = times_rows(self.matrix, factor)
-        return self.derived(X=few)
-
-    def restricted(self, features: ArrayLike) -> "Rows":
-        """The same records with some columns only."""
-        chosen = np.array(features, dtype=np.int64)
-        few = self.table
-        if isinstance(few, LazyTable):
-            few = few.restricted(chosen)
-        else:
-            few = few[:, beside(few, chosen)]
-            few = in_rows(few) if self.shape.n_records is None else few
-        shape = self.shape.with_features(few.shape[1])
-        return self.derived(X=few, shape=shape)
-
-    def standardized(self, columns: Standardization) -> "Rows":
-        """The same records with centred and scaled features, in float64 and the host's memory; X is not copied."""
-        few = columns.of(self.matrix)
-        shape = replace(self.shape, dtype="float64", device="cpu")
-        return self.derived(X=few, shape=shape)
-
-    def expanded(self, expansion: Expansion) -> "Rows":
-        """The same records with added features, which are made of standardized ones while they are read."""
-        if not isinstance(self.X, StandardizedTable):
-            raise TypeError(
-                "features are added to standardized columns of a dense table: call standardized(...) on the "
-                "records before expanded(...), once; a CSR matrix has no such columns, so pass X.toarray()"
-            )
-        shape = self.shape.with_features(expansion.n_features)
-        return self.derived(X=expansion.of(self.X), shape=shape)
-
-    def of_targets(self) -> "Rows":
-        """The same records with their targets as the only feature, and no targets."""
-        column = self.targets_less(0.0).reshape(-1, 1)
-        shape = replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
-        return self.derived(X=column, y=None, shape=shape)
-
-    def averaged(self, norm: float, *, squared: bool = False) -> "Rows":
-        """The same records with weights: a long row weighs ``norm`` / its norm, or the square; groups share 1."""
-        if self.weight is not None:
-            raise ValueError("these records have weights already")
-        weight, share = np.ones(self.X.shape[0]), self.balance()
-        with np.errstate(all="ignore"):  # a warning would tell of a value
-            if norm < math.inf:
-                long = self.kernel_norms(fit_intercept=self.shape.fit_intercept)
-                weight = np.where(long > norm, norm / long, 1.0)
-                weight = weight**2 if squared else weight
-            weight = weight if share is None else weight * share
-        return self.derived(weight=weight, averages=self.groups is not None)
-
     def kernel_norms(self, *, fit_intercept: bool) -> NDArray[np.float64]:
         """Norm of every row, with the intercept's feature or without: a function of this row alone."""
         from skdp.kernels import gradient_kernel
@@ -181,20 +115,6 @@ class Rows:
         )  # fmt: skip
         size = self.shape.n_features + fit_intercept
         return np.asarray(made.norms(np.zeros(size)), dtype=np.float64)
-
-    def with_predictions(self, scores: NDArray[np.float64]) -> "Rows":
-        """The same records and targets with one feature, their prediction in place of all others."""
-        shape = replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
-        column = np.ascontiguousarray(scores, dtype=np.float64)[:, None]
-        return self.derived(X=column, shape=shape)
-
-    def scored(self, theta: NDArray[np.float64], less: NDArray[np.float64]) -> "Rows":
-        """Rows whose features are linear predictors, and of which a group adds its mean."""
-        from skdp.kernels import linear_scores
-
-        weights = theta.reshape(len(theta), -1)
-        intercept = (self.shape.intercept or 0.0) * weights[-1]
-        return self.mapped(linear_scores(self.table, weights[: self.shape.n_features], intercept - less))
 
     def mapped(self, features: NDArray[np.float64], *, fit_intercept: bool = False) -> "Rows":
         """Rows with other features, of which a group adds its mean: weighted once, however often it is called.
@@ -425,39 +345,6 @@ class HoldsRows(Protocol):
     """What the statistics of `PrivateRecords` take: they are its methods, and read its rows."""
 
     _rows: Rows
-
-
-def rows_from(
-    X: Matrix,
-    y: ArrayLike | None,
-    *,
-    groups: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-    fit_intercept: bool,
-    intercept_value: float,
-    n_public: int | None,
-    n_classes: int | None,
-) -> Rows:
-    """Make the rows of a fit; see `PrivateRecords`."""
-    kind = getattr(X, "format", "csr")
-    if kind != "csr":
-        # Some statistics would read columns as rows, and no bound on a record would hold.
-        raise TypeError(f"X must be an array or CSR, got a matrix in {kind} format; call X.tocsr()")
-    for name, given in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
-        if given is not None and np.shape(given)[:1] != X.shape[:1]:
-            # Compiled loops have no bounds checks: they would read other memory.
-            raise ValueError(f"{name} must have one entry for each row of X")
-    codes = None if groups is None else np.asarray(groups)
-    if codes is not None and (codes.ndim != 1 or codes.dtype.kind not in "iu" or codes.min() < 0):
-        raise ValueError("groups must be a vector of integer codes from 0")
-    n_groups = None if codes is None else int(codes.max()) + 1
-    shape = PublicShape.of(
-        X, n_groups=n_groups, n_public=n_public, n_classes=n_classes, fit_intercept=fit_intercept,
-        intercept_value=intercept_value,
-    )  # fmt: skip
-    table = in_rows(X) if groups is not None or n_public is not None else X
-    n_units = X.shape[0] if n_groups is None else n_groups
-    return Rows(table, y, codes, sample_weight, shape, n_units, object())
 
 
 def on_fine_grid(on_grid: Callable[[float], NDArray[np.int64]], fine: float) -> NDArray[np.float64]:

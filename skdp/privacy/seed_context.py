@@ -24,13 +24,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from skdp.kernels.protocols import is_cupy
 from skdp.privacy.old_words import in_old_words
-from skdp.privacy.protocols import is_cupy
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["seed_context"]
 
 _HASHED = b"\x00"
 _WORDS = (type(None), bool, int, float, complex, str, bytes, range)
@@ -78,10 +76,6 @@ def seed_context(params: Mapping[str, object], kind: type | None = None) -> byte
         all others, and from itself in the next fit.
     kind : type, default=None
         Class of the estimator.
-
-    Returns
-    -------
-    context : bytes
 
     Examples
     --------

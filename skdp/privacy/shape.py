@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from skdp.privacy.protocols import Matrix
-
-__all__ = ["MOST_PER_PUBLIC", "MOST_UNITS", "PublicShape"]
+    from skdp.kernels.protocols import Matrix
 
 # Largest number of records: the targets alone would fill 128 TiB.
 MOST_UNITS = 2**44
@@ -87,10 +85,6 @@ class PublicShape:
         n_classes : int, default=None
         fit_intercept : bool, default=False
         intercept_value : float, default=1.0
-
-        Returns
-        -------
-        PublicShape
         """
         from skdp.kernels import is_cupy
 

@@ -6,10 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.protocols import Matrix, SparseMatrix, is_cupy, issparse
 from skdp.kernels.standardized import StandardizedTable
-from skdp.privacy.protocols import Matrix, SparseMatrix, is_cupy, issparse
-
-__all__ = ["Standardization"]
 
 
 @dataclass(frozen=True, eq=False)

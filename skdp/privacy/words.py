@@ -6,8 +6,6 @@ from typing import NoReturn
 
 from skdp.privacy.shape import PublicShape
 
-__all__ = ["PrivateWords"]
-
 
 class PrivateWords:
     """The words of the groups of a fit, for `PrivacySession.release_vocabulary`.
@@ -18,10 +16,6 @@ class PrivateWords:
         All words of each group, in their order, with repetitions.
     n_public : int, default=None
         The public number of groups under add-remove. None takes their number.
-
-    Attributes
-    ----------
-    shape : PublicShape
 
     Examples
     --------

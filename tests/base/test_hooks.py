@@ -8,6 +8,7 @@ from pathlib import Path
 
 import skdp
 from skdp.base import PrivateFit
+from skdp.base.fit import FitFrame
 from skdp.fitting.linear import LinearFit
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing" / "architecture.rst"
@@ -25,7 +26,7 @@ def overridden():
     for module in pkgutil.walk_packages(skdp.__path__, "skdp."):
         importlib.import_module(module.name)
     hooks = {}
-    for frame in (PrivateFit, LinearFit):
+    for frame in (FitFrame, PrivateFit, LinearFit):
         own = {k for k, v in vars(frame).items() if inspect.isfunction(v) or isinstance(v, property)}
         for kind in set(subclasses(frame)):
             if kind.__module__.startswith("skdp."):

@@ -6,7 +6,7 @@ import numpy as np
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting import gaussian_epsilon, rows_mu
-from skdp.privacy.accounting.adapter import event_for, relation_of
+from skdp.privacy.accounting.adapter import event_for
 from skdp.privacy.accounting.sampled import require_supported
 
 POISSON, WITHOUT_REPLACEMENT = "Poisson", "without replacement"
@@ -14,6 +14,14 @@ PURE = ("laplace", "above_threshold", "sampled_pure")
 # Tail masses and FFT errors of a composed PLD are about 1e-15: below this delta it says nothing.
 _SMALLEST_PLD_DELTA = 1e-11
 _ORDERS = np.concatenate([1.0 + np.arange(1, 100) / 10.0, np.geomspace(11.0, 1e6, 160)])
+
+
+def relation_of(adjacency):
+    """The neighbouring relation of dp-accounting for an adjacency."""
+    import dp_accounting
+
+    names = {"replace-one": "REPLACE_ONE", "zero-out": "REPLACE_SPECIAL", "add-remove": "ADD_OR_REMOVE_ONE"}
+    return dp_accounting.NeighboringRelation[names[adjacency]]
 
 
 def _read(row):

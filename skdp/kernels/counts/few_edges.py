@@ -10,8 +10,6 @@ from skdp.kernels.counts.tables import tiles
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Floats, Integers
 
-__all__ = ["FEW", "few_edge_counts"]
-
 FEW = 6  # most bins for which that is faster in both orders; measured at 1e6 x 20
 ROWS = 2**11  # rows of a column that stay in the first-level cache while they are compared with all edges
 

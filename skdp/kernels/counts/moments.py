@@ -21,8 +21,6 @@ from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
 from skdp.kernels.protocols import Floats, Integers, Matrix, SparseMatrix, issparse
 
-__all__ = ["MomentCells", "moment_sums"]
-
 
 class MomentCells(NamedTuple):
     """The three integers of a cell: those nearest to ``scale * u`` and ``bend * (u^2 - 1/2)``, and ``there``.

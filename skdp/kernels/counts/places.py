@@ -28,8 +28,6 @@ from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
 from skdp.kernels.protocols import Floats, Integers, Matrix, issparse
 
-__all__ = ["bin_counts", "power_of_two_counts"]
-
 MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all bits of a float64 but its sign
 FRACTION = np.uint64(0x000FFFFFFFFFFFFF)  # all bits below the exponent
 EXPONENT = np.uint64(52)  # place of its lowest bit

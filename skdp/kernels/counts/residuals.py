@@ -11,9 +11,6 @@ from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Floats, Integers, Matrix
 
-__all__ = ["ROW", "binned_sums", "moment_sums", "square_sums"]
-
-
 ROW = 2.0**30  # a row's numbers are multiples of its inverse: 2^31 rows of a group then fit into int64
 
 

@@ -9,17 +9,6 @@ from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_entry, prefetch_span
 from skdp.kernels.protocols import Csr, Floats, SparseMatrix
 
-__all__ = [
-    "ask_stored",
-    "csr_arrays",
-    "dense_table",
-    "largest_group",
-    "most_stored",
-    "rows_at_once",
-    "spans",
-    "tiles",
-]
-
 # Choices, not tuned: integers of a group's table and least columns of it; cells of a block; cells of a tile.
 LOCAL, COLUMNS, BLOCK, TILE = 2**12, 8, 2**13, 2**9
 

@@ -17,8 +17,6 @@ from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
 from skdp.kernels.protocols import Floats, Integers, Matrix, issparse
 
-__all__ = ["threshold_counts"]
-
 
 def threshold_counts(
     X: Matrix, members: GroupRows | None, at: Floats, center: Floats, absolute: bool, half: int

@@ -10,8 +10,6 @@ from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
 from skdp.kernels.protocols import Floats, Integers, Matrix, issparse
 
-__all__ = ["Windows", "window_sums"]
-
 
 class Windows(NamedTuple):
     """The value v of a cell: u = (x - center) / half_width in [-1, 1], or min((u - around)^2, 1) - 1/2.

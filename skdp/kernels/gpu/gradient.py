@@ -22,8 +22,6 @@ from skdp.kernels.losses import cuda_losses
 from skdp.kernels.protocols import CupyArray, Floats, Integers, Mask, Rows
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 
-__all__ = ["GpuGradientKernel", "gpu_gradient_kernel", "gradient_program"]
-
 
 def gradient_program(dtype: DTypeLike, index: DTypeLike, sparse: bool) -> str:
     """The CUDA program for one storage: definitions, and the sources.

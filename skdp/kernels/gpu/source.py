@@ -2,8 +2,6 @@
 
 from importlib.resources import files
 
-__all__ = ["OPTIONS", "cuda_source"]
-
 OPTIONS = ("--std=c++14",)  # of the compiler, for every program
 
 

@@ -8,8 +8,6 @@ source for the host and compare it with the CPU kernel.
 from skdp.kernels.gpu.source import OPTIONS, cuda_source
 from skdp.kernels.protocols import CupyArray
 
-__all__ = ["gpu_numeric_sparse"]
-
 THREADS = 1024  # of the one block; a choice, not tuned
 
 

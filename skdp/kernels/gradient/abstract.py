@@ -18,8 +18,6 @@ from skdp.kernels.inputs import GroupRows, checked_clip_units, frozen
 from skdp.kernels.losses import code_of
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows
 
-__all__ = ["NO_FLOATS", "NO_MASK", "GradientKernel", "Inputs"]
-
 NO_FLOATS = np.empty(0)
 NO_MASK = np.empty(0, dtype=np.bool_)
 
@@ -307,7 +305,11 @@ class GradientKernel(ABC):
         """
         if not 0.0 <= momentum <= 1.0 or 0.0 < momentum < SMALLEST_MOMENTUM:
             raise ValueError(f"momentum must be 0 or lie in [2**-500, 1], got {momentum!r}.")
-        bound = self._bound(momentum, clip_norm, clip_diff_norm)
+        for name, value in (("clip_norm", clip_norm), ("clip_diff_norm", clip_diff_norm)):
+            if not 0.0 < value < np.inf:
+                raise ValueError(f"{name} must be finite and positive, got {value!r}.")
+        # The largest norm of what a unit adds.
+        bound = (1.0 - momentum) * float(clip_diff_norm) + momentum * float(clip_norm)
         if momentum == 1.0:
             return self.clipped_sum(theta, clip_norm, unit, rows=rows)
         limit, bound_units = self._limit(bound, unit, NO_MASK)
@@ -322,11 +324,3 @@ class GradientKernel(ABC):
         unit: float, size: float,
     ) -> Integers:  # fmt: skip
         """Sum over units that add at most ``size`` each; ``limits`` are the two clips in units."""
-
-    @staticmethod
-    def _bound(momentum: float, clip_norm: float, clip_diff_norm: float) -> float:
-        """Largest norm of what a unit adds."""
-        for name, value in (("clip_norm", clip_norm), ("clip_diff_norm", clip_diff_norm)):
-            if not 0.0 < value < np.inf:
-                raise ValueError(f"{name} must be finite and positive, got {value!r}.")
-        return (1.0 - momentum) * float(clip_diff_norm) + momentum * float(clip_norm)

@@ -38,8 +38,6 @@ from skdp.kernels.threads import run_blocks
 if TYPE_CHECKING:
     from skdp.kernels.declared import DeclaredSums
 
-__all__ = ["DenseKernel", "GradientKernel", "LazyKernel", "SparseKernel", "gradient_kernel"]
-
 # Gradients of one group that a pass of each kind holds at once.
 GRADIENTS = {"sums": 1, "recursive": 2, "losses": 0}
 

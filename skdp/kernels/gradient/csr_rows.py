@@ -12,8 +12,6 @@ from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import prefetch_entry, prefetch_span
 from skdp.kernels.rows import NORMS, PLAIN, clip_scale, factors, factors_of_one
 
-__all__ = ["csr_groups", "csr_outputs", "csr_rows"]
-
 # Rows of a block; they stay in the cache between their two uses.
 BLOCK = 128
 

@@ -14,8 +14,6 @@ from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit
 from skdp.kernels.prefetch import AHEAD, prefetch_begin, prefetch_end, prefetch_entry, prefetch_row
 from skdp.kernels.rows import NORMS, OPEN, PLAIN, clip_scale, factors, factors_of_one, row_of
 
-__all__ = ["column_rows", "dense_groups", "dense_outputs", "dense_rows"]
-
 # Entries of a block of rows that stays in the first-level cache between its two uses.
 ROW_BLOCK = 4096
 # Rows of at most SHORT entries are asked for NEXT entries ahead. The processor's own guesses are worse, because a

@@ -22,8 +22,6 @@ from skdp.kernels.protocols import Csr, Floats, Integers, Mask, Unsigned
 from skdp.kernels.rows import ROUNDED, factors
 from skdp.kernels.threads import n_threads, run_blocks
 
-__all__ = ["FeatureMajor"]
-
 # From so many outputs on, where theta does not fit into a cache and a feature has so many entries in the rows that
 # are worked on together. Their predictors stay in the third-level cache.
 FEWEST_OUTPUTS, LEAST_THETA, LEAST_PER_FEATURE, PREDICTORS = 8, 2**20, 4, 2**20

@@ -18,8 +18,6 @@ from skdp.kernels.losses import chosen, target_of
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD
 
-__all__ = ["column_losses", "csr_groups_losses", "csr_losses", "dense_groups_losses", "dense_losses"]
-
 NO_MASK = np.empty(0, dtype=np.bool_)
 
 

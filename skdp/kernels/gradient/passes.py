@@ -14,20 +14,6 @@ from skdp.kernels.rows import OPEN
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import n_threads, run_blocks
 
-__all__ = [
-    "Arguments",
-    "Extras",
-    "GatherPass",
-    "GroupGatherPass",
-    "LazyGroupPass",
-    "LazyPass",
-    "Pass",
-    "Size",
-    "Total",
-    "bounds",
-    "run_units",
-]
-
 # Multiply-adds of a block of units. A call of a compiled pass costs as much as 30,000 of them. A small problem is
 # cut finer, into at most FEW_BLOCKS, so that several threads can share it.
 BLOCK_COST, SMALL_BLOCK_COST = 2**20, 2**18

@@ -25,14 +25,6 @@ from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD
 from skdp.kernels.rows import clip_scale
 
-__all__ = [
-    "column_recursive",
-    "csr_groups_recursive",
-    "csr_recursive",
-    "dense_groups_recursive",
-    "dense_recursive",
-]
-
 NO_MASK = np.empty(0, dtype=np.bool_)
 
 # Rows of a CSR block.

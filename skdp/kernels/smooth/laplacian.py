@@ -22,8 +22,6 @@ from skdp.kernels.smooth.passes import line_pass, narrow_pass, wide_pass
 from skdp.kernels.smooth.tiles import tiled_line_pass
 from skdp.kernels.threads import n_threads, run_blocks
 
-__all__ = ["laplacian_smooth", "smooth_by_fft"]
-
 # Larger entries are scaled down before an FFT.
 HUGE = 2.0**800
 # A pass runs in until the influence of its start is below 2^-60 of the largest entry: the logarithm of 2^60.

@@ -7,8 +7,6 @@ import numpy as np
 
 from skdp.kernels.numba_jit import jit, jit_fused
 
-__all__ = ["line_pass", "narrow_pass", "wide_pass"]
-
 
 @jit_fused
 def _up(states, x, out, r, g):

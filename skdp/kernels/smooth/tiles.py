@@ -23,8 +23,6 @@ from numba.extending import intrinsic
 
 from skdp.kernels.numba_jit import jit, jit_fused
 
-__all__ = ["tiled_line_pass"]
-
 LANES = 8
 NUMBERS = ir.VectorType(ir.DoubleType(), LANES)
 Values = list[ir.Value]

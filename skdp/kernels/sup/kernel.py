@@ -11,13 +11,12 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp.kernels.gradient.passes import bounds
 from skdp.kernels.inputs import checked_clip_units, checked_vectors, csr_parts, frozen, on_host, usable, vector
 from skdp.kernels.losses import code_of, is_compiled
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Matrix, Rows, SparseMatrix, Sum, issparse
 from skdp.kernels.sup.rows import csr_sup, dense_sup
 from skdp.kernels.threads import run_blocks
-
-__all__ = ["SupGradientKernel", "sup_gradient_kernel"]
 
 # Share of the clip that is left after rounding of the float64 products; see the proof below.
 MARGIN = 1.0 - 2.0**-40
@@ -129,9 +128,10 @@ class SupGradientKernel(ABC):
         def block(slot: int, index: int) -> None:
             if slot not in sums:
                 sums[slot] = np.zeros(theta.shape, dtype=np.int64)
-            lo, hi = len(rows) * index // n_blocks, len(rows) * (index + 1) // n_blocks
             empty = np.empty((0, 0))
-            self._run(rows, lo, hi, theta, limit, inverse, sums[slot], empty, NO_FLOATS)
+            self._run(
+                rows, *bounds(len(rows), n_blocks, index), theta, limit, inverse, sums[slot], empty, NO_FLOATS
+            )
 
         run_blocks(block, n_blocks, work=work)
         total = np.zeros(theta.shape, dtype=np.int64)
@@ -158,9 +158,8 @@ class SupGradientKernel(ABC):
         sums = np.zeros((parts, *theta.shape))
 
         def part(_slot: int, index: int) -> None:
-            lo, hi = len(rows) * index // parts, len(rows) * (index + 1) // parts
             nothing = np.empty((0, 0), dtype=np.int64)
-            self._run(rows, lo, hi, theta, 0.0, 1.0, nothing, sums[index], NO_FLOATS)
+            self._run(rows, *bounds(len(rows), parts, index), theta, 0.0, 1.0, nothing, sums[index], NO_FLOATS)
 
         run_blocks(part, parts, work=work)
         result = sums[0]
@@ -185,8 +184,8 @@ class SupGradientKernel(ABC):
         n_blocks, work = self._blocks(self._all_rows)
 
         def block(_slot: int, index: int) -> None:
-            lo, hi = self.n_rows * index // n_blocks, self.n_rows * (index + 1) // n_blocks
-            self._run(self._all_rows, lo, hi, theta, 0.0, 1.0, nothing, empty, out)
+            part = bounds(self.n_rows, n_blocks, index)
+            self._run(self._all_rows, *part, theta, 0.0, 1.0, nothing, empty, out)
 
         run_blocks(block, n_blocks, work=work)
         out[~np.isfinite(out)] = np.inf

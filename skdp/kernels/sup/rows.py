@@ -11,8 +11,6 @@ from skdp.kernels.losses import derivatives
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.rows import clip_scale
 
-__all__ = ["csr_sup", "dense_sup", "sup_factors"]
-
 
 @inner_jit
 def sup_factors(code, parameter, z, top, target, weight, balance, limit, inverse_unit):

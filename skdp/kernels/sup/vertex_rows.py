@@ -8,20 +8,6 @@ import numpy as np
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.sup.rows import sup_factors
 
-__all__ = [
-    "column_values",
-    "count_columns",
-    "csr_replace",
-    "csr_sums",
-    "csr_touched",
-    "dense_replace",
-    "dense_sums",
-    "fill_columns",
-    "row_tops",
-    "shrink_all",
-    "touch",
-]
-
 
 @jit
 def count_columns(data, indices, starts):

@@ -17,8 +17,6 @@ from skdp.kernels.sup import vertex_rows as passes
 from skdp.kernels.sup.kernel import MARGIN, Inputs, check_clip_units, checked_input
 from skdp.losses import Loss
 
-__all__ = ["VertexKernel", "vertex_kernel"]
-
 
 class VertexKernel(ABC):
     """Sums of sup-norm clipped gradients at a point that moves by Frank-Wolfe steps.
@@ -252,10 +250,6 @@ def vertex_kernel(
     tolerance : float, default=0.0
         A row that a step touches is refreshed if an entry of its gradient would move by more than this share
         of the clip.
-
-    Returns
-    -------
-    VertexKernel
 
     Examples
     --------

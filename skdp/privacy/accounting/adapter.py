@@ -14,21 +14,7 @@ from skdp.privacy.accounting.releases import Release, Row, releases_of
 from skdp.privacy.accounting.sampled import require_supported
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent, NeighboringRelation
-
-__all__ = ["event_for", "relation_of"]
-
-
-def relation_of(adjacency: str) -> "NeighboringRelation":
-    """The neighbouring relation of dp-accounting for an adjacency; zero-out is REPLACE_SPECIAL."""
-    import dp_accounting
-
-    relation = dp_accounting.NeighboringRelation
-    return {
-        "replace-one": relation.REPLACE_ONE,
-        "zero-out": relation.REPLACE_SPECIAL,
-        "add-remove": relation.ADD_OR_REMOVE_ONE,
-    }[adjacency]
+    from dp_accounting import DpEvent
 
 
 def event_for(rows: Sequence[Row] | None, accountant: str, adjacency: str) -> "DpEvent":

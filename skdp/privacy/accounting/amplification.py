@@ -2,18 +2,6 @@
 
 import math
 
-__all__ = [
-    "FRESH_UNIFORM",
-    "FULL_BATCH",
-    "PARTITION",
-    "POISSON",
-    "WITHOUT_REPLACEMENT",
-    "amplified_epsilon",
-    "check_delta",
-    "check_rate",
-    "unamplified_epsilon",
-]
-
 FULL_BATCH = "full batch"
 FRESH_UNIFORM = "fresh uniform"
 PARTITION = "partition"

@@ -25,19 +25,6 @@ from scipy.special import erf, erfcx, erfinv, gammaln, log_ndtr, ndtr, ndtri, nd
 from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.roots import last_safe
 
-__all__ = [
-    "bounded_range_epsilon",
-    "bounded_range_mu",
-    "compose_mu",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_mu",
-    "noise_multiplier",
-    "pure_epsilon",
-    "pure_mu",
-    "tradeoff",
-]
-
 _SQRT_2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 # Numerical errors below are at most about 1e-12 relative. Costs are rounded up by 1e-11, and what a budget buys is

@@ -8,11 +8,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from skdp.privacy.accounting.amplification import FRESH_UNIFORM, FULL_BATCH
 from skdp.privacy.accounting.gaussian import compose_mu, gaussian_delta, gaussian_epsilon
 from skdp.privacy.accounting.releases import Row, releases_of
-
-__all__ = ["FRESH_UNIFORM", "FULL_BATCH", "rows_delta", "rows_epsilon", "rows_mu"]
 
 
 def rows_mu(rows: Sequence[Row]) -> float:

@@ -19,8 +19,6 @@ from skdp.privacy.accounting.releases import Release
 from skdp.privacy.accounting.sampled import amplified_epsilon, require_supported
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian, GaussianNoise, GaussianOnBatches, SampledGaussian
 
-__all__ = ["calibrate_batches", "planned_epsilon", "sampled_epsilon"]
-
 # Part of epsilon that the grid adds, in the result and in a first search; a choice, not tuned.
 _GRID, _COARSE = 5e-4, 1e-2
 # The calibrated noise costs less than epsilon by at least _ROOM, for the recheck's own error, and by at most

@@ -14,22 +14,6 @@ from scipy.special import ndtr, ndtri_exp
 
 from skdp.kernels.protocols import Floats
 
-__all__ = [
-    "GAUSSIAN",
-    "LOG_TAIL",
-    "OUT",
-    "TAKEN_IN",
-    "TWO_SIDED",
-    "BoundedRangePair",
-    "Cells",
-    "DominatingPair",
-    "Masses",
-    "NormalPair",
-    "RandomisedResponse",
-    "discretised",
-]
-
-
 TWO_SIDED = "two-sided"
 OUT = "out"
 TAKEN_IN = "in"

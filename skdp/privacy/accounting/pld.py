@@ -42,9 +42,6 @@ from scipy.special import erfcx
 from skdp.kernels.protocols import Floats
 from skdp.privacy.accounting.pairs import LOG_TAIL, DominatingPair, discretised
 
-__all__ = ["composed_epsilon"]
-
-
 _U = 2.0**-53  # unit roundoff
 _ROUNDING = 200.0 * _U  # relative error of delta for each release
 _KAPPAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0)  # tilts that Chernoff's bound is tried with

@@ -15,8 +15,6 @@ from skdp.privacy.accounting.releases import Pairs, Release
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["PureRelease"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PureRelease(Release):

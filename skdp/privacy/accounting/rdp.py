@@ -26,9 +26,6 @@ from scipy.special import gammaln, logsumexp
 
 from skdp.kernels.protocols import Floats
 
-__all__ = ["ORDERS", "curve", "curve_at", "epsilon_of", "poisson_curve"]
-
-
 # The orders of dp-accounting, so that the recheck of a ledger minimises over the same.
 ORDERS = np.array([*(1.0 + np.arange(1, 100) / 10.0), *np.arange(11.0, 64.0), 128.0, 256.0, 512.0, 1024.0])
 # Largest order for which terms of the first kind are used; a choice, not tuned.

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, ClassVar, Never, Self, TypeAlias, cast, get_ar
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.kernels.protocols import Floats
-from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON
+from skdp.privacy.accounting.amplification import FULL_BATCH
 from skdp.privacy.accounting.pairs import DominatingPair
 from skdp.privacy.mechanisms.registry import module_of
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
-
-__all__ = ["LedgerRow", "Line", "Pairs", "Release", "Row", "release_of", "release_type", "releases_of"]
 
 Row: TypeAlias = Mapping[str, object]
 LedgerRow: TypeAlias = dict[str, float | int | str | bool]
@@ -183,13 +181,6 @@ class Release:
     def delta_at(self, epsilon: float) -> float:
         """Smallest delta of one release at an epsilon; 1 for a mechanism without a curve of its own."""
         return 1.0
-
-    def sampled(
-        self, rate: float, adjacency: str, *, sampling: str = POISSON,
-        n_records: int | None = None, batch_size: int | None = None,
-    ) -> "Release":  # fmt: skip
-        """The same releases, each on a fresh and secret sample of its own."""
-        raise self._unsupported(f"amplification by {sampling} sampling under {adjacency}")
 
     @classmethod
     def proven(cls, sampling: str, adjacency: str, beside: "set[type[Release]]") -> tuple[str, ...]:

@@ -8,8 +8,6 @@ derivatives (1997): the steps.
 
 from collections.abc import Callable
 
-__all__ = ["last_safe"]
-
 # Relative width of the bracket that is left: a few units in the last place, so that the results for arguments that
 # differ by a rounding are in order, as far as the excess is monotone.
 _WIDTH = 1e-15

@@ -14,11 +14,9 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, WITHOUT_REPLACEMENT, check_delta, check_rate
-from skdp.privacy.accounting.releases import Release, Row, release_type, releases_of
+from skdp.privacy.accounting.amplification import FULL_BATCH, WITHOUT_REPLACEMENT
+from skdp.privacy.accounting.releases import Release, release_type
 from skdp.privacy.adjacency import ADJACENCIES
-
-__all__ = ["POISSON", "WITHOUT_REPLACEMENT", "amplified_epsilon", "poisson_step_epsilon", "require_supported"]
 
 _ACCOUNTANTS = ("pld", "rdp")
 _ORDERS = np.unique(np.concatenate([np.arange(2, 64), np.geomspace(64, 4096, 40).astype(int)]))
@@ -37,10 +35,6 @@ def require_supported(
         What is released on one batch.
     accountant : {"pld", "rdp"}, optional
         Demand this one.
-
-    Returns
-    -------
-    tuple of str
 
     Raises
     ------
@@ -92,38 +86,12 @@ def _supported(sampling: str, adjacency: str, kinds: set[type[Release]]) -> tupl
     return tuple(accountant for accountant in _ACCOUNTANTS if all(accountant in proof for proof in proofs))
 
 
-def poisson_step_epsilon(
-    step: Sequence[Row], sampling_rate: float, steps: int, delta: float, *, adjacency: str
-) -> float:
-    """Epsilon of `steps` steps that each select and release on one Poisson sample, by RDP.
-
-    Parameters
-    ----------
-    step : sequence of dict
-        Gaussian and selection rows of one step, without their sampling.
-    sampling_rate : float in (0, 1]
-    steps : int >= 1
-    delta : float in (0, 1)
-    adjacency : {"zero-out", "add-remove"}
-
-    Returns
-    -------
-    float
-
-    Privacy
-    -------
-    One step is rho-zCDP, rho added up over its releases (Bun and Steinke 2016). The general upper bound of Zhu and
-    Wang (2019) gives the Renyi-DP of a mechanism with that curve on a Poisson sample, at integer orders.
-    """
-    releases = releases_of(step)
-    require_supported(POISSON, adjacency, [release.name for release in releases], "rdp")
-    rate, delta = check_rate(sampling_rate), check_delta(delta)
-    rho = sum(release.rho() for release in releases)
-    return amplified_epsilon([(rho, rate, steps)], 0.0, delta)
-
-
 def amplified_epsilon(groups: Sequence[tuple[float, float, int]], mu: float, delta: float) -> float:
-    """Epsilon of (rho, rate, count) zCDP releases on Poisson samples and one of `mu` on all records, by RDP."""
+    """Epsilon of (rho, rate, count) zCDP releases on Poisson samples and one of `mu` on all records, by RDP.
+
+    Releases on one sample are rho-zCDP together, rho added up (Bun and Steinke 2016). The general upper bound of
+    Zhu and Wang (2019) gives the Renyi-DP of a mechanism with that curve on a Poisson sample, at integer orders.
+    """
     curve = 0.5 * mu * mu * _ORDERS
     for rho, rate, count in groups:
         curve = curve + count * np.array([_amplified_rdp(rho, rate, int(a)) for a in _ORDERS])

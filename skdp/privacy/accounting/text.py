@@ -2,8 +2,6 @@
 
 import math
 
-__all__ = ["cost_text", "number_text"]
-
 
 def number_text(value: object) -> str:
     """Six digits of a float, anything else as it is."""

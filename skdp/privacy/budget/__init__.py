@@ -5,15 +5,7 @@ from skdp.privacy.budget.accountant import (
     _handle,  # noqa: F401  (pickles of an accountant name it here)
     check_accountant,
 )
-from skdp.privacy.budget.ambient import (
-    carried_accountant,
-    current_accountant,
-    note_birth,
-    note_use,
-    payer,
-    stamp_clone,
-    stamped_state,
-)
+from skdp.privacy.budget.ambient import carried_accountant, note_birth, note_use, payer, stamp_clone, stamped_state
 from skdp.privacy.budget.inner import InnerAccountant, InnerCharge, asked_charge, fit_to_first_release
 from skdp.privacy.budget.parts import part_assumption
 from skdp.privacy.budget.plans import PlanRunsOnce
@@ -29,7 +21,6 @@ __all__ = [
     "asked_charge",
     "carried_accountant",
     "check_accountant",
-    "current_accountant",
     "fit_to_first_release",
     "note_birth",
     "note_use",

@@ -71,8 +71,6 @@ from skdp.privacy.budget.plans import check_once, hand_back_dead, labelled
 from skdp.privacy.budget.reservation import Reservation
 from skdp.privacy.log import LOGGER
 
-__all__ = ["BudgetAccountant", "Terms", "charge_of", "check_accountant"]
-
 _PACKAGE = "skdp.privacy.budget"  # pickles and files of skops name the package, not this file
 
 # By path, identity and part of a ledger.
@@ -278,10 +276,6 @@ class BudgetAccountant:
         adjacency : {"replace-one", "zero-out", "add-remove"}
         unit : {"record", "group"}
             What was split, and under which adjacency the split is sound. The parts refuse other fits.
-
-        Returns
-        -------
-        tuple of BudgetAccountant
 
         Raises
         ------

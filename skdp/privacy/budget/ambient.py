@@ -37,18 +37,6 @@ from skdp.privacy.budget.ledger_file import LOCK
 if TYPE_CHECKING:
     from skdp.privacy.budget.accountant import BudgetAccountant
 
-__all__ = [
-    "carried_accountant",
-    "current_accountant",
-    "enter_block",
-    "leave_block",
-    "note_birth",
-    "note_use",
-    "payer",
-    "stamp_clone",
-    "stamped_state",
-]
-
 _WAYS_OUT = (
     "Give it accountant=..., or accountant=False to charge none, or run the worker in"
     " contextvars.copy_context().run of a context inside the block."
@@ -249,25 +237,6 @@ class _Stamp:
 def _accountant_of(block: Block | None) -> "BudgetAccountant | None":
     # Only `BudgetAccountant.__enter__` opens blocks.
     return None if block is None else cast("BudgetAccountant | None", block.accountant)
-
-
-def current_accountant() -> "BudgetAccountant | None":
-    """The accountant of the innermost `with` block of this context, or None.
-
-    In a forked process the block around the fork counts in all threads, until the process opens another.
-
-    Examples
-    --------
-    >>> from skdp.privacy.budget import current_accountant
-    >>> current_accountant() is None
-    True
-    """
-    with LOCK:
-        block, inside = innermost()
-        if block is None:
-            block = inherited()
-            inside = block is not None
-        return _accountant_of(block) if inside else None
 
 
 def payer(name: str, stamp: _Stamp | None = None) -> "BudgetAccountant | None":

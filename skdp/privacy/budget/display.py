@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from skdp.privacy.budget.filters import Ceiling, Sequences, remaining_after_all, spent_by_worst
 
-__all__ = ["CLAIM", "accountant_html", "accountant_text"]
-
 CLAIM = "claim the ceiling, unless number and cost of the fits were fixed beforehand"
 _COLUMNS = ("time", "user", "estimator", "epsilon", "delta", "unit", "adjacency", "state")
 

@@ -115,22 +115,6 @@ from scipy.special import log_ndtr
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting import compose_mu, gaussian_epsilon, gaussian_mu, pure_mu
 
-__all__ = [
-    "Ceiling",
-    "Charge",
-    "Sequences",
-    "admits",
-    "admits_all",
-    "check_charge",
-    "check_delta",
-    "check_number",
-    "refusal",
-    "remaining_after",
-    "remaining_after_all",
-    "spent_by",
-    "spent_by_worst",
-]
-
 _TOLERANCE_MU, _TOLERANCE_PURE = 9.5e-11, 1e-12  # relative, of rules B and A; see the docstring
 
 
@@ -248,13 +232,8 @@ def spent_by_worst(sequences: Sequences, ceiling: Ceiling) -> tuple[float, float
     return max(epsilon for epsilon, _ in costs), max(delta for _, delta in costs)
 
 
-def remaining_after(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
-    """Largest epsilon of one further fit that would be admitted, and its delta."""
-    return remaining_after_all({None: fits}, ceiling)
-
-
 def remaining_after_all(sequences: Sequences, ceiling: Ceiling) -> tuple[float, float]:
-    """As `remaining_after`, of a fit that every one of these sequences admits.
+    """Largest epsilon of one further fit that every one of these sequences admits, and its delta.
 
     A Gaussian fit of a smaller epsilon or delta has a smaller mu. So the smallest numbers of all sequences are
     admitted by each of them; likewise for pure fits.

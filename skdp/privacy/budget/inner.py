@@ -12,8 +12,6 @@ from skdp.privacy.budget.accountant import BudgetAccountant, Terms, charge_of
 from skdp.privacy.budget.filters import Charge
 from skdp.privacy.budget.reservation import Reservation
 
-__all__ = ["InnerAccountant", "InnerCharge", "asked_charge", "fit_to_first_release"]
-
 
 class InnerCharge(NamedTuple):
     """What an inner fit asks for."""

@@ -25,27 +25,6 @@ from typing import TypedDict, cast
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.filters import Ceiling
 
-__all__ = [
-    "LOCK",
-    "FitRow",
-    "Write",
-    "add_write",
-    "check_kind",
-    "check_seen",
-    "fit_rows",
-    "last_write",
-    "new_temporary_path",
-    "open_or_create",
-    "read_ceiling",
-    "remember",
-    "seeded_name",
-    "seen_writes",
-    "set_seen",
-    "set_state",
-    "user_name",
-    "visit",
-]
-
 Write = tuple[int, str]
 
 

@@ -15,21 +15,7 @@ from typing import NamedTuple, NoReturn
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.filters import Charge, Sequences
 
-__all__ = [
-    "Kind",
-    "Part",
-    "add_parts",
-    "check_names",
-    "check_part",
-    "find_parts",
-    "part_assumption",
-    "part_numbers",
-    "refuse_nested",
-    "returned_state",
-    "sequences",
-]
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _GROUPS = ("group", "owner")  # units of a ledger that are groups of records
 
 
@@ -54,7 +40,7 @@ def check_names(names: tuple[object, ...]) -> None:
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"Names of parts must be str, got {type(name).__name__}.")
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise ValueError(
                 "Names of parts must begin with a letter or digit and have at most 64 letters, digits, '.', '_' "
                 f"and '-', got {name!r}."

@@ -7,16 +7,11 @@ commit finds the row handed back and refuses: nothing is ever released under a r
 """
 
 import os
-import re
 import sqlite3
 from collections.abc import Collection
 
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.privacy.budget.parts import returned_state
-
-__all__ = ["PlanRunsOnce", "check_once", "hand_back_dead", "labelled"]
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+from skdp.privacy.budget.parts import NAME, returned_state
 
 
 class PlanRunsOnce(PrivacyBudgetExceeded):
@@ -25,7 +20,7 @@ class PlanRunsOnce(PrivacyBudgetExceeded):
 
 def labelled(estimator: str, plan: str) -> str:
     """What the ledger shows of a fit of a plan."""
-    if not _NAME.fullmatch(plan):
+    if not NAME.fullmatch(plan):
         raise ValueError(f"plan must be at most 64 letters, digits, '.', '_' and '-', got {plan!r}.")
     return f"{estimator} (plan {plan})"
 

@@ -9,8 +9,6 @@ from skdp.privacy.budget.ledger_file import LOCK
 if TYPE_CHECKING:
     from skdp.privacy.budget.accountant import BudgetAccountant
 
-__all__ = ["Reservation"]
-
 
 class Reservation:
     """The charge of one fit, made by `BudgetAccountant.reserve`.

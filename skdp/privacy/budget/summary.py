@@ -8,8 +8,6 @@ from skdp.privacy.budget.filters import remaining_after_all, spent_by_worst
 from skdp.privacy.budget.ledger_file import FitRow, fit_rows, last_write, read_ceiling, visit
 from skdp.privacy.budget.parts import sequences
 
-__all__ = ["LedgerSummary", "PartSummary", "read_ledger"]
-
 
 class PartSummary(TypedDict):
     """What `read_ledger` finds of one part."""

@@ -15,8 +15,6 @@ from skdp.privacy.gradients.totals import Total
 from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
 
-__all__ = ["BLOCK", "BlockSum", "Places", "places_of"]
-
 BLOCK = 64  # places whose records BLAS adds
 LARGEST_CLIP = 2.0**50  # in units of the grid
 LARGEST_FACTOR = 2.0**30  # of a record

@@ -13,10 +13,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Matrix, is_cupy
 from skdp.privacy.pieces import Piece, SparseRows, Vectors
-from skdp.privacy.protocols import Matrix, is_cupy
-
-__all__ = ["AT_ONCE", "ThroughDevice", "arrays_of", "chosen_rows", "of_arrays", "rows_on_host"]
 
 AT_ONCE = 64  # rows of every call
 

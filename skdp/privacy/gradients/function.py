@@ -9,12 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from skdp.kernels.protocols import Matrix
 from skdp.privacy.gradients.device import AT_ONCE, ThroughDevice, arrays_of, chosen_rows, of_arrays
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
-from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows
-
-__all__ = ["GradientFunction", "PieceFunction", "PieceKinds"]
 
 # No subclass, which could give other numbers at each look.
 KINDS = {Vectors, Outer, OuterSum, SparseRows}

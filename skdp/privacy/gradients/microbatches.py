@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from skdp.privacy.gradients.device import arrays_of
 from skdp.privacy.pieces import Piece, SparseRows, Vectors
 
-__all__ = ["run_means"]
-
 
 def run_means(
     pieces: Sequence[Piece], weights: NDArray[np.float64], run: NDArray[np.int64], length: int

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from skdp.privacy.gradients.device import arrays_of, of_arrays
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
-__all__ = ["HALF_ULP", "Entries", "MeasuredPart", "Part", "entries_of", "kept_rows", "merged", "parts_of"]
-
 Array = NDArray[np.float64]
 Floats = NDArray[np.float64]  # or float32
 

@@ -17,8 +17,6 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.gradients.device import ThroughDevice, arrays_of
 from skdp.privacy.pieces import OuterSum, Piece
 
-__all__ = ["check_places"]
-
 ROWS = 64  # a block of `gradient_sum`
 SIZES = (1, 2, 8, 33, 63)
 # Most numbers of products that are looked at together. If there are more, it is 16 rows at a time: rows of float32
@@ -123,11 +121,11 @@ def _agree(
     wanted: Sequence[Sequence[NDArray[np.float64 | np.int64]]],
     found: Sequence[Piece],
     rows: NDArray[np.int64],
-    step: int = 1,
+    at: "NDArray[np.int64] | slice[None, None, int | None]" = slice(None),
 ) -> bool:
-    """Whether every ``step``-th row of the pieces has the numbers of these rows of ``wanted``."""
+    """Whether the pieces have ``at`` these places the numbers of these rows of ``wanted``."""
     return len(wanted) == len(found) and all(
-        _same(a[rows], b[::step])
+        _same(a[rows], b[at])
         for arrays, piece in zip(wanted, found)
         for a, b in zip(arrays, arrays_of(piece), strict=True)
     )
@@ -184,7 +182,7 @@ def _look_beside(
         pieces = function(rows, targets)
     except Exception as error:
         raise UnsupportedAccounting(RAISED.format(type(error).__name__, what)) from error
-    if not _agree(whole, pieces, np.arange(0, ROWS, 2), step=2):
+    if not _agree(whole, pieces, np.arange(0, ROWS, 2), slice(None, None, 2)):
         raise UnsupportedAccounting(BESIDE.format(what))
 
 
@@ -206,12 +204,7 @@ def _look_at_equal_rows(
         changed = equal.copy()
         changed[ROWS // 2] = X[1]
         rest = np.flatnonzero(np.arange(ROWS) != ROWS // 2)
-        found = function(changed, targets)
-        if len(wanted) != len(found) or not all(
-            _same(a[rest], b[rest])
-            for arrays, piece in zip(wanted, found)
-            for a, b in zip(arrays, arrays_of(piece), strict=True)
-        ):
+        if not _agree(wanted, function(changed, targets), rest, rest):
             raise UnsupportedAccounting(BESIDE.format("another row among equal ones"))
 
 

@@ -18,8 +18,6 @@ from skdp.privacy.gradients.parts import Part, kept_rows, merged
 from skdp.privacy.gradients.totals import Total
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
-__all__ = ["ProjectedSum", "Projections", "largest_ratio"]
-
 Array = NDArray[np.float64]
 Drawn = Callable[[], Iterator[list[Array]]]  # a part for each piece, a row for each vector
 

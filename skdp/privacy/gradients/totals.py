@@ -6,8 +6,6 @@ from numpy.typing import NDArray
 from skdp.privacy.gradients.parts import Part
 from skdp.privacy.pieces import SparseRows
 
-__all__ = ["Total"]
-
 Array = NDArray[np.float64]
 
 

@@ -19,17 +19,6 @@ from skdp.privacy import noise
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import BoundedStatistic
 
-__all__ = [
-    "HEADROOM",
-    "PURE_SCALE",
-    "Noise",
-    "gaussian_grid",
-    "grid_of",
-    "integer_grid",
-    "sensitivity",
-    "sensitivity_factor",
-]
-
 # Bound on a sum, in units: with 14 sigma of noise it stays below 2^62, so int64 holds it.
 HEADROOM = 2.0**61
 PURE_SCALE = 2.0**30  # sensitivity over epsilon of Laplace and Gumbel noise, in units; a choice, not tuned

@@ -17,8 +17,6 @@ from skdp.privacy.accounting.releases import Release
 from skdp.privacy.bounded import BoundedStatistic, Source
 from skdp.privacy.noise import KeyStream
 
-__all__ = ["Mechanism", "Prepared"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

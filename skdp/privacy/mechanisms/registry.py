@@ -12,8 +12,6 @@ from typing import Literal
 
 from skdp.exceptions import UnsupportedAccounting
 
-__all__ = ["mechanism_names", "module_of", "register_mechanism"]
-
 _HERE = "skdp.privacy.mechanisms"
 _PACKAGES = {
     "above_threshold": f"{_HERE}.sparse_vector",

@@ -29,8 +29,6 @@ from skdp.kernels import jit
 from skdp.kernels.protocols import Integers
 from skdp.privacy.noise.samplers import WORDS_PER_DRAW, draw_offset
 
-__all__ = ["find_above"]
-
 U64 = np.uint64
 Words = NDArray[np.uint64]
 _AGAIN = 40  # starts of one number; each has a probability below 2^-9, and the last one counts as not reached

@@ -21,16 +21,6 @@ from skdp.privacy.noise.keystream import (
 )
 from skdp.privacy.noise.tables import Table, bin_masses, gaussian_table, laplace_table
 
-__all__ = [
-    "BLOCK",
-    "SCALE_RANGE",
-    "SIGMA_RANGE",
-    "add_noise",
-    "discrete_laplace",
-    "rounded_gaussian",
-    "rounded_gaussian_above",
-]
-
 Words = NDArray[np.uint64]
 # Here, because an annotation of a function in a function is made anew at each call.
 

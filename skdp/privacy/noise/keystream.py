@@ -17,10 +17,6 @@ from numpy.typing import NDArray
 
 from skdp.kernels.protocols import Integers
 
-__all__ = [
-    "KeyStream", "Seed", "check_count", "check_integer", "check_number", "check_seed", "check_shape", "stream_of",
-]  # fmt: skip
-
 Seed: TypeAlias = SupportsIndex | np.random.RandomState | np.random.Generator | None
 
 _CHUNK = 1 << 20  # bytes, or words, that are drawn at once

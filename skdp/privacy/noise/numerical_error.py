@@ -8,17 +8,6 @@ from math import erfc, exp, inf, sqrt
 
 from skdp.privacy.noise.keystream import check_count
 
-__all__ = [
-    "NOISE_CUTOFF",
-    "NOISE_LOG_ERROR",
-    "SELECTION_CUTOFF",
-    "SELECTION_LOG_ERROR",
-    "gaussian_numerical_error",
-    "laplace_numerical_error",
-    "numeric_sparse_numerical_error",
-    "selection_numerical_error",
-]
-
 NOISE_LOG_ERROR = 2.0**-50
 """Bound on the log-error of the probability of every value that can be drawn."""
 NOISE_CUTOFF = 2.0**-100

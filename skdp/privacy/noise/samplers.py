@@ -53,21 +53,6 @@ from numpy.typing import NDArray
 from skdp.kernels import inner_jit, jit
 from skdp.kernels.protocols import Floats, Integers
 
-__all__ = [
-    "WORDS_PER_DRAW",
-    "break_tie",
-    "build_tree",
-    "draw_left",
-    "draw_offset",
-    "exp_minus",
-    "exponent",
-    "fill_offset",
-    "fill_plain",
-    "quick_accept",
-    "reject_threshold",
-    "select_top",
-]
-
 U64 = np.uint64
 Words = NDArray[np.uint64]
 Aliases = NDArray[np.uint16]

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from skdp.kernels import jit
 from skdp.kernels.protocols import Integers
 
-__all__ = ["below", "shuffle_positions"]
-
 U64 = np.uint64
 _LOW = U64(0xFFFFFFFF)
 _HALF = U64(32)

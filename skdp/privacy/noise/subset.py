@@ -7,8 +7,6 @@ from skdp.kernels import jit
 from skdp.kernels.protocols import Integers
 from skdp.privacy.noise.shuffle import below
 
-__all__ = ["mark", "marked", "unmarked"]
-
 U64 = np.uint64
 _ONE = U64(1)
 _LOW = U64(63)

@@ -40,17 +40,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "CANONICAL_SIGMA",
-    "TABLE_FILE",
-    "Table",
-    "bin_masses",
-    "build_gaussian",
-    "build_laplace",
-    "gaussian_table",
-    "laplace_table",
-]
-
 CANONICAL_SIGMA = 2**30  # units of the grid; its table is shipped
 TABLE_FILE = Path(__file__).parent / "data" / "rounded_gaussian_2p30.npz"
 
@@ -219,13 +208,6 @@ def build_gaussian(sigma: float) -> Table:
     return _pack(gaussian_masses(exact, offset_bits), offset_bits, slope, curve)
 
 
-def build_laplace(scale: float) -> Table:
-    """Build the table of the discrete Laplace magnitude."""
-    exact = Fraction(scale)
-    offset_bits = 0 if exact <= 64 else (int(exact) >> 5).bit_length() - 1
-    return _pack(laplace_masses(exact, offset_bits), offset_bits, 1 / exact, Fraction(0))
-
-
 @lru_cache(maxsize=32)
 def gaussian_table(sigma: float) -> Table:
     """The table of ``sigma``: shipped for the canonical one, else built once per process."""
@@ -240,5 +222,7 @@ def gaussian_table(sigma: float) -> Table:
 
 @lru_cache(maxsize=32)
 def laplace_table(scale: float) -> Table:
-    """The table of ``scale``, built once per process."""
-    return build_laplace(scale)
+    """The table of the discrete Laplace magnitude of ``scale``, built once per process."""
+    exact = Fraction(scale)
+    offset_bits = 0 if exact <= 64 else (int(exact) >> 5).bit_length() - 1
+    return _pack(laplace_masses(exact, offset_bits), offset_bits, 1 / exact, Fraction(0))

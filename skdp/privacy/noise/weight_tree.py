@@ -29,8 +29,6 @@ from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.noise.keystream import KeyStream
 from skdp.privacy.noise.samplers import draw_left
 
-__all__ = ["HEADROOM", "WeightTree", "build", "decay", "layout", "select", "update"]
-
 U64 = np.uint64
 Words = NDArray[np.uint64]
 

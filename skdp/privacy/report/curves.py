@@ -20,8 +20,6 @@ from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["Builtin", "Curves", "ReportState"]
-
 Builtin: TypeAlias = "bool | int | float | str | list[Builtin] | dict[str, Builtin] | None"
 
 _ONE_POINT = (

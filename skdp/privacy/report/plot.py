@@ -12,8 +12,6 @@ from skdp.privacy.report.curves import Curves, ReportState
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_report"]
-
 Array = NDArray[np.float64]
 
 

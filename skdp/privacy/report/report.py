@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
     from matplotlib.axes import Axes
 
-__all__ = ["PrivacyReport"]
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ from skdp.privacy.accounting.releases import Line, Release, releases_of
 from skdp.privacy.accounting.text import cost_text, number_text
 from skdp.privacy.report.curves import Curves, ReportState
 
-__all__ = ["ADJACENCY_TEXTS", "GUARANTEE_TEXTS", "report_html", "report_text"]
-
 GUARANTEE_TEXTS = {
     "proven": "holds for the plan of this fit",
     "none": "no noise was added: no privacy guarantee",

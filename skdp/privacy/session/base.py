@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Keys", "MinibatchSampler", "Seed", "SessionBase"]
-
 
 class Keys:
     """Where a session's noise comes from.

@@ -5,14 +5,12 @@ from collections.abc import Iterable, Mapping
 
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import accounting
+from skdp.privacy.accounting.amplification import WITHOUT_REPLACEMENT
 from skdp.privacy.accounting.releases import release_type
-from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
 from skdp.privacy.batches import BatchPlan
 from skdp.privacy.log import LOGGER
 from skdp.privacy.report import PrivacyReport
 from skdp.privacy.session.ledger import GaussianPlan, Ledger
-
-__all__ = ["make_report", "recheck"]
 
 # Assumptions that cannot be checked: whether two rows are equal is private.
 _ONCE = {

@@ -52,8 +52,6 @@ from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import GaussianPlan, Ledger
 from skdp.privacy.session.session import PrivacySession
 
-__all__ = ["ComposedSession", "InnerFits"]
-
 _COINS = 2**53  # a coin is uniform on 0 .. 2^53 - 1
 _DOWN = 1.0 - 1e-9  # of an inner epsilon, so that its mu stays below its share in spite of rounding
 _ROUNDING = 1.0 + 1e-12  # sums of shares of (epsilon, delta) may round up
@@ -131,9 +129,7 @@ class InnerFits:
         own = delta / self.most
         mu = math.sqrt(share) * math.sqrt(ComposedLedger(epsilon, delta, "zero-out", "record", self).mu2)
         found = 0.0
-        for _ in range(
-            4
-        ):  # numerical error and epsilon depend on each other, by a part of 1e-5: a few rounds find both
+        for _ in range(4):  # error and epsilon depend on each other, by a part of 1e-5: a few rounds find both
             numerical_error = Ledger(max(found, 1e-300), own, "zero-out", "record").epsilon_numerical_error
             ideal = own * (1.0 - 1e-4) * math.exp(-numerical_error)
             found = (accounting.gaussian_epsilon(mu, ideal) + numerical_error) * _DOWN

@@ -19,8 +19,6 @@ from skdp.privacy.mechanisms.laplace.release import laplace_grid
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import GaussianPlan, check_epsilon, check_number
 
-__all__ = ["Engine", "EngineReleases", "LaplaceEngine", "Opening", "sum_of_owners"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
@@ -50,25 +48,29 @@ class Opening:
     releases: int = 1
 
 
-class Engine(Protocol):
+class AnyEngine(Protocol):
     """Adds integers of several owners, and noise that no owner knows, and opens the sum."""
 
     @property
     def name(self) -> str:
         """Written to the report: who draws the noise, and whom one trusts for it."""
 
-    @property
-    def surplus(self) -> float:
-        """Standard deviation of the Gaussian noise that is drawn over the sigma that counts; at least 1.
-
-        Above 1 where shares of the noise do not count, because whoever drew them may be corrupted.
-        """
-
     def ready(self, opening: Opening) -> None:
         """Do all that may fail before an owner's numbers are needed: find the peers, lay the noise.
 
         Called before every opening, and before the first one is charged. What it raises costs nothing, if nothing
         was opened before.
+        """
+
+
+class Engine(AnyEngine, Protocol):
+    """An engine of Gaussian noise."""
+
+    @property
+    def surplus(self) -> float:
+        """Standard deviation of the Gaussian noise that is drawn over the sigma that counts; at least 1.
+
+        Above 1 where shares of the noise do not count, because whoever drew them may be corrupted.
         """
 
     def open(self, integers: Sequence[NDArray[np.int64]], sigma: float) -> NDArray[np.int64]:
@@ -81,19 +83,12 @@ class Engine(Protocol):
         """What the engine's noise, where it is not exact, adds to (epsilon, delta) of a release."""
 
 
-class LaplaceEngine(Protocol):
+class LaplaceEngine(AnyEngine, Protocol):
     """As `Engine`, for discrete Laplace noise."""
-
-    @property
-    def name(self) -> str:
-        """As `Engine.name`."""
 
     @property
     def laplace_scales(self) -> tuple[float, float]:
         """The least and the largest scale, in units of the grid, for which it draws noise."""
-
-    def ready(self, opening: Opening) -> None:
-        """As `Engine.ready`."""
 
     def open_laplace(self, integers: Sequence[NDArray[np.int64]], scale: float) -> NDArray[np.int64]:
         """Return the sum of the owners' integers plus discrete Laplace noise in every entry, modulo 2^64."""
@@ -198,8 +193,7 @@ class EngineReleases(SessionBase):
         Parameters
         ----------
         statistics : sequence of BoundedStatistic
-            One an owner, of equal shapes, with finite l1 bounds. Every unit's records are with one owner: that is
-            the caller's promise.
+            As for `gaussian_by_engine`, with finite l1 bounds.
         epsilon : float
             Cost of this release, finite and > 0.
         engine : LaplaceEngine
@@ -217,9 +211,8 @@ class EngineReleases(SessionBase):
         PrivacyBudgetExceeded
             If the session does not hold the cost. Nothing was opened.
         UnsupportedAccounting
-            If the statistics are of a batch, or differ in what they protect; if the samplers' errors do not fit;
-            or if the session has delta = 0, because an engine's noise is made of finitely many digits and is not
-            pure.
+            As for `gaussian_by_engine`, or if the session has delta = 0, because an engine's noise is made of
+            finitely many digits and is not pure.
 
         Notes
         -----
@@ -265,7 +258,7 @@ class EngineReleases(SessionBase):
             return _to_floats(engine.open_laplace(integers, scale), total, unit)
 
     def _ready(
-        self, engine: Engine | LaplaceEngine, statistics: Sequence[BoundedStatistic], opening: Opening,
+        self, engine: AnyEngine, statistics: Sequence[BoundedStatistic], opening: Opening,
         made: Release,
         purpose: str, numerical_error: tuple[float, float], check: Callable[[], None], admit: Callable[[], None],
     ) -> list[NDArray[np.int64]]:  # fmt: skip
@@ -372,13 +365,12 @@ def sum_of_owners(statistics: Sequence[BoundedStatistic]) -> BoundedStatistic:
     wraps = any(source.usual is not None for source in sources)
     if wraps and any(source.roundings or math.isinf(source.magnitude) for source in sources):
         raise UnsupportedAccounting("sums and statistics that are rounded as a whole do not mix")
-    usual = [s.magnitude if s.usual is None else s.usual for s in sources]
     source = Source(
         lambda unit: np.add.reduce([s.on_grid(unit) for s in sources]),
         lambda: np.add.reduce([s.plain() for s in sources]),
         roundings=max(s.roundings for s in sources),
         magnitude=math.fsum(s.magnitude for s in sources),
-        usual=math.fsum(usual) if wraps else None,
+        usual=math.fsum(s.laid_out for s in sources) if wraps else None,
         unit=sources[0].unit,
         needs_public_n=any(s.needs_public_n for s in sources),
     )

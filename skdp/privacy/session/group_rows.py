@@ -12,8 +12,6 @@ from skdp.privacy.session.ledger import check_number
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
 
-__all__ = ["GroupRows"]
-
 _WORD = 2**62
 
 

@@ -21,8 +21,6 @@ from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.registry import module_of
 from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan
 
-__all__ = ["GaussianPlan", "Ledger", "Plan", "check_epsilon", "check_number", "check_share"]
-
 # Parts of epsilon and delta for the sampler's proven error; the noise gets the rest. A choice, not tuned.
 _EPSILON_NUMERICAL_ERROR, _DELTA_NUMERICAL_ERROR = 1e-5, 1e-4
 _LEAST_PART = 1e-9  # of a release's epsilon, below which nobody is told what would fit

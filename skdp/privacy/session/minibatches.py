@@ -47,9 +47,8 @@ from typing import TYPE_CHECKING
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
-from skdp.privacy.accounting.amplification import PARTITION
-from skdp.privacy.accounting.ledger import FULL_BATCH
-from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
+from skdp.privacy.accounting.amplification import FULL_BATCH, PARTITION, POISSON, WITHOUT_REPLACEMENT
+from skdp.privacy.accounting.sampled import require_supported
 from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_numerical_error
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 from skdp.privacy.session.base import SessionBase
@@ -57,8 +56,6 @@ from skdp.privacy.session.ledger import Ledger, check_number, check_share
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
-
-__all__ = ["Minibatches"]
 
 _KINDS = (POISSON, WITHOUT_REPLACEMENT, PARTITION)
 

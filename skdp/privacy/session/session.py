@@ -30,17 +30,15 @@ from skdp.privacy.mechanisms.selected_gaussian.release import SelectedReleases
 from skdp.privacy.mechanisms.sparse_vector.release import SparseVector
 from skdp.privacy.mechanisms.top_k.release import TopKReleases
 from skdp.privacy.mechanisms.vocabulary.release import Vocabularies
-from skdp.privacy.noise.keystream import check_seed
+from skdp.privacy.noise.keystream import Seed, check_seed
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.report import PrivacyReport
 from skdp.privacy.session import claim
-from skdp.privacy.session.base import Keys, Seed
+from skdp.privacy.session.base import Keys
 from skdp.privacy.session.engine import EngineReleases
 from skdp.privacy.session.group_rows import GroupRows
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.session.minibatches import Minibatches
-
-__all__ = ["PrivacySession", "check_budget"]
 
 
 class PrivacySession(

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Block, Floats, Integers, Matrix, issparse
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.gradients.device import rows_on_host
-from skdp.privacy.protocols import Block, Matrix, issparse
 from skdp.privacy.rows import HoldsRows, Rows, canonical
 
 if TYPE_CHECKING:

@@ -7,15 +7,16 @@ most ||A||_2 s (the columns of a matrix statistic: the same, in Frobenius norm).
 above: power iteration, Lanczos and svds approach it from below and would give too little noise.
 """
 
+import contextlib
 import math
+from itertools import chain, count
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Matrix, SparseMatrix, issparse
 from skdp.privacy.bounded import BoundedStatistic, rounded_source
-from skdp.privacy.protocols import Matrix, SparseMatrix, issparse
 
 __all__ = ["canonical_csr", "linear_map", "spectral_norm_bound"]
 
@@ -180,24 +181,16 @@ def by_cholesky(A: Matrix) -> float:
     r, length = gram.shape[0], A.shape[0]
     total = frobenius(A) ** 2  # also bounds the trace
     estimate = largest_ritz_value(gram)
-    numerical_error = 0
-    while True:
-        excess = (
-            NUMERICAL_ERRORS[numerical_error]
-            if numerical_error < len(NUMERICAL_ERRORS)
-            else 2.0 ** (numerical_error - len(NUMERICAL_ERRORS))
-        )
+    for excess in chain(NUMERICAL_ERRORS, (2.0**k for k in count())):
         bound = estimate * (1 + excess)
         shifted = -gram
         # s I - B, less: error of the Gram matrix, of this difference, and of the factorisation.
         error = (length + 8) * UNIT * total + (r + 8) * UNIT * (r * bound + total)
         shifted[np.diag_indices(r)] += bound - error
-        try:
+        with contextlib.suppress(np.linalg.LinAlgError):
             scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            numerical_error += 1
-        else:
-            return bound
+            break
+    return bound
 
 
 def largest_ritz_value(gram: Floats) -> float:

@@ -26,11 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.kernels.minimizer import UNIT, Domain, Objective, lipschitz, solve
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, is_cupy
 from skdp.losses import Loss
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import BoundedStatistic, rounded_source
-from skdp.privacy.protocols import is_cupy
 from skdp.privacy.rows import HoldsRows, Rows, canonical
 
 __all__ = ["objective_of", "ridge_minimizer"]

@@ -32,10 +32,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Block, Floats, Integers, Matrix, is_cupy, issparse
 from skdp.kernels.standardized import LazyTable
 from skdp.privacy.bounded import BoundedStatistic
-from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
 from skdp.privacy.rows import HoldsRows, beside
 
 __all__ = ["RowMoments", "predictions", "second_moment"]

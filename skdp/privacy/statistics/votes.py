@@ -18,12 +18,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Floats, Integers, Matrix, SparseMatrix, issparse
 from skdp.losses import Loss
 from skdp.privacy.batches import Partition
 from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.gradients.device import rows_on_host
-from skdp.privacy.protocols import Matrix, SparseMatrix, issparse
 from skdp.privacy.rows import HoldsRows
 
 __all__ = ["block_vote", "count_votes", "support_votes"]

@@ -21,7 +21,7 @@ from skdp.exceptions import (
     UnsupportedAccounting,
 )
 from skdp.privacy.accounting import gaussian_mu
-from skdp.privacy.budget import carried_accountant
+from skdp.privacy.budget import ambient, carried_accountant
 
 EXCEPTIONS = (
     PrivacyAccountingError,
@@ -30,6 +30,16 @@ EXCEPTIONS = (
     UnprovenPrivacyWarning,
     UnsupportedAccounting,
 )
+
+
+def current_accountant():
+    """The accountant of the innermost block of this context; of a forked process, that of the block around it."""
+    with ambient.LOCK:
+        block, inside = ambient.innermost()
+        if block is None:
+            block = ambient.inherited()
+            inside = block is not None
+        return block.accountant if inside else None
 
 
 class DummyClassifier(ClassifierMixin, PrivateFit):

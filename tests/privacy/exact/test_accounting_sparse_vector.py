@@ -155,7 +155,7 @@ def test_accountant_events_and_the_pld_that_forgets_the_count():
         rows = [row(name, 0.1, 40)]
         exact = exact_epsilon(0.1, 40, 1e-5)
         for adjacency in ADJACENCIES:
-            by_rdp = rdp.RdpAccountant(neighboring_relation=adapter.relation_of(adjacency))
+            by_rdp = rdp.RdpAccountant(neighboring_relation=theirs.relation_of(adjacency))
             by_rdp.compose(adapter.event_for(rows, "rdp", adjacency))
             assert exact <= by_rdp.get_epsilon(1e-5) <= 1.15 * exact
             with pytest.raises(UnsupportedAccounting, match="no safe PLD event"):

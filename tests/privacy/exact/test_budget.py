@@ -20,7 +20,7 @@ from sklearn.preprocessing import Normalizer
 
 import skdp
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.privacy.budget import BudgetAccountant, current_accountant, read_ledger
+from skdp.privacy.budget import BudgetAccountant, read_ledger
 
 HERE = str(Path(__file__).parent)
 ROOT = str(Path(skdp.__file__).parents[1])  # the same skdp in subprocesses
@@ -28,6 +28,7 @@ if HERE not in sys.path:
     sys.path.insert(0, HERE)
 
 import dummy_estimator as dummy  # noqa: E402
+from dummy_estimator import current_accountant  # noqa: E402
 
 
 @pytest.fixture(scope="module")

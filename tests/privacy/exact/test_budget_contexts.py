@@ -28,13 +28,14 @@ import skdp
 from skdp import DPIGHTClassifier
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy import PrivacySession
-from skdp.privacy.budget import BudgetAccountant, current_accountant
+from skdp.privacy.budget import BudgetAccountant
 
 HERE = str(Path(__file__).parent)
 if HERE not in sys.path:
     sys.path.insert(0, HERE)
 
 import dummy_estimator as dummy  # noqa: E402
+from dummy_estimator import current_accountant  # noqa: E402
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))

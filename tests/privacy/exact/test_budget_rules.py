@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu, pure_mu
 from skdp.privacy.budget import BudgetAccountant
-from skdp.privacy.budget.filters import Ceiling, admits, check_charge, remaining_after, spent_by
+from skdp.privacy.budget.filters import Ceiling, admits, check_charge, remaining_after_all, spent_by
 
 HERE = str(Path(__file__).parent)
 if HERE not in sys.path:
@@ -53,7 +53,7 @@ def test_whatever_is_admitted_is_within_the_ceiling(epsilon, delta, wanted):
         spent = spent_by(charged, ceiling)
         assert spent[0] <= epsilon
         assert spent[1] <= delta
-        left = remaining_after(charged, ceiling)
+        left = remaining_after_all({None: charged}, ceiling)
         if left[0] > 1e-3:
             assert admits([*charged, make_fit(*left)], ceiling)
             assert not admits([*charged, make_fit(left[0] * 1.001, left[1])], ceiling)
@@ -140,7 +140,7 @@ def test_noise_error_is_charged():
     rough = check_charge("fit", 0.5, 1e-5, mu / 10, False, (0.2, 0.0))
     cost = spent_by([rough] * 4, ceiling)[0]
     assert cost > 2 * 4 * 0.2 + gaussian_epsilon(mu / 5, 1e-5)
-    left = remaining_after([rough] * 4, ceiling)
+    left = remaining_after_all({None: [rough] * 4}, ceiling)
     assert admits([*[rough] * 4, make_fit(*left)], ceiling)
 
 

@@ -261,7 +261,7 @@ def depends_on_its_row_alone(form, kind=StandardizedTable):
                 records = PrivateRecords(FORMS[form](X), fit_intercept=True).standardized(MAP)
             rows = records._rows
             mapped = kind(rows.X.X, rows.X.columns, rows.X.numbers)
-            rows = rows.derived(X=mapped).expanded(expansion).averaged(2.5)
+            rows = records._derived(X=mapped).expanded(expansion).averaged(2.5)._rows
             found.add((rows.matrix[place].tobytes(), rows.weight[place].tobytes()))
         if len(found) > 1:
             return False
@@ -380,9 +380,10 @@ def totals(name, adjacency, rows, kind=StandardizedTable):
             groups = np.append(np.zeros(size, int), 1 + np.arange(30) // 3)
             groups -= own is None
         records = PrivateRecords(X, y, groups=groups, fit_intercept=True, n_public=n_units)
-        made = records.standardized(map_)._rows
-        made = made.derived(X=kind(made.X.X, None, made.X.numbers)).expanded(SMALL)
-        statistic = STATISTICS[name](PrivateRecords._of(made), adjacency)
+        made = records.standardized(map_)
+        table = made._rows.X
+        made = made._derived(X=kind(table.X, None, table.numbers)).expanded(SMALL)
+        statistic = STATISTICS[name](made, adjacency)
         found.append(statistic._value.on_grid(2.0**-30).astype(float) * 2.0**-30)
         bound = statistic.l2
     return found, bound

@@ -200,22 +200,26 @@ def test_rows_show_shapes_only():
 
 def test_derived_rows_share_kernels_only_where_nothing_changed():
     loss = LogisticLoss()
-    one = rows(fit_intercept=True)
+    one = PrivateRecords._of(rows(fit_intercept=True))
+
+    def kernel(records, **options):
+        return records._rows.kernel(loss, **options)
+
     near, far = one.with_intercept(0.5), one.with_intercept(0.25)
-    assert near.kernel(loss) is one.with_intercept(0.5).kernel(loss)
-    assert near.kernel(loss) is not far.kernel(loss)
-    assert near.kernel(loss) is not near.kernel(loss, by_group=False) or one.groups is None
-    moved = near.with_targets(one.y + 1)
-    assert moved.kernel(loss) is not near.kernel(loss)
-    assert moved.with_intercept(0.25).kernel(loss) is not far.kernel(loss)
+    assert kernel(near) is kernel(one.with_intercept(0.5))
+    assert kernel(near) is not kernel(far)
+    assert kernel(near) is not kernel(near, by_group=False) or one._rows.groups is None
+    moved = near.centered(-1.0)
+    assert kernel(moved) is not kernel(near)
+    assert kernel(moved.with_intercept(0.25)) is not kernel(far)
     few = near.restricted([0, 2])
-    assert few.kernel(loss) is not near.kernel(loss)
-    assert few.matrix.shape == (20, 2)
-    assert one.family is few.family is moved.family
+    assert kernel(few) is not kernel(near)
+    assert few._rows.matrix.shape == (20, 2)
+    assert one._rows.family is few._rows.family is moved._rows.family
     assert rows().family is not rows().family
     for other in (near, moved, few):
         assert other is not one
-        assert not one._norms
+        assert not one._rows._norms
 
 
 def test_a_statistic_of_derived_records_is_of_these():

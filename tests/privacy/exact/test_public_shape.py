@@ -129,7 +129,7 @@ READERS = {
     ("base/tables.py", "encode_groups"),
     ("linear_model/sparse_erm/fit.py", "_batch_codes"),
     # the samplers draw for every real unit; what they draw is secret
-    ("privacy/rows.py", "rows_from"),
+    ("privacy/records.py", "__init__"),
     ("privacy/session/base.py", "draw"),
     ("privacy/session/base.py", "partition"),
     ("privacy/session/group_rows.py", "limit_rows"),
@@ -144,7 +144,7 @@ READERS = {
     ("linear_model/slkt/solver.py", "inputs"),
     ("linear_model/slkt/solver.py", "teach"),
     # sums over all rows, row by row: the value of a statistic, never a decision
-    ("privacy/rows.py", "averaged"),
+    ("privacy/records.py", "averaged"),
     ("privacy/rows.py", "kernel_norms"),
     ("privacy/rows.py", "largest"),
     ("privacy/rows.py", "rows_of"),

@@ -233,7 +233,7 @@ def test_rdp_of_poisson_samples_is_that_of_dp_accounting(z, rate):
     from dp_accounting.rdp import rdp_privacy_accountant as accountant
 
     orders = np.array([2.0, 3.0, 5.0, 16.0, 64.0])
-    release = Gaussian(noise_multiplier=z, count=4).sampled(rate, "zero-out")
+    release = SampledGaussian(noise_multiplier=z, count=4, sampling="Poisson", sampling_rate=rate)
     exact = [accountant._compute_rdp_poisson_subsampled_gaussian(rate, z, [a])[0] for a in orders]
     np.testing.assert_allclose(release.rdp(orders, "add-remove"), 4 * np.array(exact), rtol=1e-7)
 
@@ -261,9 +261,10 @@ def test_rdp_of_poisson_samples_covers_both_directions_at_every_order(z, rate):
 
 
 def test_rdp_of_fixed_samples_is_the_curve_of_plans():
-    release = Gaussian(noise_multiplier=1.3, count=6).sampled(
-        0.05, "replace-one", sampling="without replacement", n_records=200, batch_size=10
-    )
+    release = SampledGaussian(
+        noise_multiplier=1.3, count=6, sampling="without replacement", sampling_rate=0.05, n_records=200,
+        batch_size=10,
+    )  # fmt: skip
     found = release.rdp(rdp.ORDERS, "replace-one")
     np.testing.assert_array_equal(found, 6 * rdp.curve(1.3, 0.05))
     np.testing.assert_allclose(release.rdp(ORDERS, "replace-one"), 6 * rdp.curve_at(1.3, 0.05, ORDERS))
@@ -288,7 +289,7 @@ def test_pld_of_gaussian_releases_is_exact(adjacency):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("z", "rate", "count"), [(0.7, 0.02, 100), (1.3, 256 / 60000, 1000)])
 def test_pld_of_poisson_samples_is_the_epsilon_of_plans(adjacency, z, rate, count):
-    release = Gaussian(noise_multiplier=z, count=count).sampled(rate, adjacency)
+    release = SampledGaussian(noise_multiplier=z, count=count, sampling="Poisson", sampling_rate=rate)
     expected = sampled_epsilon([(z, rate, count)], 1e-5, adjacency=adjacency)
     assert by_pld([release], 1e-5, adjacency) == pytest.approx(expected, rel=1e-12)
 
@@ -354,7 +355,7 @@ def test_nothing_released_costs_nothing():
         assert kind(epsilon=0.0, count=3).pld("replace-one") == ((), ())
         assert kind(epsilon=1.0, count=0).pld("replace-one") == ((), ())
     assert Gaussian(noise_multiplier=1.0, count=0).pld("zero-out") == ((), ())
-    none = Gaussian(noise_multiplier=1.0, count=0).sampled(0.5, "zero-out")
+    none = SampledGaussian(noise_multiplier=1.0, count=0, sampling="Poisson", sampling_rate=0.5)
     assert none.pld("zero-out") == ((), ())
 
 
@@ -362,39 +363,32 @@ def test_nothing_released_costs_nothing():
 
 
 def test_a_fresh_uniform_sample_amplifies_pure_releases():
-    found = Laplace(epsilon=1.0, count=3).sampled(0.01, "replace-one")
-    assert found == SampledPure(
-        epsilon=amplified_epsilon(1.0, 0.01), epsilon_unsampled=1.0, sampling_rate=0.01, count=3
-    )
+    found = SampledPure(epsilon=amplified_epsilon(1.0, 0.01), epsilon_unsampled=1.0, sampling_rate=0.01, count=3)
     assert recheck_epsilon([found.describe()], 0.0) == pytest.approx(3 * found.epsilon, rel=1e-9)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_what_no_proof_supports_is_refused(adjacency):
+    shuffled = SampledGaussian(noise_multiplier=1.0, sampling="shuffled", sampling_rate=0.1)
     calls = [
         lambda: ObjectivePerturbation(epsilon=1.0).pld(adjacency),
         lambda: ObjectivePerturbation(epsilon=1.0).rdp(ORDERS, adjacency),
         lambda: ObjectivePerturbation(epsilon=1.0).rho(),
-        lambda: ObjectivePerturbation(epsilon=1.0).sampled(0.1, adjacency),
-        lambda: TopK(epsilon=1.0).sampled(0.1, adjacency),
-        lambda: Laplace(epsilon=1.0).sampled(0.1, adjacency, sampling="Poisson"),
         lambda: Laplace(epsilon=math.inf).pld(adjacency),
         lambda: Gaussian(noise_multiplier=0.0).rdp(ORDERS, adjacency),
-        lambda: Gaussian(noise_multiplier=1.0).sampled(0.1, adjacency, sampling="shuffled"),
-        lambda: release_of(ROWS[1]).sampled(0.1, adjacency),
-        lambda: release_of(ROWS[6]).sampled(0.1, adjacency),
+        lambda: shuffled.pld(adjacency),
+        lambda: shuffled.rdp(ORDERS, adjacency),
         lambda: release_of(ROWS[2]).pld(adjacency),
     ]
     if adjacency == "replace-one":
         calls.append(lambda: release_of(ROWS[1]).rdp(ORDERS, adjacency))
     else:
-        calls.append(lambda: Laplace(epsilon=1.0).sampled(0.1, adjacency))
         calls.append(lambda: release_of(ROWS[2]).rdp(ORDERS, adjacency))
     for call in calls:
         with pytest.raises(UnsupportedAccounting):
             call()
     with pytest.raises(ValueError, match="sampling_rate"):
-        Gaussian(noise_multiplier=1.0).sampled(1.5, "zero-out")
+        SampledGaussian(noise_multiplier=1.0, sampling="Poisson", sampling_rate=1.5).pld("zero-out")
 
 
 # ---------------------------------------------------------------------- a kind of a later room

@@ -15,10 +15,11 @@ from skdp.privacy.accounting.minibatch import planned_epsilon
 from skdp.privacy.accounting.pld import composed_epsilon
 from skdp.privacy.accounting.recheck import sampled as recheck
 from skdp.privacy.accounting.releases import release_of
-from skdp.privacy.accounting.sampled import amplified_epsilon, poisson_step_epsilon
+from skdp.privacy.accounting.sampled import amplified_epsilon
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedGaussian, SelectedPair
 from skdp.privacy.mechanisms.selected_gaussian.recheck import Chosen
+from skdp.privacy.mechanisms.top_k.cost import TopK
 
 K, E, Z, RATE = 2, 0.8, 1.5, 0.2
 
@@ -164,9 +165,7 @@ def test_both_roads_of_renyi_dp_agree(z, rate, steps, k, e):
     theirs = recheck._renyi_epsilon((Chosen(z, steps, rate, k, e),), 0.3, 1e-5)
     assert theirs == pytest.approx(ours, rel=5e-3)
     assert epsilon(z, rate, steps, k, e, mu=0.3) <= ours
-    step = [{"name": "gumbel_top_k", "epsilon": e, "count": k}, {"name": "gaussian", "noise_multiplier": z}]
-    alone = poisson_step_epsilon(step, rate, steps, 1e-5, adjacency="zero-out")
-    assert alone == pytest.approx(amplified_epsilon([(rho, rate, steps)], 0.0, 1e-5))
+    assert TopK(epsilon=e, count=k).rho() + Gaussian(noise_multiplier=z).rho() == pytest.approx(rho)
 
 
 def test_more_of_anything_costs_more():

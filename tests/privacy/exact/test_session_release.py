@@ -49,7 +49,7 @@ CHANGES = {
     "no cost": lambda made: replace(made, release=Free(epsilon=50.0, sensitivity=1.0, grid=1.0)),
     "no release": lambda made: replace(made, release=replace(made.release, count=0)),
     "sampled": lambda made: replace(
-        made, release=SampledPure.of(Laplace(epsilon=3.0), 0.01, "replace-one", "fresh uniform")
+        made, release=SampledPure(epsilon=0.2, epsilon_unsampled=3.0, sampling_rate=0.01)
     ),
     "nan error": lambda made: replace(made, numerical_error=(math.nan, 0.0)),
     "negative error": lambda made: replace(made, numerical_error=(-0.1, 0.0)),

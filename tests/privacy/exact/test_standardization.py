@@ -134,8 +134,8 @@ def test_a_map_of_another_width_is_refused():
 def test_derived_records_do_not_share_kernels():
     records = PrivateRecords(np.eye(3), np.array([0.0, 1.0, 1.0]), fit_intercept=True)
     r = records._rows
-    assert r.standardized(MAP).kernel(LogisticLoss()) is not r.kernel(LogisticLoss())
-    assert r.averaged(1.0).kernel(SquaredLoss()) is not r.kernel(SquaredLoss())
+    assert records.standardized(MAP)._rows.kernel(LogisticLoss()) is not r.kernel(LogisticLoss())
+    assert records.averaged(1.0)._rows.kernel(SquaredLoss()) is not r.kernel(SquaredLoss())
 
 
 # ------------------------------------------------------------------ cells cut at the ends of a window

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from skdp.privacy.accounting.recheck.rows import Terms
 
-__all__ = ["mu_epsilon", "pure_mu", "pure_terms", "upper_tail"]
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 _LOG_SQRT_2PI = math.log(math.sqrt(2.0 * math.pi))
 

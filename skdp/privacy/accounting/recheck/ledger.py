@@ -12,8 +12,6 @@ from skdp.privacy.accounting.recheck.rows import Point, Row, Terms
 from skdp.privacy.accounting.recheck.sampled import sampled_epsilon
 from skdp.privacy.mechanisms.registry import module_of
 
-__all__ = ["recheck_epsilon", "recheck_tail"]
-
 
 def _terms_of(row: Row) -> Terms | Point:
     found: Terms | Point = module_of(row, "recheck").terms(row)

@@ -11,20 +11,6 @@ from skdp.exceptions import UnsupportedAccounting
 if TYPE_CHECKING:
     from skdp.privacy.accounting.recheck.sampled import Sample
 
-__all__ = [
-    "FULL_BATCH",
-    "Point",
-    "Row",
-    "Terms",
-    "check_row",
-    "count_of",
-    "flag",
-    "number",
-    "rate_of",
-    "sampling_of",
-    "whole_number",
-]
-
 Row: TypeAlias = Mapping[str, object]
 
 FULL_BATCH = "full batch"

@@ -19,8 +19,6 @@ from skdp.exceptions import UnsupportedAccounting
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
 
-__all__ = ["ADJACENCIES", "PoissonSample", "Sample", "SampleOfFixedSize", "renyi_of_sample", "sampled_epsilon"]
-
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 
 # Choices, not tuned.

@@ -64,8 +64,6 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from skdp.kernels.protocols import Floats
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 
-__all__ = ["Hinges", "best_of_delta", "best_of_gaussian", "gaussian_hinges", "gaussian_profile", "hinges"]
-
 Profile = Callable[[Floats], Floats]
 Error = tuple[float, float]
 
@@ -96,10 +94,6 @@ def hinges(trials: TrialCount, u: Floats, v: Floats, least: Floats, most: Floats
         Values of 1 - s and of 1 - t or more, not decreasing. u begins at 0, and after the last node v counts as 1.
     least, most : ndarray of shape (n,)
         Bounds of dv/du between two nodes, positive.
-
-    Returns
-    -------
-    Hinges
     """
     top, low = trials.slope(u), trials.slope(v)
     wu, wv, power = trials.weight(u), trials.weight(v), trials.shape + 2
@@ -150,10 +144,6 @@ def best_of_delta(found: Hinges, profile: Profile, epsilon: float, *, error: Err
     epsilon : float
     error : (float, float), default=(0, 0)
         The a and b of the module's docstring.
-
-    Returns
-    -------
-    float
     """
     a, b = error
     exact = float(found.rises @ profile(epsilon - 2.0 * a - found.logs))

@@ -10,8 +10,6 @@ from skdp.privacy.mechanisms.best_of.bound import best_of_gaussian
 from skdp.privacy.mechanisms.best_of.pairs import best_of_approximate
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 
-__all__ = ["RELEASE", "BestOf"]
-
 _MOST = 1000.0  # no claim is as large as this
 _WIDTH = 1e-7  # relative, of the bracket that is left
 

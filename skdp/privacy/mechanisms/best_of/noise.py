@@ -5,8 +5,6 @@ from decimal import Decimal, localcontext
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 from skdp.privacy.noise.keystream import KeyStream
 
-__all__ = ["TRIALS_ERROR", "draw_trial_count", "tie_break"]
-
 _BITS = 62  # of one integer of the key stream
 _DIGITS = 60
 # Total variation between what is drawn and the exact law, of the number of trials and of the order of trials with

@@ -28,9 +28,6 @@ from skdp.kernels.protocols import Floats
 from skdp.privacy.mechanisms.best_of.bound import Error, Hinges, best_of_delta, hinges
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 
-__all__ = ["best_of_approximate", "best_of_pair", "pair_hinges", "pair_profile"]
-
-
 # Masses are known to a relative error far below this one, which is far below what the grid adds.
 _ROUNDING = 1e-11
 _STEP = 0.005  # most by which the logarithms of both coordinates of the curve fall in a cell together; a choice
@@ -101,14 +98,7 @@ def best_of_pair(
 
 
 def best_of_approximate(trials: TrialCount, base_epsilon: float, base_delta: float, epsilon: float) -> float:
-    """Upper bound of delta at ``epsilon`` of the best of K trials that are each (base_epsilon, base_delta)-DP.
-
-    Parameters
-    ----------
-    trials : TrialCount
-    base_epsilon, base_delta : float
-    epsilon : float >= 0
-    """
+    """Upper bound of delta at ``epsilon`` of the best of K trials that are each (base_epsilon, base_delta)-DP."""
     likely = (1.0 - base_delta) / (1.0 + math.exp(-base_epsilon))
     masses = np.array([(1.0 - base_delta) / (1.0 + math.exp(base_epsilon)), likely])
     loss = np.array([-base_epsilon, base_epsilon])

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from skdp.privacy.accounting.recheck.gaussian import upper_tail
 from skdp.privacy.accounting.recheck.rows import Point, Row, check_row, count_of, number
 
-__all__ = ["recheck_best_of", "terms"]
-
 Array = NDArray[np.float64]
 
 _CELLS, _LEVELS = 4000, 1000  # of z and of s
@@ -74,10 +72,6 @@ def recheck_best_of(row: Row) -> float:
     row : dict
         ``epsilon``, ``mean_trials``, ``shape``, and ``base_mu``, or else ``base_epsilon`` and ``base_delta``;
         ``log_error`` and ``tail``, the errors of drawn noise.
-
-    Returns
-    -------
-    float
     """
     check_row(row, "epsilon", "delta", "mean_trials", "shape", *_BASE, "tail")
     log_error = number(row, "log_error")

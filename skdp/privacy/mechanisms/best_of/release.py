@@ -16,8 +16,6 @@ from skdp.privacy.mechanisms.best_of.noise import TRIALS_ERROR, draw_trial_count
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 from skdp.privacy.session.base import SessionBase
 
-__all__ = ["BestOfPlan", "BestOfTrials"]
-
 T = TypeVar("T")
 
 

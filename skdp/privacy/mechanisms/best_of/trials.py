@@ -5,9 +5,6 @@ from dataclasses import dataclass
 
 from skdp.kernels.protocols import Floats
 
-__all__ = ["MOST_TRIALS", "SHAPES", "TrialCount"]
-
-
 SHAPES = (0, 1)
 # Largest mean. What the tails of drawn noise miss counts once for each trial, and takes 20 % of delta with it.
 MOST_TRIALS = 1000

@@ -16,8 +16,6 @@ from skdp.privacy.accounting.releases import Pairs, Release, Row
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["RELEASE", "Gaussian", "GaussianNoise", "GaussianOnBatches", "SampledGaussian"]
-
 
 class GaussianNoise(Release):
     """What all releases with Gaussian noise have; each declares its fields, in the order of its rows."""
@@ -167,18 +165,6 @@ class Gaussian(GaussianNoise):
         self._refuse_no_noise()
         return self.count * orders / (2.0 * self.noise_multiplier**2)
 
-    def sampled(
-        self, rate: float, adjacency: str, *, sampling: str = POISSON,
-        n_records: int | None = None, batch_size: int | None = None,
-    ) -> "SampledGaussian":  # fmt: skip
-        found = SampledGaussian(
-            count=self.count, purpose=self.purpose, noise_multiplier=self.noise_multiplier,
-            sensitivity=self.sensitivity, noise_std=self.noise_std, grid=self.grid, sampling=sampling,
-            sampling_rate=check_rate(rate), n_records=n_records, batch_size=batch_size,
-        )  # fmt: skip
-        found.check_supported(adjacency)
-        return found
-
 
 @dataclass(frozen=True, kw_only=True)
 class SampledGaussian(Gaussian):
@@ -227,12 +213,6 @@ class SampledGaussian(Gaussian):
             raise ValueError("a row of batches without replacement needs n_records and batch_size")
         return dp_accounting.SampledWithoutReplacementDpEvent(int(n), int(b), event)
 
-    def check_supported(self, adjacency: str) -> None:
-        """Raise UnsupportedAccounting unless a proof covers this sampling under the adjacency."""
-        fixed = self.sampling == WITHOUT_REPLACEMENT and adjacency == "replace-one"
-        if self.sampling != POISSON and not fixed:
-            raise self._unsupported(f"cost of {self.sampling} samples under {adjacency}")
-
     def pld(self, adjacency: str) -> Pairs:
         self._refuse_no_noise()
         if self.sampling != POISSON:
@@ -247,18 +227,12 @@ class SampledGaussian(Gaussian):
 
     def rdp(self, orders: Floats, adjacency: str) -> Floats:
         self._refuse_no_noise()
-        self.check_supported(adjacency)
-        if self.sampling == WITHOUT_REPLACEMENT:
+        replaced = adjacency == "replace-one"
+        if self.sampling == WITHOUT_REPLACEMENT and replaced:
             return self.count * rdp.curve_at(self.noise_multiplier, self.rate, orders)
-        if adjacency == "replace-one":
-            raise self._unsupported("Renyi-DP curve of Poisson samples under replace-one")
+        if self.sampling != POISSON or replaced:
+            raise self._unsupported(f"Renyi-DP curve of {self.sampling} samples under {adjacency}")
         return self.count * rdp.poisson_curve(self.noise_multiplier, self.rate, np.asarray(orders))
-
-    def sampled(
-        self, rate: float, adjacency: str, *, sampling: str = POISSON,
-        n_records: int | None = None, batch_size: int | None = None,
-    ) -> "SampledGaussian":  # fmt: skip
-        raise self._unsupported("cost of a sample of a sample")
 
 
 RELEASE = Gaussian

@@ -26,8 +26,6 @@ from skdp.privacy.accounting.recheck.sampled import (
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
 
-__all__ = ["GaussianSample", "mu2_of", "multiplier_of", "terms"]
-
 _ROUNDING = 1e-9  # of a noise multiplier, relative: the calibration rounds it by at most 2^-40
 
 

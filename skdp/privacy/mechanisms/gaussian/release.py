@@ -28,8 +28,6 @@ from skdp.privacy.mechanisms.grid import Noise
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import GaussianPlan, check_number, check_share
 
-__all__ = ["GaussianReleases", "gaussian", "gaussian_above"]
-
 T = TypeVar("T")
 Plan = GaussianPlan | BatchPlan | BatchPart
 # The plan of a release, the number of the part of its batch, and the batch.

@@ -22,8 +22,6 @@ from skdp.privacy.mechanisms.mechanism import Prepared
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import check_epsilon
 
-__all__ = ["LaplaceMechanism", "LaplaceReleases", "laplace_grid"]
-
 _ROUNDING_SHARE = 100  # least sensitivity over rounding where bits make the noise; a choice, not tuned
 _ROUNDED_SHARE = 10  # least scale of such noise over all roundings of a sum; a choice, not tuned
 

@@ -30,15 +30,6 @@ from skdp.privacy.accounting.gaussian import gaussian_delta
 from skdp.privacy.accounting.releases import Release
 from skdp.privacy.adjacency import factor
 
-__all__ = [
-    "RELEASE",
-    "ObjectivePerturbation",
-    "ObjectiveTerms",
-    "objective_delta",
-    "objective_noise",
-    "objective_terms",
-]
-
 # Calibration takes a little less than delta, so that the recheck, by other code, agrees.
 _DELTA_DOWN = 1.0 - 1e-9
 
@@ -142,12 +133,6 @@ def objective_delta(epsilon: float, noise_std: float, terms: ObjectiveTerms) -> 
 
 def objective_noise(epsilon: float, delta: float, terms: ObjectiveTerms) -> float:
     """Smallest standard deviation of b for which (epsilon, delta) is proven; inf if none is.
-
-    Parameters
-    ----------
-    epsilon : float > 0
-    delta : float in (0, 1)
-    terms : ObjectiveTerms
 
     Examples
     --------

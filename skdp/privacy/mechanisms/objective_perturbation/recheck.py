@@ -11,8 +11,6 @@ import numpy as np
 from skdp.privacy.accounting.recheck.gaussian import upper_tail
 from skdp.privacy.accounting.recheck.rows import Point, Row, check_row, count_of, flag, number
 
-__all__ = ["recheck_objective", "terms"]
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 

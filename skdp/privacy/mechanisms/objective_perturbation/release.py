@@ -19,8 +19,6 @@ from skdp.privacy.mechanisms.objective_perturbation.cost import (
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
 
-__all__ = ["PerturbedMinima"]
-
 
 class PerturbedMinima(GaussianReleases):
     """Minimisers of perturbed objectives."""

@@ -33,9 +33,6 @@ from skdp.privacy.accounting.pairs import GAUSSIAN, LOG_TAIL, OUT, Cells, Domina
 from skdp.privacy.accounting.releases import Line
 from skdp.privacy.mechanisms.gaussian.cost import GaussianOnBatches
 
-__all__ = ["LEAST_FACTOR", "RELEASE", "ProjectedGaussian", "ProjectedPair", "check_projections", "mean_of_growing"]
-
-
 LEAST_FACTOR = 0.5  # Z is accounted for as at least this
 _WIDTH = 0.03  # of a bin of log Z; a choice, not tuned
 _LEFT_OUT = 0.3  # part of delta for losses above the range, if Z has no cap; a choice, not tuned

@@ -30,8 +30,6 @@ from skdp.privacy.mechanisms.gaussian.recheck import mu2_of, multiplier_of
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
 
-__all__ = ["Projected", "terms"]
-
 Array = NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)

@@ -26,8 +26,6 @@ from skdp.privacy.bounded import BoundedStatistic, SourceExtra
 from skdp.privacy.mechanisms.grid import Noise, gaussian_grid
 from skdp.privacy.mechanisms.projected_gaussian.cost import ProjectedGaussian, check_projections, mean_of_growing
 
-__all__ = ["LEAST_PROJECTIONS", "ProjectedClip", "ProjectedNorms", "check_projected"]
-
 # Below this number of projections few records with large gradients set epsilon, unless norms are capped.
 LEAST_PROJECTIONS = 20
 _REACH = 13.25  # of the noise, in standard deviations
@@ -39,10 +37,6 @@ class ProjectedClip(SourceExtra):
     """A clip norm that random projections enforce only in law: the statistic has infinite bounds.
 
     No mechanism takes it but `PrivacySession.gaussian` with a plan of `ProjectedNorms`.
-
-    Attributes
-    ----------
-    clip_norm : float
     """
 
     clip_norm: float

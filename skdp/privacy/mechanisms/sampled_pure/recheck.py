@@ -7,8 +7,6 @@ import numpy as np
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
 from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number
 
-__all__ = ["terms"]
-
 
 def terms(row: Row) -> Terms:
     """The terms of a row "sampled_pure": what it says, or what its sampling comes to if that is more."""

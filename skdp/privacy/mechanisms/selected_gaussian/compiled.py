@@ -21,8 +21,6 @@ from skdp.kernels import jit
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.noise.samplers import draw_left, exp_minus
 
-__all__ = ["select_sparse"]
-
 U64 = np.uint64
 Words = NDArray[np.uint64]
 

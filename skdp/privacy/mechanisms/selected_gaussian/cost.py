@@ -42,9 +42,6 @@ from skdp.privacy.accounting.pairs import (
 )
 from skdp.privacy.mechanisms.gaussian.cost import GaussianOnBatches
 
-__all__ = ["RELEASE", "SelectedGaussian", "SelectedPair", "check_choices"]
-
-
 # Choices, not tuned.
 _CELLS = 3000  # of the loss of one step on all records
 _FINE = 24.0  # cells of half the range of one choice

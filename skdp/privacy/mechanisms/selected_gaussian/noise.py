@@ -8,8 +8,6 @@ from skdp.privacy.entries import places_between
 from skdp.privacy.noise.integers import BLOCK
 from skdp.privacy.noise.keystream import KeyStream, Seed, check_integer, check_number, stream_of
 
-__all__ = ["sparse_top_k"]
-
 
 def sparse_top_k(
     positions: Integers, scores: Integers, size: int, k: int, scale: float, stream: Seed | KeyStream = None

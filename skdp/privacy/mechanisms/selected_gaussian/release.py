@@ -37,8 +37,6 @@ from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedGaussian, che
 from skdp.privacy.mechanisms.selected_gaussian.noise import sparse_top_k
 from skdp.privacy.mechanisms.sparse_vector.noise import numeric_sparse
 
-__all__ = ["Choices", "SelectedReleases", "Selection", "exact_choice", "selected_gaussian", "selection_grid"]
-
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Entries = tuple[Integers, Floats]  # positions and values

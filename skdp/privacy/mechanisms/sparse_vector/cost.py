@@ -46,11 +46,7 @@ import math
 from dataclasses import dataclass
 
 from skdp.privacy import accounting
-from skdp.privacy.accounting.amplification import FRESH_UNIFORM
 from skdp.privacy.accounting.pure import PureRelease
-from skdp.privacy.mechanisms.sampled_pure.cost import SampledPure
-
-__all__ = ["RELEASE", "AboveThreshold", "NumericSparsePlan", "calibrate", "run_epsilon"]
 
 PUBLISHED_RATIO = 2 * 0.95 / (0.05 / 2)  # eps0 / eps0' of Zhang, Mironov and Hejazinia (2021)
 # Share of eps0 that goes to the noise of the threshold.
@@ -157,12 +153,6 @@ class AboveThreshold(PureRelease):
 
     threshold_scale: float | None = None
     query_scale: float | None = None
-
-    def sampled(
-        self, rate: float, adjacency: str, *, sampling: str = FRESH_UNIFORM,
-        n_records: int | None = None, batch_size: int | None = None,
-    ) -> SampledPure:  # fmt: skip
-        return SampledPure.of(self, rate, adjacency, sampling)
 
 
 RELEASE = AboveThreshold

@@ -6,8 +6,6 @@ from skdp.kernels.protocols import Integers
 from skdp.privacy.noise.integers import BLOCK, SCALE_RANGE, discrete_laplace
 from skdp.privacy.noise.keystream import KeyStream, Seed, check_count, check_integer, check_number, stream_of
 
-__all__ = ["numeric_sparse"]
-
 _LARGEST_VALUE = 2**61  # sums of values and noise then fit int64
 
 

@@ -5,8 +5,6 @@ import math
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
 from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number
 
-__all__ = ["terms"]
-
 
 def terms(row: Row) -> Terms:
     """The terms of a row "above_threshold": what it says, or what its scales come to if that is more."""

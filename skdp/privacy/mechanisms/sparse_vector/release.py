@@ -26,8 +26,6 @@ from skdp.privacy.mechanisms.sparse_vector.cost import AboveThreshold, NumericSp
 from skdp.privacy.session.base import Keys, SessionBase
 from skdp.privacy.session.ledger import Ledger, check_number, check_share
 
-__all__ = ["SparseVector", "numeric_sparse", "numeric_sparse_grid"]
-
 _GRID = 2.0**28  # integer sensitivity over epsilon of a query; a choice, not tuned
 Found = tuple[NDArray[np.int64], NDArray[np.float64]]
 Grid = tuple[float, tuple[float, float, float], int]

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skdp.kernels.protocols import Floats
-from skdp.privacy.accounting.amplification import POISSON
 from skdp.privacy.accounting.gaussian import bounded_range_mu
 from skdp.privacy.accounting.pairs import BoundedRangePair
 from skdp.privacy.accounting.pure import PureRelease
-from skdp.privacy.accounting.releases import Pairs, Release
+from skdp.privacy.accounting.releases import Pairs
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
-
-__all__ = ["RELEASE", "TopK"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +49,6 @@ class TopK(PureRelease):
 
     def rdp(self, orders: Floats, adjacency: str) -> Floats:
         return np.minimum(self.rho() * np.asarray(orders), super().rdp(orders, adjacency))
-
-    @classmethod
-    def proven(cls, sampling: str, adjacency: str, beside: set[type[Release]]) -> tuple[str, ...]:
-        if sampling == POISSON:  # by the zCDP of both
-            gaussian = beside != {cls} and all(kind is cls or kind.is_gaussian_dp for kind in beside)
-            return ("rdp",) if gaussian and adjacency != "replace-one" else ()
-        return super().proven(sampling, adjacency, beside)
 
     def event(self, accountant: str, adjacency: str) -> "DpEvent":
         return self._zcdp_event(accountant, adjacency)

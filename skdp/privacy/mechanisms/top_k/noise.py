@@ -10,8 +10,6 @@ from skdp.privacy.bounded import SourceExtra
 from skdp.privacy.noise.integers import BLOCK
 from skdp.privacy.noise.keystream import KeyStream, Seed, check_integer, check_number, stream_of
 
-__all__ = ["KeptScores", "gumbel_top_k"]
-
 
 @dataclass(frozen=True)
 class KeptScores(SourceExtra):

@@ -3,8 +3,6 @@
 from skdp.privacy.accounting.recheck.gaussian import pure_mu
 from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number
 
-__all__ = ["terms"]
-
 
 def terms(row: Row) -> Terms:
     """The terms of a row "gumbel_top_k": a choice costs the mu of half its epsilon of randomised response."""

@@ -23,8 +23,6 @@ from skdp.privacy.mechanisms.top_k.noise import KeptScores, gumbel_top_k
 from skdp.privacy.session.base import SessionBase
 from skdp.privacy.session.ledger import check_epsilon
 
-__all__ = ["TopKMechanism", "TopKReleases"]
-
 
 @dataclass(frozen=True)
 class TopKMechanism:

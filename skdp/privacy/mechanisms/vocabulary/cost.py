@@ -11,8 +11,6 @@ from skdp.privacy.accounting.releases import Line, Release, Row
 from skdp.privacy.accounting.text import number_text
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 
-__all__ = ["RELEASE", "VocabularyRelease", "shares_of_words", "word_threshold"]
-
 
 def shares_of_words(grid: int, max_words: int) -> Integers:
     """Return what a unit of k words adds to each of them, for k = 1, ..., ``max_words``, in units of the grid.

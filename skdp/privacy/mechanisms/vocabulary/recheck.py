@@ -5,8 +5,6 @@ import math
 from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number, whole_number
 from skdp.privacy.mechanisms.gaussian.recheck import mu2_of, multiplier_of
 
-__all__ = ["terms"]
-
 _MOST_WORDS = 10**6  # of a unit
 
 

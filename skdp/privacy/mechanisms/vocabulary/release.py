@@ -41,8 +41,6 @@ from skdp.privacy.noise import KeyStream
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
 from skdp.privacy.words import PrivateWords
 
-__all__ = ["Vocabularies", "VocabularyPlan"]
-
 MOST_WORDS = 10**6
 LEAST_GRID = 2**20  # units of the grid that a unit adds: roundings stay small
 # What a unit can change, over the largest norm of what it adds; rounded up.
