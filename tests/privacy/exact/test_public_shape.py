@@ -31,6 +31,7 @@ from skdp.privacy.statistics import (
     target_count,
 )
 from tests import texts
+from tests.kinds import of_each_kind
 
 PACKAGE = Path(skdp.__file__).parent
 PRIVATE = {
@@ -498,8 +499,8 @@ def test_extreme_records_print_nothing(name, adjacency, kind):
             quietly(lambda X=X, y=y, g=groups: made(name, unit="group", **public).fit(X, y, groups=g))
 
 
-@pytest.mark.parametrize("kind", ["huge of both signs", "denormals"])
-@each_private
+@pytest.mark.parametrize("kind", ["huge of both signs", pytest.param("denormals", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("name", of_each_kind(PRIVATE, pytest.mark.thorough))
 def test_extreme_float32_records_print_nothing(name, kind):
     X, y = extreme(name, kind)
     X = np.clip(X, -3.4e38, 3.4e38).astype(np.float32)

@@ -51,6 +51,7 @@ from skdp.privacy.session.base import MinibatchSampler
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.statistics import minimizer as _minimizer
 from tests import texts
+from tests.kinds import of_each_kind
 from tests.privacy.releases import wrap_release
 from tools.defaults.override import set_defaults
 
@@ -491,7 +492,7 @@ def test_add_remove_replays_with_one_record_less(name, monkeypatch):
         assert tape.compare(fit_groups, more, fewer) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in MILD])
+@pytest.mark.parametrize("name", of_each_kind([n for n in NAMES if n not in MILD], pytest.mark.thorough))
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(name, monkeypatch):
     for module in (grid, _minimizer):
         monkeypatch.setattr(module, "factor", lambda adjacency: 1.0)
