@@ -44,12 +44,12 @@ EXACT = {name: cls for name, cls in MODELS.items() if name not in PRIVATE}
 
 
 def each_of(names):
-    """Parametrise over estimators; the quick tests take one of each kind."""
+    """Parametrise over estimators; quick tests take one of each kind."""
     return pytest.mark.parametrize("name", of_each_kind(names, pytest.mark.thorough))
 
 
 def every_of(names):
-    """Parametrise over estimators, also in the quick tests: where they are cheap, or look at what a model keeps."""
+    """Parametrise over all estimators, for tests that are cheap or look at what a model keeps."""
     return pytest.mark.parametrize("name", sorted(names))
 
 

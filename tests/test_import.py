@@ -136,6 +136,7 @@ NO_CACHE = """
     """
 
 
+@pytest.mark.thorough
 def test_cache_falls_back_where_no_folder_is_writable():
     """Read-only installation without a home: numba's ``cache=True`` alone fails while decorating."""
     found = run(

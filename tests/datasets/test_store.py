@@ -410,6 +410,7 @@ def test_docstring_names_every_parameter(name):
     assert max(map(len, text.splitlines())) <= 100
 
 
+@pytest.mark.thorough
 def test_import_is_light():
     code = (
         "import sys, skdp.datasets, skdp.preprocessing; dir(skdp.datasets);"

@@ -52,7 +52,7 @@ def test_mean_probabilities_are_the_frequencies(name):
 
 
 @pytest.mark.parametrize("k", [3, 10])
-@pytest.mark.parametrize("name", ["DPIGHTClassifier", "DPSRMClassifier"])
+@pytest.mark.parametrize("name", ["DPIGHTClassifier", pytest.param("DPSRMClassifier", marks=pytest.mark.thorough)])
 def test_so_are_those_of_several_classes(name, k):
     X, y = data(k)
     model = PRIVATE[name](epsilon=2.0, classes=range(k), random_state=0).fit(X, y)

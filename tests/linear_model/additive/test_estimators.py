@@ -596,7 +596,9 @@ def test_cross_validation():
     assert found.min() > 0.75
 
 
-@pytest.mark.parametrize("cls", [DPAdditiveClassifier, DPAdditiveRegressor])
+@pytest.mark.parametrize(
+    "cls", [pytest.param(DPAdditiveClassifier, marks=pytest.mark.thorough), DPAdditiveRegressor]
+)
 def test_check_estimator_where_curves_are_looked_for(cls):
     """The contract's tables are so small that a fit with a finite epsilon stays a line."""
     with warnings.catch_warnings():

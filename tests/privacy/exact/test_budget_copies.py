@@ -141,6 +141,7 @@ def test_all_handles_of_a_process_know_what_one_saw(path):
         second.spent()
 
 
+@pytest.mark.thorough
 def test_reading_sees_as_well(path):
     accountant = BudgetAccountant(1.0, 0.0, path=path)
     shutil.copy(path, path.with_suffix(".bak"))

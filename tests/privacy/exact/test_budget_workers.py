@@ -199,6 +199,7 @@ def test_killed_worker_stays_charged(start, monkeypatch):
         dummy.charge(accountant, 0.5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 def test_exceptions_survive_workers(backend):
     """That a raised one arrives is in the next test; raising costs a new pool for each."""
@@ -208,7 +209,7 @@ def test_exceptions_survive_workers(backend):
     assert {str(error) for error in made} == {"one message"}
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_refusal_inside_a_search(n_jobs, data):
     X, y = data
     accountant = BudgetAccountant(2.0, 0.0)

@@ -388,7 +388,7 @@ def one_group_replaced(name, size, seed):
 REGRESSORS = [name for name, cls in skdp.all_estimators() if name in NAMES and "shrinkage_ : " in cls.__doc__]
 
 
-@pytest.mark.parametrize("name", REGRESSORS)
+@pytest.mark.parametrize("name", of_each_kind(REGRESSORS, pytest.mark.thorough))
 def test_a_constant_for_few_records_takes_the_same_path_within_the_sensitivities(name, monkeypatch):
     """Records, groups of unequal size, and one record less; the mean of the residuals comes last."""
     monkeypatch.setattr(closing, "MIN_EFFECTIVE_N", MIN_EFFECTIVE_N)
