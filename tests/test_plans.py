@@ -145,6 +145,7 @@ def test_the_parts_of_the_budget_are_the_whole(name):
         assert sum(step.share for step in steps) == pytest.approx(1.0)
 
 
+@pytest.mark.thorough
 def test_the_print_says_what_the_words_mean():
     plans = [make(name).plan(n, D) for name in PRIVATE for n in (30, 300, 30_000)]
     plans += [make(name, **given).plan(N, D) for name, given in OWN + NETS]

@@ -587,10 +587,11 @@ def test_a_constant_for_few_records_stays_within_the_sensitivities(name, monkeyp
 
 
 RECALIBRATED = [
-    ({}, {}),
     ({"classes": (0, 1, 2), "C": 1.0}, {}),
-    ({"n_nonzero_coefs": 3}, {}),
-    ({"fit_intercept": False}, {}),
+    *(
+        pytest.param(params, {}, marks=pytest.mark.thorough)
+        for params in ({}, {"n_nonzero_coefs": 3}, {"fit_intercept": False})
+    ),
     ({"adjacency": "add-remove", "n_public": 61}, {}),
     ({"unit": "group", "epsilon": 64.0}, {"groups": np.repeat(np.arange(N // 4), 4)}),
 ]
