@@ -62,7 +62,7 @@ def server(tmp_path, monkeypatch):
 
     handler = partial(Handler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
-        thread = threading.Thread(target=http.serve_forever, daemon=True)
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield folder, f"http://127.0.0.1:{http.server_port}", asked
         http.shutdown()

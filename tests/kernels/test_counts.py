@@ -230,7 +230,7 @@ def test_one_row_one_column_and_many_columns(layout, shape, grouped):
     assert np.array_equal(thresholds.threshold_counts(X, members, ones, zeros, True, 999), wanted)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.thorough)])
 def test_the_log2_bin_of_every_exponent_is_that_of_frexp(dtype):
     """Each power of two, its neighbours, and numbers between; first and last bins inside and beyond all."""
     info = np.finfo(dtype)
