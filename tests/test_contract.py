@@ -367,13 +367,10 @@ def test_inferred_classes_warn_once_and_are_reported(name):
     assert any("label set" in line for line in model.privacy_.assumptions)
 
 
-@every
+@every_model
 def test_not_fitted(name):
-    X, _ = data(name)
-    method = "predict" if name in MODELS else "transform"
-    if name in MODELS:
-        with pytest.raises(NotFittedError):
-            getattr(ALL[name](), method)(X)
+    with pytest.raises(NotFittedError):
+        ALL[name]().predict(data(name)[0])
 
 
 # ------------------------------------------------------------------ nothing of the data stays

@@ -408,6 +408,7 @@ def test_several_levels_are_those_of_single_ones():
     assert np.all(np.diff(many.value, axis=0) >= 0)
 
 
+@pytest.mark.thorough
 def test_three_levels_in_one_call_beat_three_calls():
     """At one cost: the mean error of the levels, over 6 runs of 8 columns."""
     from scipy.optimize import brentq
