@@ -134,7 +134,7 @@ def test_an_owner_with_a_certificate_that_is_not_in_the_plan(town):
     assert found[3].reason is Reason.REFUSED
 
 
-@pytest.mark.parametrize("who", [0, 3])
+@pytest.mark.parametrize("who", [0, pytest.param(3, marks=pytest.mark.thorough)])
 def test_an_expired_certificate_is_refused_though_it_is_in_the_plan(tmp_path, who):
     town = Town(tmp_path, days={who: 0})
     reason = Reason.CERTIFICATE if who == 0 else Reason.ABSENT
