@@ -270,7 +270,12 @@ def test_a_file_of_version_1_is_upgraded_when_it_is_opened(path):
 
 
 @pytest.mark.parametrize(
-    ("start", "workers"), [("fork", 2), ("fork", 4), pytest.param("spawn", 3, marks=pytest.mark.slow)]
+    ("start", "workers"),
+    [
+        pytest.param("fork", 2, marks=pytest.mark.thorough),
+        ("fork", 4),
+        pytest.param("spawn", 3, marks=pytest.mark.slow),
+    ],
 )
 def test_processes_racing_for_a_ceiling(start, workers, path, monkeypatch):
     """However many: what is granted is exactly what the ceiling holds, and no copy is suspected."""

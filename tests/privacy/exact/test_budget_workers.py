@@ -58,7 +58,14 @@ def search(estimator, name, n_jobs):
 
 
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
-@pytest.mark.parametrize("how", ["parameter", "pipeline", "ovr", "with", "with-pipeline-ovr"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "parameter",
+        *(pytest.param(how, marks=pytest.mark.thorough) for how in ("pipeline", "ovr", "with")),
+        "with-pipeline-ovr",
+    ],
+)
 def test_a_search_charges_every_fit(backend, n_jobs, how, accountant, data):
     X, y = data
     payer = None if how.startswith("with") else accountant
@@ -152,7 +159,7 @@ def test_fork_while_a_thread_visits_the_file():
         if child == 0:
             code = 1
             try:
-                signal.alarm(20)
+                signal.alarm(300)
                 dummy.charge(accountant)
                 code = 0
             finally:

@@ -335,7 +335,7 @@ def test_other_settings_take_the_same_path_within_the_sensitivities(name, params
     assert tape.of_vectors >= 0.25
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", of_each_kind(NAMES, pytest.mark.thorough))
 def test_zero_out_replays_with_an_empty_record(name, monkeypatch):
     tape = Tape(monkeypatch)
     one, _ = next(pairs(name, seed=2))
