@@ -19,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from skdp import BudgetAccountant, DPIGHTClassifier
 from skdp.exceptions import PrivacyBudgetExceeded
+from tests.kinds import quick_alone
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -38,7 +39,10 @@ def search(estimator, name="n_nonzero_coefs", n_jobs=1):
         return found.fit(X, Y)
 
 
-@pytest.mark.parametrize("how", ["parameter", "pipeline", "one-vs-rest", "with"])
+@pytest.mark.parametrize(
+    "how",
+    quick_alone(["pipeline", "with"], ["parameter", "pipeline", "one-vs-rest", "with"], pytest.mark.thorough),
+)
 @pytest.mark.parametrize(
     ("n_jobs", "backend"),
     [

@@ -36,14 +36,18 @@ def sources():
     return {dotted(path): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+def statements(node):
+    """All statements below a node, but for those under ``if TYPE_CHECKING``; no expression holds one."""
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, part, ()):
+            if not (isinstance(inner, ast.If) and getattr(inner.test, "id", None) == "TYPE_CHECKING"):
+                yield inner
+                yield from statements(inner)
+
+
 def imported(module):
     """The modules of skdp that a module imports, at its top or inside functions."""
-    nodes = list(ast.walk(sources()[module]))
-    guards = [n for n in nodes if isinstance(n, ast.If) and getattr(n.test, "id", None) == "TYPE_CHECKING"]
-    for_types = {id(inner) for guard in guards for inner in ast.walk(guard)}
-    for node in nodes:
-        if id(node) in for_types:
-            continue
+    for node in statements(sources()[module]):
         if isinstance(node, ast.ImportFrom):
             for name in node.names:
                 inner = f"{node.module}.{name.name}"

@@ -26,6 +26,7 @@ from skdp.base.kinds import Choice, Flag, Number, Required
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
+from tests.kinds import of_each_kind
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 4))
@@ -117,7 +118,7 @@ SEARCHES = (DPRandomizedSearch, DPTunedThresholdClassifier)
 DECLARED = {cls.__name__: cls for cls in (*dict(all_estimators()).values(), *SEARCHES) if parameters_of(cls)}
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("name", of_each_kind(DECLARED, pytest.mark.thorough))
 def test_values_that_are_not_of_the_declared_kind_are_refused(name):
     """Each declared parameter: the message names it, nothing is spent, and the estimator stays as it was."""
     cls, accountant = DECLARED[name], BudgetAccountant(10.0, 1e-3)

@@ -395,6 +395,7 @@ sys.exit(main(["demo"]))
     assert done.returncode == 130
 
 
+@pytest.mark.thorough
 def test_a_closed_pipe_is_no_traceback():
     process = subprocess.Popen(
         [sys.executable, "-m", "skdp", "data", "list"],

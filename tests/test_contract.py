@@ -33,6 +33,7 @@ from skdp.linear_model.frank_wolfe import FrankWolfeFit
 from skdp.linear_model.ight.estimators import ThresholdingFit
 from skdp.privacy.mechanisms import grid
 from skdp.registry import ESTIMATORS
+from tests.kinds import of_each_kind
 
 ALL = dict(skdp.all_estimators())
 NETS = [name for name, module in ESTIMATORS.items() if module.startswith("skdp.nn.")]
@@ -41,22 +42,32 @@ MODELS = {name: cls for name, cls in ALL.items() if is_classifier(cls()) or is_r
 PRIVATE = {name: cls for name, cls in MODELS.items() if "epsilon" in inspect.signature(cls).parameters}
 EXACT = {name: cls for name, cls in MODELS.items() if name not in PRIVATE}
 
-each = pytest.mark.parametrize("name", sorted(ALL))
-each_model = pytest.mark.parametrize("name", sorted(MODELS))
+
+def each_of(names):
+    """Parametrise over estimators; quick tests take one of each kind."""
+    return pytest.mark.parametrize("name", of_each_kind(names, pytest.mark.thorough))
+
+
+def every_of(names):
+    """Parametrise over all estimators, for tests that are cheap or look at what a model keeps."""
+    return pytest.mark.parametrize("name", sorted(names))
+
+
+each, every = each_of(ALL), every_of(ALL)
+each_model, every_model = each_of(MODELS), every_of(MODELS)
 ADDITIVE = {name for name, cls in MODELS.items() if issubclass(cls, AdditiveFit)}
 each_additive = pytest.mark.parametrize("name", sorted(ADDITIVE))
 # Nets have no coefficients, and compute with dense blocks of rows: tests/nn/test_estimators.py has their shapes.
 # Additive models have curves beside their lines: tests/linear_model/additive/test_estimators.py has their shapes.
-each_linear = pytest.mark.parametrize("name", sorted(set(MODELS) - set(NETS) - ADDITIVE))
+each_linear = each_of(set(MODELS) - set(NETS) - ADDITIVE)
 # Sequences are cut or padded, so their tables have no columns with names and no width of their own.
-each_table = pytest.mark.parametrize("name", sorted(set(MODELS) - TEXT))
-each_private = pytest.mark.parametrize("name", sorted(PRIVATE))
+each_table = each_of(set(MODELS) - TEXT)
+each_private, every_private = each_of(PRIVATE), every_of(PRIVATE)
 
 
 def having(*params, names=PRIVATE):
     """Parametrise over the estimators whose constructors have all of ``params``."""
-    found = [n for n in sorted(names) if set(params) <= set(inspect.signature(ALL[n]).parameters)]
-    return pytest.mark.parametrize("name", found)
+    return each_of(n for n in names if set(params) <= set(inspect.signature(ALL[n]).parameters))
 
 
 def classifies(name):
@@ -80,17 +91,15 @@ THRESHOLDING = {n for n, cls in PRIVATE.items() if issubclass(cls, ThresholdingF
 TWINS = {DPIGHTClassifier: IGHTClassifier, DPIGHTRegressor: IGHTRegressor}
 each_ight = pytest.mark.parametrize("name", sorted(THRESHOLDING))
 RECORDS_ONLY = {name for name, cls in PRIVATE.items() if refuses_groups(cls)}
-each_grouped = pytest.mark.parametrize("name", sorted(set(PRIVATE) - RECORDS_ONLY))
-each_classifier = pytest.mark.parametrize("name", sorted(n for n in MODELS if classifies(n)))
+each_grouped = each_of(set(PRIVATE) - RECORDS_ONLY)
+each_classifier = each_of(n for n in MODELS if classifies(n))
 
 
 def multi_class(name):
     return ALL[name]().__sklearn_tags__().classifier_tags.multi_class
 
 
-each_multiclass = pytest.mark.parametrize(
-    "name", sorted(n for n in set(MODELS) - set(NETS) - ADDITIVE if classifies(n) and multi_class(n))
-)
+each_multiclass = each_of(n for n in set(MODELS) - set(NETS) - ADDITIVE if classifies(n) and multi_class(n))
 
 
 def twin(name, **params):
@@ -172,7 +181,9 @@ def test_classes_are_chosen_by_what_they_are():
 
 def slow_for(*slow):
     """Parametrise over all estimators; those in ``slow`` fit for seconds."""
-    names = [pytest.param(n, marks=pytest.mark.slow) if n in slow else n for n in sorted(ALL)]
+    names = [pytest.param(n, marks=pytest.mark.slow) for n in slow] + of_each_kind(
+        set(ALL) - set(slow), pytest.mark.thorough
+    )
     return pytest.mark.parametrize("name", names)
 
 
@@ -223,7 +234,7 @@ def test_check_estimator_with_default_parameters(name):
     assert not ALL[name]().__sklearn_tags__().non_deterministic
 
 
-@each
+@every
 def test_constructor_is_keyword_only_and_stores_only(name):
     cls = ALL[name]
     parameters = list(inspect.signature(cls).parameters.values())
@@ -233,7 +244,7 @@ def test_constructor_is_keyword_only_and_stores_only(name):
     assert vars(made) == marks
 
 
-@each_private
+@every_private
 def test_defaults_of_the_private_classes(name):
     expected = dict(
         epsilon=1.0,
@@ -346,7 +357,7 @@ def test_declared_classes_stay_although_absent_from_y(name):
     assert model.predict_proba(X).shape == (60, len(labels))
 
 
-@pytest.mark.parametrize("name", sorted(n for n in PRIVATE if classifies(n)))
+@each_of(n for n in PRIVATE if classifies(n))
 def test_inferred_classes_warn_once_and_are_reported(name):
     X, y = data(name)
     with pytest.warns(PrivacyLeakWarning, match="classes=") as caught:
@@ -356,13 +367,10 @@ def test_inferred_classes_warn_once_and_are_reported(name):
     assert any("label set" in line for line in model.privacy_.assumptions)
 
 
-@each
+@every_model
 def test_not_fitted(name):
-    X, _ = data(name)
-    method = "predict" if name in MODELS else "transform"
-    if name in MODELS:
-        with pytest.raises(NotFittedError):
-            getattr(ALL[name](), method)(X)
+    with pytest.raises(NotFittedError):
+        ALL[name]().predict(data(name)[0])
 
 
 # ------------------------------------------------------------------ nothing of the data stays
@@ -407,7 +415,7 @@ def without_rows(model):
     return bare
 
 
-@each_model
+@every_model
 def test_a_fitted_model_holds_nothing_of_the_data(name):
     sizes = []
     for n in (60, 600):
@@ -635,7 +643,9 @@ def test_the_report_of_dp_ight_names_scale_and_erratum(name):
     assert report.erratum
 
 
-@pytest.mark.parametrize(("epsilon", "unused"), [(1.0, 0.2), (40.0, 0.021)])
+@pytest.mark.parametrize(
+    ("epsilon", "unused"), [pytest.param(1.0, 0.2, marks=pytest.mark.thorough), (40.0, 0.021)]
+)
 @pytest.mark.parametrize("name", sorted(set(PRIVATE) - RECORDS_ONLY))
 def test_every_row_of_the_ledger_adds_up_to_the_claim(name, epsilon, unused):
     X, y = data(name)
@@ -754,7 +764,7 @@ def test_non_private_classes_take_no_privacy_parameters(name):
     assert not hasattr(make(name).fit(X, y), "privacy_")
 
 
-@each
+@every
 def test_no_partial_fit_warm_start_n_jobs_or_balanced_weights(name):
     model = ALL[name]()
     assert not hasattr(model, "partial_fit")
@@ -861,7 +871,7 @@ def test_add_remove_needs_a_public_n(name):
 # tests/around looks for the warnings of what wraps a fit.
 @pytest.mark.filterwarnings("ignore:.* around this fit")
 @pytest.mark.filterwarnings("ignore:FunctionTransformer before this fit may learn")
-@pytest.mark.parametrize("cls", [DPIGHTClassifier, IGHTClassifier])
+@pytest.mark.parametrize("cls", [DPIGHTClassifier, pytest.param(IGHTClassifier, marks=pytest.mark.thorough)])
 def test_meta_estimators(cls):
     X, y = data("DPIGHTClassifier", n=200)
     params = {"epsilon": 50.0, "delta": 1e-4, "random_state": 0} if cls is DPIGHTClassifier else {}
@@ -880,7 +890,7 @@ def test_meta_estimators(cls):
 
 # The next test looks for this warning.
 @pytest.mark.filterwarnings("ignore:GridSearchCV, a search, chooses")
-@pytest.mark.parametrize("cls", [DPIGHTRegressor, IGHTRegressor])
+@pytest.mark.parametrize("cls", [DPIGHTRegressor, pytest.param(IGHTRegressor, marks=pytest.mark.thorough)])
 def test_grid_search(cls):
     X, y = data("DPIGHTRegressor", n=200)
     params = {"epsilon": 50.0, "random_state": 0} if cls is DPIGHTRegressor else {}
@@ -918,9 +928,7 @@ def test_groups_are_dropped_by_scikit_learn_and_we_say_so(name):
         make(name).fit(X, y, groups=groups)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(n for n in set(PRIVATE) - RECORDS_ONLY if "max_weight" in inspect.signature(ALL[n]).parameters)
-)
+@having("max_weight", names=set(PRIVATE) - RECORDS_ONLY)
 def test_groups_and_weights_routed(name):
     X, y = data(name)
     groups = np.repeat(np.arange(20), 3)

@@ -84,10 +84,12 @@ def shared_keys(source, like):
     return {key for line in lines for key in re.findall(r"[\w.]+", line)} - set(own)
 
 
+@pytest.mark.thorough
 def test_every_estimator_is_documented_with_shared_texts():
     assert {name for name, _, _ in sources()} == set(DOCUMENTED)
 
 
+@pytest.mark.thorough
 def test_every_shared_text_is_used():
     for made in DOCUMENTED.values():
         assert made.__doc__
@@ -98,6 +100,7 @@ def test_every_shared_text_is_used():
     assert used == set(TEXTS)
 
 
+@pytest.mark.thorough
 def test_every_paper_is_cited():
     cited = {key for _, source, _ in sources() for key in re.findall(r"\[(\w+\d{4})\]_", source)}
     declared = [one.text for made in ALL.values() for one in parameters_of(made).values()]

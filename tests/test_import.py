@@ -136,6 +136,7 @@ NO_CACHE = """
     """
 
 
+@pytest.mark.thorough
 def test_cache_falls_back_where_no_folder_is_writable():
     """Read-only installation without a home: numba's ``cache=True`` alone fails while decorating."""
     found = run(
@@ -152,6 +153,7 @@ def test_cache_falls_back_where_no_folder_is_writable():
     assert found.splitlines() == ["[0.0, -3.0, 0.0] [2.0]", "1 True"]
 
 
+@pytest.mark.thorough
 def test_a_missing_cache_is_told_once_whatever_is_imported():
     """By one kernel of each package, and by functions that only compiled ones call."""
     found = run(
@@ -170,6 +172,7 @@ def test_a_missing_cache_is_told_once_whatever_is_imported():
     assert found == "1 True"
 
 
+@pytest.mark.thorough
 def test_a_missing_cache_is_told_before_a_fit_spends():
     """Under ``-W error`` a warning at the first use of a kernel would leave a spent budget and no model."""
     found = run(

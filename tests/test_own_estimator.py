@@ -43,7 +43,9 @@ def test_each_has_at_most_20_lines_of_logic():
 # scikit-learn skips some checks, for example those of the array API where SCIPY_ARRAY_API is not set.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:the label set was inferred")  # its checks declare no classes
-@pytest.mark.parametrize("cls", [DPHuberRegressor, DPNormalizedGradientClassifier])
+@pytest.mark.parametrize(
+    "cls", [DPHuberRegressor, pytest.param(DPNormalizedGradientClassifier, marks=pytest.mark.thorough)]
+)
 def test_check_estimator(cls):
     results = check_estimator(cls(), on_fail=None)
     assert [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")] == []

@@ -22,9 +22,11 @@ from skdp.model_selection.cross_validation import CrossValidation
 from skdp.multiparty.frame import MultipartyFit
 from skdp.privacy import BudgetAccountant, accounting
 from skdp.statistics.describe_fit import Describe
+from tests.kinds import of_each_kind
 
 N, D = 300, 4
 PRIVATE = [name for name, found in skdp.all_estimators() if issubclass(found, PrivateFit)]
+each = pytest.mark.parametrize("name", of_each_kind(PRIVATE, pytest.mark.thorough))
 # Several owners divide sums by their sizes, which add-remove makes private.
 OWNERS = [name for name in PRIVATE if issubclass(getattr(skdp, name), MultipartyFit)]
 RELEASED = "released numbers decide how many releases there are"
@@ -77,7 +79,7 @@ def plan_of_fit(estimator, monkeypatch, n=N, d=D, sparse=False, X=None, **more):
     return found[0]
 
 
-@pytest.mark.parametrize("name", PRIVATE)
+@each
 def test_it_is_the_plan_of_a_fit(name, monkeypatch):
     accountant = BudgetAccountant(2.0, 1e-4)
     with accountant:
@@ -99,7 +101,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("parameters", CHANGES, ids=str)
-@pytest.mark.parametrize("name", PRIVATE)
+@each
 def test_other_parameters(name, parameters, monkeypatch):
     known = inspect.signature(getattr(skdp, name)).parameters
     given = {key: value for key, value in parameters.items() if key in known}
@@ -136,13 +138,14 @@ def test_own_parameters(name, parameters, monkeypatch):
     assert sum(step.share for step in plan.decision.steps) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("name", PRIVATE)
+@each
 def test_the_parts_of_the_budget_are_the_whole(name):
     for n in (30, N, 10**5):
         steps = make(name).plan(n, D).decision.steps
         assert sum(step.share for step in steps) == pytest.approx(1.0)
 
 
+@pytest.mark.thorough
 def test_the_print_says_what_the_words_mean():
     plans = [make(name).plan(n, D) for name in PRIVATE for n in (30, 300, 30_000)]
     plans += [make(name, **given).plan(N, D) for name, given in OWN + NETS]

@@ -29,6 +29,7 @@ from skdp.privacy import BoundedStatistic
 from skdp.privacy.budget import carried_accountant, read_ledger
 from skdp.privacy.seed_context import seed_context
 from tests import texts
+from tests.kinds import of_each_kind
 
 ALL = dict(skdp.all_estimators())
 PRIVATE = sorted(name for name in ALL if "epsilon" in inspect.signature(ALL[name]).parameters)
@@ -277,7 +278,7 @@ def caught(call):
     return [w for w in found if str(w.message).startswith("random_state is a seed")]
 
 
-@pytest.mark.parametrize("name", PRIVATE)
+@pytest.mark.parametrize("name", of_each_kind(PRIVATE, pytest.mark.thorough))
 def test_a_seeded_fit_warns_once(name):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 5)), rng.normal(size=60)

@@ -12,6 +12,7 @@ import skdp
 from skdp import nn
 from skdp.losses import HuberLoss, Loss
 from skdp.model_selection import DPRandomizedSearch
+from tests.kinds import of_each_kind
 
 sio = pytest.importorskip("skops.io")
 ALL = dict(skdp.all_estimators())
@@ -38,7 +39,7 @@ def again(model):
     return sio.loads(blob, trusted=trusted)
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize("name", of_each_kind(ALL, pytest.mark.thorough))
 def test_every_estimator(name):
     settings = {**NET, "vocabulary_size": 9, "max_length": 4, "hidden_layer_sizes": (2,)}
     known = inspect.signature(ALL[name]).parameters

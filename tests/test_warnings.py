@@ -23,6 +23,7 @@ from skdp.multiparty.estimators import GradientPerturbationFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn.frame import NetFit
 from tests import texts
+from tests.kinds import KINDS
 
 PRIVATE = {n: c for n, c in skdp.all_estimators() if "epsilon" in inspect.signature(c).parameters}
 OURS = (PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning, ConvergenceWarning)
@@ -70,7 +71,7 @@ def through_cross_validation(model, X, y):
 
 
 ROUTES = [direct, through_a_pipeline, through_a_search, through_a_search_of_pipelines, through_cross_validation]
-QUICK = ("DPIGHTClassifier", "DPLinearRegression", "DPStandardScaler")
+QUICK = ("DPIGHTClassifier", "DPStandardScaler")
 slow = pytest.mark.slow
 each_route = pytest.mark.parametrize(
     "route",
@@ -80,14 +81,14 @@ each_route = pytest.mark.parametrize(
 
 def on_each_route(names):
     """Parametrise over estimators and routes; the way back to the caller is the same for all, so few are quick."""
-    return pytest.mark.parametrize(
-        ("name", "route"),
-        [
-            pytest.param(name, route, marks=() if route is direct or name in QUICK else slow)
-            for name in names
-            for route in ROUTES
-        ],
-    )
+
+    def mark(name, route):
+        if name in QUICK:
+            return ()
+        return slow if route is not direct else () if name in KINDS else pytest.mark.thorough
+
+    cases = [pytest.param(name, route, marks=mark(name, route)) for name in names for route in ROUTES]
+    return pytest.mark.parametrize(("name", "route"), cases)
 
 
 def told(route, model, X, y):
@@ -171,7 +172,8 @@ def test_warnings_are_issued_in_one_place():
     package = Path(skdp.__file__).parent
     found = []
     for path in sorted(package.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if "warn" in text else ():
             called = isinstance(node, ast.Attribute) and node.attr in ("warn", "warn_explicit")
             taken = isinstance(node, ast.ImportFrom) and node.module == "warnings"
             if called or taken:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 import skdp
 from skdp import BudgetAccountant, DPIGHTClassifier, DPWord2Vec
+from tests.kinds import of_each_kind
 
 ALL = dict(skdp.all_estimators())
 SIGNATURES = {name: inspect.signature(cls).parameters for name, cls in ALL.items()}
@@ -45,7 +46,7 @@ def _quiet():
         yield
 
 
-@each
+@pytest.mark.parametrize("name", of_each_kind(ALL, pytest.mark.thorough))
 def test_none_is_no_weights(name):
     table, target = data(name)
     model = make(name).fit(table, target, sample_weight=None)

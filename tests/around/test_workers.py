@@ -129,7 +129,7 @@ def fit_there(estimator, X, y):
     return clone(estimator).fit(X, y)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.thorough)])
 def test_a_wrapper_that_never_looks_at_its_estimator_is_seen(backend):
     """In threads by its running method, in processes when the estimator is pickled."""
     wrapper = Joblib(classifier())
@@ -281,7 +281,7 @@ class Slotted:
         return self
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.thorough)])
 def test_a_wrapper_of_which_nothing_is_known_is_named_while_it_runs(backend):
     wrapper = Slotted(classifier())
     with parallel_config(backend):

@@ -26,6 +26,7 @@ from skdp.datasets import (
     list_datasets,
 )
 
+pytestmark = pytest.mark.thorough  # 7 s
 HOME = Path(os.environ.get("SKDP_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 
 

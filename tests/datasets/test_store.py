@@ -62,7 +62,7 @@ def server(tmp_path, monkeypatch):
 
     handler = partial(Handler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
-        thread = threading.Thread(target=http.serve_forever, daemon=True)
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield folder, f"http://127.0.0.1:{http.server_port}", asked
         http.shutdown()
@@ -410,6 +410,7 @@ def test_docstring_names_every_parameter(name):
     assert max(map(len, text.splitlines())) <= 100
 
 
+@pytest.mark.thorough
 def test_import_is_light():
     code = (
         "import sys, skdp.datasets, skdp.preprocessing; dir(skdp.datasets);"

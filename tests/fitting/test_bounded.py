@@ -18,6 +18,7 @@ from skdp.fitting.linear import MARGIN, prediction_bounds
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.multiparty.frame import MultipartyRegressor
 from skdp.nn.frame import NetFit
+from tests.kinds import quick_alone
 
 ALL = dict(skdp.all_estimators())
 # Front doors also cut their columns: tests/linear_model/auto/test_harm.py has `DPLinearRegression`, and
@@ -36,7 +37,8 @@ OF_RANGES = [
 ]
 FREE = (-np.inf, np.inf)
 FAR = 1e6
-each = pytest.mark.parametrize("name", BOUNDED)
+QUICK = ["DPFrankWolfeRegressor", "DPMLPRegressor", "DPSGDRegressor", "MPCGradientPerturbationRegressor"]
+each = pytest.mark.parametrize("name", quick_alone(QUICK, BOUNDED, pytest.mark.thorough))
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3))

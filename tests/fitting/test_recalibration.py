@@ -14,6 +14,7 @@ from skdp.fitting.linear import LinearFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn.frame import NetFit
 from skdp.privacy import accounting
+from tests.kinds import of_each_kind
 
 # The recalibration of nets, from records of their outputs, has tests/nn/test_calibration.py.
 PRIVATE = {
@@ -43,7 +44,7 @@ def rows(model):
     return [row for row in model.privacy_.mechanisms if row["purpose"] == "recalibration"]
 
 
-@pytest.mark.parametrize("name", RECALIBRATED)
+@pytest.mark.parametrize("name", of_each_kind(RECALIBRATED, pytest.mark.thorough))
 def test_mean_probabilities_are_the_frequencies(name):
     X, y = data(2)
     model = PRIVATE[name](epsilon=2.0, classes=(0, 1), random_state=0).fit(X, y)
@@ -52,7 +53,7 @@ def test_mean_probabilities_are_the_frequencies(name):
 
 
 @pytest.mark.parametrize("k", [3, 10])
-@pytest.mark.parametrize("name", ["DPIGHTClassifier", "DPSRMClassifier"])
+@pytest.mark.parametrize("name", ["DPIGHTClassifier", pytest.param("DPSRMClassifier", marks=pytest.mark.thorough)])
 def test_so_are_those_of_several_classes(name, k):
     X, y = data(k)
     model = PRIVATE[name](epsilon=2.0, classes=range(k), random_state=0).fit(X, y)

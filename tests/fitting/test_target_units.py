@@ -15,6 +15,7 @@ from skdp.fitting.quantiles import released_range, scale_share
 from skdp.fitting.search import _crossing, likely_search
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import target_count
+from tests.kinds import of_each_kind
 
 pytestmark = [
     # Every fit here is seeded, and those of noise alone say that they are of no use.
@@ -24,6 +25,7 @@ pytestmark = [
 REGRESSORS = sorted(
     name for name, cls in skdp.all_estimators() if "shrinkage_ : " in cls.__doc__ and name != "DPSparseERM"
 )
+each = pytest.mark.parametrize("name", of_each_kind(REGRESSORS, pytest.mark.thorough))
 
 
 def table(n=4000, d=6, seed=0):
@@ -72,7 +74,7 @@ def test_every_private_regressor_is_here():
     assert len(REGRESSORS) == 9
 
 
-@pytest.mark.parametrize("name", REGRESSORS)
+@each
 def test_an_offset_and_a_scale_of_y_cost_nothing(name):
     X, y = table()
     spread = y.std()
@@ -99,7 +101,7 @@ def test_the_twin_without_privacy_centres_too():
     assert abs(model.target_center_ - 1e4) < 2 * y.std()
 
 
-@pytest.mark.parametrize("name", REGRESSORS)
+@each
 def test_pure_noise_is_shrunk_and_said(name):
     """Many features, few records, wide rows: before, R^2 fell to -1e6 and below."""
     rng = np.random.default_rng(1)
@@ -114,7 +116,7 @@ def test_pure_noise_is_shrunk_and_said(name):
     assert model.shrinkage_ < 1.0
 
 
-@pytest.mark.parametrize("name", REGRESSORS)
+@each
 def test_very_few_records_release_a_mean_and_nothing_else(name):
     """By public numbers: 200 records at epsilon 1, of whose targets the range is found."""
     X, y = table(200)

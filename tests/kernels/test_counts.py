@@ -230,7 +230,7 @@ def test_one_row_one_column_and_many_columns(layout, shape, grouped):
     assert np.array_equal(thresholds.threshold_counts(X, members, ones, zeros, True, 999), wanted)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.thorough)])
 def test_the_log2_bin_of_every_exponent_is_that_of_frexp(dtype):
     """Each power of two, its neighbours, and numbers between; first and last bins inside and beyond all."""
     info = np.finfo(dtype)
@@ -393,7 +393,7 @@ def _never_cleared(share, touched, n_touched, local, total):
         total[touched[t]] += share[min(local[touched[t]], share.size - 1)]
 
 
-@pytest.mark.parametrize("loop", ["_groups", "_stored_groups"])
+@pytest.mark.parametrize("loop", ["_groups", pytest.param("_stored_groups", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("twin", [_rows_instead, _rounded_up, _never_cleared])
 def test_twins_of_the_loops_over_groups_are_caught(monkeypatch, loop, twin):
     """Shares of rows, shares rounded up, and a table that the next group finds."""
@@ -438,9 +438,9 @@ def test_a_twin_that_sums_windows_is_caught(monkeypatch):
 @each_statistic
 @pytest.mark.parametrize("grouped", [False, True])
 def test_memory_does_not_grow_with_the_rows(name, grouped):
-    """NumPy's arrays above the data, of 1.6 MB: none has an entry for each cell, and few for each row."""
+    """NumPy's arrays above the data, of 3.2 MB: none has an entry for each cell, and few for each row."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 20)).astype(np.float32)
+    X = rng.normal(size=(20_000, 20))
     y = rng.integers(0, 3, 20_000).astype(np.float64)
     groups = of_groups(rng, [4] * 5000) if grouped else None
     records = PrivateRecords(X, y, groups=groups)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from skdp.kernels import GradientKernel, gradient_kernel
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from tests.kinds import each_storage
 
 STORAGES = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sp.csr_matrix}
 UNIT = 2.0**-20
@@ -37,8 +38,7 @@ def one_row(x, y, loss, theta, clip_norm, storage="C", unit=UNIT, **options):
     return kernel.clipped_sum(theta, clip_norm, unit)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("grouped", [False, True])
+@each_storage(pytest.mark.thorough)
 def test_no_row_enters_with_more_than_the_clip(storage, grouped):
     @settings(deadline=None, derandomize=True, max_examples=300)
     @given(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from skdp.kernels import gradient_kernel
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from tests.kinds import each_storage
 
 LOSSES = [SquaredLoss(), HuberLoss(0.5), LogisticLoss(), MultinomialLoss(3)]
 STORAGES = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sp.csr_matrix}
@@ -56,8 +57,7 @@ def test_sums_over_the_parts_add_up_to_the_whole(loss, dtype, storage):
             np.testing.assert_array_equal(sum(halves), whole)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("grouped", [False, True])
+@each_storage(pytest.mark.thorough)
 def test_a_partition_of_nasty_rows_adds_up(storage, grouped):
     @settings(deadline=None, derandomize=True, max_examples=60)
     @given(

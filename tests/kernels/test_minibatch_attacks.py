@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from skdp.kernels import GradientKernel, gradient_kernel
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from tests.kinds import each_storage
 
 STORAGES = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sp.csr_matrix}
 UNIT = 2.0**-20
@@ -39,8 +40,7 @@ def kernel_of(X, y, loss, storage="C", **options):
     return gradient_kernel(STORAGES[storage](np.atleast_2d(X)), y, loss, **options)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("grouped", [False, True])
+@each_storage(pytest.mark.thorough)
 def test_no_unit_enters_with_more_than_both_clips_allow(storage, grouped):
     @settings(deadline=None, derandomize=True, max_examples=150)
     @given(
@@ -66,8 +66,7 @@ def test_no_unit_enters_with_more_than_both_clips_allow(storage, grouped):
     check()
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("grouped", [False, True])
+@each_storage(pytest.mark.thorough)
 def test_no_unit_enters_a_multinomial_sum_with_more(storage, grouped):
     @settings(deadline=None, derandomize=True, max_examples=100)
     @given(
@@ -161,8 +160,7 @@ def test_units_that_are_not_finite_add_zero_and_leave_the_others(storage, groupe
     np.testing.assert_array_equal(kernel.recursive_sum(*rest), good)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("grouped", [False, True])
+@each_storage(pytest.mark.thorough)
 def test_no_unit_adds_more_than_half_the_bound_of_the_losses(storage, grouped):
     @settings(deadline=None, derandomize=True, max_examples=150)
     @given(

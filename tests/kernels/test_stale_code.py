@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import skdp
 from skdp.kernels.numba_jit import COMPILED
 
@@ -19,6 +21,7 @@ print(int(kernel.clipped_sum(np.zeros(3), 10.0, 2.0**-10)[0]))
 """
 
 
+@pytest.mark.thorough
 def test_a_changed_function_of_another_file_is_compiled_anew(tmp_path):
     copy = tmp_path / "skdp"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))

@@ -9,6 +9,7 @@ from skdp.kernels.ordered_sums import sum_of_products
 from skdp.kernels.standardized import StandardizedTable
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy.standardization import Standardization
+from tests.kinds import quick_alone
 
 N, D = 700, 5
 WILD = [0.0, -0.0, 5e-324, -1e-310, 1.7e308, -1.7e308, np.inf, -np.inf, np.nan, 1.0]
@@ -19,6 +20,8 @@ FORMS = {
     "rows apart": lambda X: np.repeat(X, 2, axis=0)[::2],
     "columns apart": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
 }
+# The loops are compiled again for each of these.
+each_form = pytest.mark.parametrize("form", quick_alone(["C", "F"], sorted(FORMS), pytest.mark.thorough))
 NUMBERS = np.stack([
     [0.0, 1.0, -2.0, 1e3, 0.5],  # centres
     [1.0, np.inf, 1e-3, 7.0, 0.3],  # scales
@@ -45,7 +48,7 @@ def by_hand(made):
     return np.where(np.isnan(cells), 0.0, cells)
 
 
-@pytest.mark.parametrize("form", sorted(FORMS))
+@each_form
 @pytest.mark.parametrize("columns", [None, [1, 2, 4], [0]])
 def test_cells_are_those_of_the_formula_in_every_block(form, columns):
     made = table(form)
@@ -126,7 +129,7 @@ def test_plain_sums_are_those_of_the_copy(kind):
     np.testing.assert_allclose(lazy.plain_sum(theta), copied.plain_sum(theta), rtol=1e-12)
 
 
-@pytest.mark.parametrize("form", sorted(FORMS))
+@each_form
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_scores_are_those_of_the_copy_on_every_number_of_threads(form, outputs, monkeypatch):
     made, rng = table(form), np.random.default_rng(0)

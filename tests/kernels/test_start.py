@@ -17,6 +17,7 @@ PACKAGE = Path(skdp.__file__).parent
 INNER = {"inner_jit", "inner_jit_any_order"}
 
 
+@pytest.mark.thorough
 def test_kernels_are_imported_by_storage_and_kind():
     code = """
         import sys, numba

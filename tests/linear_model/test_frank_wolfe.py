@@ -161,7 +161,7 @@ def test_the_shares_of_centre_and_steps_add_up():
         assert 10 * mu**2 == pytest.approx(0.05 / 3 * thirds * total, rel=1e-4)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(math.inf, marks=pytest.mark.thorough)])
 def test_targets_far_from_zero_are_fitted_like_those_near_it(epsilon):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 6))
@@ -323,7 +323,7 @@ def test_whole_estimator_stays_below_its_claim():
 @pytest.mark.parametrize(
     "params",
     [
-        dict(adjacency="zero-out", targets=(0.0, 1e9)),
+        pytest.param(dict(adjacency="zero-out", targets=(0.0, 1e9)), marks=pytest.mark.thorough),
         dict(rows=6),
         dict(adjacency="add-remove", n_public=N, targets=(0.0, 1e9)),
     ],

@@ -321,6 +321,7 @@ def test_with_clip_norm_and_learning_rate_given_nothing_is_asked():
     assert (model.clip_norm_, model.learning_rate_) == (1.0, 0.5)
 
 
+@pytest.mark.thorough
 def test_more_budget_is_a_better_fit():
     X, y = data(n=3000)
     scores = [

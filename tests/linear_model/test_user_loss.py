@@ -1,5 +1,6 @@
 """A loss of the user's own works where gradients are clipped, and is refused where a constant is believed."""
 
+import itertools
 import math
 import warnings
 
@@ -17,6 +18,7 @@ from skdp.privacy import PrivateRecords
 from skdp.privacy.mechanisms.objective_perturbation.cost import objective_terms
 from skdp.privacy.standardization import Standardization
 from skdp.privacy.statistics import perturbed_minimizer, ridge_minimizer
+from tests.kinds import of_each_kind, quick_alone
 
 
 class Declared(Loss):
@@ -53,7 +55,7 @@ def table(kind="dense", n=60, d=7, seed=0):
     return (X.astype(np.float32) if kind == "float32" else np.asfortranarray(X) if kind == "fortran" else X), y
 
 
-@pytest.mark.parametrize("kind", ["dense", "csr", "float32", "fortran"])
+@pytest.mark.parametrize("kind", ["dense", "csr", pytest.param("float32", marks=pytest.mark.thorough), "fortran"])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_sums_are_those_of_the_same_loss_of_the_package(kind, grouped):
     X, y = table(kind)
@@ -138,8 +140,15 @@ def test_passes_that_cannot_compute_the_loss_refuse_it():
         vertex_kernel(*table(), Declared())
 
 
-@pytest.mark.parametrize("kind", ["dense", "csr", "fortran", "made"])
-@pytest.mark.parametrize("grouped", [False, True])
+# The loops are compiled again for a user's loss, for each storage, and for groups.
+@pytest.mark.parametrize(
+    ("kind", "grouped"),
+    quick_alone(
+        [("dense", False), ("csr", False)],
+        itertools.product(("dense", "csr", "fortran", "made"), (False, True)),
+        pytest.mark.thorough,
+    ),
+)
 def test_recursive_sums_and_losses_of_drawn_units_are_those_of_the_package(kind, grouped):
     X, y = table(kind)
     if kind == "made":
@@ -340,7 +349,9 @@ def test_each_estimator_gives_the_same_model_by_a_users_loss_that_is_the_package
     assert np.any(mine.coef_)
 
 
-@pytest.mark.parametrize("name", [n for n in [*CLASSIFIERS, *REGRESSORS] if n.startswith("DP")])
+@pytest.mark.parametrize(
+    "name", of_each_kind([n for n in [*CLASSIFIERS, *REGRESSORS] if n.startswith("DP")], pytest.mark.thorough)
+)
 def test_a_private_fit_by_a_users_loss_with_defaults_says_what_it_rests_on(name):
     X, y = table(n=2000)
     y = X[:, 0] + 0.1 * y

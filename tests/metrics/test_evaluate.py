@@ -44,6 +44,7 @@ from skdp.metrics.many_classes import ManyClassTables
 from skdp.metrics.models import class_codes, row_scores
 from skdp.metrics.two_classes import ScoreGrid
 from skdp.model_selection import DPTunedThresholdClassifier
+from tests.kinds import each_adjacency_and_unit
 from tests.privacy.exact.test_replay import Tape
 
 RNG = np.random.default_rng(0)
@@ -597,8 +598,7 @@ FITS = {
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("unit", ["record", "group"])
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@each_adjacency_and_unit(pytest.mark.thorough)
 @pytest.mark.parametrize("name", list(FITS))
 def test_neighbours_make_the_same_releases(name, adjacency, unit, monkeypatch):
     """Records that change their side, and groups of other sizes, change no plan, no noise and no text."""

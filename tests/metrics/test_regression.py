@@ -27,6 +27,7 @@ from skdp.metrics.regression import ErrorsByPrediction, Windows
 from skdp.metrics.regression_fits import BIN_SHARE, SPREAD_SHARE, NumberScore, ResidualMoments
 from skdp.privacy import accounting
 from skdp.statistics.moments import Counted
+from tests.kinds import each_adjacency_and_unit
 from tests.privacy.exact.test_replay import Tape
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
@@ -260,10 +261,7 @@ FITS = {
 
 
 @pytest.mark.parametrize("name", sorted(FITS))
-@pytest.mark.parametrize(
-    "adjacency", ["replace-one", pytest.param("zero-out", marks=pytest.mark.thorough), "add-remove"]
-)
-@pytest.mark.parametrize("unit", ["record", "group"])
+@each_adjacency_and_unit(pytest.mark.thorough)
 def test_a_neighbour_takes_the_same_path_within_the_sensitivities(name, adjacency, unit, monkeypatch):
     """Searches included: targets of every size, and groups of every size, change no plan and no noise."""
     tape, fit = Tape(monkeypatch), FITS[name]

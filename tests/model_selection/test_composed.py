@@ -232,7 +232,12 @@ def test_errors_of_noise_that_do_not_fit_are_refused_before_anything_is_spent():
 
 
 @pytest.mark.parametrize(
-    "step", [SelectFromModel(BASE), RFE(BASE), ColumnTransformer([("a", DPStandardScaler(), [0, 1])])]
+    "step",
+    [
+        SelectFromModel(BASE),
+        pytest.param(RFE(BASE), marks=pytest.mark.thorough),
+        pytest.param(ColumnTransformer([("a", DPStandardScaler(), [0, 1])]), marks=pytest.mark.thorough),
+    ],
 )
 def test_private_parts_whose_copies_are_fitted_are_refused_before_anything_is_spent(step):
     accountant = BudgetAccountant(EPSILON, DELTA)

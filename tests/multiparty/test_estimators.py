@@ -254,7 +254,7 @@ def test_a_small_owner_is_named_as_the_cause():
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-@pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("alpha", [0.01, pytest.param(0.1, marks=pytest.mark.thorough), 1.0])
 def test_output_perturbation_knows_the_noise_of_its_scores(noise, alpha):
     """The noise of one fit has 5 entries; over 60 fits its size is known up to 25 % (five deviations)."""
     Z = np.random.default_rng(0).normal(size=(900, 4))

@@ -16,6 +16,7 @@ OWNERS = np.repeat(["a", "b", "c"], SIZES)
 X = np.random.default_rng(0).normal(size=(N, 3))
 Y = np.arange(N) % 2
 CLASSES = [cls for _, cls in skdp.all_estimators() if issubclass(cls, MultipartyFit)]
+QUICK = (skdp.MPCGradientPerturbationRegressor, skdp.MPCOutputPerturbationClassifier)
 OPTIONS = [
     {},
     {"noise": "laplace"},
@@ -28,7 +29,7 @@ OPTIONS = [
     {"version": "published"},
 ]
 CASES = [
-    pytest.param(cls, options, id=f"{cls.__name__}-{options}")
+    pytest.param(cls, options, id=f"{cls.__name__}-{options}", marks=() if cls in QUICK else pytest.mark.thorough)
     for cls in CLASSES
     for options in OPTIONS
     if options.keys() <= cls().get_params().keys()

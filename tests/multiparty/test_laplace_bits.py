@@ -228,6 +228,7 @@ def test_importing_mpyc_reads_no_arguments(monkeypatch):
     assert ran.stdout.strip() == "['-M3', '-H', '--VERSION'] 1"
 
 
+@pytest.mark.thorough
 def test_mpyc_is_not_imported_with_the_engine():
     code = "import sys, skdp.multiparty.engine.loopback; print('mpyc' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)

@@ -215,6 +215,7 @@ def test_an_engine_starts_again():
         assert alive(pids) == []
 
 
+@pytest.mark.thorough
 def test_a_dead_server_is_named_and_the_engine_ends_cleanly():
     with pytest.raises(PartyError) as caught, LoopbackEngine(2) as engine:
         pids = servers_of(engine)

@@ -639,6 +639,7 @@ def test_a_run_says_the_hints_of_its_plan_first(tmp_path):
     assert len(said) == 2
 
 
+@pytest.mark.thorough
 def test_readme_the_script_and_the_command_say_the_same(tmp_path, capsys):
     """CI runs examples/three_hospitals.sh; the command prints what to type, which README has, too."""
     root = Path(__file__).parents[2]

@@ -13,6 +13,7 @@ from skdp.cli import main
 from skdp.multiparty.party.engine import NetworkEngine
 from skdp.multiparty.party.ledger import LedgerError, open_ledger
 from skdp.privacy import BudgetAccountant, read_ledger
+from tests.kinds import quick_alone
 from tests.multiparty.study import Study
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -37,7 +38,9 @@ def of_somebody_else(path):
     BudgetAccountant(5.0, 1e-6, path=path)
 
 
-DAMAGES = pytest.mark.parametrize("damage", [gone, emptied, damaged, of_somebody_else])
+DAMAGES = pytest.mark.parametrize(
+    "damage", quick_alone([gone, damaged], [gone, emptied, damaged, of_somebody_else], pytest.mark.thorough)
+)
 
 
 def last_note(error):

@@ -45,6 +45,7 @@ def test_probabilities_are_no_worse_than_frequencies(k, epsilon):
     assert np.mean(alone) > base + 0.05
 
 
+@pytest.mark.thorough
 def test_a_cnn_is_recalibrated_too():
     rng = np.random.default_rng(0)
     X, y = rng.random((3000, 8, 8)).reshape(3000, -1), rng.integers(0, 2, 3000)

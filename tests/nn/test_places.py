@@ -43,6 +43,7 @@ from skdp.nn import (
 from skdp.nn.task import has_other_layers, require_places
 from skdp.privacy import BudgetAccountant, Vectors
 from skdp.privacy.gradients.device import arrays_of
+from tests.kinds import quick_alone
 
 pytestmark = pytest.mark.blas
 
@@ -72,6 +73,8 @@ LAYERS = [
     (MaskedMeanPool(), (7, 4)),
 ]
 DTYPES = ("float32", "float64")
+# Nets are trained in float32.
+each_dtype = pytest.mark.parametrize("dtype", quick_alone(["float32"], DTYPES, pytest.mark.thorough))
 PLACES = 64
 SIZES = (1, 8, 63, 64, 65, 300)
 OTHER_KERNELS = 3  # exit status
@@ -123,13 +126,13 @@ def look_at_layer(layer, shape, dtype):
     look(lambda x, dy: numbers(layer, own, x, dy), inputs, others)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@each_dtype
 @pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=map(repr, LAYERS))
 def test_layers(layer, shape, dtype):
     look_at_layer(layer, shape, dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@each_dtype
 @pytest.mark.parametrize("loss", [CrossEntropy(2), CrossEntropy(10), CrossEntropy(67), SquaredError(3)])
 def test_losses(loss, dtype):
     rng = np.random.default_rng(0)
@@ -189,7 +192,7 @@ def test_careless_layers_are_found(what):
         look_at_layer(Careless(what), (3,), "float32")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@each_dtype
 @pytest.mark.parametrize("method", ["materialized", "ghost"])
 def test_whole_nets(dtype, method):
     net = Sequential(

@@ -28,6 +28,7 @@ from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.session import base as session_base
 from skdp.privacy.session.base import MinibatchSampler
+from tests.kinds import quick_alone
 from tests.privacy import audit
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("one_calibration")]
@@ -132,6 +133,9 @@ PAIRS = {
     "groups": (table(0.0, 0, 2), table(1e3, 1, 2), {"unit": "group"}),
     "one-by-one": (table(0.0, 0), table(1e3, 1), {"clipping": "one-by-one"}),
 }
+each_pair = pytest.mark.parametrize(
+    "name", quick_alone(["replace-one", "one-by-one"], PAIRS, pytest.mark.thorough)
+)
 
 
 def attack(shown, name):
@@ -139,13 +143,13 @@ def attack(shown, name):
     return shown(DPNetworkClassifier, START, low, high, 1.0, **NET, **params)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@each_pair
 def test_a_record_comes_near_the_claim_and_stays_below(shown, name):
     least, largest = attack(shown, name)
     assert 0.6 * EPSILON <= least <= largest <= EPSILON
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@each_pair
 def test_half_the_noise_is_caught(shown, name, monkeypatch):
     honest = grid.gaussian_grid
     monkeypatch.setattr(grid, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest))

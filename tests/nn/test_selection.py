@@ -266,12 +266,16 @@ def test_a_fit_learns_and_its_report_holds(select, adjacency):
 def test_full_batches_and_other_estimators_take_it():
     X, y = data()
     chosen = SparseSelection(0.5)
-    DPMLPClassifier(epsilon=4.0, classes=(0, 1), input_range=(-1, 1), batch_size=600, max_iter=3,
-                    gradient_estimator=chosen, random_state=0).fit(X, y)  # fmt: skip
-    DPNetworkRegressor(
+    full = DPMLPClassifier(epsilon=4.0, classes=(0, 1), input_range=(-1, 1), batch_size=600, max_iter=3,
+                           gradient_estimator=chosen, random_state=0).fit(X, y)  # fmt: skip
+    grouped = DPNetworkRegressor(
         epsilon=4.0, y_bounds=(0, 1), input_range=(-1, 1), max_iter=3, batch_size=60,
         gradient_estimator=chosen, unit="group", random_state=0,
     ).fit(X, y, groups=np.arange(600) // 2)  # fmt: skip
+    for model in (full, grouped):
+        rows = [row for row in model.privacy_.mechanisms if row["name"] == "selected_gaussian"]
+        assert sum(row["count"] for row in rows) == 3
+        assert model.privacy_.epsilon <= 4.0
 
 
 @pytest.mark.parametrize(

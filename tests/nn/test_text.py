@@ -134,6 +134,7 @@ def small(**params):
     return DPLSTMClassifier(**{**given, **params})
 
 
+@pytest.mark.thorough
 def test_words_are_learned():
     """Seeded. Guessing gives .5 with a standard deviation of .011; .6 is 8.9 of them (false alarm < 1e-15)."""
     X, y = documents(3000)

@@ -14,6 +14,7 @@ from skdp.privacy import PrivacyReport, accounting
 from skdp.statistics import Released, count, histogram, mean, quantile, std, var
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile, Std
 from skdp.statistics.moments import Counted
+from tests.kinds import each_adjacency_and_unit
 from tests.privacy.exact.test_replay import Tape
 
 RNG = np.random.default_rng(0)
@@ -161,8 +162,7 @@ def test_one_group_counts_as_one(name):
         Mean(skipna=True), Quantile(q=[0.2, 0.8], skipna=True), Histogram(bins=4, skipna=True),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
-@pytest.mark.parametrize("unit", ["record", "group"])
+@each_adjacency_and_unit(pytest.mark.thorough)
 def test_a_neighbour_takes_the_same_path_within_the_sensitivities(fit, adjacency, unit, monkeypatch):
     """Searches included: values of every size, and groups of every size, change no plan and no noise."""
     tape = Tape(monkeypatch)
@@ -408,6 +408,7 @@ def test_several_levels_are_those_of_single_ones():
     assert np.all(np.diff(many.value, axis=0) >= 0)
 
 
+@pytest.mark.thorough
 def test_three_levels_in_one_call_beat_three_calls():
     """At one cost: the mean error of the levels, over 6 runs of 8 columns."""
     from scipy.optimize import brentq

@@ -124,6 +124,7 @@ def test_a_seed_repeats_a_fit_and_other_parameters_do_not_share_noise():
     assert not np.array_equal(one, made(unit="record", random_state=1).fit(SENTENCES).vectors_)
 
 
+@pytest.mark.thorough
 def test_it_learns_where_half_of_the_numbers_are_chosen():
     """The cosines of the two other words of the topic are above .9, and those of the other topic below 0."""
     model = made(epsilon=20.0, gradient_estimator=SparseSelection(0.5), max_iter=40).fit(SENTENCES, groups=GROUPS)
@@ -199,6 +200,7 @@ def test_the_plan_pays_for_counts_and_gradients():
     assert "AdaFEST" in model.privacy_.public["gradient_estimator"]
 
 
+@pytest.mark.thorough
 def test_it_learns_where_many_words_pass():
     model = made(epsilon=20.0, gradient_estimator=AdaFEST(), max_iter=40).fit(SENTENCES, groups=GROUPS)
     assert {word for word, _ in model.most_similar("oak", topn=2)} == {"elm", "ash"}

@@ -152,7 +152,7 @@ def numbers_of(model):
 
 @EACH_TASK
 @pytest.mark.parametrize("n", [N, pytest.param(30_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.thorough)])
 def test_the_order_of_rows_and_of_memory_changes_no_release(task, n, k, monkeypatch):
     set_thresholds(monkeypatch, ALL)
     rng, path = np.random.default_rng(0), "three classes" if k == 3 else "categories"

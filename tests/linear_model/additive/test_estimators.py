@@ -28,6 +28,7 @@ from skdp import (
     PublicBinsEncoder,
 )
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
+from tests.kinds import quick_alone
 
 N, D = 2500, 5
 FREE = (-math.inf, math.inf)
@@ -294,7 +295,7 @@ def test_missing_values_count_as_the_centre(kind):
     assert raw(model, X) == pytest.approx(raw(model, filled), rel=1e-12, abs=1e-12)
 
 
-@each
+@pytest.mark.parametrize("kind", quick_alone(["numbers", "two classes"], KINDS, pytest.mark.thorough))
 def test_layouts_types_and_read_only_tables(kind):
     X, y = table(kind)
     X = X.astype(np.float32).astype(float)  # so that both types hold the same cells
@@ -596,7 +597,9 @@ def test_cross_validation():
     assert found.min() > 0.75
 
 
-@pytest.mark.parametrize("cls", [DPAdditiveClassifier, DPAdditiveRegressor])
+@pytest.mark.parametrize(
+    "cls", [pytest.param(DPAdditiveClassifier, marks=pytest.mark.thorough), DPAdditiveRegressor]
+)
 def test_check_estimator_where_curves_are_looked_for(cls):
     """The contract's tables are so small that a fit with a finite epsilon stays a line."""
     with warnings.catch_warnings():

@@ -1,5 +1,6 @@
 """What leaves a front door follows from released and public numbers; wrong public bounds cost nothing."""
 
+import itertools
 import math
 import warnings
 
@@ -13,6 +14,7 @@ from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.auto import regression
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
+from tests.kinds import quick_alone
 
 N, D = 400, 3
 RNG = np.random.default_rng(0)
@@ -82,9 +84,15 @@ def differing(found):
 SETTINGS = [{}, {"fit_intercept": False}, {"feature_bounds": ([-3.0, -np.inf, 0.0], 3.0)}, {"C": "auto"}]
 
 
-@pytest.mark.parametrize("setting", range(len(SETTINGS)))
-@pytest.mark.parametrize("csr", [False, True])
-@pytest.mark.parametrize("epsilon", [0.3, 1.5, 30.0])
+@pytest.mark.parametrize(
+    ("setting", "csr"),
+    quick_alone(
+        [(0, False), (1, False), (2, False), (3, False), (1, True)],
+        itertools.product(range(len(SETTINGS)), (False, True)),
+        pytest.mark.thorough,
+    ),
+)
+@pytest.mark.parametrize("epsilon", [0.3, pytest.param(1.5, marks=pytest.mark.thorough), 30.0])
 @pytest.mark.parametrize("kind", TARGETS)
 def test_a_regression_shows_what_was_released_and_nothing_else(setting, csr, epsilon, kind, replayed):
     model = DPLinearRegression(epsilon=epsilon, random_state=0, **SETTINGS[setting])

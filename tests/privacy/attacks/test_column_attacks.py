@@ -166,9 +166,9 @@ def costs(name, monkeypatch, **options):
     "options",
     [
         {},
-        {"unit": "group"},
-        {"adjacency": "zero-out"},
-        {"adjacency": "add-remove"},
+        pytest.param({"unit": "group"}, marks=pytest.mark.thorough),
+        pytest.param({"adjacency": "zero-out"}, marks=pytest.mark.thorough),
+        pytest.param({"adjacency": "add-remove"}, marks=pytest.mark.thorough),
         {"adjacency": "add-remove", "unit": "group"},
     ],
     ids=["replaced", "replaced group", "zero-out", "add-remove", "group add-remove"],
@@ -211,9 +211,6 @@ def halved(monkeypatch):
     monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2)
 
 
-SAMPLED = [name if name in ("mean", "count") else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name != "mean" else name for name in CASES]
 )
@@ -224,7 +221,14 @@ def test_the_adversary_shows_most_of_the_claim_and_no_more(name, monkeypatch):
     assert accounting.gaussian_epsilon(found, DELTA) >= 0.6 * EPSILON
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mean",
+        pytest.param("count", marks=pytest.mark.thorough),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in ("mean", "count")),
+    ],
+)
 def test_the_adversary_catches_the_twin_with_half_the_noise(name, monkeypatch):
     halved(monkeypatch)
     assert shown(*attack(name, monkeypatch, 500)) > MU

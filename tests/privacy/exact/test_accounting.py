@@ -42,6 +42,7 @@ from skdp.privacy.accounting import (
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 from skdp.privacy.mechanisms.registry import _BY_KEY, _PACKAGES
 from skdp.privacy.mechanisms.top_k.cost import TopK
+from tests.kinds import quick_alone
 from tests.privacy import theirs
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
@@ -360,7 +361,7 @@ def exact_laplace_epsilon(epsilon0, count, delta):
     return brentq(lambda e: randomised_response_delta(count, epsilon0, e) - delta, 0, count * epsilon0)
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("adjacency", quick_alone(["replace-one"], ADJACENCIES, pytest.mark.thorough))
 @pytest.mark.parametrize(("z", "count"), [(26.3796, 50), (10.0, 100), (0.5, 3), (1000.0, 1)])
 def test_gaussian_exact_pld_and_rdp(z, count, adjacency):
     rows, delta = gaussian_rows(z, count), 1e-5
@@ -446,7 +447,7 @@ def test_randomised_response_pmf_is_an_upper_bound_on_any_grid(epsilon):
             assert pmf.get_delta_for_epsilon(float(x)) >= exact - 1e-13
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("adjacency", quick_alone(["replace-one"], ADJACENCIES, pytest.mark.thorough))
 def test_events_carry_the_multiplier_that_their_accountant_wants(adjacency):
     from dp_accounting import pld, rdp
 

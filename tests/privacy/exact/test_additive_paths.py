@@ -20,6 +20,7 @@ from skdp.privacy.mechanisms import grid
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.statistics.moments import RowMoments
+from tests.kinds import quick_alone
 from tests.privacy.additive import (
     ALL,
     CASES,
@@ -42,6 +43,9 @@ from tests.privacy.additive import (
 pytestmark = pytest.mark.filterwarnings(
     "ignore:random_state is a seed", "ignore:delta=0.01 is not below", "ignore:the model may be no better"
 )
+# The search is the same for both tasks, and most paths are some of the steps of others.
+QUICK_PATHS = ("a rare class", "three classes", "all", "few records", "nothing shown", "add-remove", "monotone")
+QUICK_CASES = [(task, path) for task, path in CASES if path in QUICK_PATHS]
 EACH_CASE = pytest.mark.parametrize(("task", "path"), CASES)
 EACH_TASK = pytest.mark.parametrize("task", TASKS)
 # Sensitivities that a replaced record must attain at least in one of the pairs. Of classes a residual is
@@ -93,7 +97,7 @@ def check_spending(model):
 # ------------------------------------------------------------------ neighbours
 
 
-@EACH_CASE
+@pytest.mark.parametrize(("task", "path"), quick_alone(QUICK_CASES, CASES, pytest.mark.thorough))
 def test_neighbours_take_one_path_within_the_sensitivities_and_the_claim(task, path, monkeypatch):
     """Under zero-out a replaced record is two records that are absent."""
     set_thresholds(monkeypatch, PATHS[path][1])

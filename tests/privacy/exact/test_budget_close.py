@@ -16,6 +16,7 @@ from skdp.privacy.records import PrivateRecords
 from skdp.privacy.statistics import perturbed_minimizer
 
 VALUES = np.array([3.0, 5.0])
+WHILE = 0.05  # seconds: a thread that need not wait ends in a few milliseconds
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_close_waits_for_a_release_of_another_thread(name, accountant, monkeypat
     releasing = Job(release)
     assert gate.reached.wait(300)
     closing = Job(session.close)
-    assert not closing.ended(0.2)  # the release is under way: close waits
+    assert not closing.ended(WHILE)  # the release is under way: close waits
     gate.opened.set()
     assert releasing.ended()
     assert closing.ended()
@@ -145,7 +146,7 @@ def test_close_waits_for_a_mechanism_of_another_thread(accountant, monkeypatch):
     releasing = Job(release)
     assert gate.reached.wait(300)
     closing = Job(session.close)
-    closing.ended(0.2)
+    closing.ended(WHILE)
     gate.opened.set()
     assert releasing.ended()
     assert closing.ended()
@@ -162,7 +163,7 @@ def test_a_release_that_waits_for_close_is_refused(name, accountant):
     closing = Job(session.close)
     assert gate.reached.wait(300)
     releasing = Job(release)
-    releasing.ended(0.1)
+    releasing.ended(WHILE)
     gate.opened.set()
     assert closing.ended()
     assert releasing.ended()
@@ -177,7 +178,7 @@ def test_a_plan_that_waits_for_close_is_refused(name, accountant):
     session = PrivacySession(epsilon=1.0, delta=1e-6, accountant=accountant)
     with session._lock:
         planning = Job(lambda: PLANS[name](session))
-        planning.ended(0.5)  # it has checked its parameters and waits for the lock
+        planning.ended(WHILE)  # it has checked its parameters and waits for the lock
         session.close()
     assert planning.ended()
     assert isinstance(planning.error, RuntimeError)
@@ -194,7 +195,7 @@ def test_a_report_waits_for_a_release_of_another_thread(accountant, monkeypatch)
     releasing = Job(release)
     assert gate.reached.wait(300)
     reporting = Job(session.report)
-    assert not reporting.ended(0.2)
+    assert not reporting.ended(WHILE)
     gate.opened.set()
     assert releasing.ended()
     assert reporting.ended()
@@ -235,7 +236,7 @@ def test_a_reservation_changes_in_one_thread_at_a_time(first, accountant, monkey
     leader = Job(getattr(reservation, first))
     assert gate.reached.wait(300)
     follower = Job(reservation.release if first == "commit" else reservation.commit)
-    assert not follower.ended(0.2)
+    assert not follower.ended(WHILE)
     gate.opened.set()
     assert leader.ended()
     assert follower.ended()

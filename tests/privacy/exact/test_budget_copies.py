@@ -141,6 +141,7 @@ def test_all_handles_of_a_process_know_what_one_saw(path):
         second.spent()
 
 
+@pytest.mark.thorough
 def test_reading_sees_as_well(path):
     accountant = BudgetAccountant(1.0, 0.0, path=path)
     shutil.copy(path, path.with_suffix(".bak"))
@@ -269,7 +270,12 @@ def test_a_file_of_version_1_is_upgraded_when_it_is_opened(path):
 
 
 @pytest.mark.parametrize(
-    ("start", "workers"), [("fork", 2), ("fork", 4), pytest.param("spawn", 3, marks=pytest.mark.slow)]
+    ("start", "workers"),
+    [
+        pytest.param("fork", 2, marks=pytest.mark.thorough),
+        ("fork", 4),
+        pytest.param("spawn", 3, marks=pytest.mark.slow),
+    ],
 )
 def test_processes_racing_for_a_ceiling(start, workers, path, monkeypatch):
     """However many: what is granted is exactly what the ceiling holds, and no copy is suspected."""

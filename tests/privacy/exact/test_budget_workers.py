@@ -58,7 +58,14 @@ def search(estimator, name, n_jobs):
 
 
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
-@pytest.mark.parametrize("how", ["parameter", "pipeline", "ovr", "with", "with-pipeline-ovr"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "parameter",
+        *(pytest.param(how, marks=pytest.mark.thorough) for how in ("pipeline", "ovr", "with")),
+        "with-pipeline-ovr",
+    ],
+)
 def test_a_search_charges_every_fit(backend, n_jobs, how, accountant, data):
     X, y = data
     payer = None if how.startswith("with") else accountant
@@ -152,7 +159,7 @@ def test_fork_while_a_thread_visits_the_file():
         if child == 0:
             code = 1
             try:
-                signal.alarm(20)
+                signal.alarm(300)
                 dummy.charge(accountant)
                 code = 0
             finally:
@@ -199,6 +206,7 @@ def test_killed_worker_stays_charged(start, monkeypatch):
         dummy.charge(accountant, 0.5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 def test_exceptions_survive_workers(backend):
     """That a raised one arrives is in the next test; raising costs a new pool for each."""
@@ -208,7 +216,7 @@ def test_exceptions_survive_workers(backend):
     assert {str(error) for error in made} == {"one message"}
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_refusal_inside_a_search(n_jobs, data):
     X, y = data
     accountant = BudgetAccountant(2.0, 0.0)

@@ -18,6 +18,7 @@ def windows(n, seed=0):
     found = rng.integers(0, WORDS + 1, (n, WIDTH)).astype(np.float32)
     found[::9, 0] = 0
     found[1::9, 1:] = 0
+    found.setflags(write=False)  # as the windows of a fit, so that no loop is compiled again
     return found
 
 

@@ -12,6 +12,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.statistics import column_moments
 from skdp.privacy.statistics.column_moments import MOST_OF_SQUARES
 from skdp.statistics.moments import ALONE, OF_ABSENT, OF_CLASSES, OF_ONE_CLASS
+from tests.kinds import quick_alone
 
 pytestmark = pytest.mark.blas
 
@@ -31,7 +32,10 @@ UNITS = [-1.0, 0.0, 1.0, GOLDEN, 0.5, 1e300, -math.inf, math.nan]
 # (present, squares) that are used, and others: more of either than is free.
 WEIGHTS = [OF_ONE_CLASS, OF_CLASSES, OF_ABSENT, (0.0, ALONE[1]), (ALONE[0], 0.0), (3.0, MOST_OF_SQUARES)]
 TABLES = [(name, by) for name in sorted(LAYOUTS) for by in (False, True) if not (by and name == "csr")]
-each_table = pytest.mark.parametrize(("layout", "by"), TABLES)
+# The loops are compiled again for numbers of 32 bits.
+each_table = pytest.mark.parametrize(
+    ("layout", "by"), quick_alone([case for case in TABLES if case[0] != "float32"], TABLES, pytest.mark.thorough)
+)
 each_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
 
@@ -235,7 +239,7 @@ def test_a_session_makes_noise_for_what_is_declared(adjacency):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.thorough), np.float64])
 def test_few_edges_are_counted_as_by_a_search(monkeypatch, order, dtype):
     rng = np.random.default_rng(0)
     X = np.asarray(rng.choice([-1.0, -0.5, 0.0, 0.5, 2.0, np.nan, np.inf, -np.inf], (5000, 3)), dtype, order)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from skdp.kernels.counts import places, tables, windows
 from skdp.privacy import PrivacySession, PrivateRecords
+from tests.kinds import quick_alone
 
 pytestmark = pytest.mark.blas
 
@@ -131,8 +132,14 @@ def bound_under(name, adjacency):
 
 @each_layout
 @each_statistic
-@pytest.mark.parametrize("rows", [1, 2, 7, 1000])
-@pytest.mark.parametrize("grid", [GRID, 0.3 * GRID, 0.017])
+@pytest.mark.parametrize(
+    ("rows", "grid"),
+    quick_alone(
+        [(1, 0.3 * GRID), (7, 0.017), (1000, GRID)],
+        itertools.product((1, 2, 7, 1000), (GRID, 0.3 * GRID, 0.017)),
+        pytest.mark.thorough,
+    ),
+)
 def test_a_group_counts_as_one_however_many_rows_it_has(layout, name, rows, grid):
     """Replaced by a group of another size, gone, or of rows that disagree."""
     rng = np.random.default_rng(rows)

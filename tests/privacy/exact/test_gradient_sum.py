@@ -183,8 +183,8 @@ def largest_moves(clipping, trials, seed=0):
 def test_a_record_moves_the_sum_by_at_most_its_bound(clipping):
     factor = 2.0 if clipping == "microbatch" else 1.0
     assert sum_of(PrivateRecords(rows(10)), clipping=clipping).l2 == factor * CLIP
-    # Nets have 1000 trials for each layer and method: tests/nn/test_replaced_records.py.
-    removed, replaced = largest_moves(clipping, 60 if clipping == "one-by-one" else 250)
+    # Nets have at least 500 trials for each layer and method: tests/nn/test_replaced_records.py.
+    removed, replaced = largest_moves(clipping, 60 if clipping == "one-by-one" else 120)
     assert 0.6 * factor <= removed <= factor
     assert 0.6 * 2 <= replaced <= 2.0  # for microbatches, too: a mean is a point of the ball
 

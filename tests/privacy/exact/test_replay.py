@@ -51,6 +51,7 @@ from skdp.privacy.session.base import MinibatchSampler
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.statistics import minimizer as _minimizer
 from tests import texts
+from tests.kinds import of_each_kind
 from tests.privacy.releases import wrap_release
 from tools.defaults.override import set_defaults
 
@@ -334,7 +335,7 @@ def test_other_settings_take_the_same_path_within_the_sensitivities(name, params
     assert tape.of_vectors >= 0.25
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", of_each_kind(NAMES, pytest.mark.thorough))
 def test_zero_out_replays_with_an_empty_record(name, monkeypatch):
     tape = Tape(monkeypatch)
     one, _ = next(pairs(name, seed=2))
@@ -387,7 +388,7 @@ def one_group_replaced(name, size, seed):
 REGRESSORS = [name for name, cls in skdp.all_estimators() if name in NAMES and "shrinkage_ : " in cls.__doc__]
 
 
-@pytest.mark.parametrize("name", REGRESSORS)
+@pytest.mark.parametrize("name", of_each_kind(REGRESSORS, pytest.mark.thorough))
 def test_a_constant_for_few_records_takes_the_same_path_within_the_sensitivities(name, monkeypatch):
     """Records, groups of unequal size, and one record less; the mean of the residuals comes last."""
     monkeypatch.setattr(closing, "MIN_EFFECTIVE_N", MIN_EFFECTIVE_N)
@@ -491,7 +492,7 @@ def test_add_remove_replays_with_one_record_less(name, monkeypatch):
         assert tape.compare(fit_groups, more, fewer) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in MILD])
+@pytest.mark.parametrize("name", of_each_kind([n for n in NAMES if n not in MILD], pytest.mark.thorough))
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(name, monkeypatch):
     for module in (grid, _minimizer):
         monkeypatch.setattr(module, "factor", lambda adjacency: 1.0)
@@ -586,10 +587,11 @@ def test_a_constant_for_few_records_stays_within_the_sensitivities(name, monkeyp
 
 
 RECALIBRATED = [
-    ({}, {}),
     ({"classes": (0, 1, 2), "C": 1.0}, {}),
-    ({"n_nonzero_coefs": 3}, {}),
-    ({"fit_intercept": False}, {}),
+    *(
+        pytest.param(params, {}, marks=pytest.mark.thorough)
+        for params in ({}, {"n_nonzero_coefs": 3}, {"fit_intercept": False})
+    ),
     ({"adjacency": "add-remove", "n_public": 61}, {}),
     ({"unit": "group", "epsilon": 64.0}, {"groups": np.repeat(np.arange(N // 4), 4)}),
 ]

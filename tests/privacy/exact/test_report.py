@@ -539,8 +539,13 @@ def pyplot():
 
 @pytest.mark.parametrize(
     "report",
-    [make(), pure(), without_guarantee(), sampled(), sampled_plan()],
-    ids=["dp", "pure", "none", "sampled", "plan"],
+    [
+        pytest.param(make(), id="dp"),
+        pytest.param(pure(), id="pure", marks=pytest.mark.thorough),
+        pytest.param(without_guarantee(), id="none"),
+        pytest.param(sampled(), id="sampled", marks=pytest.mark.thorough),
+        pytest.param(sampled_plan(), id="plan", marks=pytest.mark.thorough),
+    ],
 )
 def test_plot_draws_two_curves(pyplot, report):
     left, right = report.plot()
