@@ -27,8 +27,6 @@ from skdp.kernels import are_rows_alone, is_cupy, on_host
 from skdp.losses import HuberLoss, is_shipped
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accounting
 
-__all__ = ["LinearFit", "Solution", "count_assumption", "cut_export", "prediction_bounds"]
-
 # Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
 NORMS = ("clip_norm", "row_norm")

@@ -13,18 +13,6 @@ from skdp.fitting.search import AVERAGED, QUESTIONS, likely_search, noisy_search
 from skdp.privacy import BoundedStatistic, PrivateRecords
 from skdp.privacy.statistics import target_count
 
-__all__ = [
-    "QUESTIONS",
-    "RANGE_QUESTIONS",
-    "RANGE_SEARCHES",
-    "SMALLEST_SHARE",
-    "TargetRange",
-    "released_half_width",
-    "released_range",
-    "released_row_norm",
-    "scale_share",
-]
-
 # The grids and the numbers of searches are choices, not tuned.
 ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # as `GRID`, in eighth powers of two
 EVEN_GRID = np.arange(-48, 49) / 32  # centres, in sizes of targets

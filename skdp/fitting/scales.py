@@ -10,22 +10,9 @@ from functools import partial
 import numpy as np
 
 from skdp.base.plan import BudgetSplit
-from skdp.fitting.search import EVERYTHING, GRID, noisy_search
+from skdp.fitting.search import EVERYTHING, noisy_search
 from skdp.losses import Loss
 from skdp.privacy import PrivateRecords, accounting
-
-__all__ = [
-    "CLIP_SHARE",
-    "EVERYWHERE",
-    "GRID",
-    "Between",
-    "Scales",
-    "count_searches",
-    "grown_share",
-    "released_prior",
-    "released_scales",
-    "released_sup_scales",
-]
 
 # All chosen on held-out parts of training sets and on synthetic data of other seeds.
 CLIP_SHARE = 0.02  # part of the session's mu^2 for all medians together, if the units are many

@@ -13,7 +13,7 @@ from typing import Literal
 from skdp.base.plan import Advice
 from skdp.exceptions import UtilityWarning
 from skdp.fitting.minibatch_warnings import ImageFacts, NetFacts, StepFacts, WordFacts
-from skdp.fitting.scales import GRID
+from skdp.fitting.search import GRID
 from skdp.privacy import PublicShape, factor
 
 

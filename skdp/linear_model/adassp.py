@@ -21,7 +21,8 @@ from skdp.fitting import parameters
 from skdp.fitting.closing import Closing, LinearDecision, TargetUnits, sizes_of
 from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
-from skdp.fitting.quantiles import QUESTIONS, released_half_width, released_row_norm, scale_share
+from skdp.fitting.quantiles import released_half_width, released_row_norm, scale_share
+from skdp.fitting.search import QUESTIONS
 from skdp.fitting.targets import NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords

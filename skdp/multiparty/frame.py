@@ -13,10 +13,11 @@ from skdp.base.declare import changed, declares, fitted, fixed, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import check_choice, choice, described, real
 from skdp.base.plan import Advice, Step, gaussian_steps
+from skdp.base.problem import Solution
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.fitting import parameters
 from skdp.fitting.closing import LinearDecision
-from skdp.fitting.linear import LinearFit, Solution
+from skdp.fitting.linear import LinearFit
 from skdp.fitting.parameters import Auto
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, clipped_arguments
 from skdp.fitting.task import parameter_shape

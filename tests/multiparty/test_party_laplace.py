@@ -17,7 +17,8 @@ from skdp.cli import main
 from skdp.multiparty.engine import mpyc_runtime
 from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, UNNOTICED, bits_of, most_bits
 from skdp.multiparty.engine.mpyc_post import _Box
-from skdp.multiparty.party.plan import PlanError, parse_plan
+from skdp.multiparty.party.document import PlanError
+from skdp.multiparty.party.plan import parse_plan
 from skdp.multiparty.party.table import public_rows
 from skdp.privacy import read_ledger
 from tests.multiparty.study import SIZES, Study, in_processes

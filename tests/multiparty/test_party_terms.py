@@ -13,8 +13,9 @@ from skdp import __version__, registry
 from skdp.cli import main
 from skdp.multiparty import OwnRecords
 from skdp.multiparty.engine.laplace_bits import UNNOTICED
+from skdp.multiparty.party.document import PlanError
 from skdp.multiparty.party.engine import NetworkEngine
-from skdp.multiparty.party.plan import PlanError, parse_plan
+from skdp.multiparty.party.plan import parse_plan
 from skdp.multiparty.party.planned import drawn_std, planned_opening, summary
 from skdp.multiparty.party.table import read_own_records
 from skdp.multiparty.party.terms import TOLERANCE, BadTerms, Terms, software

@@ -23,10 +23,10 @@ from skdp.base.problem import Solution
 from skdp.fitting import quantiles
 from skdp.fitting.closing import LinearDecision, sizes_of
 from skdp.fitting.loop import AcceleratedStep, descend, keep_largest, step_rule
-from skdp.fitting.quantiles import QUESTIONS, scale_share
+from skdp.fitting.quantiles import scale_share
 from skdp.fitting.scales import QUESTIONS as MEDIAN_QUESTIONS
 from skdp.fitting.scales import count_searches, grown_share, released_scales
-from skdp.fitting.search import GRID, noisy_search
+from skdp.fitting.search import GRID, QUESTIONS, noisy_search
 from skdp.fitting.task import L2Penalty, Task, intercept_factor, parameter_shape, scaled_intercept
 from skdp.kernels.protocols import Matrix, issparse
 from skdp.linear_model.ight.pursuit import pursue, require_room

@@ -13,8 +13,6 @@ from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.links import Link
 from skdp.privacy.noise import KeyStream
 
-__all__ = ["open_as_owner"]
-
 
 async def open_as_owner(
     servers: Sequence[Link], integers: NDArray[np.int64], stream: KeyStream, *, number: int

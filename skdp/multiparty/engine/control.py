@@ -6,19 +6,6 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = [
-    "BUFFER",
-    "GREETING_SECONDS",
-    "HOST",
-    "READY",
-    "TOKEN_BYTES",
-    "Command",
-    "Kind",
-    "Traffic",
-    "greet",
-    "read_greeting",
-]
-
 HOST = "127.0.0.1"
 TOKEN_BYTES = 32
 GREETING_SECONDS = 60.0  # in which a connection must say whose it is; a choice, not tuned

@@ -7,8 +7,6 @@ from skdp.multiparty.engine.field import Elements, from_bytes
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.links import Link, abort_all, together
 
-__all__ = ["elements_from", "exchange", "receive_all", "send_all", "telling"]
-
 
 async def send_all(links: Sequence[Link], tag: int, payloads: Sequence[bytes]) -> None:
     """Send a payload of its own over every link."""

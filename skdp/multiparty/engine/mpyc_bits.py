@@ -38,8 +38,6 @@ from skdp.multiparty.engine.server import Seat
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.links import Link
 
-__all__ = ["MOST_BITS", "lay_laplace_noise"]
-
 # Tags of this phase.
 _KEYS, _MESSAGES = 2**61, 2**61 + 2**59
 MOST_BITS = 2**18

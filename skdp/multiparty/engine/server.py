@@ -29,8 +29,6 @@ from skdp.multiparty.transport.links import Link
 from skdp.privacy import noise
 from skdp.privacy.noise import KeyStream
 
-__all__ = ["INPUT", "OUTPUT", "RESULT", "Seat", "lay_gaussian_noise", "round_tag", "serve_round"]
-
 # Steps of a round; the tag of a frame is its round and its step.
 INPUT, OUTPUT, RESULT = 0, 1, 2
 _STEPS = 4

@@ -16,7 +16,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array
 
 from skdp.fitting.linear import prediction_bounds
-from skdp.multiparty.party.plan import Feature, PlanError, make_estimator
+from skdp.multiparty.party.document import PlanError
+from skdp.multiparty.party.plan import Feature, make_estimator
 from skdp.multiparty.party.table import public_rows
 
 

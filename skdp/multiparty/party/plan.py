@@ -35,18 +35,6 @@ if TYPE_CHECKING:
     from skdp.multiparty.frame import MultipartyFit
     from skdp.multiparty.owners import OwnRecords
 
-__all__ = [
-    "PROTOCOL",
-    "Feature",
-    "Party",
-    "Plan",
-    "PlanError",
-    "make_estimator",
-    "parse_plan",
-    "read_plan",
-    "recommended_round",
-]
-
 PROTOCOL = 2  # of the frames; raised when an old party could misread a new one
 # What the run sets itself: they are no choice of a plan.
 _NOT_IN_A_PLAN = {"engine", "accountant", "random_state", "classes", "callback", "verbose"}

@@ -19,12 +19,13 @@ from typing import Any
 
 from skdp._version import __version__
 from skdp.base.fit import PrivateFit
+from skdp.multiparty.party.document import PlanError
 from skdp.multiparty.party.engine import Bridge, NetworkEngine, check_installed
 from skdp.multiparty.party.hints import hints
 from skdp.multiparty.party.keys import CertificateError, check_dates, check_key, fingerprint_of
 from skdp.multiparty.party.ledger import LedgerFull, PlanLedger, open_ledger
 from skdp.multiparty.party.model import model_document
-from skdp.multiparty.party.plan import PROTOCOL, Plan, PlanError, read_plan
+from skdp.multiparty.party.plan import PROTOCOL, Plan, read_plan
 from skdp.multiparty.party.planned import noise_text, planned_opening
 from skdp.multiparty.party.table import DataError, check_file_type, read_own_records
 from skdp.multiparty.party.terms import Terms, software

@@ -7,8 +7,6 @@ from enum import IntEnum
 from skdp.multiparty.transport.errors import Reason
 from skdp.multiparty.transport.links import BaseLink
 
-__all__ = ["Hello", "Role", "greet"]
-
 HELLO_TAG = 2**64 - 2
 # The layout of the first two fields never changes, so that any two versions understand that they differ.
 _FIRST = struct.Struct("<4sI")

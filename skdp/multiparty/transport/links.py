@@ -8,8 +8,6 @@ from typing import Protocol, TypeVar
 
 from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort, unpack_abort
 
-__all__ = ["BaseLink", "Link", "abort_all", "together"]
-
 T = TypeVar("T")
 
 

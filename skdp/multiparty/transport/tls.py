@@ -23,8 +23,6 @@ from skdp.multiparty.transport.hello import Hello, Role, greet
 from skdp.multiparty.transport.memory import memory_pair
 from skdp.multiparty.transport.network import Network
 
-__all__ = ["Identity", "Pinned", "connect_all", "listen_on"]
-
 _RETRY = 0.2  # seconds until a server that does not listen yet is tried again
 _HANDSHAKES = 64  # that may be under way at once, beyond three for every party
 

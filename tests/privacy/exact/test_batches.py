@@ -432,6 +432,6 @@ def test_numbers_beyond_32_bits_are_drawn_too(monkeypatch):
             counts[tuple(units.tolist())] += 1
         assert stats.chisquare(list(counts.values())).pvalue > P_VALUE
     stream = noise.KeyStream(3)
-    units = _batches._large_subset(2**40, 1000, stream)
+    units = _batches.uniform_subset(2**40, 1000, stream)
     assert (np.diff(units) > 0).all()
     assert 0 <= units[0] < 2**35 < 2**39 < units[-1] < 2**40
