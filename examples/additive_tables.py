@@ -289,8 +289,8 @@ def means(frame, order):
     for epsilon in table.columns.unique("epsilon"):
         if {(epsilon, line), (epsilon, additive)} <= set(table.columns):
             table[(epsilon, GAIN)] = table[(epsilon, additive)] - table[(epsilon, line)]
-    places = {name: place for place, name in enumerate((*order, GAIN))}
-    columns = sorted(table.columns, key=lambda c: (c[0], places.get(c[1], len(places)), c[1]))
+    positions = {name: place for place, name in enumerate((*order, GAIN))}
+    columns = sorted(table.columns, key=lambda c: (c[0], positions.get(c[1], len(positions)), c[1]))
     return table[columns]
 
 

@@ -43,7 +43,7 @@ from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
 warnings.filterwarnings("ignore", "random_state is a seed")
 warnings.filterwarnings("ignore", category=UtilityWarning)
 
-TABLE = Path(__file__).resolve().parent.parent / "docs" / "tables" / "front_door" / "adjacency.csv"
+TABLE = Path(__file__).resolve().parent.parent / "docs" / "tables" / "automatic" / "adjacency.csv"
 EPSILONS, DELTA = (0.5, 1.0, 4.0), 1e-5
 # Training rows and columns.
 GENERATED = [(1000, 5), (2000, 10), (4000, 5), (4000, 20), (10_000, 10), (10_000, 40)]

@@ -38,7 +38,7 @@ from sklearn.model_selection import train_test_split
 import skdp
 from skdp.exceptions import UtilityWarning
 
-OUT = Path(__file__).resolve().parent.parent / "docs" / "tables" / "front_door"
+OUT = Path(__file__).resolve().parent.parent / "docs" / "tables" / "automatic"
 EPSILONS = (0.5, 1.0, 4.0)
 DEVELOPED = 1000  # tables on which constants were chosen
 N_TABLES, N_TEST, N_DRAWS = 2000, 5000, 1000

@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skdp
 
-OUT = Path(__file__).resolve().parent.parent / "docs" / "tables" / "front_door" / "known_ranges.csv"
+OUT = Path(__file__).resolve().parent.parent / "docs" / "tables" / "automatic" / "known_ranges.csv"
 EPSILONS, SEEDS = (0.5, 1.0, 4.0), range(5)
 BUNDLED = {
     "diabetes": load_diabetes,

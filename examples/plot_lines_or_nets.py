@@ -15,7 +15,7 @@ rows that no fit saw (797 of the digits).
 """
 
 # %%
-# The figures read ``docs/tables/front_door/lines_or_nets.csv``. ``python examples/plot_lines_or_nets.py
+# The figures read ``docs/tables/automatic/lines_or_nets.csv``. ``python examples/plot_lines_or_nets.py
 # --measure`` fits everything again, in half an hour of one core. ``--measure line curves`` fits these alone, in
 # some minutes, and keeps the rows of the nets. Each seed draws a table and a noise of its own: 6 seeds up to 1,000
 # records, 3 for 4,000, 2 for 16,000, one for 64,000.
@@ -194,8 +194,8 @@ def write(path, kept, lines):
 
 def find_table():
     """The file of this documentation: sphinx-gallery runs in ``examples`` or in the root."""
-    places = (Path.cwd(), *Path.cwd().parents)
-    found = [p / "docs/tables/front_door/lines_or_nets.csv" for p in places]
+    positions = (Path.cwd(), *Path.cwd().parents)
+    found = [p / "docs/tables/automatic/lines_or_nets.csv" for p in positions]
     return next((path for path in found if path.parent.is_dir()), found[0])
 
 

@@ -42,8 +42,8 @@ LEAST = 1e-5  # smaller losses, and gains, are drawn here
 
 def find_table(name):
     """A file of this documentation: sphinx-gallery runs in ``examples`` or in the root."""
-    places = (Path.cwd(), *Path.cwd().parents)
-    found = [place / "docs/tables/multiparty" / name for place in places]
+    positions = (Path.cwd(), *Path.cwd().parents)
+    found = [place / "docs/tables/multiparty" / name for place in positions]
     return next((path for path in found if path.exists()), found[0])
 
 

@@ -21,8 +21,8 @@ TABLES = "docs/tables/nets"
 
 def read(name):
     """Rows of a table of this documentation: sphinx-gallery runs in ``examples`` or in the root."""
-    places = [place / TABLES / name for place in (Path.cwd(), *Path.cwd().parents)]
-    with next((path for path in places if path.exists()), places[0]).open() as file:
+    positions = [place / TABLES / name for place in (Path.cwd(), *Path.cwd().parents)]
+    with next((path for path in positions if path.exists()), positions[0]).open() as file:
         return list(csv.DictReader(file))
 
 

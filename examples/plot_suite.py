@@ -1,5 +1,5 @@
 """
-How good is the front door on ordinary tables?
+How good is the automatic estimator on ordinary tables?
 ==============================================
 
 `DPLogisticRegression` and `DPLinearRegression` with their defaults on 32 real tables (wages, health, votes,
@@ -28,8 +28,8 @@ NAMES = {"r2": "R2", "ll": "log loss", "acc": "accuracy"}
 
 def find_table():
     """The file of this documentation: sphinx-gallery runs in ``examples`` or in the root."""
-    places = (Path.cwd(), *Path.cwd().parents)
-    found = [p / "docs/tables/front_door/suite.csv" for p in places]
+    positions = (Path.cwd(), *Path.cwd().parents)
+    found = [p / "docs/tables/automatic/suite.csv" for p in positions]
     return next((path for path in found if path.exists()), found[0])
 
 

@@ -31,7 +31,7 @@ from sklearn.model_selection import train_test_split
 
 import skdp
 
-OUT = Path(__file__).resolve().parent.parent / "docs" / "tables" / "front_door" / "margins.csv"
+OUT = Path(__file__).resolve().parent.parent / "docs" / "tables" / "automatic" / "margins.csv"
 MODELS = (skdp.DPIGHTRegressor, skdp.DPAdaSSPRegressor, skdp.DPSGDRegressor, skdp.DPAMPRegressor)
 MARGINS = (1.0, 1.5, 2.0, 3.0, 5.0, math.inf)
 EPSILONS = (1.0, 4.0)

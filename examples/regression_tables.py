@@ -103,7 +103,7 @@ def cell(values):
 
 
 def enough(d, n, epsilon, seeds):
-    """Median skill (1: as good as without privacy, 0: a constant) of both front doors, the smaller one."""
+    """Median skill (1: as good as without privacy, 0: a constant) of both automatic estimators, the smaller one."""
     numbers, labels = [], []
     for seed in range(seeds):
         X, y = load("correlated", n + 5000, d, 0.5, seed)
@@ -136,7 +136,7 @@ def records(seeds):
             line.append(f"{float(f'{n:.2g}'):,.0f}")
         lines.append(line)
         print(" | ".join(line), flush=True)
-    with open(TABLES.parent / "front_door" / "records.csv", "w", newline="", encoding="utf-8") as file:
+    with open(TABLES.parent / "automatic" / "records.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows(lines)
 
 

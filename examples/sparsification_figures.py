@@ -105,7 +105,7 @@ def run(clip, noise, sparsification, seed, *, look=None, control=False, rule=Non
             if look is not None:
                 look(t, theta)
             masks.begin_step(t)
-            batch = session.draw(plan, records, places=True)
+            batch = session.draw(plan, records, positions=True)
             total = records.gradient_sum(gradients_at(theta), clip, size=size, batch=batch, entries=masks.kept)
             kept = np.arange(size) if masks.kept is None else masks.kept
             exact, noisy = np.zeros(size), np.zeros(size)

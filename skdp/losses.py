@@ -308,7 +308,7 @@ class MultinomialLoss:
 
 PROBES = 64  # generated records at which a loss of the user's own is looked at
 # Linear predictors among them that are far from 0, or no numbers.
-FAR = np.array([0.0, -0.0, 1e3, -1e3, 1e300, -1e300, np.inf, -np.inf, np.nan])
+EXTREME_SCORES = np.array([0.0, -0.0, 1e3, -1e3, 1e300, -1e300, np.inf, -np.inf, np.nan])
 _SHIPPED = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
 # Losses of regressions by gradient steps, by the word that these take, made of the parameter ``huber_threshold``.
 NAMED: dict[str, Callable[[Any], Loss]] = {
@@ -368,33 +368,33 @@ def _check_records(name: str, function: Callable[[Array, Array], ArrayLike], cla
     The records are generated, none is read. It cannot show that a function keeps its promise for all values.
     """
     rng = np.random.default_rng(0)
-    z = np.concatenate((3.0 * rng.normal(size=PROBES - FAR.size), FAR))
+    z = np.concatenate((3.0 * rng.normal(size=PROBES - EXTREME_SCORES.size), EXTREME_SCORES))
     y = rng.integers(0, 2 if classes else 4, PROBES).astype(np.float64)
     if not classes:
         y[::2] = np.nan_to_num(z[::-2], nan=0.5)
     for part in (z, y):
         part.flags.writeable = False
 
-    def numbers(places: NDArray[np.intp]) -> Array:
+    def numbers(positions: NDArray[np.intp]) -> Array:
         try:
             with np.errstate(all="ignore"):
-                found = np.array(function(z[places], y[places]))
+                found = np.array(function(z[positions], y[positions]))
         except Exception as error:
             raise UnsupportedAccounting(
                 f"{name} raised {type(error).__name__} for some numbers, which would tell of a record: no values "
                 "may make it raise"
             ) from error
-        if found.shape != places.shape or found.dtype.kind not in "fiub":
+        if found.shape != positions.shape or found.dtype.kind not in "fiub":
             raise ValueError(f"{name} must return one real number for each record")
         return found.astype(np.float64)
 
     order = np.arange(PROBES)
     whole = numbers(order)
     shuffled = rng.permutation(PROBES)
-    for places in (order[::-1], shuffled, order[1::2], order[:7], np.repeat(order, 2), *order[:, None]):
-        if not np.array_equal(numbers(places), whole[places], equal_nan=True):
+    for positions in (order[::-1], shuffled, order[1::2], order[:7], np.repeat(order, 2), *order[:, None]):
+        if not np.array_equal(numbers(positions), whole[positions], equal_nan=True):
             raise UnsupportedAccounting(
                 f"{name} changed a record's number, if only in its last bits, with its place or with the other "
-                f"records of a batch of {places.size}: one record would then change what others add. Compute it "
+                f"records of a batch of {positions.size}: one record would then change what others add. Compute it "
                 "from z[i] and y[i] alone, without random numbers"
             )

@@ -102,12 +102,12 @@ def test_maps_are_what_the_docstrings_say(page):
 
 @pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not here")
 def test_the_readme_says_where_to_look_as_the_page_on_the_architecture_does():
-    def places(text):
+    def positions(text):
         text = text.partition("Read the code")[2].partition("Layers\n")[0].partition("A fit starts in")[0]
         return [name for name in re.findall(r"`([\w./(),=]{4,})`", text) if name != "CONTRIBUTING.md"]
 
     page = ROOT / "docs" / "contributing" / "architecture.rst"
-    assert places((ROOT / "README.md").read_text()) == places(page.read_text().replace("``", "`")) != []
+    assert positions((ROOT / "README.md").read_text()) == positions(page.read_text().replace("``", "`")) != []
 
 
 def circles(graph):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skdp import BudgetAccountant, DPIGHTClassifier
-from skdp.base import ExactFit, PrivateFit, Problem, Solution, solve_inside, without_accountant
+from skdp.base import NonPrivateFit, PrivateFit, Problem, Solution, solve_inside, without_accountant
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.privacy import BoundedStatistic, PrivacySession, PublicShape
 
@@ -269,12 +269,12 @@ def test_a_base_class_without_read_and_solve_cannot_be_made():
         def read(self, X, y=None, groups=None):
             return None
 
-    for cls in (Half, PrivateFit, ExactFit):
+    for cls in (Half, PrivateFit, NonPrivateFit):
         with pytest.raises(TypeError, match="abstract"):
             cls()
 
 
-class ExactMean(ExactFit):
+class ExactMean(NonPrivateFit):
     def fit(self, X, y=None, **more):
         return super().fit(X, y, **more)
 
@@ -285,7 +285,7 @@ class ExactMean(ExactFit):
     width, n_public = 3, None
 
 
-def test_the_exact_twin_shares_both_methods():
+def test_the_exact_mutant_shares_both_methods():
     model = ExactMean().fit(OWNERS)
     assert np.array_equal(model.mean_, NoisyMean(epsilon=np.inf).fit(OWNERS).mean_)
     assert not hasattr(model, "privacy_")

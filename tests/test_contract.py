@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import skdp
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning, UnsupportedAccounting, UtilityWarning
-from skdp.linear_model.additive.frame import AdditiveFit
+from skdp.linear_model.additive.additive_fit import AdditiveFit
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.linear_model.frank_wolfe import FrankWolfeFit
 from skdp.linear_model.ight.estimators import ThresholdingFit

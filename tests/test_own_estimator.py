@@ -131,7 +131,7 @@ def test_a_dense_estimator_refuses_sparse_tables():
 
 
 class HalfTheSensitivity(DPHuberRegressor):
-    """The twin: its author counted the record that goes, and forgot the one that comes."""
+    """The mutant: its author counted the record that goes, and forgot the one that comes."""
 
     def solve(self, session, problem):
         def forged(*args, **kwargs):

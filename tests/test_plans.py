@@ -19,7 +19,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
 from skdp.model_selection.comparison import Comparing
 from skdp.model_selection.cross_validation import CrossValidation
-from skdp.multiparty.frame import MultipartyFit
+from skdp.multiparty.multiparty_fit import MultipartyFit
 from skdp.privacy import BudgetAccountant, accounting
 from skdp.statistics.describe_fit import Describe
 from tests.kinds import of_each_kind

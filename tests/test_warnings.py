@@ -20,8 +20,8 @@ from skdp.exceptions import PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityW
 from skdp.fitting.stochastic import StochasticFit
 from skdp.linear_model.ight.estimators import ThresholdingFit
 from skdp.multiparty.estimators import GradientPerturbationFit
-from skdp.multiparty.frame import MultipartyFit
-from skdp.nn.frame import NetFit
+from skdp.multiparty.multiparty_fit import MultipartyFit
+from skdp.nn.net_fit import NetFit
 from tests import texts
 from tests.kinds import KINDS
 

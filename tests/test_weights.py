@@ -135,7 +135,7 @@ def test_what_scikit_learn_hands_to_a_model_follows_the_declaration(monkeypatch,
         assert all(given is not None for given, _ in found)
 
 
-def test_the_exact_twin_takes_none_and_refuses_what_it_does_not_know():
+def test_the_exact_mutant_takes_none_and_refuses_what_it_does_not_know():
     from skdp import IGHTClassifier
 
     model = IGHTClassifier(classes=(0, 1), max_iter=2)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skdp.metrics.moments import Moments, Sum
 from skdp.metrics.regression_fits import BIN_SHARE, NAMES, SPREAD_SHARE, WEIGHTS, WINDOW_SHARE
+from skdp.metrics.regression_moments import RegressionMoments, Sum
 from skdp.privacy import PrivateRecords
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.statistics import residual_moments
@@ -57,7 +57,7 @@ class Cell:
         of = {"u": u.sum(), "u2": squares[0].sum(), "v": v.sum(), "v2": squares[1].sum(), "abs": np.abs(v).sum()}
         noise = 0.0 if rng is None else self.moved[0] / mu
         sums = {name: noisy(x, noise / WEIGHTS[name], rng) for name, x in of.items()}
-        found = Moments(float(len(u)), self.half_width, self.residual_half_width, sums)
+        found = RegressionMoments(float(len(u)), self.half_width, self.residual_half_width, sums)
         influence = found.influence_on_r2()
         w = influence.residuals * squares[1] - influence.targets * (u - influence.mean) ** 2
         noise = 0.0 if rng is None else self.moved[1] / mu

@@ -105,7 +105,7 @@ def _boxed(values: list[object]) -> Iterator[object]:
     """Values, and what is in lists, tuples and dictionaries of them, as in scikit-learn's pairs of names."""
     for _ in range(3):
         yield from values
-        boxes = [v for v in values if isinstance(v, (list, tuple, dict)) and len(v) <= _MOST]
+        boxes = [v for v in values if isinstance(v, (list, tuple, dict)) and len(v) <= _MAX_ENTRIES]
         values = [v for box in boxes for v in (box.values() if isinstance(box, dict) else box)]
 
 
@@ -121,7 +121,7 @@ def _held(thing: object) -> list[object]:
     return [*held, *_boxed(list(attributes.values()))] if attributes else held
 
 
-_MOST = 1000  # entries of a list that are looked at: longer ones are data
+_MAX_ENTRIES = 1000  # entries of a list that are looked at: longer ones are data
 
 
 def nested(thing: object) -> list[object]:

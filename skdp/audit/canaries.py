@@ -64,15 +64,15 @@ def insert_phrases(
     inserted = [inserted[k] for k in rng.permutation(len(inserted))]
     lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     ends = np.cumsum(lengths + 1)
-    n_places = len(sentences) + 1 if as_sentences else int(ends[-1])
-    places = np.sort(rng.randint(n_places, size=len(inserted)))
+    n_positions = len(sentences) + 1 if as_sentences else int(ends[-1])
+    positions = np.sort(rng.randint(n_positions, size=len(inserted)))
     found: list[Sequence[str]] = list(sentences)
     if as_sentences:
-        for place, phrase in zip(places[::-1].tolist(), reversed(inserted)):
+        for place, phrase in zip(positions[::-1].tolist(), reversed(inserted)):
             found.insert(place, phrase)
         return found
-    owners = np.searchsorted(ends, places, side="right")
-    inner = places - (ends - lengths - 1)[owners]
+    owners = np.searchsorted(ends, positions, side="right")
+    inner = positions - (ends - lengths - 1)[owners]
     # From the last place to the first: what is inserted moves no place that is still to come.
     changed: dict[int, list[str]] = {}
     for owner, place, phrase in zip(owners[::-1].tolist(), inner[::-1].tolist(), inserted):
@@ -82,7 +82,7 @@ def insert_phrases(
     return found
 
 
-def phrase_codes(sentences: Sequence[Sequence[str]], places: dict[str, int]) -> np.ndarray:
+def phrase_codes(sentences: Sequence[Sequence[str]], positions: dict[str, int]) -> np.ndarray:
     """Return the sorted codes of all phrases of three words that stand in a sentence.
 
     A phrase with a word that is not in the vocabulary has no code.
@@ -92,7 +92,7 @@ def phrase_codes(sentences: Sequence[Sequence[str]], places: dict[str, int]) -> 
         (
             place
             for sentence in sentences
-            for part in ((places.get(word, -1) for word in sentence), gap)
+            for part in ((positions.get(word, -1) for word in sentence), gap)
             for place in part
         ),
         dtype=np.int64,
@@ -100,7 +100,7 @@ def phrase_codes(sentences: Sequence[Sequence[str]], places: dict[str, int]) -> 
     if text.size < 3:
         return np.empty(0, dtype=np.int64)
     phrases = np.lib.stride_tricks.sliding_window_view(text, 3)
-    return np.unique(_codes(phrases[(phrases >= 0).all(axis=1)], len(places)))
+    return np.unique(_codes(phrases[(phrases >= 0).all(axis=1)], len(positions)))
 
 
 def draw_phrases_outside(

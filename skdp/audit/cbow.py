@@ -45,7 +45,7 @@ def cbow_log_perplexity(
     array([3.219])
     """
     vectors, targets = _tables(vectors, output_vectors)
-    phrases = _places(phrases, len(vectors))
+    phrases = _positions(phrases, len(vectors))
     n_words = len(vectors)
     first, second, third = phrases.T
     words = np.flatnonzero(np.bincount(first, minlength=n_words))  # the first words that occur
@@ -59,9 +59,9 @@ def cbow_log_perplexity(
     for start, lo, hi in zip(range(0, n_words, step), bounds, [*bounds[1:], len(phrases)]):
         part = order[lo:hi]
         block = vectors[start : start + step] @ targets.T
-        places = second[part] - start
-        found[part] += sums(block)[row[part], places]
-        found[part] -= block[places, third[part]] / 2.0
+        positions = second[part] - start
+        found[part] += sums(block)[row[part], positions]
+        found[part] -= block[positions, third[part]] / 2.0
     return found
 
 
@@ -105,7 +105,7 @@ def _tables(vectors: np.ndarray, output_vectors: np.ndarray | None) -> tuple[np.
     return tables[0], tables[1]
 
 
-def _places(phrases: np.ndarray, n_words: int) -> np.ndarray:
+def _positions(phrases: np.ndarray, n_words: int) -> np.ndarray:
     """Phrases as an array of places, checked."""
     found = np.asarray(phrases)
     if found.ndim != 2 or found.shape[1] != 3 or found.dtype.kind not in "iu":
@@ -127,14 +127,14 @@ def cbow_score(model: BaseEstimator, phrases: np.ndarray, vocabulary: Sequence[s
             f"fit returned {type(model).__name__}, which has no vectors_ and vocabulary_ of words; give score="
         )
     known = model.vocabulary_
-    places = known if isinstance(known, Mapping) else {word: k for k, word in enumerate(known)}
-    missing = [word for word in vocabulary if word not in places]
+    positions = known if isinstance(known, Mapping) else {word: k for k, word in enumerate(known)}
+    missing = [word for word in vocabulary if word not in positions]
     if missing:
         raise ValueError(
             f"the model does not know {len(missing)} of the {len(vocabulary)} words of the canaries' vocabulary, "
             f"such as {missing[0]!r}; give vocabulary= words that the model keeps"
         )
-    own = np.array([places[word] for word in vocabulary], dtype=np.int64)
+    own = np.array([positions[word] for word in vocabulary], dtype=np.int64)
     # Words that only the model knows count in its probabilities, but are in no phrase.
     targets = getattr(model, "output_vectors_", None)
     return cbow_log_perplexity(model.vectors_, own[phrases], output_vectors=targets)

@@ -272,8 +272,8 @@ class SecretSharerDisplay:
         """One column: a histogram for each number of insertions, and the height of a uniform one."""
         for one, n in zip(axes, self.ranks):
             ranks = self.outside_ranks[n] if outside else self.ranks[n]
-            places = (ranks + 0.5) / (self.n_references + 1)
-            one.hist(places, bins=self.n_bins, range=(0.0, 1.0), color="C7" if outside else "C0")
+            positions = (ranks + 0.5) / (self.n_references + 1)
+            one.hist(positions, bins=self.n_bins, range=(0.0, 1.0), color="C7" if outside else "C0")
             one.axhline(len(ranks) / self.n_bins, color="0.3", linestyle="--", linewidth=1.0)
             distance, p_value = self.chi_squared(n, outside=outside)
             one.set_title(f"{name}, {n} times\ndistance {distance:.2g} (p = {p_value:.2g})", fontsize="small")

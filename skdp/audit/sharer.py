@@ -135,14 +135,14 @@ def secret_sharer(
     if score is None:
         score = partial(cbow_score, vocabulary=vocabulary)
     rng = check_random_state(random_state)
-    places = {word: k for k, word in enumerate(vocabulary)}
+    positions = {word: k for k, word in enumerate(vocabulary)}
     n_words = len(vocabulary)
     canaries = draw_phrases(n_words, n_canaries, rng)
     phrases = [[vocabulary[k] for k in canary] for canary in canaries.tolist()]
     ranks, outside_ranks = {}, {}
     for n in insertions:
         text = insert_phrases(sentences, phrases, n, as_sentences, rng)
-        outside = draw_phrases_outside(n_words, n_canaries, phrase_codes(text, places), rng)
+        outside = draw_phrases_outside(n_words, n_canaries, phrase_codes(text, positions), rng)
         model_score = partial(score, fit(text))
         ranks[n] = rank_phrases(model_score, canaries, n_words, n_references, rng)
         outside_ranks[n] = rank_phrases(model_score, outside, n_words, n_references, rng)

@@ -3,7 +3,7 @@ from .declare import fitted as fitted
 from .declare import fixed as fixed
 from .declare import parameter as parameter
 from .docstrings import document as document
-from .exact import ExactFit as ExactFit
+from .exact import NonPrivateFit as NonPrivateFit
 from .fit import PrivateFit as PrivateFit
 from .fit import solve_inside as solve_inside
 from .fit import without_accountant as without_accountant
@@ -20,6 +20,6 @@ from .plan import FitPlan as FitPlan
 from .plan import Step as Step
 from .problem import Problem as Problem
 from .problem import Solution as Solution
-from .tables import clipped_weights as clipped_weights
-from .tables import encode_groups as encode_groups
-from .tables import validate_table as validate_table
+from .user_tables import clipped_weights as clipped_weights
+from .user_tables import encode_groups as encode_groups
+from .user_tables import validate_table as validate_table

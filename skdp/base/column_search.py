@@ -30,7 +30,7 @@ DISTANCES = 2.0 ** np.arange(-10, 3.1, 0.5)  # of |x - centre|, in magnitudes
 QUESTIONS = (9, 7, 7)  # of the searches for magnitude, centre and distance: few, each of them sure
 PARTS = (0.4, 0.3, 0.3)  # how these three divide their share
 SUREST = 4.0  # largest logarithm of an answer's likelihood ratio
-SEEN = 3.0  # standard deviations of the noise in an answer: least tail of a window that shall hold nearly all
+MIN_TAIL = 3.0  # standard deviations of the noise in an answer: least tail of a window that shall hold nearly all
 MAGNITUDE_TAIL, DISTANCE_TAIL = 0.15, 0.3  # least part of the values that a search leaves outside
 
 
@@ -236,7 +236,7 @@ def least_tails(
     """Parts of the values that a window's searches for magnitude and distance leave outside, at least.
 
     A point above all values is told from the wanted one by the tail alone. So every answer must see it: it is
-    `SEEN` standard deviations of the noise in one answer, and at least ``tail``. With ``tail`` alone one column in
+    `MIN_TAIL` standard deviations of the noise in one answer, and at least ``tail``. With ``tail`` alone one column in
     a hundred got a window that held none of its values (means of 3 columns, n = 2,000, epsilon = 1).
     """
     found = []
@@ -245,7 +245,7 @@ def least_tails(
     ):  # fmt: skip
         moved = math.sqrt(records.n_features) * (1.0 if session.adjacency == "replace-one" else 0.5)
         noise = moved * math.sqrt(questions / (share * part)) / session.mu / records.n_units
-        found.append(min(most, max(tail, SEEN * noise)))
+        found.append(min(most, max(tail, MIN_TAIL * noise)))
     return found[0], found[1]
 
 

@@ -256,8 +256,8 @@ def _ordered(cls: type, found: dict[str, Parameter]) -> dict[str, Parameter]:
         for name, field in vars(base).get("_own_fields", {}).items():
             if isinstance(field, Parameter):
                 near[name] = depth
-    places = ("positional", "first", "targets", "middle", "last")
-    names = sorted(found, key=lambda name: (places.index(found[name].place), near[name]))
+    positions = ("positional", "first", "targets", "middle", "last")
+    names = sorted(found, key=lambda name: (positions.index(found[name].place), near[name]))
     return {name: found[name] for name in names}
 
 

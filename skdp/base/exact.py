@@ -10,7 +10,7 @@ from skdp.base.cells import check_collected
 from skdp.base.declare import check_parameters, fixed
 from skdp.base.fit import Adjacency, FitFrame, PrivateFit, ProblemT, Unit, replace_fitted, tell
 from skdp.base.plan import FitPlan
-from skdp.base.tables import taken_arguments
+from skdp.base.user_tables import taken_arguments
 from skdp.privacy import PrivacySession
 
 if TYPE_CHECKING:  # a method for both frames is typed for the private one
@@ -19,7 +19,7 @@ else:
     _Frame = FitFrame  # no `PrivateFit`, since it spends no budget
 
 
-class ExactFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the base
+class NonPrivateFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the base
     """Base of the estimators without privacy: the same method through a session that releases exact values."""
 
     epsilon: float = fixed(default=math.inf)

@@ -36,7 +36,7 @@ from skdp.base.declare import Declared, check_parameters, fitted, parameter, par
 from skdp.base.kinds import check_groups, check_number, check_privacy, choice, described, integer, real
 from skdp.base.plan import Advice, BudgetSplit, Decision, FitPlan, NoRecords, steps_of
 from skdp.base.problem import Problem, Solution
-from skdp.base.tables import names_weights, taken_arguments, watch_fit
+from skdp.base.user_tables import names_weights, taken_arguments, watch_fit
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
     BudgetAccountant,

@@ -16,7 +16,7 @@ def party(arguments: argparse.Namespace) -> None:
     """Run a party, or prepare a run."""
     from skdp.multiparty.party.document import PlanError
     from skdp.multiparty.party.keys import CertificateError
-    from skdp.multiparty.party.ledger import LedgerError
+    from skdp.multiparty.party.plan_ledger import LedgerError
     from skdp.multiparty.party.table import DataError
     from skdp.multiparty.transport.errors import PartyError
 

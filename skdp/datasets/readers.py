@@ -53,11 +53,11 @@ def read_rcv1_by_sklearn(part: str, **options: Any) -> Read:
         raise FileNotFoundError("it is not in the data folder")
     # scikit-learn refuses a delay of 0.
     found = fetch_rcv1(subset=part, **{**options, "delay": max(options["delay"], 1e-9)})
-    places = {topic: place for place, topic in enumerate(found.target_names)}
+    positions = {topic: place for place, topic in enumerate(found.target_names)}
     topics = csr_matrix(found.target)
 
     def among(*names: str) -> np.ndarray:
-        return np.asarray(topics[:, [places[name] for name in names]].sum(axis=1)).ravel() > 0
+        return np.asarray(topics[:, [positions[name] for name in names]].sum(axis=1)).ravel() > 0
 
     positive, negative = among("CCAT", "ECAT"), among("GCAT", "MCAT")
     rows = np.flatnonzero(positive != negative)

@@ -88,7 +88,7 @@ def calibrate(
     plan = moments.plan_gaussian(1, purpose="calibration")
     matrix = budget.session.gaussian(moment, plan)
     scale, noise = clip / math.hypot(bound, constant), budget.session.noise_std(moment, plan)
-    released = Moments(0.5 * (matrix + matrix.T), noise, scale, constant, defaults.skew * half_width)
+    released = CalibrationMoments(0.5 * (matrix + matrix.T), noise, scale, constant, defaults.skew * half_width)
     return released.solve(known, defaults.max_factor if largest is None else largest)
 
 
@@ -108,7 +108,7 @@ def released_shift(budget: BudgetSplit, records: PrivateRecords, theta: np.ndarr
         Of the targets; public or released.
     """
     defaults = DEFAULTS.calibration
-    left, n = records.residual(theta).of_targets(), records.n_units
+    left, n = records.residual(theta).select_targets(), records.n_units
     nearest = defaults.min_clip if theta.any() else defaults.min_clip_of_constant
     plan = budget.plan_gaussian(1, purpose="calibration")
     noise = budget.session.noise_std(left.column_sums(0.0, half_width), plan) / n  # over the clip, whatever it is
@@ -129,7 +129,7 @@ def quantile(
 
 
 @dataclass(frozen=True)
-class Moments:
+class CalibrationMoments:
     """Released moments of the prediction, of the constant if there is one, and of the target over ``scale``.
 
     Attributes

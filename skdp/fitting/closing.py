@@ -173,7 +173,7 @@ def closed(steps: Sequence[Opened], found: Solution) -> Solution:
 
 
 # Chosen on inner splits of the training parts of the suite and on synthetic tables.
-LEAST = 20.0  # units times mu below which no centre is searched for: it would end anywhere
+MIN_CENTRE_N = 20.0  # units times mu below which no centre is searched for: it would end anywhere
 LARGEST_RANGE = 0.3  # largest part of mu^2 for centre and half-width, if the units are few
 CALIBRATION = 0.1  # least part of mu^2 for the calibration
 MEAN, MEAN_MASS, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean residual
@@ -264,7 +264,7 @@ class TargetUnits:
             return budget, problem
         records, target = problem.records, shares.given
         if target is None:
-            centered = self.fit_intercept and _effective_n(budget.session, records.n_units) >= LEAST
+            centered = self.fit_intercept and _effective_n(budget.session, records.n_units) >= MIN_CENTRE_N
             target = released_range(budget.part(shares.range), records, centered=centered)
         moved = records.centered(target.center) if target.center else records
         return budget.method(shares.rest), replace(problem, records=moved, target=target)

@@ -12,7 +12,7 @@ from skdp.base.fit import PrivateFit
 from skdp.base.kinds import described
 from skdp.base.plan import Advice, Decision, NoRecords
 from skdp.base.problem import Problem
-from skdp.base.tables import encode_groups, validate_table
+from skdp.base.user_tables import encode_groups, validate_table
 from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 

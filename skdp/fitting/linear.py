@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import clipped_regressor, linear_regression, logistic_regression, with_columns
 from skdp.base.declare import Declared, declares, fitted, parameter
-from skdp.base.exact import ExactFit
+from skdp.base.exact import NonPrivateFit
 from skdp.base.fit import PrivateFit, decision_of
 from skdp.base.kinds import flag
 from skdp.base.plan import Advice, BudgetSplit, Decision, Step
 from skdp.base.problem import Solution
-from skdp.base.tables import validate_table
+from skdp.base.user_tables import validate_table
 from skdp.fitting.closing import Closing, LinearDecision, Recalibrated, closed, decide, opened
 from skdp.fitting.predictions import NOWHERE, cut_text
 from skdp.fitting.targets import Problem, expected_weight, is_classifier, require_probabilities, table_records
@@ -59,7 +59,7 @@ class LinearFit(_Frame):
     """The fit of a linear model.
 
     An estimator has three bases, in this order: its method, a subclass of this class; its targets, `LabelModel` or
-    `NumberModel`; the frame of its fit, `PrivateFit` or `ExactFit`.
+    `NumberModel`; the frame of its fit, `PrivateFit` or `NonPrivateFit`.
 
     A method gives ``solve(session, problem)``, and plans in ``releases(budget, shape)``, or in `_method` where it
     decides more. It closes with the steps of `_closing`: a classifier's scores are recalibrated, a regressor names
@@ -87,7 +87,7 @@ class LinearFit(_Frame):
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         order = cls.__mro__
-        early = [x.__name__ for x in (PrivateFit, ExactFit) if x in order[: order.index(LinearFit)]]
+        early = [x.__name__ for x in (PrivateFit, NonPrivateFit) if x in order[: order.index(LinearFit)]]
         if early:
             raise TypeError(
                 f"{cls.__name__} has {early[0]} before its method among its bases, which would hide parts of the "

@@ -34,7 +34,7 @@ __all__ = [
 
 # Choices, not tuned.
 FLOOR = 0.1  # least part of the noise's energy that stays in the sum of squares
-LEAST = 0.1  # least factor of shrunk coefficients
+MIN_SHRINKAGE = 0.1  # least factor of shrunk coefficients
 POWER = 6  # points are averaged with weights (t + 1)^POWER
 # Entries that are worked on together, so that they stay in the second-level cache from one operation to the next.
 BLOCK = 1 << 14
@@ -51,10 +51,10 @@ class StepRule(Protocol):
     def distance(self) -> float:
         """The rule's estimate of the distance to the solution; 0 for a rule that needs none."""
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
+    def step(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         """Return the next point, before it is thresholded; ``noise`` is the standard deviation of each entry."""
 
-    def moved(self, theta: np.ndarray) -> np.ndarray:
+    def accept(self, theta: np.ndarray) -> np.ndarray:
         """Record the thresholded point; return where the next gradient is taken."""
 
     def output(self, last: np.ndarray) -> np.ndarray:
@@ -68,10 +68,10 @@ class ConstantStep:
         self.learning_rate = learning_rate
         self.distance = 0.0
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
+    def step(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         return theta - self.learning_rate * gradient
 
-    def moved(self, theta: np.ndarray) -> np.ndarray:
+    def accept(self, theta: np.ndarray) -> np.ndarray:
         return theta
 
     def output(self, last: np.ndarray) -> np.ndarray:
@@ -121,7 +121,7 @@ class DistanceOverGradients:
         self._walked = np.zeros(n_iter)  # ... and in the point
         self._sum, self._weight, self._taken = np.zeros_like(self._point), 0.0, 0
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
+    def step(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         self._std = noise
         self._measure(gradient, self._n_noisy * noise**2)
         beta = self._momentum
@@ -130,7 +130,7 @@ class DistanceOverGradients:
         self._walked += self.learning_rate * self._fresh
         return self._go(gradient, beta)
 
-    def moved(self, theta: np.ndarray) -> np.ndarray:
+    def accept(self, theta: np.ndarray) -> np.ndarray:
         noise = self._n_walking * float(np.sum(np.square(self._walked))) * self._std**2
         return self._gone(theta, noise)
 
@@ -185,13 +185,13 @@ class SparseDistanceOverGradients(DistanceOverGradients):
         super().__init__(start, distance, 1, 1, 1)
         self._energy = 0.0  # of the noise in the point
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
+    def step(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         """Return the next point; ``noise`` is the summed variance E_t."""
         self._measure(gradient, noise)
         self._energy += self.learning_rate**2 * noise
         return self._go(gradient, None)
 
-    def moved(self, theta: np.ndarray) -> np.ndarray:
+    def accept(self, theta: np.ndarray) -> np.ndarray:
         return self._gone(theta, self._energy)
 
 
@@ -210,11 +210,11 @@ class AcceleratedStep:
         self._gradient = np.zeros_like(start)
         self._taken = 0
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
+    def step(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         self._gradient = gradient
         return theta - self.learning_rate * gradient
 
-    def moved(self, theta: np.ndarray) -> np.ndarray:
+    def accept(self, theta: np.ndarray) -> np.ndarray:
         change = theta - self._last
         self._last = theta
         self._taken = 0 if float(np.sum(self._gradient * change)) > 0 else self._taken + 1
@@ -233,7 +233,7 @@ def square(values: np.ndarray) -> float:
 def shrinkage(values: np.ndarray, noise_std: float) -> float:
     """Factor of James and Stein for values of which each has noise of this standard deviation."""
     energy = square(values)
-    return max(LEAST, 1.0 - values.size * noise_std**2 / energy) if energy else 1.0
+    return max(MIN_SHRINKAGE, 1.0 - values.size * noise_std**2 / energy) if energy else 1.0
 
 
 def step_rule(
@@ -342,9 +342,9 @@ def descend(
     kept, count, moving = theta, 0, True
     while count < n_iter and moving:
         gradient, noise = gradient_at(theta, count)
-        point = rule.move(theta, gradient, noise)
+        point = rule.step(theta, gradient, noise)
         before, kept = kept, point if project is None else project(point)
-        theta = rule.moved(kept)
+        theta = rule.accept(kept)
         if monitor is not None:
             monitor(count, kept)
         count += 1

@@ -38,7 +38,7 @@ class NetFacts:
     second_momentum: float = 0.0
     bounded_by: str = ""
 
-    def told(self, unit: str, about: str, are_few: bool) -> Iterator[str]:
+    def told(self, unit: str, about: str, is_low_dimensional: bool) -> Iterator[str]:
         """What they tell; ``about`` says how many units there are, and these may be few for the net."""
         if self.other_inputs:
             yield (
@@ -55,7 +55,7 @@ class NetFacts:
                 f"the net ends with {self.bounded_by}, which bounds its outputs or their signs: end it with the "
                 "Dense layer before it"
             )
-        if are_few:
+        if is_low_dimensional:
             yield (
                 f"{about} for a net of {self.n_parameters} parameters: most of what it learns may be noise; use "
                 f"a smaller net, more {unit}s, a larger epsilon or a linear model"

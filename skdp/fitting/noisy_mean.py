@@ -189,7 +189,7 @@ class NoisyMean:
         release = self.release(session, records, plan, gradients.touched)
 
         def gradient(theta: NDArray[np.float32], t: int) -> tuple[Vector | FewEntries, float]:
-            batch = session.draw(plan, records, places=True)
+            batch = session.draw(plan, records, positions=True)
             mean = clipped_mean(records, gradients.at(theta), self.clipping, plan, batch, size=theta.size)
             return release(mean, batch), 0.0
 

@@ -44,7 +44,7 @@ SCHEDULES: dict[str, Callable[[int, int], float]] = {
     "inverse": lambda t, n: float((t + 1) ** -1.0),
     "inverse-sqrt": lambda t, n: float((t + 1) ** -0.5),
 }
-LARGEST = float(np.finfo(np.float32).max)
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
 
@@ -288,14 +288,14 @@ class Optimizer:
         self._second: Any = None
         self._taken = 0
 
-    def move(self, theta: Vector, gradient: Vector, noise: float) -> Vector:
+    def step(self, theta: Vector, gradient: Vector, noise: float) -> Vector:
         if self._automatic is not None and not self._taken:
             self.learning_rate = self._automatic(noise)
         point = theta - self.of(gradient)
         self._kept.add(point)
         return point
 
-    def moved(self, theta: Vector) -> Vector:
+    def accept(self, theta: Vector) -> Vector:
         return theta
 
     def output(self, last: Vector) -> Vector:
@@ -362,7 +362,7 @@ class SinglePrecision(Optimizer):
         self.here = self._theta.astype(np.float32)
         self.here.flags.writeable = False
 
-    def move(self, theta: Vector, gradient: Vector | FewEntries, noise: float) -> Vector:
+    def step(self, theta: Vector, gradient: Vector | FewEntries, noise: float) -> Vector:
         """Take the step of a released gradient; a local rule visits the entries of `FewEntries` alone.
 
         Raises
@@ -386,7 +386,7 @@ class SinglePrecision(Optimizer):
         self._kept.add(self._theta)
         return self._theta
 
-    def moved(self, theta: Vector) -> np.ndarray:
+    def accept(self, theta: Vector) -> np.ndarray:
         return self.here
 
     def output(self, last: Vector) -> Vector:
@@ -405,12 +405,12 @@ class SinglePrecision(Optimizer):
         with np.errstate(over="ignore", invalid="ignore"):  # the answer says it
             np.subtract(theta, self.of(gradient), out=theta)
             self.here[:] = theta
-        return bool(-LARGEST <= theta.min() <= theta.max() <= LARGEST)  # NaN is none
+        return bool(-MAX_FLOAT32 <= theta.min() <= theta.max() <= MAX_FLOAT32)  # NaN is none
 
     def _advance_entries(self, positions: NDArray[np.int64], values: Vector) -> bool:
         with np.errstate(over="ignore", invalid="ignore"):  # the answer says it
             changed = self._theta[positions] - self._next_rate() * values
-            inside = bool(np.all(np.abs(changed) <= LARGEST))
+            inside = bool(np.all(np.abs(changed) <= MAX_FLOAT32))
             self.here.flags.writeable = True
             self._theta[positions] = self.here[positions] = changed
         return inside

@@ -12,7 +12,7 @@ from skdp.kernels import is_cupy
 
 NUMBERS = 2**13  # of scores in a block; a choice, not tuned
 ROWS = 2**14  # of scores that become labels at once; a choice
-FEW = 16  # classes up to which one operation a class is faster than a reduction along a short axis
+MAX_LOOPED_CLASSES = 16  # classes up to which one operation a class is faster than a reduction along a short axis
 
 
 NOWHERE = (-math.inf, math.inf)  # bounds that cut nothing
@@ -72,7 +72,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 def _over_classes(combine: np.ufunc, table: np.ndarray) -> np.ndarray:
     """Reduce each row by ``combine``; of shape (n, 1)."""
-    if table.shape[1] > FEW:
+    if table.shape[1] > MAX_LOOPED_CLASSES:
         return np.asarray(combine.reduce(table, axis=1, keepdims=True))
     found = table[:, 0].copy()
     for k in range(1, table.shape[1]):

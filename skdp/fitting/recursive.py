@@ -51,11 +51,11 @@ Floats = np.ndarray  # of float32 or float64
 Function = Callable[[Matrix, Vector | None], Sequence[Piece]]
 
 # Chosen on a held-out part of the training images of MNIST (user guide).
-FIRST = 3.0  # size of the first batch over that of the others
+FIRST_BATCH_RATIO = 3.0  # size of the first batch over that of the others
 DIFFERENCES = 0.1  # clip norm of differences over clip norm times momentum
 
 # Ways to clip in which a record's whole gradient is there.
-WHOLE = ("auto", "materialized", "one-by-one")
+WHOLE_BATCH_MODES = ("auto", "materialized", "one-by-one")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,9 +123,9 @@ class RecursiveMomentum(GradientEstimator):
         return () if size is None else (int(size),)
 
     def check(self, model: BaseEstimator) -> None:
-        if model.clipping not in WHOLE:
+        if model.clipping not in WHOLE_BATCH_MODES:
             raise ValueError(
-                f"RecursiveMomentum needs each record's gradient: clipping must be one of {list(WHOLE)}, got "
+                f"RecursiveMomentum needs each record's gradient: clipping must be one of {list(WHOLE_BATCH_MODES)}, got "
                 f"{model.clipping!r}"
             )
         clip_norm, clip_diff_norm = given(model.clip_norm), given(self.clip_diff_norm)
@@ -190,7 +190,7 @@ class RecursiveMean(NoisyMean):
     def releases(self, n_iter: int, batch_size: int, size: int) -> tuple[BatchGroup, ...]:
         if n_iter < 2:
             raise ValueError(f"recursive needs at least 2 steps, and this fit would take {n_iter}: give max_iter")
-        (first,) = self.recursive.batch_sizes or (round(FIRST * batch_size),)
+        (first,) = self.recursive.batch_sizes or (round(FIRST_BATCH_RATIO * batch_size),)
         return BatchGroup(1, first, purpose="first gradient"), BatchGroup(n_iter - 1, batch_size)
 
     def noise(self, plans: Sequence[BatchPlan], adjacency: str) -> StepNoise:
@@ -220,7 +220,7 @@ class RecursiveMean(NoisyMean):
                 before = gradients.at(previous)
                 change = corrected(function, before, g, clipping.norm, self.clip_diff_norm)
                 function = changes.of(change) if gradients.ready else change
-            batch = session.draw(plan, records, places=True)
+            batch = session.draw(plan, records, positions=True)
             mean = clipped_mean(records, function, held, plan, batch, size=theta.size)
             return session.gaussian(mean, plan)
 
@@ -293,23 +293,23 @@ class TablePair:
     Attributes
     ----------
     gradient, change : ndarray of shape (n_rows, n_entries)
-    places : tuple of ndarray of int64 of shape (n_rows, T)
+    positions : tuple of ndarray of int64 of shape (n_rows, T)
         Which rows of the table the two touch; in each of them a row occurs once.
     n_table : int
     """
 
     gradient: Floats
     change: Floats
-    places: tuple[NDArray[np.int64], NDArray[np.int64]]
+    positions: tuple[NDArray[np.int64], NDArray[np.int64]]
     n_table: int
 
     def sum(self, own: NDArray[np.float64], change: NDArray[np.float64]) -> Piece:
         """Gradient times ``own`` plus change times ``change``, which have a number for each record."""
         parts = scaled(self.gradient, own), scaled(self.change, change)
         shaped = [
-            part.reshape(*rows.shape, part.shape[1] // rows.shape[1]) for part, rows in zip(parts, self.places)
+            part.reshape(*rows.shape, part.shape[1] // rows.shape[1]) for part, rows in zip(parts, self.positions)
         ]
-        return SparseRows(np.concatenate(self.places, axis=1), np.concatenate(shaped, axis=1), self.n_table)
+        return SparseRows(np.concatenate(self.positions, axis=1), np.concatenate(shaped, axis=1), self.n_table)
 
 
 def pair_of(now: Piece, before: Piece) -> Pair | TablePair:

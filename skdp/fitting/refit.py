@@ -64,16 +64,16 @@ def refit(task: Task, chosen: np.ndarray, settings: Refit, first: int = 0) -> So
     """
     records, loss, theta = task.records, task.loss, task.theta
     d, s = records.n_features, len(chosen)
-    places = np.append(chosen, np.arange(d, records.n_parameters))
+    positions = np.append(chosen, np.arange(d, records.n_parameters))
     few = records.restricted(chosen)
-    scales = released_scales(settings.scales, few, loss, theta[places], between=settings.between)
+    scales = released_scales(settings.scales, few, loss, theta[positions], between=settings.between)
     factor = records.shape.intercept_value / scales.intercept if records.shape.fit_intercept else 1.0
-    inner = theta[places]
+    inner = theta[positions]
     inner[s:] *= factor
 
     def whole_of(point: np.ndarray) -> np.ndarray:
         whole = np.zeros_like(theta)
-        whole[places] = point
+        whole[positions] = point
         whole[d:] /= factor
         return whole
 

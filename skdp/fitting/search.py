@@ -46,7 +46,7 @@ class Doubt:
 
 
 # For medians. A point whose answer is lost in noise is near the median.
-FIRST = Doubt(1.0, again=False)
+FIRST_DOUBT = Doubt(1.0, again=False)
 AVERAGED = Doubt(1.5, again=True)  # for quantiles
 
 
@@ -55,7 +55,7 @@ def noisy_search(
     count: Callable[[float], BoundedStatistic],
     *,
     grid: np.ndarray = GRID,
-    doubt: Doubt = FIRST,
+    doubt: Doubt = FIRST_DOUBT,
     offset: float = 0.0,
     between: tuple[float, float] = EVERYTHING,
     plan: GaussianPlan | None = None,
@@ -160,10 +160,10 @@ def _middle(likelihood: np.ndarray) -> int:
 
 def _crossing(asked: np.ndarray, answers: np.ndarray, likely: int) -> float:
     """Where the monotone curve through the answers passes 0; ``likely`` if they lie on one side of it."""
-    places, which = np.unique(asked, return_inverse=True)
+    positions, which = np.unique(asked, return_inverse=True)
     before = [0, *np.bincount(which).cumsum().tolist()]  # answers at the places before
     totals = np.bincount(which, weights=answers)
-    size = places.size
+    size = positions.size
     mean = [
         [float(np.add.reduce(totals[a:b])) / (before[b] - before[a]) for b in range(a + 1, size + 1)]
         for a in range(size)
@@ -171,8 +171,8 @@ def _crossing(asked: np.ndarray, answers: np.ndarray, likely: int) -> float:
     curve = [max(min(mean[a][i - a :]) for a in range(i + 1)) for i in range(size)]
     after = int(np.searchsorted(curve, 0.0))  # first that is not negative
     if after == size:
-        return float(max(likely, places[-1]))
+        return float(max(likely, positions[-1]))
     if after == 0:
-        return float(min(likely, places[0]))
+        return float(min(likely, positions[0]))
     low, high = curve[after - 1], curve[after]
-    return float(places[after - 1] - low / (high - low) * (places[after] - places[after - 1]))
+    return float(positions[after - 1] - low / (high - low) * (positions[after] - positions[after - 1]))

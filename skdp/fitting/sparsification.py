@@ -218,7 +218,7 @@ class SparsifiedMean(NoisyMean):
 
         def gradient(theta: NDArray[np.float32], t: int) -> tuple[Vector, float]:
             masks.begin_step(t)
-            batch = session.draw(plan, records, places=True)
+            batch = session.draw(plan, records, positions=True)
             function = gradients.at(theta)
             mean = clipped_mean(records, function, self.clipping, plan, batch, size=size, entries=masks.kept)
             noise_std = session.noise_std(mean, plan) if self.sparsification.ranked else 0.0

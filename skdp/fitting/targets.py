@@ -19,7 +19,7 @@ from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_code
 from skdp.base.declare import Declared, fitted, parameter
 from skdp.base.kinds import check_number, described, flag
 from skdp.base.plan import BudgetSplit, NoRecords
-from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
+from skdp.base.user_tables import clipped_weights, distinct, encode_groups, validate_table
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.fitting.predictions import cut, like, of_signs, of_two_classes, softmax
 from skdp.kernels import is_cupy, on_host

@@ -94,11 +94,11 @@ def _ask(window, vectors, n_words):
 
 
 @jit
-def _slot(row, slots, touched, sums, places, total, count):
+def _slot(row, slots, touched, sums, positions, total, count):
     # Where the unit's sum of a row of the table stands; a row that comes first gets the next place.
     if slots[row] < 0:
-        if places[row] >= 0:
-            prefetch_row(total, places[row])  # it is added to when the unit is done
+        if positions[row] >= 0:
+            prefetch_row(total, positions[row])  # it is added to when the unit is done
         slots[row] = count
         touched[count] = row
         sums[count] = 0
@@ -109,7 +109,7 @@ def _slot(row, slots, touched, sums, places, total, count):
 @jit
 def _add_window(
     window, vectors, n_words, n_negatives, keep, alias, key,
-    context, drawn, mean, slope, slots, touched, sums, places, total, count,
+    context, drawn, mean, slope, slots, touched, sums, positions, total, count,
 ):  # fmt: skip
     size = mean.size
     target = np.int64(window[0]) - 1
@@ -134,7 +134,7 @@ def _add_window(
         row, label = drawn[j], 0.0 if j else 1.0
         score = np.float64(_inner(vectors, row, mean))
         error = np.float32(1.0 / (1.0 + math.exp(-score)) - label)
-        at, count = _slot(row, slots, touched, sums, places, total, count)
+        at, count = _slot(row, slots, touched, sums, positions, total, count)
         for k in range(size):
             slope[k] += error * vectors[row, k]
             sums[at, k] += error * mean[k]
@@ -142,7 +142,7 @@ def _add_window(
     for k in range(size):
         slope[k] *= share
     for c in range(n_context):
-        at, count = _slot(context[c], slots, touched, sums, places, total, count)
+        at, count = _slot(context[c], slots, touched, sums, positions, total, count)
         for k in range(size):
             sums[at, k] += slope[k]
     return count
@@ -160,7 +160,7 @@ def _add_integers(sums, at, scale, shifted, bits, total, row):
 @jit
 def _add_units(
     windows, rows, ends, vectors, n_words, n_negatives, keep, alias, key, finest, limit, guard, rounded,
-    total, places, of_total,
+    total, positions, of_total,
 ):  # fmt: skip
     n_table, size = vectors.shape
     shifted = np.empty(size)
@@ -172,7 +172,7 @@ def _add_units(
     # Of which a unit uses as many rows as it touches.
     sums = np.empty((n_table, size), dtype=np.float32)
     # Where the sum of a row over all units stands in `total`; -1 where it has no place yet.
-    n_places = 0
+    n_positions = 0
     begin = 0
     for u in range(ends.size):
         count = 0
@@ -181,7 +181,7 @@ def _add_units(
                 _ask(windows[rows[p + 1]], vectors, n_words)
             count = _add_window(
                 windows[rows[p]], vectors, n_words, n_negatives, keep, alias, key,
-                context, drawn, mean, slope, slots, touched, sums, places, total, count,
+                context, drawn, mean, slope, slots, touched, sums, positions, total, count,
             )  # fmt: skip
         begin = ends[u]
         norm = math.sqrt(_square(sums, count)) * guard
@@ -192,15 +192,15 @@ def _add_units(
             slots[row] = -1
             if not kept:
                 continue
-            if places[row] < 0:
-                places[row], of_total[n_places] = n_places, row
-                n_places += 1
+            if positions[row] < 0:
+                positions[row], of_total[n_positions] = n_positions, row
+                n_positions += 1
             if rounded:
-                _add_integers(sums, s, scale, shifted, bits, total, places[row])
+                _add_integers(sums, s, scale, shifted, bits, total, positions[row])
             else:
                 for k in range(size):
-                    exact[places[row], k] += np.float64(sums[s, k]) * scale
-    return n_places
+                    exact[positions[row], k] += np.float64(sums[s, k]) * scale
+    return n_positions
 
 
 def sum_cbow_gradients(
@@ -258,16 +258,16 @@ def sum_cbow_gradients(
     n_table, size = vectors.shape
     if listed:  # pages of memory that nothing is written to cost nothing
         most = min(n_table, rows.size * (windows.shape[1] + n_negatives))
-        places = np.full(n_table, -1, dtype=np.int64)
+        positions = np.full(n_table, -1, dtype=np.int64)
     else:
-        most, places = n_table, np.arange(n_table)
+        most, positions = n_table, np.arange(n_table)
     total, of_total = np.zeros((most, size), dtype=dtype), np.empty(most, dtype=np.int64)
     count = _add_units(
         frozen(windows), rows, ends, frozen(vectors), n_words, n_negatives, keep, alias, np.uint64(key),
-        finest, limit, guard, dtype == "int64", total.view(np.int64), places, of_total,
+        finest, limit, guard, dtype == "int64", total.view(np.int64), positions, of_total,
     )  # fmt: skip
     if not listed:
-        return places, total
+        return positions, total
     order = np.argsort(of_total[:count])
     return of_total[order], total[order]
 

@@ -109,36 +109,36 @@ class DeclaredSums:
         Of the chosen units alone; no other is read.
         """
         function = function or self._loss.derivative
-        places = None if rows is None else self._places(self._inner._check_rows(rows))
-        y = self._y if places is None else frozen(self._y[places])
-        columns = [by_record(function, self._predictors(theta, places), y) for theta in thetas]
+        positions = None if rows is None else self._positions(self._inner._check_rows(rows))
+        y = self._y if positions is None else frozen(self._y[positions])
+        columns = [by_record(function, self._predictors(theta, positions), y) for theta in thetas]
         found = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
-        if places is not None:
+        if positions is not None:
             whole = np.zeros((len(self._y), *found.shape[1:]))
-            whole[places] = found
+            whole[positions] = found
             found = whole
         self._inner._y = frozen(found)
         return self._inner
 
-    def _places(self, units: Integers) -> Integers:
+    def _positions(self, units: Integers) -> Integers:
         """The rows of the chosen units."""
         members = getattr(self._inner, "_members", None)
         return units if members is None else members_of(members.order, members.starts, units)[0]
 
-    def _predictors(self, theta: ArrayLike, places: Rows) -> Floats:
+    def _predictors(self, theta: ArrayLike, positions: Rows) -> Floats:
         theta = np.asarray(theta, dtype=np.float64)
         if theta.shape != self.shape:
             raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
         d = self.n_features
         intercept = self._intercept * theta[d:] if len(theta) > d else np.zeros(1)
         weights = theta[:d, None]
-        if places is None:
+        if positions is None:
             return linear_scores(self._X, weights, intercept)[:, 0]
         if not isinstance(self._X, LazyTable):
-            return linear_scores(self._X[places], weights, intercept)[:, 0]
-        found, step = np.empty(len(places)), max(1, CELLS // max(1, d))
-        for first in range(0, len(places), step):
-            part = places[first : first + step]
+            return linear_scores(self._X[positions], weights, intercept)[:, 0]
+        found, step = np.empty(len(positions)), max(1, CELLS // max(1, d))
+        for first in range(0, len(positions), step):
+            part = positions[first : first + step]
             made = np.empty((len(part), d))
             self._X.fill_rows(part, made)
             found[first : first + step] = linear_scores(made, weights, intercept)[:, 0]

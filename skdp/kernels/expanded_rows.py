@@ -8,7 +8,7 @@ added over rows or over columns. So a row's bits do not depend on its place, on 
 import numpy as np
 
 from skdp.kernels.numba_jit import inner_jit, jit
-from skdp.kernels.rows import row_of
+from skdp.kernels.row_factors import row_of
 
 TILE = 512  # cells whose functions are made together: they stay in the first-level cache; a choice, not tuned
 

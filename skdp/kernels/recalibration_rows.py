@@ -2,7 +2,7 @@
 
 Privacy: a row's vector is a function of its scores, its label and released numbers. Every number of it is made by
 operations that are rounded one by one, in an order that only the number of classes decides. Probabilities come
-from `skdp.kernels.rows`, which calls no mathematical library. The bits do not depend on the row's place.
+from `skdp.kernels.row_factors`, which calls no mathematical library. The bits do not depend on the row's place.
 """
 
 import math

@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD, prefetch_row
-from skdp.kernels.rows import row_of
+from skdp.kernels.row_factors import row_of
 
 
 @inner_jit

@@ -10,7 +10,7 @@ import numpy as np
 from skdp.kernels.losses import UNDERFLOW
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.ordered_sums import sum_of_squares
-from skdp.kernels.rows import clip_scale
+from skdp.kernels.row_factors import clip_scale
 
 TILE = 256  # rows that stay in the first-level cache; a choice, not tuned
 SHORT = 8  # entries of a vector below which loops over rows are faster than loops over entries

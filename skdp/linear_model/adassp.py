@@ -27,7 +27,7 @@ from skdp.fitting.targets import NumberModel, Problem
 from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
 
-LARGEST = 4096  # features; the release has as many entries as their square. A choice, not tuned.
+MAX_FEATURES = 4096  # features; the release has as many entries as their square. A choice, not tuned.
 # FLOOR was chosen among ten rules on synthetic data (user guide). The other constants are choices, not tuned.
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 TARGET_WEIGHT = (0.5, 1.0)  # weight of the targets beside the rows, in the first round and later
@@ -221,10 +221,10 @@ class _AdaSSPFit(LinearFit):
 
     def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         records = problem.records
-        if records.n_features > LARGEST:
+        if records.n_features > MAX_FEATURES:
             raise ValueError(
                 f"X has {records.n_features} features, and a matrix of their square would be released; "
-                f"at most {LARGEST} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
+                f"at most {MAX_FEATURES} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
             )
         plan = RoundPlan.of(
             budget, records, row_norm=given(self.row_norm), alpha=given(self.alpha), n_rounds=self.n_rounds

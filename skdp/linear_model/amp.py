@@ -32,7 +32,7 @@ from skdp.privacy.statistics import perturbed_minimizer
 # BALANCE was chosen on a quarter of a9a's training part. The other constants are choices, not tuned.
 MIN_EFFECTIVE_N = 85.0  # units times mu below which a regression is a constant: a part of the budget is Gaussian
 POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point; each search
-LARGEST = 0.4  # largest part of (epsilon, delta) for the point and the searches together
+MAX_POINT_SHARE = 0.4  # largest part of (epsilon, delta) for the point and the searches together
 PRECISION = 4.0  # units over the noise of one count, which a larger share of the budget can reach
 POINT_SHARE = 0.1  # part of mu^2 for the computed point, if the row norm is searched for
 # Of a regression: as many searches as range and calibration of the targets count for, and their parts of mu^2.
@@ -161,7 +161,7 @@ class PerturbedFit(LinearFit):
                 break
             mu = accounting.gaussian_mu(left * self.epsilon, left * self.delta)
             paid = (1.0 - POINT_SHARE) / (searches * QUESTIONS)
-            if left >= LARGEST or n_units * mu * math.sqrt(paid) >= PRECISION:
+            if left >= MAX_POINT_SHARE or n_units * mu * math.sqrt(paid) >= PRECISION:
                 break
         return 1.0 - left
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from skdp.metrics.released_score import ReleasedScore
 from skdp.privacy import PrivacyReport
-from skdp.statistics.tables import table_text
+from skdp.statistics.released_tables import table_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import check_number, described, real
 from skdp.base.plan import Decision, NoRecords, gaussian_steps
 from skdp.base.problem import Problem, Solution
-from skdp.base.tables import encode_groups
+from skdp.base.user_tables import encode_groups
 from skdp.kernels.protocols import Floats, Integers
 from skdp.metrics import workloads
 from skdp.metrics.inversion import NoisyTable
@@ -33,7 +33,7 @@ from skdp.metrics.strategies import GRID, scaled, strategy
 from skdp.metrics.two_classes import ClassificationEvaluation, ScoreGrid
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 from skdp.privacy.statistics import cell_sums
-from skdp.statistics.moments import released_once
+from skdp.statistics.column_moments import released_once
 
 # Public n * mu from which a table has so many bins: the error of rounding scores to fewer would pass the noise.
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))

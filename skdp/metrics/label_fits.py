@@ -22,7 +22,7 @@ from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
 from skdp.privacy import PrivacySession
 from skdp.privacy.statistics import cell_sums
-from skdp.statistics.moments import released_once
+from skdp.statistics.column_moments import released_once
 
 MOST_LABELS = 100  # of a balanced accuracy: the strategy for more takes many seconds
 COUNTED = 0.2  # share of mu^2 that releases the number of units, where it is private; a choice

@@ -20,7 +20,7 @@ from skdp.metrics.label_fits import (
 )
 from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.statistics.calls import Budget, takes_budget
-from skdp.statistics.tables import ReleasedTable
+from skdp.statistics.released_tables import ReleasedTable
 
 
 def _score(fit: GivenAnswers, y_true: object, given: object, groups: object) -> ReleasedScore:

@@ -33,8 +33,8 @@ from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.metrics.strategies import GRID, SHIPPED, scaled, strategy
 from skdp.privacy import PrivacyReport, PrivacySession
 from skdp.privacy.statistics import cell_sums
-from skdp.statistics.moments import released_once
-from skdp.statistics.tables import claim_text
+from skdp.statistics.column_moments import released_once
+from skdp.statistics.released_tables import claim_text
 
 (CONFIDENCES,), (PROBABILITIES,) = SHIPPED["confidence"], SHIPPED["probability"]
 OF_CLASS = 64  # bins of the table of one class

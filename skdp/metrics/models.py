@@ -8,7 +8,7 @@ a block in another way. Where the number of rows is public, every other row keep
 when a record changes. Where it is private (groups, or a given ``n_public``), rows move. skdp's linear and additive
 models compute each row alone here (`skdp.kernels.rows_alone`), also inside a pipeline. Any other model gets
 exactly 64 rows at a time, on one thread of BLAS (the last block repeats its last row), if 64 generated rows show
-that places among 64 do not matter (`skdp.privacy.check_places`). Otherwise it gets one row at a time. For tables
+that positions among 64 do not matter (`skdp.privacy.check_batch_independence`). Otherwise it gets one row at a time. For tables
 that cannot be generated, such as data frames of text, it is an assumption.
 """
 
@@ -28,8 +28,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skdp.base.cells import as_cells, check_collected, is_untyped, label_codes
 from skdp.kernels.protocols import Floats, Integers, is_cupy
 
-AT_ONCE = 64  # rows of a call where places may matter, as many as `check_places` looks at
-LARGEST = 1e30  # of the generated rows; scikit-learn's trees refuse what float32 does not hold
+AT_ONCE = 64  # rows of a call where positions may matter, as many as `check_batch_independence` looks at
+MAX_CELL = 1e30  # of the generated rows; scikit-learn's trees refuse what float32 does not hold
 
 
 def kind_of(model: object) -> str:
@@ -145,9 +145,9 @@ def row_scores(model: object, method: str, X: object, n_outputs: int, *, fixed: 
     with rows_alone(), one_blas_thread(), np.errstate(all="ignore"):
         for first in range(0, n, step):
             part = slice(first, first + step)
-            places = np.minimum(np.arange(first, part.stop), n - 1)
+            positions = np.minimum(np.arange(first, part.stop), n - 1)
             try:
-                answers = on_host(ask(X if size is None else _safe_indexing(X, places)))
+                answers = on_host(ask(X if size is None else _safe_indexing(X, positions)))
             except Exception as error:
                 raise ValueError(
                     f"{type(model).__name__}.{method} raised {type(error).__name__} on these rows. The message is "
@@ -155,7 +155,7 @@ def row_scores(model: object, method: str, X: object, n_outputs: int, *, fixed: 
                     "that it was fitted to and without missing values if it takes none"
                 ) from None
             numbers = np.asarray(answers, dtype=np.float64)
-            if numbers.size != places.size * n_outputs:
+            if numbers.size != positions.size * n_outputs:
                 raise ValueError(
                     f"{type(model).__name__}.{method} gives another number of outputs a row than an evaluation "
                     f"takes, {n_outputs}: evaluate each of several targets by itself"
@@ -174,10 +174,10 @@ def _rows_alone(model: object) -> bool:
 
 
 def _at_once(model: BaseEstimator, method: str, X: Any) -> int | None:
-    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that places do not
+    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that positions do not
     matter."""
     from skdp.kernels import rows_alone
-    from skdp.privacy import Vectors, check_places
+    from skdp.privacy import Vectors, check_batch_independence
 
     if _rows_alone(model):
         # A single row lies in C and in Fortran order at once, and the kernels of the two add in different orders.
@@ -190,13 +190,13 @@ def _at_once(model: BaseEstimator, method: str, X: Any) -> int | None:
     def function(rows: Floats, y: Floats | None) -> list[Vectors]:
         cells = np.zeros((AT_ONCE, rows.shape[1]), dtype=rows.dtype)
         # scikit-learn refuses other cells, and a row that is refused reaches no other row.
-        cells[: len(rows)] = np.where(np.abs(rows) < LARGEST, rows, 0.0)
+        cells[: len(rows)] = np.where(np.abs(rows) < MAX_CELL, rows, 0.0)
         answers = np.asarray(ask(sp.csr_matrix(cells) if sparse else cells), dtype=np.float64)
         return [Vectors(answers.reshape(AT_ONCE, -1)[: len(rows)].copy())]
 
     try:
         with rows_alone():
-            check_places(function, int(X.shape[1]))
+            check_batch_independence(function, int(X.shape[1]))
     except Exception:
         # A place matters, or the model refuses generated rows, such as those of categories that it does not know.
         return 1

@@ -9,18 +9,18 @@ import numpy as np
 from skdp.kernels.protocols import Floats
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.inversion import QUANTILE, accepted
-from skdp.metrics.moments import Moments
 from skdp.metrics.plots import RegressionPlots
+from skdp.metrics.regression_moments import RegressionMoments
 from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacyReport
-from skdp.statistics.tables import claim_text
+from skdp.statistics.released_tables import claim_text
 
 MIDDLE = 2 / 3  # of a released window, over which bins of predictions are spread; a choice
 SCORES = ("r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "mean_error")
 
 
 @dataclass(frozen=True)
-class Windows:
+class ScoreWindows:
     """To what targets and residuals are clipped, in units of y.
 
     Attributes
@@ -138,7 +138,7 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
     residuals, with sensitivity 1.669 and 1.658.
 
     **Intervals** are found by inversion: they hold all values that fit what was released, see
-    `skdp.metrics.moments`. In simulations they cover 94.4 to 98 %, and all where a score's whole range is given
+    `skdp.metrics.regression_moments`. In simulations they cover 94.4 to 98 %, and all where a score's whole range is given
     (``tools/coverage_regression.py``). The lower end of R2 is ``-inf`` where the noise does not show that targets
     differ.
     """
@@ -148,8 +148,8 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
 
     def __init__(
         self,
-        moments: Moments,
-        windows: Windows,
+        moments: RegressionMoments,
+        windows: ScoreWindows,
         errors: ErrorsByPrediction,
         privacy: PrivacyReport,
         model: str,

@@ -16,12 +16,12 @@ from skdp.fitting.utility import Facts, is_given, utility_warnings
 from skdp.kernels.protocols import Floats
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
-from skdp.metrics.moments import Influence, Moments, Sum
-from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, Windows
+from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, ScoreWindows
+from skdp.metrics.regression_moments import Influence, RegressionMoments, Sum
 from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import binned_residuals, residual_moments, residual_squares
-from skdp.statistics.moments import Counted, released_counts, released_once
+from skdp.statistics.column_moments import Counted, released_counts, released_once
 
 # Shares of mu^2. Windows: .05, .1 and .15 gave R2 nearly the same error at 1,000 and 5,000 records.
 WINDOW_SHARE = 0.1  # of each window that is searched
@@ -30,7 +30,7 @@ SPREAD_SHARE = 0.04  # of squares for sampling variances; bounds in their place 
 COUNT_SHARE = 0.05  # of the number of units, where it is private; as of the statistics' searches
 CAUTION = 2.0  # noise standard deviations by which a search takes fewer units than were counted
 TAIL = 0.005  # part of a normal column that lies outside of its window
-FAR = 12.0  # reaches from 0, from which on a search's centres, 1/48 of that apart, are too coarse
+MAX_CENTRE = 12.0  # reaches from 0, from which on a search's centres, 1/48 of that apart, are too coarse
 N_BINS = 10  # of mean errors by prediction; a choice
 
 NAMES = ("u", "u2", "v", "v2", "abs")
@@ -141,7 +141,7 @@ class Residuals(EvaluationFit):
 
     def _windows(
         self, session: PrivacySession, records: PrivateRecords, present: Present, made: ResidualDecision
-    ) -> tuple[Windows, float]:
+    ) -> tuple[ScoreWindows, float]:
         """Given or released windows, and the share that is left."""
         left, given = made.left, made.given
         found = released_window(
@@ -155,19 +155,19 @@ class Residuals(EvaluationFit):
             of_y, spent = _window_of_targets(session, records.restricted([0]), present)
             left -= spent
         if of_y is None:  # no sum of y is asked for
-            return Windows(0.0, 1.0, half_width, None), left
+            return ScoreWindows(0.0, 1.0, half_width, None), left
         center, half = float(of_y.center[0]), float(of_y.half_width[0])
-        return Windows(center, half, half_width, given is not None), left
+        return ScoreWindows(center, half, half_width, given is not None), left
 
     def _moments(
         self,
         session: PrivacySession,
         records: PrivateRecords,
-        windows: Windows,
+        windows: ScoreWindows,
         counted: Counted,
         wanted: tuple[tuple[str, ...], tuple[str, ...]],
         share: float,
-    ) -> Moments:
+    ) -> RegressionMoments:
         """Release the sums, and then the squares for sampling variances, which depend on them."""
         names, squares = wanted
         both = records.restricted([0, 1])
@@ -180,7 +180,7 @@ class Residuals(EvaluationFit):
             adjacency=session.adjacency,
         )
         values, noise = released_once(session, sums, "moments of y and residuals", share - SPREAD_SHARE)
-        found = Moments(
+        found = RegressionMoments(
             max(float(counted.value[0]), 1.0), windows.half_width, windows.residual_half_width,
             {name: Sum(float(x) / w, noise / w) for name, x, w in zip(names, values, weights)},
             n_noise=float(counted.noise_std[0]),
@@ -289,7 +289,7 @@ def _window_of_targets(session: PrivacySession, targets: PrivateRecords, present
     """A released window, searched once more around its centre where that is far from 0; and the share it took."""
     found = released_window(session, targets, WINDOW_SHARE, tail=TAIL, present=present)
     first = found.center
-    far = abs(float(first[0])) > FAR * float(found.half_width[0])
+    far = abs(float(first[0])) > MAX_CENTRE * float(found.half_width[0])
     if not far or is_given("few units", targets.n_units * session.mu, "evaluate"):
         return found, WINDOW_SHARE
     near = targets.mapped(lambda rows: np.asarray(rows) - first, 1)

@@ -22,7 +22,7 @@ from skdp.metrics import workloads
 # Of the entries of a released strategy; a choice: a coarser grid costs accuracy, a finer one a larger file.
 GRID = 2.0**-12
 TOTAL = 0.5  # weight of the number of units, where it is not public; as that of the other counts
-FEWER = 60  # of strategies that are not shipped: within 2 %, in two seconds at most
+UNSHIPPED_ROUNDS = 60  # of strategies that are not shipped: within 2 %, in two seconds at most
 ROUNDS = 150  # of the fixed point: the objective is then within 1 % of the least; a choice
 KINDS = {
     "table": workloads.table_workload,
@@ -121,7 +121,7 @@ def strategy(kind: str, n_bins: int, adjacency: str) -> Integers:
         integers[np.tril_indices(size)] = lower
         integers += np.tril(integers, -1).T
     else:
-        integers = rounded(optimal(KINDS[kind](n_bins), replaced=replaced, rounds=FEWER)[0])
+        integers = rounded(optimal(KINDS[kind](n_bins), replaced=replaced, rounds=UNSHIPPED_ROUNDS)[0])
     integers.setflags(write=False)
     return integers
 

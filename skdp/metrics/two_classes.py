@@ -16,7 +16,7 @@ from skdp.metrics.inversion import Estimate, NoisyTable
 from skdp.metrics.plots import ClassPlots
 from skdp.metrics.released_score import ReleasedScore, released_score
 from skdp.privacy import PrivacyReport
-from skdp.statistics.tables import claim_text
+from skdp.statistics.released_tables import claim_text
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,7 +94,7 @@ class Candidates:
         Of a distribution it is a draw with a public seed.
         """
         order = random.Random(0)
-        return self._chosen(self.spaces, lambda sizes: _places(sizes, order))
+        return self._chosen(self.spaces, lambda sizes: _positions(sizes, order))
 
     def to_read(self) -> Iterator[Candidate]:
         """Candidates that read the data before a search: few, but every entry of a list is in one of them.
@@ -120,15 +120,17 @@ class Candidates:
         for estimator, of_one in zip(self.estimators, spaces):
             for space in of_one:
                 sizes = {name: 1 if is_distribution(values) else len(values) for name, values in space.items()}
-                for places in places_of(sizes):
+                for positions in places_of(sizes):
                     params = {
-                        name: values.rvs(random_state=fixed) if is_distribution(values) else values[places[name]]
+                        name: values.rvs(random_state=fixed)
+                        if is_distribution(values)
+                        else values[positions[name]]
                         for name, values in space.items()
                     }
                     yield Candidate(estimator, params)
 
 
-def _places(sizes: dict[str, int], order: random.Random) -> Iterator[dict[str, int]]:
+def _positions(sizes: dict[str, int], order: random.Random) -> Iterator[dict[str, int]]:
     """Places in lists of these sizes: all combinations, or some in which every entry occurs."""
     number = 1
     for size in sizes.values():

@@ -16,11 +16,11 @@ from skdp.base.problem import Solution
 from skdp.metrics.evaluation import NAMES, Evaluation, table_html
 from skdp.metrics.models import kind_of
 from skdp.metrics.released_score import ReleasedScore
-from skdp.model_selection.composed import SCORING, ComposedFit, Rows, Table, check_scoring
+from skdp.model_selection.composed import SCORING, ComposedFit, ComposedRows, UserTable, check_scoring
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import ComposedSession, InnerFits, PrivacyReport
 from skdp.statistics.calls import Budget, takes_budget
-from skdp.statistics.tables import claim_text, shown, table_text
+from skdp.statistics.released_tables import claim_text, shown, table_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,7 +216,7 @@ class Comparing(ComposedFit):
         return InnerFits(
             purposes=("fit",) * k + evaluations,
             shares=(1.0 / k,) * (2 * k),
-            places=(tuple(range(k)), tuple(range(k, 2 * k))),
+            positions=(tuple(range(k)), tuple(range(k, 2 * k))),
             charges=(*(len(candidate.parts) for candidate in candidates), *(1,) * k),
         )
 
@@ -244,7 +244,7 @@ class Comparing(ComposedFit):
             )
         self._names = check_scoring(self.scoring, models)
 
-    def read(self, X: object, y: object = None, groups: object = None) -> Rows:
+    def read(self, X: object, y: object = None, groups: object = None) -> ComposedRows:
         problem = super().read(X, y, groups)
         if self.test is not None:
             self._test = self._checked_test(problem.records)
@@ -254,7 +254,7 @@ class Comparing(ComposedFit):
         if self.test is None and not self.prefit and n_units < 2:
             raise ValueError(f"a training and a test part need at least two {self.unit}s")
 
-    def _checked_test(self, train: Table) -> Table:
+    def _checked_test(self, train: UserTable) -> UserTable:
         """The rows of X_test, checked as those of X are: what is wrong is said before anything is spent."""
         test = self._table(*(self.test or ()))
         if test.shape.n_features != train.shape.n_features:
@@ -265,15 +265,15 @@ class Comparing(ComposedFit):
                 candidate.look(budget, terms, test.X, test.y, test.groups)
         return test
 
-    def _split(self, session: ComposedSession, table: Table) -> tuple[Table, Table]:
+    def _split(self, session: ComposedSession, table: UserTable) -> tuple[UserTable, UserTable]:
         if self.test is not None:
             test = self._test
             del self._test
             return table, test
-        place = session.places(table.n_units, (1.0 - self.test_size, self.test_size))
+        place = session.positions(table.n_units, (1.0 - self.test_size, self.test_size))
         return table.rows(place == 0), table.rows(place == 1)
 
-    def solve(self, session: Any, problem: Rows) -> Solution:
+    def solve(self, session: Any, problem: ComposedRows) -> Solution:
         """Fit all, then evaluate all."""
         given, k = named(self.models), len(named(self.models))
         if self.prefit:
@@ -291,7 +291,7 @@ class Comparing(ComposedFit):
         }
         return Solution(n_iter=k, attributes={"models_": fitted, "evaluations_": found})
 
-    def _assumptions(self, problem: Rows) -> tuple[str, ...]:
+    def _assumptions(self, problem: ComposedRows) -> tuple[str, ...]:
         own = super()._assumptions(problem)
         if self.test is None:
             return own

@@ -18,14 +18,14 @@ from skdp.base.fit import STEPS_ARE_CLEAN, PrivateFit, SessionOptions
 from skdp.base.kinds import described
 from skdp.base.plan import Decision, FitPlan, Step
 from skdp.base.problem import Problem
-from skdp.base.tables import encode_groups
+from skdp.base.user_tables import encode_groups
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.kernels.protocols import is_cupy
 from skdp.metrics.evaluation import NAMES, Evaluation
 from skdp.metrics.fits import MODEL_IS_PUBLIC
 from skdp.metrics.functions import evaluate
 from skdp.metrics.models import count_rows
-from skdp.model_selection.inner import InnerEstimator, Terms
+from skdp.model_selection.inner import InnerEstimator, InnerTerms
 from skdp.privacy import ComposedSession, InnerFits, PrivacySession, PublicShape, seed_context
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ CLASSIFICATION = (*(name for name in NAMES if name not in REGRESSION), "f1_macro
 
 
 @dataclass(frozen=True)
-class Table:
+class UserTable:
     """The rows of the user, as they are, and what is public of them.
 
     Attributes
@@ -65,7 +65,7 @@ class Table:
         """How many units there are; private under add-remove."""
         return int(self.units.max(initial=-1)) + 1
 
-    def rows(self, chosen: NDArray[np.bool_]) -> "Table":
+    def rows(self, chosen: NDArray[np.bool_]) -> "UserTable":
         """Chosen units with all their rows, in the order of the table."""
         at = np.flatnonzero(chosen[self.units])
         parts = [None if a is None else _safe_indexing(a, at) for a in (self.X, self.y, self.groups)]
@@ -73,10 +73,10 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Rows(Problem):
+class ComposedRows(Problem):
     """A validated table for fits inside a fit."""
 
-    records: Table
+    records: UserTable
 
 
 def check_scoring(scoring: Any, models: Sequence[object]) -> tuple[str, ...] | None:
@@ -101,7 +101,7 @@ SCORING: object = parameter(
 )
 
 
-class ComposedFit(PrivateFit[Rows]):
+class ComposedFit(PrivateFit[ComposedRows]):
     """A fit whose releases are those of fits and evaluations inside it."""
 
     _record_checks = "accepted by the estimators"
@@ -126,9 +126,9 @@ class ComposedFit(PrivateFit[Rows]):
 
     # ---------------------------------------------------------------- before the data
 
-    def _terms(self, share: float) -> Terms:
+    def _terms(self, share: float) -> InnerTerms:
         n_public = None if self.n_public is None else max(1, round(share * self.n_public))
-        return Terms(self.adjacency, self.unit, n_public)
+        return InnerTerms(self.adjacency, self.unit, n_public)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -185,17 +185,17 @@ class ComposedFit(PrivateFit[Rows]):
     def _check_units(self, n_units: int) -> None:
         """Refuse fewer units than there are parts; not under add-remove, where their number is private."""
 
-    def _imagined(self, shape: PublicShape) -> Rows:
+    def _imagined(self, shape: PublicShape) -> ComposedRows:
         if self.adjacency != "add-remove":
             self._check_units(shape.n_units)
-        return Rows(Table(None, None, None, np.empty(0, np.intp), shape), {}, ())
+        return ComposedRows(UserTable(None, None, None, np.empty(0, np.intp), shape), {}, ())
 
-    def _decide(self, session: PrivacySession, problem: Rows) -> Decision:
+    def _decide(self, session: PrivacySession, problem: ComposedRows) -> Decision:
         inner = cast("ComposedSession", session).inner
         # Places with the same kinds of fits pay the same for each kind.
-        places = {tuple(Counter(inner.purposes[i] for i in place).items()): place for place in inner.places}
+        positions = {tuple(Counter(inner.purposes[i] for i in place).items()): place for place in inner.positions}
         steps: list[Step] = []
-        for words, place in places.items():
+        for words, place in positions.items():
             others = " of other records" if steps else ""
             for what, n in words:
                 share = math.fsum(inner.shares[i] for i in place if inner.purposes[i] == what)
@@ -208,7 +208,7 @@ class ComposedFit(PrivateFit[Rows]):
         terms, n = self._terms(self._part_of_fits()), self._fitted_on(shape.n_units)
         return tuple(c.plan(b, terms, replace(shape, n_units=n)) for c, b in self._budgets(inner))
 
-    def read(self, X: object, y: object = None, groups: object = None) -> Rows:
+    def read(self, X: object, y: object = None, groups: object = None) -> ComposedRows:
         """Check the rows as the fits inside will; nothing is released."""
         table = self._table(X, y, groups)
         leaks: dict[str, None] = {}
@@ -218,12 +218,12 @@ class ComposedFit(PrivateFit[Rows]):
             self._check_fitted(candidate.look(budget, terms, X, y, groups))
         if self.adjacency != "add-remove":
             self._check_units(table.n_units)
-        return Rows(table, {}, tuple(leaks))
+        return ComposedRows(table, {}, tuple(leaks))
 
     def _check_fitted(self, fitted: Mapping[str, object]) -> None:
         """Refuse what is public of a model to be, such as its classes."""
 
-    def _table(self, X: Any, y: object, groups: object) -> Table:
+    def _table(self, X: Any, y: object, groups: object) -> UserTable:
         for name, given in (("X", X), ("y", y), ("groups", groups)):
             if is_cupy(given):
                 raise TypeError(
@@ -237,7 +237,7 @@ class ComposedFit(PrivateFit[Rows]):
             self.unit, int(n_units), int(width), self.n_public,
             container="csr" if hasattr(X, "indptr") else "dense",
         )  # fmt: skip
-        return Table(X, y, groups, units, shape)
+        return UserTable(X, y, groups, units, shape)
 
     # ---------------------------------------------------------------- inside
 
@@ -255,7 +255,7 @@ class ComposedFit(PrivateFit[Rows]):
         raise RuntimeError(FAILED)
 
     def _fit_inside(
-        self, session: ComposedSession, index: int, candidate: InnerEstimator, table: Table, share: float
+        self, session: ComposedSession, index: int, candidate: InnerEstimator, table: UserTable, share: float
     ) -> BaseEstimator:
         """Fit a copy of a candidate as fit ``index``."""
         budget, terms = session.budget(index), self._terms(share)
@@ -269,7 +269,13 @@ class ComposedFit(PrivateFit[Rows]):
         return candidate.restored(fitted)
 
     def _evaluate_inside(
-        self, session: ComposedSession, index: int, model: BaseEstimator, table: Table, share: float, **how: Any
+        self,
+        session: ComposedSession,
+        index: int,
+        model: BaseEstimator,
+        table: UserTable,
+        share: float,
+        **how: Any,
     ) -> Evaluation:
         """Evaluate a fitted model as fit ``index``."""
         epsilon, delta = session.budget(index)
@@ -290,15 +296,15 @@ class ComposedFit(PrivateFit[Rows]):
 
     # ---------------------------------------------------------------- report
 
-    def _public_facts(self, problem: Rows) -> dict[str, object]:
+    def _public_facts(self, problem: ComposedRows) -> dict[str, object]:
         inner = self._inner()
-        places = [Counter(inner.purposes[i] for i in place) for place in inner.places]
-        words = [" and ".join(f"{n} {what}{'s' * (n > 1)}" for what, n in p.items()) for p in places]
+        positions = [Counter(inner.purposes[i] for i in place) for place in inner.positions]
+        words = [" and ".join(f"{n} {what}{'s' * (n > 1)}" for what, n in p.items()) for p in positions]
         each = " or in ".join(dict.fromkeys(words))
         listed = "; releases of the dearest are listed" if len(set(words)) > 1 else ""
         return {**super()._public_facts(problem), "each record": f"in {each}{listed}"}
 
-    def _assumptions(self, problem: Rows) -> tuple[str, ...]:
+    def _assumptions(self, problem: ComposedRows) -> tuple[str, ...]:
         own = super()._assumptions(problem)
         if self.adjacency == "add-remove":
             own = (*own, "at least one record or group remains in each part")

@@ -11,7 +11,7 @@ from skdp.base.problem import Solution
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.comparison import compare
-from skdp.model_selection.composed import SCORING, ComposedFit, Rows, check_scoring
+from skdp.model_selection.composed import SCORING, ComposedFit, ComposedRows, check_scoring
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
 from skdp.statistics.calls import Budget, takes_budget
@@ -40,7 +40,7 @@ class CrossValidation(ComposedFit):
         return InnerFits(
             purposes=("fit",) * k + ("evaluation",) * k,
             shares=(fit,) * k + (self.evaluation_share,) * k,
-            places=tuple((*(i for i in range(k) if i != j), k + j) for j in range(k)),
+            positions=tuple((*(i for i in range(k) if i != j), k + j) for j in range(k)),
             charges=(parts,) * k + (1,) * k,
         )
 
@@ -60,10 +60,10 @@ class CrossValidation(ComposedFit):
         if n_units < self.cv:
             raise ValueError(f"cv={self.cv} folds need at least as many {self.unit}s")
 
-    def solve(self, session: Any, problem: Rows) -> Solution:
+    def solve(self, session: Any, problem: ComposedRows) -> Solution:
         """Fit and evaluate, fold by fold."""
         table, k = problem.records, self.cv
-        fold = session.places(table.n_units, [1.0 / k] * k)
+        fold = session.positions(table.n_units, [1.0 / k] * k)
         (candidate,) = self._candidates()
         models, evaluations = [], []
         for j in range(k):

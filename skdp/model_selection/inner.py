@@ -17,11 +17,11 @@ from skdp.base.problem import Problem
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import BudgetAccountant, PrivacyReport, PublicShape, asked_charge
 
-LITTLE = 1.0 + 1e-9  # claims may be rounded up
+CLAIM_ROUNDING = 1.0 + 1e-9  # claims may be rounded up
 
 
 @dataclass(frozen=True)
-class Terms:
+class InnerTerms:
     """What an inner fit is told besides its budget."""
 
     adjacency: Adjacency
@@ -45,7 +45,7 @@ class InnerEstimator:
 
     # ---------------------------------------------------------------- checks, before anything is read
 
-    def check(self, terms: Terms) -> None:
+    def check(self, terms: InnerTerms) -> None:
         """Raise TypeError or ValueError unless the estimator can be fitted on these terms and evaluated."""
         model, kind = self.estimator, type(self.estimator).__name__
         if isinstance(model, type):
@@ -79,7 +79,7 @@ class InnerEstimator:
                 )
             holder = holder.get_params()[name]
 
-    def _check_part(self, part: BaseEstimator, terms: Terms) -> None:
+    def _check_part(self, part: BaseEstimator, terms: InnerTerms) -> None:
         given, kind = part.get_params(deep=False), type(part).__name__
         if isinstance(given.get("accountant"), BudgetAccountant):
             raise ValueError(
@@ -126,7 +126,7 @@ class InnerEstimator:
     def paid(
         self,
         budget: tuple[float, float],
-        terms: Terms,
+        terms: InnerTerms,
         accountant: BudgetAccountant | bool,
         seed: int | None = None,
     ) -> BaseEstimator:
@@ -166,7 +166,7 @@ class InnerEstimator:
             return copy.fit(X, y, groups=groups)
         return copy.fit(X, y, **{f"{prefix}groups": groups for prefix in self.parts})
 
-    def plan(self, budget: tuple[float, float], terms: Terms, shape: PublicShape) -> FitPlan:
+    def plan(self, budget: tuple[float, float], terms: InnerTerms, shape: PublicShape) -> FitPlan:
         """The plan of a fit to data of this shape; ValueError where the shape is not the one that it gets."""
         if not isinstance(self.estimator, PrivateFit):
             raise ValueError(
@@ -179,7 +179,7 @@ class InnerEstimator:
             n_features=shape.n_features, n_classes=shape.n_classes, sparse=shape.container == "csr", **n
         )
 
-    def noise_error(self, budget: tuple[float, float], terms: Terms, n_rows: int) -> float:
+    def noise_error(self, budget: tuple[float, float], terms: InnerTerms, n_rows: int) -> float:
         """How far drawn noise may be from exact noise, as the private parts ask for it; inf if one has no mu.
 
         Asking also checks the parameters of each part.
@@ -208,7 +208,10 @@ class InnerEstimator:
                     f"{type(part).__name__} in {self.name} asks no accountant before its fit, so its cost is "
                     "unknown"
                 )
-            if charge.terms.epsilon > budget[0] * LITTLE or charge.terms.delta > budget[1] * LITTLE:
+            if (
+                charge.terms.epsilon > budget[0] * CLAIM_ROUNDING
+                or charge.terms.delta > budget[1] * CLAIM_ROUNDING
+            ):
                 raise ValueError(
                     f"{type(part).__name__} in {self.name} costs more than its epsilon and delta, so it cannot be "
                     "given a part of a budget"
@@ -217,7 +220,7 @@ class InnerEstimator:
         return found
 
     def look(
-        self, budget: tuple[float, float], terms: Terms, X: object, y: object, groups: object
+        self, budget: tuple[float, float], terms: InnerTerms, X: object, y: object, groups: object
     ) -> dict[str, object]:
         """Check all rows as the fits will, so that what is wrong with them is said before anything is spent.
 

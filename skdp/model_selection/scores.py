@@ -22,7 +22,7 @@ from skdp.kernels import on_host
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics import mean
-from skdp.statistics.moments import released_once
+from skdp.statistics.column_moments import released_once
 
 # Probabilities below this count as this one in the logarithmic loss; the worst loss is then 6.9. A choice.
 LEAST_PROBABILITY = 1e-3
@@ -31,7 +31,7 @@ _BEST, _WORST = 0.0, -math.log(LEAST_PROBABILITY)
 
 
 @dataclass(frozen=True)
-class Terms:
+class ScoreTerms:
     """What a released score may cost, and whom it protects."""
 
     epsilon: float
@@ -50,15 +50,15 @@ def _labels(y: object, classes: np.ndarray) -> Integers:
         found = np.asarray(label_codes(cells.ravel(), classes))
         return np.where(np.isfinite(found), found, -1.0).astype(np.int64)
     labels = np.asarray(cells).reshape(-1)
-    places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
-    return np.where(classes[places] == labels, places, -1).astype(np.int64)
+    positions = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
+    return np.where(classes[positions] == labels, positions, -1).astype(np.int64)
 
 
 def _wrong(model: BaseEstimator, X: object, y: object) -> Floats:
     found = _by_rows(model.predict, X)
     if isinstance(found, list):
-        places = [-2 if cell is None else _labels([cell], model.classes_)[0] for cell in found]
-        predicted = np.array(places)
+        positions = [-2 if cell is None else _labels([cell], model.classes_)[0] for cell in found]
+        predicted = np.array(positions)
     else:
         predicted = _labels(found, model.classes_)
     return (predicted != _labels(y, model.classes_)).astype(np.float64)
@@ -115,7 +115,7 @@ def default_score(classifies: bool) -> str:
 
 
 def released_score(
-    name: str, model: BaseEstimator, X: object, y: object, groups: Any, terms: Terms
+    name: str, model: BaseEstimator, X: object, y: object, groups: Any, terms: ScoreTerms
 ) -> tuple[float, float]:
     """Score a model on private rows; larger is better.
 

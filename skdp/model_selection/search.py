@@ -18,13 +18,19 @@ from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import check_choice, check_number, described, share
 from skdp.base.plan import Decision, FitPlan, NoRecords, Step
 from skdp.base.problem import Solution
-from skdp.base.tables import encode_groups
+from skdp.base.user_tables import encode_groups
 from skdp.metrics import ReleasedScore
 from skdp.model_selection.best import BestEstimatorMixin
 from skdp.model_selection.candidates import Candidate, Candidates
-from skdp.model_selection.rows import PartSizes, divided, part_sizes
-from skdp.model_selection.scores import CLASSIFIER_SCORES, REGRESSOR_SCORES, Terms, default_score, released_score
+from skdp.model_selection.scores import (
+    CLASSIFIER_SCORES,
+    REGRESSOR_SCORES,
+    ScoreTerms,
+    default_score,
+    released_score,
+)
 from skdp.model_selection.trial import Parts, SearchProblem, Winner, check_claim, check_frame, quiet
+from skdp.model_selection.unit_split import PartSizes, divided, part_sizes
 from skdp.privacy import (
     BudgetAccountant,
     PrivacyReport,
@@ -354,7 +360,9 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
                 model.set_params(classes=classes)
             model.fit(data.fit_X, data.fit_y, **data.fit_groups)
             check_claim(model.privacy_, limits)
-            terms = Terms(*limits[:2], self.adjacency, self.unit, parts.score_public, parts.score_least, seed())
+            terms = ScoreTerms(
+                *limits[:2], self.adjacency, self.unit, parts.score_public, parts.score_least, seed()
+            )
             score, noise = released_score(
                 self._scoring, model, data.score_X, data.score_y, data.score_groups, terms
             )

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing, indexable  # both are in scikit-learn'
 
 from skdp.base.cells import check_collected
 from skdp.base.kinds import check_flag, check_number
-from skdp.base.tables import encode_groups
+from skdp.base.user_tables import encode_groups
 from skdp.privacy import BudgetAccountant, check_accountant, check_adjacency
 from skdp.privacy.noise import KeyStream
 

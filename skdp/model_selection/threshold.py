@@ -17,7 +17,7 @@ from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.models import score_method
 from skdp.metrics.two_classes import ClassificationEvaluation, check_costs
 from skdp.model_selection.best import InnerScores
-from skdp.model_selection.composed import ComposedFit, Rows
+from skdp.model_selection.composed import ComposedFit, ComposedRows
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
 
@@ -153,10 +153,10 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
         if n_units < 2:
             raise ValueError(f"a training and a test part need at least two {self.unit}s")
 
-    def solve(self, session: Any, problem: Rows) -> Solution:
+    def solve(self, session: Any, problem: ComposedRows) -> Solution:
         """Fit on one part, tabulate scores on the other, and choose."""
         table = problem.records
-        place = session.places(table.n_units, (1.0 - self.test_size, self.test_size))
+        place = session.positions(table.n_units, (1.0 - self.test_size, self.test_size))
         (candidate,) = self._candidates()
         train, test = table.rows(place == 0), table.rows(place == 1)
         model = self._fit_inside(session, 0, candidate, train, self._part_of_fits())

@@ -17,9 +17,9 @@ from skdp.fitting import parameters
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.targets import Problem
 from skdp.fitting.task import from_theta
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
 from skdp.multiparty.gradient import DescentSettings, averaged_noise, descent_settings, gradient_descent
 from skdp.multiparty.intermediate import report_at
+from skdp.multiparty.multiparty_fit import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
 from skdp.multiparty.owners import Owners, owners_of
 from skdp.multiparty.release import Release, is_plain, laplace_epsilon, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession

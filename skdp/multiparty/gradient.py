@@ -187,7 +187,7 @@ class LastIterates(ConstantStep):
         self._left: int = n_iter - self._kept
         self._total: np.ndarray | float = 0.0
 
-    def moved(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def accept(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._left <= 0:
             self._total = self._total + theta
         self._left -= 1

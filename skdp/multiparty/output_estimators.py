@@ -11,7 +11,7 @@ from skdp.base.plan import BudgetSplit
 from skdp.fitting.targets import Problem
 from skdp.losses import Loss
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
+from skdp.multiparty.multiparty_fit import MultipartyClassifier, MultipartyFit, MultipartyRegressor, OwnersDecision
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
 from skdp.multiparty.owners import Owners, owners_of
 from skdp.multiparty.release import is_plain, laplace_epsilon, opened_engine

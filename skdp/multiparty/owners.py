@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.base.problem import Problem
-from skdp.base.tables import encode_groups
+from skdp.base.user_tables import encode_groups
 from skdp.kernels.protocols import Matrix, issparse
 from skdp.losses import Loss
 from skdp.privacy import BoundedStatistic, PrivateRecords, PublicShape
@@ -181,7 +181,7 @@ class Owners:
         total, smallest = sum(sizes), min(sizes)
         self._smallest = smallest
         self.divisor = self.n_owners * smallest if weighting == "owner" else total
-        self._table = Table(X, y, codes, units)
+        self._table = OwnersTable(X, y, codes, units)
         self.shape = OwnersShape(
             "record" if unit == "record" else "group", total, self.n_features, None, n_classes,
             "csr" if issparse(X) else "dense", str(X.dtype),
@@ -296,7 +296,9 @@ class Owners:
     def _plain(self) -> list[PrivateRecords]:
         return self._of_each(None)
 
-    def _of_each(self, weights: Callable[["Table", int], NDArray[np.float64]] | None) -> list[PrivateRecords]:
+    def _of_each(
+        self, weights: Callable[["OwnersTable", int], NDArray[np.float64]] | None
+    ) -> list[PrivateRecords]:
         """Records of every owner: its own, or their public shape where they are elsewhere."""
         if self.own is None:
             parts = dict(enumerate(self._table.split(self.n_owners)))
@@ -310,7 +312,7 @@ class Owners:
                     self.shape.unit, size, self.n_features, None, self.n_classes,
                     fit_intercept=self.fit_intercept, intercept_value=self.row_norm,
                 )  # fmt: skip
-                made.append(PrivateRecords.elsewhere(shape))
+                made.append(PrivateRecords.without_data(shape))
             elif weights is None:
                 made.append(self._records(part, None, averaged=False))
             else:
@@ -318,7 +320,7 @@ class Owners:
         return made
 
     def _records(
-        self, part: "Table", weight: NDArray[np.float64] | None, *, averaged: bool = True
+        self, part: "OwnersTable", weight: NDArray[np.float64] | None, *, averaged: bool = True
     ) -> PrivateRecords:
         """Records of some rows; with ``averaged`` a group's rows share its weight."""
         units = part.units
@@ -333,7 +335,7 @@ class Owners:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Table:
+class OwnersTable:
     """Rows with their owners and their units, as the user gave them.
 
     Attributes
@@ -351,7 +353,7 @@ class Table:
     owners: Codes
     units: Codes | None
 
-    def split(self, n_owners: int) -> list["Table"]:
+    def split(self, n_owners: int) -> list["OwnersTable"]:
         """The rows of each owner, in their order."""
         if n_owners == 1:
             return [self]
@@ -365,7 +367,7 @@ class Table:
         for owner in range(n_owners):
             rows = slice(ends[owner], ends[owner + 1])
             own = None if units is None else units[rows] - units[rows].min()
-            made.append(Table(X[rows], y[rows], codes[rows], own))
+            made.append(OwnersTable(X[rows], y[rows], codes[rows], own))
         return made
 
 

@@ -26,7 +26,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 LARGEST_SLOPE = 3.0
 # Errors that the spread of the predictions and its part in common with the targets must exceed. A slope that is an
 # error of the noise does harm: R2 = -.4 on one of 34 tables.
-SURE = 2.0
+MIN_SIGNIFICANT_SIGNAL = 2.0
 
 
 def released_line(
@@ -52,8 +52,11 @@ def released_line(
     variance_error = noise * math.sqrt(1 + 4 * f * f)
     covariance_error = noise * math.sqrt(1 + f * f + t * t)
     slope = 0.0
-    if variance > SURE * variance_error and covariance > SURE * covariance_error:
-        kept = 1 - (SURE * covariance_error / covariance) ** 2
+    if (
+        variance > MIN_SIGNIFICANT_SIGNAL * variance_error
+        and covariance > MIN_SIGNIFICANT_SIGNAL * covariance_error
+    ):
+        kept = 1 - (MIN_SIGNIFICANT_SIGNAL * covariance_error / covariance) ** 2
         slope = min(float(kept * covariance / variance), LARGEST_SLOPE)
     return slope, float(t - slope * f)
 
@@ -62,7 +65,7 @@ def plan_scores(session: PrivacySession, records: PrivateRecords, n_classes: int
     """Plan the recalibration of a classifier, before its steps; None where its noise would be too large."""
     loss = LogisticLoss() if n_classes == 2 else MultinomialLoss(n_classes)
     shape = replace(records.shape, n_features=loss.n_outputs, fit_intercept=True)
-    return plan_recalibration(session, PrivateRecords.elsewhere(shape), loss)
+    return plan_recalibration(session, PrivateRecords.without_data(shape), loss)
 
 
 def scores_of(outputs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.base.cells import as_cells, label_codes
-from skdp.base.tables import validate_table
+from skdp.base.user_tables import validate_table
 from skdp.fitting.noisy_mean import GradientEstimator, estimator_of
 from skdp.fitting.targets import numeric_targets, unfitted_copy
 from skdp.fitting.task import check_clip, given
@@ -17,7 +17,7 @@ from skdp.nn.network import Sequential
 from skdp.privacy import LEAST_CLIP
 
 if TYPE_CHECKING:
-    from skdp.nn.frame import NetFit
+    from skdp.nn.net_fit import NetFit
 
 FORM = "must be None or a pair (X, y) of public data"
 

@@ -15,7 +15,7 @@ from skdp.nn.network import Network
 from skdp.privacy import check_projected
 
 if TYPE_CHECKING:
-    from skdp.nn.frame import NetFit
+    from skdp.nn.net_fit import NetFit
 
 # Weights of a convolution for each number of its windows and signals, from which ghost norms are faster. Measured
 # for 1 to 36 windows and up to 2.4 million weights: the two took the same time at 6 to 9.

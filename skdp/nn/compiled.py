@@ -1,4 +1,4 @@
-"""Numba's twins of functions in `skdp.nn.windows` and `skdp.nn.elementwise`: images in C order, channels last.
+"""Numba's twins of functions in `skdp.nn.pooling_windows` and `skdp.nn.elementwise`: images in C order, channels last.
 
 Neighbouring windows one pixel apart are taken in one run. So the innermost loops are long. They go over slices
 from 0, which the compiler turns into vector instructions.
@@ -35,7 +35,7 @@ def images_of(columns, height, width, down, right, n_high, n_wide, found):
 
 
 @jit
-def max_pool(x, height, width, down, right, largest, places):
+def max_pool(x, height, width, down, right, largest, positions):
     """Find the largest number of each window, and its place."""
     n_rows, n_high, n_wide, n_channels = largest.shape
     n_runs, n, apart = runs_of(n_wide, right, n_channels)
@@ -44,7 +44,7 @@ def max_pool(x, height, width, down, right, largest, places):
         for i in range(n_high):
             for r in range(n_runs):
                 best = largest[b, i].reshape(n_runs, n)[r]
-                place = places[b, i].reshape(n_runs, n)[r]
+                place = positions[b, i].reshape(n_runs, n)[r]
                 for code in range(height * width):
                     first = r * apart + code % width * n_channels
                     cells = image[i * down + code // width, first : first + n]
@@ -60,7 +60,7 @@ def max_pool(x, height, width, down, right, largest, places):
 
 
 @jit
-def unpool(dy, places, height, width, down, right, found):
+def unpool(dy, positions, height, width, down, right, found):
     """Add ``dy`` where the largest numbers were."""
     n_rows, n_high, n_wide, n_channels = dy.shape
     n_runs, n, apart = runs_of(n_wide, right, n_channels)
@@ -71,7 +71,7 @@ def unpool(dy, places, height, width, down, right, found):
         for i in range(n_high):
             for r in range(n_runs):
                 value = dy[b, i].reshape(n_runs, n)[r]
-                place = places[b, i].reshape(n_runs, n)[r]
+                place = positions[b, i].reshape(n_runs, n)[r]
                 for code in range(height * width):
                     first = r * apart + code % width * n_channels
                     cells = image[i * down + code // width, first : first + n]

@@ -24,11 +24,11 @@ from skdp.nn.checks import check_table, public_data
 from skdp.nn.clipping import clipping_of
 from skdp.nn.inputs import Inputs, public_inputs
 from skdp.nn.network import Network
-from skdp.nn.task import NetLoss, has_other_layers, require_places, start_of
+from skdp.nn.task import NetLoss, has_other_layers, require_batch_independence, start_of
 from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 
 if TYPE_CHECKING:
-    from skdp.nn.frame import NetFit
+    from skdp.nn.net_fit import NetFit
 
 SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 BATCHES = {"Poisson": "Poisson batches", PARTITION: "a partition into batches", "full batch": "full batches"}
@@ -103,9 +103,9 @@ def decide(model: "NetFit", session: PrivacySession, problem: Problem) -> Decisi
     batches = _planned(model, session, shape, method, run, size, rest.share)
     # Ready layers treat each row by itself, but a BLAS may round it by its place. One by one, rows stay at
     # their places in what else is computed of them, if their number is public.
-    places_stay = method.clipping.method == "one-by-one" and shape.n_records is not None
-    if has_other_layers(network.sequential) or not places_stay:
-        require_places(network, method.clipping.layers, shape.dtype, shape.device)
+    positions_stay = method.clipping.method == "one-by-one" and shape.n_records is not None
+    if has_other_layers(network.sequential) or not positions_stay:
+        require_batch_independence(network, method.clipping.layers, shape.dtype, shape.device)
     inputs = None
     if "inputs" not in shares:
         inputs = public_inputs(model.input_range, network.shapes[0], shape.n_features)

@@ -16,8 +16,8 @@ from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
 
 if TYPE_CHECKING:
-    from skdp.nn.frame import NetFit
     from skdp.nn.model import NetClassifier, NetRegressor
+    from skdp.nn.net_fit import NetFit
 
 ACTIVATIONS = {ReLU: "relu", Tanh: "tanh"}
 Layers = tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]  # weights and biases

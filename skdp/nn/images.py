@@ -12,8 +12,8 @@ from skdp.base.declare import fitted, parameter
 from skdp.base.kinds import described
 from skdp.fitting.minibatch_warnings import ImageFacts
 from skdp.fitting.targets import Problem
-from skdp.nn.frame import NetFit
 from skdp.nn.inputs import as_rows, check_image_shape, image_of, own_shape
+from skdp.nn.net_fit import NetFit
 from skdp.privacy import PublicShape
 
 

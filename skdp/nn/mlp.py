@@ -9,8 +9,8 @@ from skdp.base import check_number
 from skdp.base.declare import parameter
 from skdp.base.kinds import choice, described
 from skdp.nn.architectures import ACTIVATIONS, default_mlp
-from skdp.nn.frame import NetFit
 from skdp.nn.model import NetClassifier, NetRegressor
+from skdp.nn.net_fit import NetFit
 from skdp.nn.network import Network
 
 

@@ -22,8 +22,8 @@ from skdp.kernels.protocols import Matrix
 from skdp.nn.arrays import Array
 from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
 from skdp.nn.decision import TARGET_QUESTIONS
-from skdp.nn.frame import NetFit
 from skdp.nn.losses import CrossEntropy, SquaredError
+from skdp.nn.net_fit import NetFit
 from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 

@@ -1,4 +1,4 @@
-"""The parameters of nets, each declared once; `skdp.nn.frame` has the fit that reads them."""
+"""The parameters of nets, each declared once; `skdp.nn.net_fit` has the fit that reads them."""
 
 from os import PathLike
 from typing import ClassVar, Literal

@@ -4,7 +4,7 @@ BLAS may add the terms of a row in another order where the row stands elsewhere.
 that is drawn or not moves the later ones, so their bits would tell of it. Here each product has 16 rows. They are
 the columns of a product of transposed matrices, and whole multiples of 8 or 16 columns are treated alike. Measured
 with OpenBLAS's kernels for six kinds of x86 processors, in float32 and float64: a row has the same bits in every
-place. Another BLAS may differ. `skdp.privacy.check_places` looks at the one that is there.
+place. Another BLAS may differ. `skdp.privacy.check_batch_independence` looks at the one that is there.
 """
 
 from skdp.nn.arrays import Array, array_module
@@ -27,7 +27,7 @@ def rows_times(x: Array, W: Array) -> Array:
     xp = array_module(x)
     n_rows, p = x.shape
     q = W.shape[1]
-    if q == 1:  # BLAS would take a product of a matrix and a vector, in which places matter
+    if q == 1:  # BLAS would take a product of a matrix and a vector, in which positions matter
         return rows_times(x, xp.concatenate([W, xp.zeros_like(W)], axis=1))[:, :1].copy()
     x, full = xp.ascontiguousarray(x), n_rows - n_rows % SLAB
     found = xp.empty((n_rows, q), dtype=x.dtype)

@@ -11,7 +11,7 @@ from skdp.nn.inputs import Inputs
 from skdp.nn.layout import MORE, npz_file
 
 if TYPE_CHECKING:
-    from skdp.nn.frame import NetFit
+    from skdp.nn.net_fit import NetFit
 
 CALIBRATION = "calibration_"  # which one of two fits of the same kind may lack
 INPUTS = ("center", "scale", "bounds", "shape")

@@ -19,7 +19,7 @@ from skdp.nn.layers.embedding import Embedding
 from skdp.nn.layout import Layout
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network, RecordGradients, Sequential
-from skdp.privacy import Piece, PieceKinds, SparseRows, Vectors, check_places
+from skdp.privacy import Piece, PieceKinds, SparseRows, Vectors, check_batch_independence
 
 __all__ = [
     "NetLoss",
@@ -27,7 +27,7 @@ __all__ = [
     "Targets",
     "has_other_layers",
     "outputs_of",
-    "require_places",
+    "require_batch_independence",
     "start_of",
     "tokens_of",
     "vocabulary_of",
@@ -36,7 +36,7 @@ __all__ = [
 Vector = NDArray[np.float64]
 NetLoss = CrossEntropy | SquaredError
 ROWS = 512  # rows of a prediction whose outputs are computed at once; a choice, not tuned
-AT_ONCE = 64  # rows of a call in a private step: as many as `check_places` gives
+AT_ONCE = 64  # rows of a call in a private step: as many as `check_batch_independence` gives
 SPREAD = 0.1  # of the parameters with which layers of users are looked at; a choice, not tuned
 
 
@@ -114,7 +114,7 @@ class NetTask:
         return flat
 
     def record_outputs(self, parameters: NDArray[np.float32], X: Matrix) -> Vector:
-        """Outputs of private rows: each call gets 64 rows and one thread of BLAS, as in `require_places`.
+        """Outputs of private rows: each call gets 64 rows and one thread of BLAS, as in `require_batch_independence`.
 
         So a call's shapes tell nothing of how many rows there are, which groups keep private.
         """
@@ -186,7 +186,9 @@ def vocabulary_of(net: Sequential) -> int | None:
     return next((layer.vocabulary_size for layer in net.layers if isinstance(layer, Embedding)), None)
 
 
-def require_places(network: Network, method: str | tuple[str, ...], dtype: str, device: str = "cpu") -> None:
+def require_batch_independence(
+    network: Network, method: str | tuple[str, ...], dtype: str, device: str = "cpu"
+) -> None:
     """Refuse a net or a machine for which a row's gradient, or its outputs, depend on more than this row.
 
     `PrivateRecords.gradient_sum` rests on the former, the last releases of `skdp.nn.calibration` on the latter. A
@@ -207,7 +209,7 @@ def require_places(network: Network, method: str | tuple[str, ...], dtype: str, 
     Raises
     ------
     UnsupportedAccounting
-        If `check_places` refuses the net.
+        If `check_batch_independence` refuses the net.
     """
     if has_other_layers(network.sequential):
         _look(network, method, dtype, device)
@@ -233,7 +235,7 @@ def _look(network: Network, method: str | tuple[str, ...], dtype: str, device: s
 
     size = vocabulary_of(net)
     looked_at = function if size is None else _on_ids(function, size)
-    check_places(looked_at, math.prod(shape), dtype, targets=np.arange(64) % k, device=device)
+    check_batch_independence(looked_at, math.prod(shape), dtype, targets=np.arange(64) % k, device=device)
 
 
 def _on_ids(function: PiecesOf, size: int) -> PiecesOf:

@@ -15,7 +15,7 @@ from skdp.base.kinds import Kind, described, flag, integer, required
 from skdp.fitting.minibatches import of_width
 from skdp.fitting.targets import Problem
 from skdp.nn.architectures import lstm
-from skdp.nn.layers.embedding import LARGEST
+from skdp.nn.layers.embedding import MAX_WORDS
 from skdp.nn.mlp import check_sizes, layer_sizes
 from skdp.nn.model import NetClassifier
 from skdp.nn.network import Network
@@ -35,7 +35,7 @@ class SequenceNet(NetClassifier):
     """A net whose records are sequences of ids, all of one public length."""
 
     vocabulary_size: int | None = parameter(
-        _public(integer(low=1, high=LARGEST - 1), "different tokens, the largest id"),
+        _public(integer(low=1, high=MAX_WORDS - 1), "different tokens, the largest id"),
         """Public number of different tokens, below 2**24: ids are 1, ..., ``vocabulary_size``. Required; it is
         never the largest id of the records.""",
         default=None,

@@ -9,7 +9,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import clipper, name_features, scale_clipper, shifted_and_divided
-from skdp.base.tables import validate_table
+from skdp.base.user_tables import validate_table
 from skdp.kernels import is_cupy
 
 Numbers = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]  # centre, scale, bounds

@@ -23,7 +23,7 @@ from skdp._export import name_features
 from skdp.base.cells import as_table, check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter
 from skdp.base.kinds import described, flag
-from skdp.base.tables import refuse_weights
+from skdp.base.user_tables import refuse_weights
 from skdp.kernels import is_cupy
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
 from skdp.preprocessing.export import bins_of

@@ -8,24 +8,27 @@ from sklearn.base import BaseEstimator
 from skdp._docs import document
 from skdp.base.declare import Declared, check_parameters, fitted, parameter
 from skdp.base.kinds import described
-from skdp.base.tables import refuse_weights, validate_table
+from skdp.base.user_tables import refuse_weights, validate_table
 from skdp.fitting.columns import check_bounds, column_numbers, per_column
 from skdp.preprocessing.affine import AffineTransformer, Numbers, refuse_centering, refuse_device
 
-SMALLEST, LARGEST = (1e-150, 1e150)  # of scales and centres, so that no finite cell becomes infinite by rounding
+MIN_SCALE, MAX_SCALE = (
+    1e-150,
+    1e150,
+)  # of scales and centres, so that no finite cell becomes infinite by rounding
 
 
 def _check_center(name: str, given: object) -> None:
-    if given is not None and not (np.abs(column_numbers(name, given)) <= LARGEST).all():
-        raise ValueError(f"{name} must be finite and at most {LARGEST:g} in magnitude")
+    if given is not None and not (np.abs(column_numbers(name, given)) <= MAX_SCALE).all():
+        raise ValueError(f"{name} must be finite and at most {MAX_SCALE:g} in magnitude")
 
 
 def _check_scale(name: str, given: object) -> None:
     if given is None:
         return
     scale = column_numbers(name, given)
-    if not ((scale >= SMALLEST) & (scale <= LARGEST)).all():
-        raise ValueError(f"{name} must be > 0, between {SMALLEST:g} and {LARGEST:g}")
+    if not ((scale >= MIN_SCALE) & (scale <= MAX_SCALE)).all():
+        raise ValueError(f"{name} must be > 0, between {MIN_SCALE:g} and {MAX_SCALE:g}")
 
 
 @document()

@@ -28,8 +28,8 @@ from .expansion import EDGE as EDGE
 from .expansion import N_FUNCTIONS as N_FUNCTIONS
 from .expansion import SMOOTH_FUNCTIONS as SMOOTH_FUNCTIONS
 from .expansion import Expansion as Expansion
+from .gradients.batch_independence import check_batch_independence as check_batch_independence
 from .gradients.function import PieceKinds as PieceKinds
-from .gradients.place_check import check_places as check_places
 from .log import no_log_lines as no_log_lines
 from .mechanisms.best_of.trials import TrialCount as TrialCount
 from .mechanisms.mechanism import Mechanism as Mechanism

@@ -250,7 +250,7 @@ class Batch(_Secret):
     """
 
     _why = "a batch is secret and for one release"
-    __slots__ = ("_counted", "_family", "_key", "_places", "_plan", "_spent", "_units")
+    __slots__ = ("_counted", "_family", "_key", "_plan", "_positions", "_spent", "_units")
 
     _family: object
     _plan: BatchPlan
@@ -258,7 +258,7 @@ class Batch(_Secret):
     # Whether a row of the ledger counts it; the batches of a partition share one list.
     _counted: list[bool]
     _units: NDArray[np.int64] | None
-    _places: NDArray[np.int64] | None  # of the units; see `number_of_places`
+    _positions: NDArray[np.int64] | None  # of the units; see `number_of_places`
     _key: int | None  # for random numbers of its statistic, where the plan's extra needs some
 
     def __init__(self) -> None:
@@ -270,14 +270,14 @@ class Batch(_Secret):
         plan: BatchPlan,
         units: NDArray[np.int64] | None,
         family: object,
-        places: NDArray[np.int64] | None = None,
+        positions: NDArray[np.int64] | None = None,
         key: int | None = None,
         counted: list[bool] | None = None,
     ) -> "Batch":
         made = cls.__new__(cls)
         made._plan, made._units, made._family, made._spent = plan, units, family, set()
         made._counted = [False] if counted is None else counted
-        made._places, made._key = places, key
+        made._positions, made._key = positions, key
         return made
 
     @property

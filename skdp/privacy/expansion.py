@@ -3,7 +3,7 @@
 Privacy
 -------
 An expanded row f(x) is a function of one record's row x and of public or released numbers, to the last bit. Where
-it stands, what other rows hold, and how many rows there are change nothing (`check_places` and
+it stands, what other rows hold, and how many rows there are change nothing (`check_batch_independence` and
 `tests/privacy/exact/test_expansion.py` look at it). So two tables that differ in one unit (a record, or all rows
 of a group, however many) have expanded tables that differ in that unit alone, and what the statistics prove for
 any rows holds for these. f enters no bound, not even by its size, as each statistic clips what a unit adds:

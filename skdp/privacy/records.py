@@ -25,10 +25,10 @@ from skdp.privacy.statistics.column_sums import column_sums
 from skdp.privacy.statistics.gradient_sum import gradient_sum
 from skdp.privacy.statistics.histogram import histogram
 from skdp.privacy.statistics.mean_gradient import mean_gradient
-from skdp.privacy.statistics.moments import predictions, second_moment
 from skdp.privacy.statistics.norm_counts import norm_count
+from skdp.privacy.statistics.row_moments import predictions, second_moment
 
-MAPPED = 64  # rows that a function of `PrivateRecords.mapped` gets at once, as many as `check_places` gives it
+MAPPED = 64  # rows that a function of `PrivateRecords.mapped` gets at once, as many as `check_batch_independence` gives it
 
 
 class PrivateRecords:
@@ -124,7 +124,7 @@ class PrivateRecords:
         return PrivateRecords._of(self._rows.derived(**changes))
 
     @classmethod
-    def elsewhere(cls, shape: PublicShape) -> "PrivateRecords":
+    def without_data(cls, shape: PublicShape) -> "PrivateRecords":
         """Stand for records that lie in another process: their public shape, and nothing of them.
 
         Its statistics have the bounds that those of the other process have. Release them as
@@ -271,7 +271,7 @@ class PrivateRecords:
         function : callable
             Takes rows as they are stored, and returns an array of shape (number of rows, ``n_features``). A row's
             numbers must be a function of this row and of public or released values alone, to the last bit; see
-            `check_places`. It must not keep what it was given, and must not raise for any values.
+            `check_batch_independence`. It must not keep what it was given, and must not raise for any values.
         n_features : int
             Public.
         fit_intercept : bool, default=False
@@ -287,7 +287,7 @@ class PrivateRecords:
 
         rows = self._rows
         found = np.empty((rows.matrix.shape[0], int(n_features)))
-        # `check_places` looks at one thread of BLAS. A floating-point warning would tell of a record.
+        # `check_batch_independence` looks at one thread of BLAS. A floating-point warning would tell of a record.
         with one_blas_thread(), np.errstate(all="ignore"):
             for first in range(0, len(found), MAPPED):
                 part = slice(first, first + MAPPED)
@@ -381,7 +381,7 @@ class PrivateRecords:
         shape = self.shape.with_features(expansion.n_features)
         return self._derived(X=expansion.of(self._rows.X), shape=shape)
 
-    def of_targets(self) -> "PrivateRecords":
+    def select_targets(self) -> "PrivateRecords":
         """Return the same records with their targets as the only feature, and without targets."""
         return self._derived(X=self._rows.targets_less(0.0).reshape(-1, 1), y=None, shape=self._one_column())
 

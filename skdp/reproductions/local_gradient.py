@@ -17,8 +17,8 @@ from skdp.multiparty.estimators import (
     GradientPerturbationFit,
     MPCGradientPerturbationClassifier,
 )
-from skdp.multiparty.frame import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings
+from skdp.multiparty.multiparty_fit import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.release import Release
 from skdp.privacy import PrivacySession
 from skdp.reproductions.own_noise import release_with_own_noise

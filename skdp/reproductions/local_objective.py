@@ -27,7 +27,7 @@ from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
 from skdp.fitting.targets import Problem
 from skdp.linear_model.amp import require_two
 from skdp.losses import Loss
-from skdp.multiparty.frame import (
+from skdp.multiparty.multiparty_fit import (
     DELTA_OF_GAUSSIAN,
     MultipartyClassifier,
     MultipartyFit,
@@ -41,7 +41,7 @@ from skdp.reproductions.local_gradient import OWN_NOISE
 
 # Share of (epsilon, delta) for the random linear term. The rest covers the distance between the computed and the
 # exact minimiser, which is tiny.
-ASIDE = 0.95
+OBJECTIVE_SHARE = 0.95
 
 
 def least_penalty(loss: Loss, radius: float, epsilon: float) -> float:
@@ -95,7 +95,7 @@ class _LocalObjectiveFit(MultipartyFit):
     )
 
     def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
-        options["set_aside"] = ASIDE
+        options["set_aside"] = OBJECTIVE_SHARE
         return super()._open_session(n_units, **options)
 
     def _check_before_data(self, groups: object) -> None:
@@ -108,7 +108,7 @@ class _LocalObjectiveFit(MultipartyFit):
 
     def _method(self, budget: BudgetSplit, problem: Problem) -> ObjectiveDecision:
         session, owners = budget.session, cast("Owners", problem.records)
-        least = least_penalty(problem.loss, owners.radius, ASIDE * self.epsilon)
+        least = least_penalty(problem.loss, owners.radius, OBJECTIVE_SHARE * self.epsilon)
         asked = [size * self._penalty(owners) for size in owners.sizes]
         penalties = [max(penalty, least) for penalty in asked]
         first = int(np.argmin(owners.sizes))
@@ -116,7 +116,7 @@ class _LocalObjectiveFit(MultipartyFit):
         (gap,) = gaussian_steps(session, ("gap", 1.0, 1))  # of all that is not set aside
         return ObjectiveDecision(
             sizes={**self._sizes(problem), "n_iter": 1, "alpha": alpha},
-            steps=(Step("minimiser", ASIDE), gap._replace(share=1.0 - ASIDE)),
+            steps=(Step("minimiser", OBJECTIVE_SHARE), gap._replace(share=1.0 - OBJECTIVE_SHARE)),
             penalties=tuple(penalties), first=first, alpha=alpha,
             penalty=1.0 if session.exact else least / asked[first],
         )  # fmt: skip
@@ -149,7 +149,7 @@ class _LocalObjectiveFit(MultipartyFit):
                 accountant=False,
                 random_state=seed,
                 estimator=type(self).__name__,
-                set_aside=ASIDE,
+                set_aside=OBJECTIVE_SHARE,
             )
         with own:
             theta = own.objective_perturbation(minimizer, own.plan_gaussian(1, purpose="gap"))

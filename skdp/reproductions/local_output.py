@@ -11,7 +11,7 @@ from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.declare import fixed
 from skdp.fitting.targets import Problem
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
+from skdp.multiparty.multiparty_fit import MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.output_estimators import (
     RIDGE_LOSS,
     MPCOutputPerturbationClassifier,

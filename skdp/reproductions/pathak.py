@@ -28,7 +28,7 @@ from skdp.base.plan import BudgetSplit, Step
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.fitting.targets import Problem
 from skdp.losses import Loss
-from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
+from skdp.multiparty.multiparty_fit import MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.output_estimators import (
     RIDGE_LOSS,
     MPCOutputPerturbationClassifier,

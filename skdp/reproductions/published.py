@@ -24,7 +24,7 @@ from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["METHODS", "Setting", "published_scale", "published_std", "true_epsilon", "valid_std"]
 
-WHOLE = 1 - 2.0**-20  # share of a session's budget that pays for the objective's noise
+OBJECTIVE_SHARE = 1 - 2.0**-20  # share of a session's budget that pays for the objective's noise
 
 # Law of the noise, and its name in the table, in the table's order.
 METHODS = {
@@ -159,7 +159,7 @@ def valid_std(method: str, setting: Setting, *, n_features: int, noise: str = "g
     m, moved = setting.n_owners, setting.of_owner
     if method == "Local Obj P":
         with PrivacySession(
-            epsilon=setting.epsilon, delta=setting.delta, accountant=False, set_aside=WHOLE
+            epsilon=setting.epsilon, delta=setting.delta, accountant=False, set_aside=OBJECTIVE_SHARE
         ) as session:
             linear = session.objective_noise_std(
                 LogisticLoss(), radius=setting.lipschitz, penalty=setting.smallest * setting.alpha

@@ -34,8 +34,8 @@ from skdp.multiparty.estimators import (
     GradientPerturbationFit,
     MPCGradientPerturbationClassifier,
 )
-from skdp.multiparty.frame import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings
+from skdp.multiparty.multiparty_fit import DELTA_OF_GAUSSIAN, MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.release import Release, make_release
 from skdp.privacy import BoundedStatistic, PrivacySession, accounting
 from skdp.reproductions.own_noise import generator, moved

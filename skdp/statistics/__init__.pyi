@@ -5,7 +5,7 @@ from .functions import histogram as histogram
 from .functions import mean as mean
 from .functions import quantile as quantile
 from .released import Released as Released
+from .released_tables import Description as Description
+from .released_tables import ReleasedTable as ReleasedTable
 from .spread import std as std
 from .spread import var as var
-from .tables import Description as Description
-from .tables import ReleasedTable as ReleasedTable

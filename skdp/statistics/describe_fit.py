@@ -11,13 +11,13 @@ from skdp.base.declare import changed, parameter
 from skdp.base.kinds import described
 from skdp.base.plan import Advice, Decision, gaussian_steps
 from skdp.base.problem import Solution
-from skdp.base.tables import encode_groups, validate_table
+from skdp.base.user_tables import encode_groups, validate_table
 from skdp.fitting.columns import ColumnProblem, check_bounds, per_column
 from skdp.fitting.utility import Released, released_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
+from skdp.statistics.column_moments import ColumnMoments, Counted, released_counts, released_once
 from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, points_of_levels, quantiles_in, questions_of_levels
 from skdp.statistics.frames import Codes, Columns, category_codes, check_categories, labels_of
-from skdp.statistics.moments import Counted, Moments, released_counts, released_once
 
 LEVELS = np.array([0.25, 0.5, 0.75])
 # Parts of mu^2 of a column of numbers and of one of categories, by what their errors are worth beside each other;
@@ -25,7 +25,7 @@ LEVELS = np.array([0.25, 0.5, 0.75])
 OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
 COUNTS, WINDOWS, INSIDE, MEANS, QUARTILES = 0.05, 0.33, 0.05, 0.28, 0.29
 WHOLE_REACH = 1.0  # least half length of a released window of whole numbers: 0 and 1 are in it
-SURE = 3.0  # noise standard deviations from which a released number of values is taken for one
+MIN_SIGNIFICANT_VALUES = 3.0  # noise standard deviations from which a released number of values is taken for one
 GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much
 
 
@@ -237,7 +237,7 @@ class Describe(Statistic):
             asked = records.histogram(edges, adjacency=session.adjacency)
             held, noise = released_once(session, asked, "values in windows", made.inside)
             inside = Counted(held[:, 0], np.full(len(held), noise))
-        every = Moments.released(session, records, window, made.means, counted=counted)
+        every = ColumnMoments.released(session, records, window, made.means, counted=counted)
         quartiles = quantiles_in(session, records, window, LEVELS, made.quartiles, ~given)
         summaries: dict[str, object] = {
             "moments_": every,
@@ -248,7 +248,7 @@ class Describe(Statistic):
             "clipped_": _clipped(inside, every.counted, given),
         }
         if self.by is not None:
-            summaries["moments_by_"] = Moments.released(
+            summaries["moments_by_"] = ColumnMoments.released(
                 session, records, window, made.groups,
                 n_classes=len(columns.categories[self.by]),
             )  # fmt: skip
@@ -291,7 +291,7 @@ def _clipped(inside: Counted | None, counted: Counted, given: np.ndarray) -> Cou
     there = np.maximum(counted.value, 1.0)
     share = np.clip(inside.value / there, 0.0, 1.0)
     noise = np.hypot(inside.noise_std, share * counted.noise_std) / there
-    hidden = given | (counted.value <= np.maximum(1.0, SURE * counted.noise_std))
+    hidden = given | (counted.value <= np.maximum(1.0, MIN_SIGNIFICANT_VALUES * counted.noise_std))
     return Counted(np.where(hidden, np.nan, 1.0 - share), np.where(hidden, np.nan, noise))
 
 

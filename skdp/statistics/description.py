@@ -7,11 +7,11 @@ import numpy as np
 from skdp._docs import document
 from skdp.base.cells import check_collected
 from skdp.statistics.calls import Budget, takes_budget
+from skdp.statistics.column_moments import MIN_SIGNIFICANT_COUNT, ColumnMoments, Counted
 from skdp.statistics.describe_fit import Crosstab, Describe
 from skdp.statistics.frames import check_categories, labels_of
 from skdp.statistics.functions import count, mean
-from skdp.statistics.moments import SEEN, Counted, Moments
-from skdp.statistics.tables import Description, ReleasedTable
+from skdp.statistics.released_tables import Description, ReleasedTable
 
 QUARTILES = ("25%", "50%", "75%")
 OF_COLUMNS = ("count", "missing", "share", "mean", "std", *QUARTILES, "low", "high", "clipped")
@@ -210,7 +210,7 @@ def _of_columns(done: Describe, n_units: int) -> list[Row]:
     return rows
 
 
-def _parts(found: Moments) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _parts(found: ColumnMoments) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Of each statistic the values and their noise."""
     counted = found.counted
     return {"count": (counted.value, counted.noise_std), "mean": found.mean(), "std": found.std()}
@@ -266,7 +266,7 @@ def _by_group(done: Describe) -> list[Row]:
 
 def _in_group(count: tuple[float, float], size: tuple[float, float]) -> dict[str, tuple[float, float]]:
     """A count, and its share of the group where the noise does not hide the group."""
-    if not size[0] > max(1.0, SEEN * size[1]):
+    if not size[0] > max(1.0, MIN_SIGNIFICANT_COUNT * size[1]):
         return {"count": count}
     share = count[0] / size[0]
     return {"count": count, "share": (share, float(np.hypot(count[1], share * size[1])) / size[0])}

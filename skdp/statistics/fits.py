@@ -28,7 +28,7 @@ from skdp.base.plan import Decision, Step, gaussian_steps
 from skdp.base.problem import Solution
 from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_numbers, per_column
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
-from skdp.statistics.moments import Counted, Moments, released_counts, released_once
+from skdp.statistics.column_moments import ColumnMoments, Counted, released_counts, released_once
 
 # Choices, not tuned: shares of mu^2 for what is searched first, where no bounds are given.
 WINDOW_SHARE = 0.4  # of a mean and a histogram
@@ -157,7 +157,7 @@ class Mean(Statistic):
         """Release sums and numbers of the values that are there, and divide them."""
         counted, share = self._counted(session, problem), _shares(problem).value
         window = self._window(session, problem, counted)
-        found = Moments.released(session, problem.records, window, share, counted=counted, squares=False)
+        found = ColumnMoments.released(session, problem.records, window, share, counted=counted, squares=False)
         return self._solution(*found.mean(), found.counted, bounds_=window.bounds)
 
 
@@ -172,18 +172,18 @@ class Var(Statistic):
         counted = self._counted(session, problem)
         window = self._window(session, problem, counted)
         known = None if self.skipna else Counted.known(records)
-        found = Moments.released(session, records, window, share, counted=counted or known)
+        found = ColumnMoments.released(session, records, window, share, counted=counted or known)
         counted = found.counted if self.skipna else None
         return self._solution(*self._of(found), counted, bounds_=window.bounds)
 
-    def _of(self, found: Moments) -> tuple[object, object]:
+    def _of(self, found: ColumnMoments) -> tuple[object, object]:
         return found.variance()
 
 
 class Std(Var):
     """The standard deviation of each column, its values clipped to bounds."""
 
-    def _of(self, found: Moments) -> tuple[object, object]:
+    def _of(self, found: ColumnMoments) -> tuple[object, object]:
         return found.std()
 
 

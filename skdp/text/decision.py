@@ -23,8 +23,8 @@ RELEASED = "released"
 # the noise allows it.
 WALK, STEP, LEAST_STEP = 0.1, 0.2, 10.0
 ADAM_STEP = 0.01
-FEWEST = 2  # words of a window
-HARDLY = 2.0  # standard deviations of the noise that a fit does not rely on to release a word
+MIN_WINDOW_WORDS = 2  # words of a window
+MIN_SIGNIFICANT_WORD = 2.0  # standard deviations of the noise that a fit does not rely on to release a word
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def decide(model: "WordParameters", session: PrivacySession, problem: Problem) -
         words = vocabulary.plan_vocabulary(int(model.max_words_per_group))
     details = WordDetails(method, batches, rule, size, known, words)
     # The best case: each group has one word, and it is the same.
-    if words is not None and details.threshold > n_units + HARDLY * words.noise_std:
+    if words is not None and details.threshold > n_units + MIN_SIGNIFICANT_WORD * words.noise_std:
         raise ValueError(
             f"no word could be released: it needs about {details.threshold:.0f} groups, and there are {n_units}. "
             "Nothing was spent. Give a public vocabulary, a larger epsilon or vocabulary_share, or more groups"
@@ -157,9 +157,9 @@ def advice_on_words(
     steps: StepFacts | None = None,
 ) -> tuple[Advice, ...]:  # fmt: skip
     """Warnings of a table of so many words, a public number or a released one; None is the fewest of a window."""
-    size = _n_numbers(model, n_words or FEWEST)
+    size = _n_numbers(model, n_words or MIN_WINDOW_WORDS)
     seen = signal(model.epsilon, model.delta, shape.n_units, size)
-    words = WordFacts(n_words or FEWEST, size, seen, least=n_words is None)
+    words = WordFacts(n_words or MIN_WINDOW_WORDS, size, seen, least=n_words is None)
     if details.words is not None and steps is not None:  # before the release of the words
         words = replace(words, threshold=details.threshold, most=int(model.max_words_per_group))
     return utility_warnings(Facts(type(model).__name__, shape, model.epsilon, words=words, steps=steps))

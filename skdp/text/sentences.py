@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.tables import encode_groups
+from skdp.base.user_tables import encode_groups
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy import PrivateRecords, PrivateWords, PublicShape
 

@@ -29,9 +29,9 @@ from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.privacy.statistics import cbow_gradient
 from skdp.text.counted_words import touched_words
 from skdp.text.decision import WordDetails, advice, advice_on_words, decide, first_rate
-from skdp.text.export import save_word2vec
 from skdp.text.parameters import SentenceProblem, WordParameters
 from skdp.text.sentences import Sentences, check_form, read_sentences, windows_of
+from skdp.text.vector_files import save_word2vec
 
 POWER = 0.75  # of counts, by which negatives are drawn (Mikolov et al. 2013)
 KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
@@ -201,7 +201,7 @@ class DPWord2Vec(WordParameters):
         release = details.method.release(session, records, batches, touched)
 
         def gradient(theta: NDArray[np.float32], t: int) -> tuple[Floats | FewEntries, float]:
-            batch = session.draw(batches, records, places=counts_words)
+            batch = session.draw(batches, records, positions=counts_words)
             total = cbow_gradient(records,
                 theta.reshape(-1, dim), clip, negatives=negatives,
                 key=(seeds[4] + t * KEYS) % 2**64, batch=batch,

@@ -37,11 +37,11 @@ class Memory:
 
     def __init__(self, sentences):
         self.sentences = sentences
-        places = {word: k for k, word in enumerate(WORDS)}
+        positions = {word: k for k, word in enumerate(WORDS)}
         self.counts = {}
         for sentence in sentences:
             for a, b, c in zip(sentence, sentence[1:], sentence[2:]):
-                code = (places[a] * 60 + places[b]) * 60 + places[c]
+                code = (positions[a] * 60 + positions[b]) * 60 + positions[c]
                 self.counts[code] = self.counts.get(code, 0) + 1
 
     def score(self, phrases):
@@ -105,8 +105,8 @@ def test_ties_count_at_random():
     ranks = rank_phrases(lambda rows: np.zeros(len(rows)), phrases, 60, 99, rng(1))
     assert (ranks.min(), ranks.max()) == (0, 99)
     assert chi_squared(ranks, 99, 10)[1] > FALSE_ALARM
-    for twin in (np.zeros(3000, dtype=int), np.full(3000, 99), np.full(3000, 49)):
-        assert chi_squared(twin, 99, 10)[0] == pytest.approx(9.0)
+    for mutant in (np.zeros(3000, dtype=int), np.full(3000, 99), np.full(3000, 49)):
+        assert chi_squared(mutant, 99, 10)[0] == pytest.approx(9.0)
 
 
 def test_few_values_are_ranked_without_bias():
@@ -195,17 +195,17 @@ def test_the_models_read_the_text_with_the_canaries(memorised):
 
 
 def test_phrases_outside_are_not_in_the_text():
-    places = {word: k for k, word in enumerate("abcd")}
+    positions = {word: k for k, word in enumerate("abcd")}
     text = [["a", "b", "c", "d"], ["a", "?", "b", "c"], ["d"], ["a"], ["c", "b"]]
-    known = phrase_codes(text, places)
+    known = phrase_codes(text, positions)
     assert known.tolist() == [0 * 16 + 1 * 4 + 2, 1 * 16 + 2 * 4 + 3]
     drawn = draw_phrases_outside(4, 2000, known, rng())
     assert len(drawn) == 2000
     assert len({tuple(row) for row in drawn.tolist()}) == 46
-    assert phrase_codes([[], ["a"]], places).tolist() == []
+    assert phrase_codes([[], ["a"]], positions).tolist() == []
     every = [list(phrase) for phrase in itertools.product("abcd", repeat=3)]
     with pytest.raises(ValueError, match="nearly all phrases of three of the 4 words"):
-        draw_phrases_outside(4, 10, phrase_codes(every, places), rng())
+        draw_phrases_outside(4, 10, phrase_codes(every, positions), rng())
 
 
 def test_figures_by_hand():

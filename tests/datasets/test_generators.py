@@ -38,11 +38,11 @@ def test_entries_are_uniform():
 
 
 def test_support_is_spread():
-    places = [
+    positions = [
         np.flatnonzero(make_sparse_regression(1, 50, n_informative=5, coef=True, random_state=r)[2])
         for r in range(400)
     ]
-    counts = np.bincount(np.concatenate(places), minlength=50)
+    counts = np.bincount(np.concatenate(positions), minlength=50)
     # Each place is Binomial(400, 0.1): mean 40, standard deviation 6.
     assert counts.min() > 40 - 6 * 6
     assert counts.max() < 40 + 7 * 6

@@ -16,8 +16,8 @@ import skdp
 from skdp.base import Solution
 from skdp.fitting.linear import MARGIN, prediction_bounds
 from skdp.linear_model.auto.fit import AutoFit
-from skdp.multiparty.frame import MultipartyRegressor
-from skdp.nn.frame import NetFit
+from skdp.multiparty.multiparty_fit import MultipartyRegressor
+from skdp.nn.net_fit import NetFit
 from tests.kinds import quick_alone
 
 ALL = dict(skdp.all_estimators())
@@ -60,7 +60,7 @@ def fitted(name, y=Y, X=X, **params):
 
 
 def test_every_private_regressor_has_bounds():
-    """All but the exact ones; of front doors other files say what their bounds are."""
+    """All but the exact ones; of automatic estimators other files say what their bounds are."""
     models = {name for name, cls in ALL.items() if is_regressor(cls())}
     models -= {name for name in models if issubclass(ALL[name], NetFit)}
     exact = {name for name in models if "epsilon" not in inspect.signature(ALL[name]).parameters}
@@ -170,7 +170,7 @@ def test_bounds_follow_from_released_numbers_only(name):
 
 
 class LargestTarget(skdp.DPIGHTRegressor):
-    """A broken twin, whose bounds reach to the largest target."""
+    """A mutant, whose bounds reach to the largest target."""
 
     def read(self, X, y=None, groups=None, **more):
         self._largest = float(np.abs(y).max())
@@ -204,7 +204,7 @@ def test_where_nothing_is_released_of_the_targets_nothing_is_cut(name, params):
 
 
 def test_a_solution_may_hold_the_bounds():
-    """As that of a front door does, whose targets have a range of its own."""
+    """As that of an automatic estimator does, whose targets have a range of its own."""
     model = skdp.DPAdaSSPRegressor(y_bounds=(0, 5))
     attributes = {"prediction_bounds_": (np.float64(-3), 7), "target_scale_": 1.0}
     solution = Solution(np.zeros(2), attributes=attributes)

@@ -120,7 +120,7 @@ def test_the_frame_of_a_fit_is_the_last_base():
 
 
 class WholeSession(OwnSteps):
-    """The twin: a method that plans the session's whole budget, of which the recalibration has its part."""
+    """The mutant: a method that plans the session's whole budget, of which the recalibration has its part."""
 
     def solve(self, session, problem):
         plan = session.plan_gaussian(1)

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 import skdp
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.losses import Loss
-from skdp.nn.frame import NetFit
+from skdp.nn.net_fit import NetFit
 
 pytestmark = pytest.mark.thorough
 

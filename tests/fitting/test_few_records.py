@@ -15,9 +15,9 @@ from skdp.fitting.scales import LARGEST_SHARE, PRECISION, grown_share
 from skdp.fitting.stochastic import StochasticFit
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.linear_model.ight.estimators import ThresholdingFit
-from skdp.multiparty.frame import MultipartyFit
+from skdp.multiparty.multiparty_fit import MultipartyFit
 from skdp.multiparty.output_estimators import OutputPerturbationFit
-from skdp.nn.frame import NetFit
+from skdp.nn.net_fit import NetFit
 from skdp.privacy import PrivacySession, accounting
 
 pytestmark = pytest.mark.thorough
@@ -100,7 +100,7 @@ def test_the_warning_names_parameters_that_would_help():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in MODELS if not issubclass(PRIVATE[n], (AutoFit, MultipartyFit))])
 def test_rows_that_are_mostly_empty_are_named(name):
-    """The front door takes such rows as they are."""
+    """The automatic estimator takes such rows as they are."""
     cls = PRIVATE[name]
     params = {"epsilon": 20.0, **declared(cls)}
     empty = np.tile(X, (5, 1))

@@ -11,8 +11,8 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 
 import skdp
 from skdp.fitting.linear import LinearFit
-from skdp.multiparty.frame import MultipartyFit
-from skdp.nn.frame import NetFit
+from skdp.multiparty.multiparty_fit import MultipartyFit
+from skdp.nn.net_fit import NetFit
 from skdp.privacy import accounting
 from tests.kinds import of_each_kind
 

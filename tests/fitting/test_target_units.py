@@ -10,7 +10,7 @@ import pytest
 import skdp
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import UtilityWarning
-from skdp.fitting.calibration import Moments, Slope, calibrate, released_shift
+from skdp.fitting.calibration import CalibrationMoments, Slope, calibrate, released_shift
 from skdp.fitting.quantiles import released_range, scale_share
 from skdp.fitting.search import _crossing, likely_search
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -58,15 +58,15 @@ def test_the_curve_through_the_answers_is_their_isotonic_regression():
     for _ in range(300):
         asked = rng.integers(0, 12, size=rng.integers(2, 16))
         answers = 0.4 * (asked - 5.5) + rng.normal(size=asked.size)
-        places, which, weights = np.unique(asked, return_inverse=True, return_counts=True)
+        positions, which, weights = np.unique(asked, return_inverse=True, return_counts=True)
         curve = pooled(np.bincount(which, weights=answers) / weights, weights)
         found, after = _crossing(asked, answers, 6), int((curve < 0.0).sum())
         if after == 0:
-            assert found == min(6, places[0])
+            assert found == min(6, positions[0])
         elif after == curve.size:
-            assert found == max(6, places[-1])
+            assert found == max(6, positions[-1])
         else:
-            expected = np.interp(0.0, curve[after - 1 : after + 1], places[after - 1 : after + 1])
+            expected = np.interp(0.0, curve[after - 1 : after + 1], positions[after - 1 : after + 1])
             assert found == pytest.approx(expected, abs=1e-9)
 
 
@@ -94,7 +94,7 @@ def test_without_noise_an_offset_costs_nothing(name):
     assert scores[1] > scores[0] - 0.02
 
 
-def test_the_twin_without_privacy_centres_too():
+def test_the_counterpart_without_privacy_centres_too():
     X, y = table(1000)
     model = skdp.IGHTRegressor().fit(X, y + 1e4)
     assert model.score(X, y + 1e4) > skdp.IGHTRegressor().fit(X, y).score(X, y) - 1e-3
@@ -315,7 +315,7 @@ def test_exact_moments_give_the_slope_and_the_mean():
     f = np.random.default_rng(0).normal(size=1000)
     y = 0.6 * f + 0.2
     z = np.stack([f, np.ones(1000), y / 0.5])
-    found = Moments(z @ z.T, 0.0, 0.5, 1.0, skew=1.0).solve(0.0, 1.5)
+    found = CalibrationMoments(z @ z.T, 0.0, 0.5, 1.0, skew=1.0).solve(0.0, 1.5)
     assert found.factor == pytest.approx(0.6, abs=0.02)
     assert found.shift == pytest.approx(0.2, abs=0.02)
     assert Slope(0.0, 1.0, 1e9).factor(0.0, 1.5) == 0.0

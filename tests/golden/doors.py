@@ -1,4 +1,4 @@
-"""Cases of the front doors and of additive models on rows enough for more than a constant."""
+"""Cases of the automatic estimators and of additive models on rows enough for more than a constant."""
 
 import functools
 from collections.abc import Callable

@@ -49,8 +49,8 @@ def kernels(loss, dtype, storage, cupy, grouped, weighted):
         "sample_weight": np.linspace(0.5, 1.0, len(y)) if weighted else None,
         "intercept_value": 2.0,
     }
-    places = (cupy, None)
-    device, host = (gradient_kernel(stored(X, storage, at), y, loss, **options) for at in places)
+    positions = (cupy, None)
+    device, host = (gradient_kernel(stored(X, storage, at), y, loss, **options) for at in positions)
     return device, host, theta
 
 

@@ -161,6 +161,6 @@ def test_estimators_fit_as_on_the_host(compiled, estimator, storage):
             found = cupy.asnumpy(device.predict(stored(X, storage, cupy)))
             np.testing.assert_array_equal(found, device.predict(stored(X, storage)))
         if "IGHT" not in type(estimator).__name__:
-            return  # batches are drawn by the seed, and the front doors choose another solver on a device
+            return  # batches are drawn by the seed, and the automatic estimators choose another solver on a device
         host = clone(estimator).set_params(**setting).fit(stored(X, storage), y)
         np.testing.assert_allclose(device.coef_, host.coef_, rtol=1e-6, atol=1e-9)

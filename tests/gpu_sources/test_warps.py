@@ -1,7 +1,7 @@
 """The CUDA kernels with a thread for every lane: no data race, the CPU's values, and every barrier needed.
 
 A race is a place where a device may compute something else, and one where a sum may depend on more than a unit's
-own values. The twins leave out one barrier at a time; ThreadSanitizer must find each of them.
+own values. The mutants leave out one barrier at a time; ThreadSanitizer must find each of them.
 """
 
 import itertools

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.kernels import blas, blas_that_dies
-from skdp.privacy import Vectors, check_places
+from skdp.privacy import Vectors, check_batch_independence
 
 NAMED = "print('openblas 0.3.34 with kernels for Haswell', flush=True)\n"
 CRASH = f"{NAMED}import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
@@ -37,14 +37,14 @@ def test_a_library_that_dies_is_named_and_no_product_is_started_here(child):
     child(CRASH)
     assert blas_that_dies() == "openblas 0.3.34 with kernels for Haswell (OPENBLAS_CORETYPE=Haswell)"
     with pytest.raises(UnsupportedAccounting, match=r"0\.3\.34 .*Unset OPENBLAS_CORETYPE"):
-        check_places(refuse_to_be_called, 3)
+        check_batch_independence(refuse_to_be_called, 3)
 
 
 @pytest.mark.parametrize("program", [NAMED, "raise ImportError('no NumPy')"])
 def test_a_child_that_was_not_killed_refuses_nothing(child, program):
     child(program)
     assert blas_that_dies() is None
-    check_places(lambda X, y: [Vectors(np.tanh(X))], 3)
+    check_batch_independence(lambda X, y: [Vectors(np.tanh(X))], 3)
 
 
 def test_no_child_is_started_where_the_library_chose_its_kernels(child, monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skdp.kernels.counts import places, tables, thresholds, windows
+from skdp.kernels.counts import clamped_windows, counts_by_bin, table_forms, thresholds
 from skdp.kernels.inputs import sorted_groups
 from skdp.privacy import PrivateRecords
 from skdp.privacy.statistics import class_counts, magnitude_counts
@@ -174,8 +174,8 @@ def test_places_are_those_of_numpy(layout, sizes):
         edges = np.unique(np.concatenate([rng.normal(size=9), [-1.0, 0.0, 1.0]]))
         edges = np.r_[edges, math.inf] if seed % 2 else np.r_[-math.inf, edges]
         found = {
-            "column ranges": places.power_of_two_counts(X, members, -3, 8, most),
-            "bins": places.bin_counts(X, members, np.tile(edges, (5, 1)), most),
+            "column ranges": counts_by_bin.power_of_two_counts(X, members, -3, 8, most),
+            "bins": counts_by_bin.bin_counts(X, members, np.tile(edges, (5, 1)), most),
         }
         for j, x in enumerate(dense.T):
             for name, place, count in (
@@ -197,10 +197,10 @@ def test_sums_and_counts_are_those_of_numpy(layout, sizes):
             bound = 1.0 if around is None else 0.5
             limit = float(math.floor(bound / unit))
             limit = limit if limit <= math.floor(bound / unit) else math.nextafter(limit, 0.0)
-            window = windows.Windows(
+            window = clamped_windows.ClampWindows(
                 center, half_width, np.zeros(5) if around is None else around, around is not None
             )
-            found = windows.window_sums(X, members, window, limit / bound, limit)
+            found = clamped_windows.window_sums(X, members, window, limit / bound, limit)
             wanted = sums_in_numpy(X, groups, center, half_width, around, limit / bound, limit)
             assert found.tolist() == wanted.tolist()
         at, half = rng.choice(ODD[~np.isnan(ODD)], 5), 2 ** (5 * seed + 3) - 1
@@ -219,13 +219,13 @@ def test_one_row_one_column_and_many_columns(layout, shape, grouped):
     groups = np.arange(n) // 2 if grouped else None
     members = sorted_groups(groups) if grouped else None
     dense, own = (X.toarray() if sp.issparse(X) else X), groups if grouped else np.arange(n)
-    found = places.power_of_two_counts(X, members, -3, 8, 1000)
+    found = counts_by_bin.power_of_two_counts(X, members, -3, 8, 1000)
     for j in range(0, shape[1], 7):
         assert found[j].tolist() == shares_of(log2_bins_in_numpy(dense[:, j], -3, 8), own, 8, 1000)
     zeros, ones = np.zeros(shape[1]), np.ones(shape[1])
-    window = windows.Windows(zeros, ones, zeros, False)
+    window = clamped_windows.ClampWindows(zeros, ones, zeros, False)
     wanted = sums_in_numpy(X, groups, zeros, ones, None, 1000.0, 1000.0)
-    assert np.array_equal(windows.window_sums(X, members, window, 1000.0, 1000.0), wanted)
+    assert np.array_equal(clamped_windows.window_sums(X, members, window, 1000.0, 1000.0), wanted)
     wanted = counts_in_numpy(X, groups, ones, zeros, True, 999)
     assert np.array_equal(thresholds.threshold_counts(X, members, ones, zeros, True, 999), wanted)
 
@@ -245,7 +245,7 @@ def test_the_log2_bin_of_every_exponent_is_that_of_frexp(dtype):
         for high in (4, 48, 127, 128, 129, 1023, 1024, 1025, 1100):
             place = log2_bins_in_numpy(x.astype(np.float64), low, high - low + 1)
             wanted = np.bincount(place[place >= 0], minlength=high - low + 1)
-            found = places.power_of_two_counts(x[:, None], None, low, high - low + 1, 1)[0]
+            found = counts_by_bin.power_of_two_counts(x[:, None], None, low, high - low + 1, 1)[0]
             assert np.array_equal(found, wanted), (low, high)
 
 
@@ -277,10 +277,10 @@ def test_bins_are_those_of_searchsorted_for_any_edges(name):
     wanted = bins_in_numpy(every, edges)
     for way in (np.ascontiguousarray, np.asfortranarray):
         # One cell a column shows the bin of each cell, and one column their sum.
-        found = places.bin_counts(way(every[None]), None, np.tile(edges, (every.size, 1)), 1)
+        found = counts_by_bin.bin_counts(way(every[None]), None, np.tile(edges, (every.size, 1)), 1)
         alone = np.where(found.sum(axis=1) == 1, found.argmax(axis=1), -1)
         assert np.array_equal(alone, wanted)
-    found = places.bin_counts(every[:, None], None, edges[None], 1)[0]
+    found = counts_by_bin.bin_counts(every[:, None], None, edges[None], 1)[0]
     assert np.array_equal(found, np.bincount(wanted[wanted >= 0], minlength=edges.size - 1))
 
 
@@ -289,10 +289,10 @@ def test_bins_are_those_of_searchsorted_for_any_edges(name):
 def test_rows_that_are_read_as_one_are_counted_alike(monkeypatch, n, d):
     rng = np.random.default_rng(n)
     X, edges = table(rng, n, d), np.sort(rng.normal(size=(d, 6)), axis=1)
-    found = places.power_of_two_counts(X, None, -3, 8, 5), places.bin_counts(X, None, edges, 5)
-    monkeypatch.setattr(places, "MANY", n + 1)
-    assert np.array_equal(found[0], places.power_of_two_counts(X, None, -3, 8, 5))
-    assert np.array_equal(found[1], places.bin_counts(X, None, edges, 5))
+    found = counts_by_bin.power_of_two_counts(X, None, -3, 8, 5), counts_by_bin.bin_counts(X, None, edges, 5)
+    monkeypatch.setattr(counts_by_bin, "MANY", n + 1)
+    assert np.array_equal(found[0], counts_by_bin.power_of_two_counts(X, None, -3, 8, 5))
+    assert np.array_equal(found[1], counts_by_bin.bin_counts(X, None, edges, 5))
 
 
 # ------------------------------------------------------------------ what a unit adds
@@ -304,10 +304,10 @@ def test_a_group_adds_at_most_m_to_a_column(rows, most):
     """Exactly M where all its rows are alike; the shares of the former rule, in floats, lose a little of it."""
     rng = np.random.default_rng(rows)
     members = sorted_groups(np.zeros(rows, dtype=np.int64))
-    alike = places.power_of_two_counts(np.ones((rows, 2)), members, -3, 8, most)
+    alike = counts_by_bin.power_of_two_counts(np.ones((rows, 2)), members, -3, 8, most)
     assert alike.sum(axis=1).tolist() == [most, most]
     mixed = rng.choice([0.25, 1.0, 4.0, 0.0, np.nan], (rows, 1))
-    found = places.power_of_two_counts(mixed, members, -3, 8, most)[0]
+    found = counts_by_bin.power_of_two_counts(mixed, members, -3, 8, most)[0]
     assert sum(int(v) for v in found) <= most
     place = log2_bins_in_numpy(mixed[:, 0], -3, 8)
     k = np.bincount(place[place >= 0], minlength=8)
@@ -371,8 +371,8 @@ def test_what_a_group_adds_is_the_same_beside_any_others(layout, name):
 def compiled_again(function, **others):
     """The same loop with other functions in it."""
     own = function.py_func
-    twin = types.FunctionType(own.__code__, {**own.__globals__, **others}, own.__name__)
-    return numba.njit(error_model="numpy")(twin)
+    mutant = types.FunctionType(own.__code__, {**own.__globals__, **others}, own.__name__)
+    return numba.njit(error_model="numpy")(mutant)
 
 
 @numba.njit
@@ -394,24 +394,24 @@ def _never_cleared(share, touched, n_touched, local, total):
 
 
 @pytest.mark.parametrize("loop", ["_groups", pytest.param("_stored_groups", marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("twin", [_rows_instead, _rounded_up, _never_cleared])
-def test_twins_of_the_loops_over_groups_are_caught(monkeypatch, loop, twin):
+@pytest.mark.parametrize("mutant", [_rows_instead, _rounded_up, _never_cleared])
+def test_mutants_of_the_loops_over_groups_are_caught(monkeypatch, loop, mutant):
     """Shares of rows, shares rounded up, and a table that the next group finds."""
     own, groups = np.array([[1.0, 1, 4, 1, 4, 4, 0.25]]).T, np.array([0, 0, 0, 1, 1, 1, 1])
     X = own if loop == "_groups" else sp.csr_matrix(own)
 
     def sound():
-        both = places.power_of_two_counts(X, sorted_groups(groups), -3, 8, 1000)
+        both = counts_by_bin.power_of_two_counts(X, sorted_groups(groups), -3, 8, 1000)
         parts = [
-            places.power_of_two_counts(X[groups == g], sorted_groups(groups[groups == g] * 0), -3, 8, 1000)
+            counts_by_bin.power_of_two_counts(X[groups == g], sorted_groups(groups[groups == g] * 0), -3, 8, 1000)
             for g in (0, 1)
         ]
         small = all(part.sum() <= 1000 for part in parts)
         return small and np.array_equal(both, parts[0] + parts[1])
 
     assert sound()
-    name = "_add_group" if twin is _never_cleared else "_shares"
-    monkeypatch.setattr(places, loop, compiled_again(getattr(places, loop), **{name: twin}))
+    name = "_add_group" if mutant is _never_cleared else "_shares"
+    monkeypatch.setattr(counts_by_bin, loop, compiled_again(getattr(counts_by_bin, loop), **{name: mutant}))
     assert not sound()
 
 
@@ -420,15 +420,15 @@ def _sum_instead(summed, size, scale, limit):
     return np.int64(np.rint(summed * scale))
 
 
-def test_a_twin_that_sums_windows_is_caught(monkeypatch):
-    window = windows.Windows(np.zeros(1), np.ones(1), np.zeros(1), False)
+def test_a_mutant_that_sums_windows_is_caught(monkeypatch):
+    window = clamped_windows.ClampWindows(np.zeros(1), np.ones(1), np.zeros(1), False)
 
     def of_seven():
         members = sorted_groups(np.zeros(7, dtype=np.int64))
-        return windows.window_sums(np.full((7, 1), 0.5), members, window, 1000.0, 1000.0)[0]
+        return clamped_windows.window_sums(np.full((7, 1), 0.5), members, window, 1000.0, 1000.0)[0]
 
     assert of_seven() == 500
-    monkeypatch.setattr(windows, "_groups", compiled_again(windows._groups, _mean=_sum_instead))
+    monkeypatch.setattr(clamped_windows, "_groups", compiled_again(clamped_windows._groups, _mean=_sum_instead))
     assert of_seven() > 1000
 
 
@@ -459,8 +459,8 @@ def test_the_room_of_a_groups_stored_values():
     X = csr(table(np.random.default_rng(0), 50, 6))
     groups = of_groups(np.random.default_rng(1), [1, 20, 9, 0, 20])
     wanted = max(int(np.diff(X.indptr)[groups == g].sum()) for g in range(5))
-    assert tables.most_stored(X.indptr, *sorted_groups(groups)) == wanted
-    assert tables.largest_group(sorted_groups(groups)) == 20
+    assert table_forms.most_stored(X.indptr, *sorted_groups(groups)) == wanted
+    assert table_forms.largest_group(sorted_groups(groups)) == 20
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -470,9 +470,11 @@ def test_indices_out_of_range_are_refused(grouped):
     members = sorted_groups(np.zeros(3, dtype=np.int64)) if grouped else None
     zeros = np.zeros(3)
     for call in (
-        lambda: places.power_of_two_counts(X, members, -3, 8, 1),
+        lambda: counts_by_bin.power_of_two_counts(X, members, -3, 8, 1),
         lambda: thresholds.threshold_counts(X, members, zeros, zeros, False, 1),
-        lambda: windows.window_sums(X, members, windows.Windows(zeros, zeros + 1, zeros, False), 1.0, 1.0),
+        lambda: clamped_windows.window_sums(
+            X, members, clamped_windows.ClampWindows(zeros, zeros + 1, zeros, False), 1.0, 1.0
+        ),
     ):
         with pytest.raises(ValueError, match="index is out of range"):
             call()
@@ -480,7 +482,7 @@ def test_indices_out_of_range_are_refused(grouped):
 
 def test_a_contribution_beyond_int64_is_refused():
     with pytest.raises(OverflowError):
-        places.power_of_two_counts(np.ones((2, 1)), None, -3, 8, 2**63)
+        counts_by_bin.power_of_two_counts(np.ones((2, 1)), None, -3, 8, 2**63)
 
 
 @pytest.mark.parametrize("column", [0, 1, 3, 5000])
@@ -492,7 +494,7 @@ def test_a_cell_at_an_edge_is_in_its_bin_in_every_column(column, layout):
     X = np.full((4, column + 1), 3.0)
     X[:, column] = [-1.0, 0.0, 5e-324, 4.0]
     made = sp.csr_matrix(X) if layout == "csr" else X
-    found = places.bin_counts(made, None, edges, 1)
+    found = counts_by_bin.bin_counts(made, None, edges, 1)
     assert found[column].tolist() == [1, 3]
     assert np.array_equal(found[:column], np.tile([4, 0], (column, 1)))
 
@@ -504,6 +506,6 @@ def test_bins_between_neighbouring_floats_are_those_of_comparisons():
         edges = np.sort(rng.permuted(np.tile(np.arange(-9.0, 9.0), (3, 1)), axis=1)[:, :4]) * unit
         around = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
         X = np.repeat(around.reshape(-1, 1), 3, axis=1)
-        found = places.bin_counts(X, None, edges, 1)
+        found = counts_by_bin.bin_counts(X, None, edges, 1)
         for x, line, got in zip(X.T, edges, found, strict=True):
             assert got.tolist() == np.histogram(x, line)[0].tolist()

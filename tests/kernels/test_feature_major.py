@@ -55,9 +55,9 @@ def test_same_integers(monkeypatch, threads, predictors, dtype):
 
 
 def test_only_where_it_pays():
-    pays = feature_major.FeatureMajor.pays
-    assert not pays(0, 0, 10, 10)
-    assert not pays(100, 1000, 10, 2)
+    is_beneficial = feature_major.FeatureMajor.is_beneficial
+    assert not is_beneficial(0, 0, 10, 10)
+    assert not is_beneficial(100, 1000, 10, 2)
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -1,4 +1,4 @@
-"""The CuPy twins: their CUDA source compiled for the host, and on a device where there is one."""
+"""The CuPy counterparts: their CUDA source compiled for the host, and on a device where there is one."""
 
 import sys
 

@@ -102,7 +102,7 @@ def clipped(v, limit):
 
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_recursive_sums_and_losses_equal_the_slow_twin(loss, storage):
+def test_recursive_sums_and_losses_equal_the_slow_counterpart(loss, storage):
     rng, X, y, theta = problem(loss, np.float64)
     previous = theta + 0.02 * rng.standard_normal(theta.shape)
     weight = rng.random(len(y)) + 0.5

@@ -11,7 +11,7 @@ import pytest
 
 import skdp
 from skdp.kernels.numba_jit import inner_jit, jit
-from skdp.kernels.rows import clip_scale
+from skdp.kernels.row_factors import clip_scale
 
 PACKAGE = Path(skdp.__file__).parent
 INNER = {"inner_jit", "inner_jit_any_order"}

@@ -184,7 +184,7 @@ def attack(runs=300, calibrated=False, **params):
     """One record's target flips; with one feature the coefficient shows the cross moment.
 
     Without the calibration, which would hide it: the attack then sees the moments as they were released. With it,
-    the whole fit is attacked in tests/privacy/attacks/test_front_door_attacks.py
+    the whole fit is attacked in tests/privacy/attacks/test_auto_attacks.py
     (`test_what_follows_the_steps_is_in_the_claim`), and in rounds below.
     """
     X = np.ones((8, 1))

@@ -1,4 +1,4 @@
-"""DP Frank-Wolfe: the ball, the budget, dense = sparse, and an adversary with broken twins."""
+"""DP Frank-Wolfe: the ball, the budget, dense = sparse, and an adversary with mutants."""
 
 import itertools
 import math
@@ -239,7 +239,7 @@ def choice_probabilities(X, y, loss, clip_norm, epsilon, factor=2.0):
 def test_closed_form_range_of_a_choice_over_many_neighbours():
     """log P/P' of all vertices spans at most epsilon; with scale Delta/epsilon it would span twice that."""
     rng = np.random.default_rng(0)
-    epsilon, widest, twin = 1.5, 0.0, 0.0
+    epsilon, widest, mutant = 1.5, 0.0, 0.0
     for _ in range(300):
         X, y = rng.normal(size=(6, 3)), rng.normal(size=6)
         X2, y2 = X.copy(), y.copy()
@@ -249,9 +249,9 @@ def test_closed_form_range_of_a_choice_over_many_neighbours():
             p, q = (choice_probabilities(A, b, SquaredLoss(), 1.0, epsilon, factor) for A, b in ((X, y), (X2, y2)))
             spread = np.ptp(np.log(p / q))
             assert factor == 1.0 or np.max(np.abs(np.log(p / q))) <= epsilon * (1 + 1e-9)
-            widest, twin = (max(widest, spread), twin) if factor == 2 else (widest, max(twin, spread))
+            widest, mutant = (max(widest, spread), mutant) if factor == 2 else (widest, max(mutant, spread))
     assert 0.99 * epsilon <= widest <= epsilon * (1 + 1e-6)
-    assert twin > 1.9 * epsilon
+    assert mutant > 1.9 * epsilon
 
 
 N, STEPS, EPSILON, DELTA, RUNS = 5, 9, 10.0, 1e-5, 300
@@ -333,7 +333,7 @@ def test_other_units_and_adjacencies_stay_below_their_claim(params):
     assert 0.2 * CLAIM < attack(runs=300, **params) <= CLAIM
 
 
-def test_twin_with_gumbel_scale_delta_over_epsilon_is_caught(monkeypatch):
+def test_mutant_with_gumbel_scale_delta_over_epsilon_is_caught(monkeypatch):
     honest = VertexScores._choose
     monkeypatch.setattr(
         VertexScores, "_choose", lambda self, unit, scale, stream: honest(self, unit, scale / 2, stream)
@@ -341,12 +341,12 @@ def test_twin_with_gumbel_scale_delta_over_epsilon_is_caught(monkeypatch):
     assert attack() > CLAIM
 
 
-def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
+def test_mutant_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
     monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     assert attack() > CLAIM
 
 
-def test_twin_without_the_clip_is_caught(monkeypatch):
+def test_mutant_without_the_clip_is_caught(monkeypatch):
     from skdp.kernels import VertexKernel
 
     honest = VertexKernel.start

@@ -13,7 +13,14 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
 from skdp.base.plan import BudgetSplit
 from skdp.datasets import make_sparse_classification, make_sparse_regression
-from skdp.fitting.loop import LEAST, AcceleratedStep, ConstantStep, DistanceOverGradients, keep_largest, shrinkage
+from skdp.fitting.loop import (
+    MIN_SHRINKAGE,
+    AcceleratedStep,
+    ConstantStep,
+    DistanceOverGradients,
+    keep_largest,
+    shrinkage,
+)
 from skdp.fitting.scales import released_scales
 from skdp.fitting.search import GRID, noisy_search
 from skdp.fitting.task import Task
@@ -28,7 +35,7 @@ from skdp.linear_model.ight.pursuit import (
     SUP_SHARE,
     Ranking,
 )
-from skdp.linear_model.ight.solver import MAX_ITER, Schedule, Settings, pays
+from skdp.linear_model.ight.solver import MAX_ITER, IGHTSettings, Schedule, is_beneficial
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.accounting import bounded_range_mu, gaussian_mu
@@ -135,8 +142,8 @@ def test_noise_that_the_point_has_gathered_is_known_exactly():
     d, T, std = 2000, 30, 0.3
     rule = DistanceOverGradients(np.zeros(d), 1.0, T, d, d)
     for _ in range(T):
-        point = rule.move(np.zeros(d), std * RNG.normal(size=d), std)
-        rule.moved(point)
+        point = rule.step(np.zeros(d), std * RNG.normal(size=d), std)
+        rule.accept(point)
     known = d * std**2 * np.sum(rule._walked**2)
     assert abs(np.sum(point**2) / known - 1) < 6 * math.sqrt(2 / d)
 
@@ -146,14 +153,14 @@ def test_noise_alone_hardly_moves_the_distance():
     for kept in (d, 50):
         rule = DistanceOverGradients(np.zeros(d), 1e-3, T, d, kept)
         for _ in range(T):
-            rule.moved(keep_largest(rule.move(np.zeros(d), std * RNG.normal(size=d), std), kept, d))
+            rule.accept(keep_largest(rule.step(np.zeros(d), std * RNG.normal(size=d), std), kept, d))
         assert rule.distance < 0.1 * math.sqrt(d)
 
 
 def test_rules_agree_on_their_interface():
     start = np.zeros(3)
     for rule in (ConstantStep(0.5), DistanceOverGradients(start, 1.0, 5, 3, 3), AcceleratedStep(0.5, start)):
-        point = rule.moved(rule.move(start, np.array([1.0, 0.0, 0.0]), 0.0))
+        point = rule.accept(rule.step(start, np.array([1.0, 0.0, 0.0]), 0.0))
         assert point[0] < 0
         assert rule.learning_rate > 0
         assert rule.output(point).shape == (3,)
@@ -198,7 +205,7 @@ def test_automatic_steps_without_privacy_are_one_over_the_curvature(cls):
 
 
 @pytest.mark.parametrize("cls", [IGHTClassifier, IGHTRegressor])
-def test_the_twins_are_equal_where_the_docstring_says_so(cls):
+def test_the_counterparts_are_equal_where_the_docstring_says_so(cls):
     private = {IGHTClassifier: DPIGHTClassifier, IGHTRegressor: DPIGHTRegressor}[cls]
     X = np.random.default_rng(0).normal(size=(80, 4))
     y = (X[:, 0] > 0).astype(int)
@@ -275,7 +282,7 @@ def test_questions_divide_the_share():
 
 def test_schedule_divides_steps_and_budget():
     def of(loss=SquaredLoss(), d=100, s=10, share=0.0, few=True, **params):  # noqa: B008
-        return Schedule.of(loss, d, s, Settings(**params), share, few)
+        return Schedule.of(loss, d, s, IGHTSettings(**params), share, few)
 
     assert of() == Schedule(70, 30, 0.0, 0.7, 0.3)
     assert of(s=99) == of(s=99, loss=LogisticLoss()) == Schedule(70, 30, 0.0, 0.7, 0.3)
@@ -362,12 +369,12 @@ def test_rounds_are_taken_where_they_pay_by_public_numbers():
     records = PrivateRecords(np.zeros((1000, 100)), np.zeros(1000))
     session = PrivacySession(epsilon=1.0, delta=1e-5)
     mu = gaussian_mu(1.0, 1e-5)
-    assert pays(session, records, 10)
-    assert not pays(session, records, 11)  # more than a tenth of the features
+    assert is_beneficial(session, records, 10)
+    assert not is_beneficial(session, records, 11)  # more than a tenth of the features
     wide = PrivateRecords(np.zeros((1000, 1000)), np.zeros(1000))
     limit = int(2 * math.sqrt(1000 * mu))
-    assert pays(session, wide, limit)
-    assert not pays(session, wide, limit + 1)
+    assert is_beneficial(session, wide, limit)
+    assert not is_beneficial(session, wide, limit + 1)
 
 
 @pytest.mark.parametrize(
@@ -498,7 +505,7 @@ def test_targets_that_are_noise_give_a_model_near_zero():
     ]
     assert np.median(sizes) < 0.3
     assert shrinkage(np.array([3.0, 4.0]), 1.0) == pytest.approx(1 - 2 / 25)
-    assert shrinkage(np.array([0.1, 0.1]), 1.0) == LEAST
+    assert shrinkage(np.array([0.1, 0.1]), 1.0) == MIN_SHRINKAGE
     assert shrinkage(np.zeros(2), 1.0) == 1.0
 
 

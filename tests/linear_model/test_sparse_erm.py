@@ -254,14 +254,14 @@ def test_step_rule_takes_the_known_noise_out():
     start = np.zeros(3)
     rule = SparseDistanceOverGradients(start, 2.0)
     gradient = np.array([3.0, 0.0, 4.0])
-    theta = rule.moved(rule.move(start, gradient, 10.0))
+    theta = rule.accept(rule.step(start, gradient, 10.0))
     rate = 2.0 / math.sqrt(25.0 - 9.0)
     assert rule.learning_rate == pytest.approx(rate)
     assert np.allclose(theta, -rate * gradient)
     # Distance: |theta|^2 = (25 - noise 10) rate^2 = 3.75 < 4, so it stays; then a step of noise only.
-    theta = rule.moved(rule.move(theta, np.zeros(3), 0.0))
+    theta = rule.accept(rule.step(theta, np.zeros(3), 0.0))
     assert rule.learning_rate == pytest.approx(rate)
-    rule.move(theta, np.array([0.0, 1.0, 0.0]), 100.0)
+    rule.step(theta, np.array([0.0, 1.0, 0.0]), 100.0)
     assert rule.learning_rate == pytest.approx(2.0 / math.sqrt(16.0 + 10.0))
     first, second = -rate * gradient, -rate * gradient
     third = second - rule.learning_rate * np.array([0.0, 1.0, 0.0])
@@ -269,7 +269,7 @@ def test_step_rule_takes_the_known_noise_out():
     expected = (weights[:, None] * [first, second, third]).sum(axis=0) / weights.sum()
     assert np.allclose(rule.output(third), expected)
     still = SparseDistanceOverGradients(start, 2.0)
-    assert np.array_equal(still.move(start, start, 0.0), start)  # nothing was released
+    assert np.array_equal(still.step(start, start, 0.0), start)  # nothing was released
 
 
 # ------------------------------------------------------------------ the generic estimator

@@ -225,7 +225,7 @@ def settings(**changes):
         momentum=None, clip_norm=None, clip_diff_norm=None, learning_rate=None,
         max_step_norm=None, output="last",
     )  # fmt: skip
-    return _srm.Settings(**{**auto, **changes})
+    return _srm.SRMSettings(**{**auto, **changes})
 
 
 @pytest.mark.parametrize("seen", [0.01, 12.0, 300.0, 1e7, math.inf])

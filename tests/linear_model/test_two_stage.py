@@ -14,7 +14,7 @@ from skdp.datasets import make_sparse_classification, make_sparse_regression
 from skdp.fitting.closing import TargetUnits
 from skdp.linear_model.two_stage.solver import (
     PENALTY,
-    Plan,
+    TwoStagePlan,
     default_support,
     penalty,
     random_blocks,
@@ -207,7 +207,7 @@ def attack_fit(runs=200):
         y[0] = target
         model = DPTwoStageRegressor(**settings, alpha=100.0, random_state=seed)
         # Without the calibration, which would hide what the minimiser shows. With it:
-        # `test_what_follows_the_steps_is_in_the_claim` of tests/privacy/attacks/test_front_door_attacks.py.
+        # `test_what_follows_the_steps_is_in_the_claim` of tests/privacy/attacks/test_auto_attacks.py.
         with mock.patch.object(TargetUnits, "calibration_share", return_value=0.0):
             return model.fit(X, y).coef_[0]
 
@@ -228,19 +228,19 @@ def halve(monkeypatch):
     monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2)
 
 
-def test_twin_with_half_the_noise_is_caught(monkeypatch):
+def test_mutant_with_half_the_noise_is_caught(monkeypatch):
     halve(monkeypatch)
     assert attack_fit() > CLAIM
 
 
-def test_twin_with_the_sensitivity_of_a_strongly_convex_sum_halved_is_caught(monkeypatch):
+def test_mutant_with_the_sensitivity_of_a_strongly_convex_sum_halved_is_caught(monkeypatch):
     monkeypatch.setattr(skdp.privacy.statistics.minimizer, "factor", lambda adjacency: 1.0)
     assert attack_fit() > CLAIM
 
 
 def attack_selection(runs=700):
     """Two features whose scores one record exchanges: (2, 0) against (0, 2), in units of the clip norm."""
-    plan = Plan(1, "gumbel", None, 1.0, (-9.0, 9.0), None)
+    plan = TwoStagePlan(1, "gumbel", None, 1.0, (-9.0, 9.0), None)
     X, y = 1e12 * np.array([[1.0, -1.0], [1.0, 0.0], [0.0, 1.0]]), np.ones(3)
     other = X.copy()
     other[0] = -other[0]
@@ -259,7 +259,7 @@ def attack_selection(runs=700):
 
 
 @pytest.mark.slow
-def test_the_choice_stays_below_its_epsilon_and_a_twin_with_little_noise_is_caught(monkeypatch):
+def test_the_choice_stays_below_its_epsilon_and_a_mutant_with_little_noise_is_caught(monkeypatch):
     # The pair's log ratio is half of the range; the release alone is tested on the worst pair in test_votes.
     claim = PrivacySession(epsilon=EPSILON, delta=DELTA).selection_epsilon(1, 0.9)
     assert 0.6 * claim / 2 < attack_selection(1200) <= claim / 2

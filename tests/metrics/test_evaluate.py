@@ -422,7 +422,7 @@ def wide_models():
     labels = (score > 0).astype(int)
     options = {"epsilon": 8.0, "random_state": 0}
     return Z, {
-        "front door": DPLogisticRegression(classes=(0, 1), **options).fit(Z, labels),
+        "automatic estimator": DPLogisticRegression(classes=(0, 1), **options).fit(Z, labels),
         "curves": DPAdditiveClassifier(classes=(0, 1), **options).fit(Z, labels),
         "three classes": DPLogisticRegression(classes=(0, 1, 2), **options).fit(Z, labels + (score > 3)),
         "numbers": DPAdditiveRegressor(**options).fit(Z, score),
@@ -441,7 +441,7 @@ def test_a_row_of_a_wide_table_is_scored_alone():
         tables = {"C": Z[:130], "F": np.asfortranarray(Z[:130]), "float32": Z[:130].astype(np.float32)}
         if name != "no windows":
             tables["missing"] = np.where(rng.random((130, WIDE)) < 0.02, math.nan, Z[:130])
-        if name in ("front door", "no windows"):
+        if name in ("automatic estimator", "no windows"):
             tables["csr"] = sp.csr_matrix(np.where(rng.random((130, WIDE)) < 0.5, 0.0, Z[:130]))
         for form, rows in tables.items():
             asked = functools.partial(row_scores, model, method, n_outputs=k, fixed=False)
@@ -459,7 +459,7 @@ def test_a_row_of_a_wide_table_is_scored_alone():
                 for fixed in (False, True):
                     found = row_scores(model, method, other, k, fixed=fixed)
                     assert (found[7:] == whole[7:]).all()
-    assert moved_without or not blas_moves_rows()  # the twin: plain predictions
+    assert moved_without or not blas_moves_rows()  # the mutant: plain predictions
 
 
 def blas_moves_rows():
@@ -479,7 +479,7 @@ def blas_moves_rows():
 def test_the_size_of_a_table_does_not_choose_how_a_row_is_scored(task, monkeypatch):
     """From some size on predictions take compiled loops; the numbers of rows and stored cells may be private."""
     Z, models = wide_models()
-    model = models["front door"]
+    model = models["automatic estimator"]
     rows = sp.csr_matrix(Z[:100]) if task == "csr" else Z[:100]
     whole = row_scores(model, "predict_proba", rows, 2, fixed=False)
     monkeypatch.setattr("skdp.fitting.any_cells.COMPILED", 99 * WIDE + 1)

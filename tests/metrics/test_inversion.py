@@ -120,7 +120,7 @@ def test_coverage_notices_noise_that_is_larger_than_said():
 def test_a_mean_over_many_classes_covers_where_hardly_any_prediction_is_wrong():
     """Of 300 trials at 95 %, fewer than 263 cover with probability below 1e-6.
 
-    The twin takes the counts of `nonnegative`, which lose the noise of all wrong predictions.
+    The mutant takes the counts of `nonnegative`, which lose the noise of all wrong predictions.
     """
     k, noise, rng = 30, 4.0, np.random.default_rng(0)
     strategy, counts = scaled(_balanced_strategy(k, True)), np.repeat((1000.0, 0.0), k)

@@ -22,11 +22,11 @@ from skdp.metrics import (
     r2_score,
     regression_fits,
 )
-from skdp.metrics.moments import Moments, Sum
-from skdp.metrics.regression import ErrorsByPrediction, Windows
+from skdp.metrics.regression import ErrorsByPrediction, ScoreWindows
 from skdp.metrics.regression_fits import BIN_SHARE, SPREAD_SHARE, NumberScore, ResidualMoments
+from skdp.metrics.regression_moments import RegressionMoments, Sum
 from skdp.privacy import accounting
-from skdp.statistics.moments import Counted
+from skdp.statistics.column_moments import Counted
 from tests.kinds import each_adjacency_and_unit
 from tests.privacy.exact.test_replay import Tape
 
@@ -212,7 +212,7 @@ def test_few_records_do_not_break_the_coverage():
     assert both > 0.95 - ALARM
 
 
-def test_a_twin_that_believes_half_the_noise_is_caught():
+def test_a_mutant_that_believes_half_the_noise_is_caught():
     noise, both, _ = covered(2000, True)
     assert noise < 0.95 - ALARM
     assert both < 0.95 - ALARM
@@ -221,7 +221,7 @@ def test_a_twin_that_believes_half_the_noise_is_caught():
 def test_sampling_variances_without_released_squares_are_bounds():
     u, v = cell_of_law().draw(N, np.random.default_rng(1))
     sums = {"u": u.sum(), "u2": (u**2).sum(), "v": v.sum(), "v2": (v**2).sum(), "abs": abs(v).sum()}
-    known = Moments(float(N), 3.0, 1.0, {name: Sum(float(x), 0.0) for name, x in sums.items()})
+    known = RegressionMoments(float(N), 3.0, 1.0, {name: Sum(float(x), 0.0) for name, x in sums.items()})
     influence = known.influence_on_r2()
     w = influence.residuals * v**2 - influence.targets * (u - influence.mean) ** 2
     assert (w**2).max() <= influence.largest
@@ -235,7 +235,7 @@ def test_sampling_variances_without_released_squares_are_bounds():
 
 @pytest.mark.parametrize("count", [0.0, 40.0])
 def test_errors_by_prediction_cover(count):
-    """The twin believes half of the noise; false alarms below 1e-6."""
+    """The mutant believes half of the noise; false alarms below 1e-6."""
     rng, trials = np.random.default_rng(2), 2000
     sums = np.array([0.3 * count, count]) + 5.0 * rng.normal(size=(trials, 2))
     for noise, honest in ((5.0, True), (2.5, False)):
@@ -293,7 +293,7 @@ def test_a_neighbour_takes_the_same_path_within_the_sensitivities(name, adjacenc
     assert 0.7 < largest <= 1.0 + 1e-9
 
 
-def test_a_twin_with_one_weight_too_large_is_caught(monkeypatch):
+def test_a_mutant_with_one_weight_too_large_is_caught(monkeypatch):
     """The kernel adds twice the residual that the bound is about."""
     from skdp.kernels.counts import residuals
 
@@ -432,7 +432,7 @@ def test_the_text_says_what_was_clipped():
 
 
 def test_edges_of_a_tiny_window_increase():
-    edges = Windows(1e15, 1e-9, 1.0, False).edges(10)
+    edges = ScoreWindows(1e15, 1e-9, 1.0, False).edges(10)
     assert (np.diff(edges) > 0).all()
 
 
@@ -453,7 +453,7 @@ def test_the_plot_shows_bins_with_their_intervals():
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # of the seed
 @pytest.mark.parametrize("off", [0.85, 1.2])
 def test_under_add_remove_means_are_over_the_records_that_are_there(off, monkeypatch):
-    """Of normal errors, 5 standard deviations are passed with 6e-7; the twin divides by n_public."""
+    """Of normal errors, 5 standard deviations are passed with 6e-7; the mutant divides by n_public."""
     terms = dict(epsilon=3.0, adjacency="add-remove", n_public=round(off * N), random_state=0)
     wanted = evaluate(MODEL, X, Y, epsilon=math.inf, adjacency="add-remove", n_public=N)
 

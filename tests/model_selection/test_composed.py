@@ -201,7 +201,7 @@ def test_a_fit_inside_cannot_take_more_than_its_share():
 
 
 def test_too_little_noise_is_caught_at_the_door_and_by_the_recheck(monkeypatch):
-    """Twins: budgets of twice the epsilon, and then without the check of what fits ask for."""
+    """Mutants: budgets of twice the epsilon, and then without the check of what fits ask for."""
     honest = InnerFits.budget
 
     def twice(inner, index, epsilon, delta):
@@ -286,23 +286,23 @@ def test_sizes_of_places_are_public_or_coins():
             (10, (0.75, 0.25), [7, 3]), (13, (0.2,) * 5, [2, 3, 2, 3, 3]), (2, (0.999, 0.001), [1, 1]),
             (5, (0.2,) * 5, [1] * 5), (20, (0.7, 0.1, 0.2), [14, 2, 4]), (2, (0.001, 0.999), [1, 1]),
         ):  # fmt: skip
-            assert np.bincount(outer.places(n, shares), minlength=len(shares)).tolist() == sizes
+            assert np.bincount(outer.positions(n, shares), minlength=len(shares)).tolist() == sizes
         assert not outer.committed
         # 4000 draws of places for 4 units: each pair of units has each pair of places as often as it should;
         # false alarm below 1e-6 by 5.5 sd and 32 comparisons.
-        drawn = np.array([outer.places(4, (0.5, 0.5)) for _ in range(4000)])
+        drawn = np.array([outer.positions(4, (0.5, 0.5)) for _ in range(4000)])
         assert (drawn.sum(axis=1) == 2).all()
         assert np.all(np.abs(drawn.mean(axis=0) - 0.5) < 5.5 * 0.5 / math.sqrt(4000))
         pair = (drawn[:, :, None] * drawn[:, None, :]).mean(axis=0)[np.triu_indices(4, 1)]
         assert np.all(np.abs(pair - 1 / 6) < 5.5 * math.sqrt(5 / 36 / 4000))
     with session(one, adjacency="add-remove") as outer:
-        drawn = outer.places(40_000, (0.75, 0.25)).reshape(-1, 10)
+        drawn = outer.positions(40_000, (0.75, 0.25)).reshape(-1, 10)
         assert abs(drawn.mean() - 0.25) < 5.5 * math.sqrt(0.1875 / 40_000)
         assert drawn.sum(axis=1).std() > 1.0  # a public size would have none
     seeds = set()
     for _ in range(2):
         with pytest.warns(PrivacyLeakWarning), session(one, random_state=3) as outer:
-            seeds.add((outer.seed(), *outer.places(20, (0.5, 0.5))))
+            seeds.add((outer.seed(), *outer.positions(20, (0.5, 0.5))))
     assert len(seeds) == 1
 
 

@@ -2,7 +2,7 @@
 
 The neighbour gets the outputs of the first table, so that it takes the same path. Then all that leaves beside
 them must be the same on both, and what the changed unit moved, in squared standard deviations of the noise, adds
-up to less than the claim. Twins that claim less than that are found.
+up to less than the claim. Mutants that claim less than that are found.
 """
 
 import logging
@@ -71,9 +71,9 @@ class Left:
     def __init__(self, way, monkeypatch, **terms):
         self.way, self.terms, self.tape = WAYS[way], terms, Tape(monkeypatch)
         self.first = None
-        honest = ComposedSession.places
+        honest = ComposedSession.positions
 
-        def places(session, n_units, shares):
+        def positions(session, n_units, shares):
             """Who is in both tables has one place: the one who comes or goes is the last."""
             found = honest(session, n_units, shares)
             if self.tape.playing:
@@ -81,7 +81,7 @@ class Left:
             self.first = found
             return found
 
-        monkeypatch.setattr(ComposedSession, "places", places)
+        monkeypatch.setattr(ComposedSession, "positions", positions)
 
     def __call__(self, X, y, groups):
         accountant = BudgetAccountant(EPSILON, 1e-3, allow_seeded=True)
@@ -161,19 +161,21 @@ def test_nothing_leaves_beside_the_releases_and_they_cost_less_than_the_claim(wa
     assert (0.4 if way == "compare" else 0.7) <= max(cost) <= 1
 
 
-def twin(purposes, share, places):
+def mutant(purposes, share, positions):
     """Cross-validation that takes its fits for parts that no record shares."""
 
     def inner(self):
         k = self.cv
         shares = (share,) * k + (0.2,) * k
-        return InnerFits(purposes(k), shares, places(k), (1,) * (2 * k))
+        return InnerFits(purposes(k), shares, positions(k), (1,) * (2 * k))
 
     return inner
 
 
-def test_a_twin_that_charges_one_fit_only_is_caught(monkeypatch):
-    claims = twin(lambda k: ("fit",) * k + ("evaluation",) * k, 0.8, lambda k: tuple((j, k + j) for j in range(k)))
+def test_a_mutant_that_charges_one_fit_only_is_caught(monkeypatch):
+    claims = mutant(
+        lambda k: ("fit",) * k + ("evaluation",) * k, 0.8, lambda k: tuple((j, k + j) for j in range(k))
+    )
     monkeypatch.setattr(CrossValidation, "_inner", claims)
     monkeypatch.setitem(WAYS, "cross_validate", lambda X, y, **terms: cross_of(6, X, y, **terms))
     run = Left("cross_validate", monkeypatch)
@@ -181,7 +183,7 @@ def test_a_twin_that_charges_one_fit_only_is_caught(monkeypatch):
     assert cost > 3
 
 
-def test_the_shipped_code_passes_where_the_twin_is_caught(monkeypatch):
+def test_the_shipped_code_passes_where_the_mutant_is_caught(monkeypatch):
     monkeypatch.setitem(WAYS, "cross_validate", lambda X, y, **terms: cross_of(6, X, y, **terms))
     run = Left("cross_validate", monkeypatch)
     cost = max(run.cost(*pair)[1] for pair in pairs("record", "replace-one"))
@@ -200,7 +202,7 @@ def test_a_split_that_follows_values_is_caught(monkeypatch):
     def by_value(session, n_units, shares):
         return np.argsort(np.argsort(seen[-1])) * len(shares) // n_units
 
-    monkeypatch.setattr(ComposedSession, "places", by_value)
+    monkeypatch.setattr(ComposedSession, "positions", by_value)
     run.way = lambda X, y, **terms: seen.append(X[:, 0]) or cross(X, y, **terms)
     # In order of the first column, the last record of each third has one sign, the next one's the other.
     table = np.ones((N, D)) * np.where(np.arange(N) // 30 == 1, -1.0, 1.0)[:, None]

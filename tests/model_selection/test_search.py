@@ -27,8 +27,8 @@ from skdp.base import PrivateFit, Problem, Solution
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
 from skdp.model_selection import DPRandomizedSearch
 from skdp.model_selection.candidates import Candidates
-from skdp.model_selection.rows import divided, part_sizes
-from skdp.model_selection.scores import CLASSIFIER_SCORES, REGRESSOR_SCORES, Terms, released_score
+from skdp.model_selection.scores import CLASSIFIER_SCORES, REGRESSOR_SCORES, ScoreTerms, released_score
+from skdp.model_selection.unit_split import divided, part_sizes
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.log import LOGGER
@@ -258,8 +258,8 @@ def test_a_fit_that_claims_more_than_a_trial_may_cost_has_no_result():
         factor = 1.0
 
         def _open_session(self, n_units=None):
-            twin = Toy(epsilon=self.factor * self.epsilon, delta=self.delta, accountant=False)
-            return twin._open_session(n_units)
+            mutant = Toy(epsilon=self.factor * self.epsilon, delta=self.delta, accountant=False)
+            return mutant._open_session(n_units)
 
     class Costlier(Costly):
         factor = 1.01
@@ -415,7 +415,7 @@ def test_a_row_changes_its_own_number_and_no_other_also_if_it_cannot_be_predicte
 
 @pytest.mark.filterwarnings("ignore:random_state is a seed")
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
-def test_an_accuracy_has_the_noise_of_its_budget_and_a_twin_with_half_of_it_is_caught(adjacency):
+def test_an_accuracy_has_the_noise_of_its_budget_and_a_mutant_with_half_of_it_is_caught(adjacency):
     """Of 50 groups, 400 releases: a chi-square test with a false-alarm rate of 1e-7."""
     table = np.column_stack([np.ones(200), np.ones(200)])
     groups, targets = np.arange(200) % 50, np.append(np.zeros(100), np.ones(100)).astype(int)
@@ -425,7 +425,7 @@ def test_an_accuracy_has_the_noise_of_its_budget_and_a_twin_with_half_of_it_is_c
     expected = (1.0 if adjacency == "replace-one" else 0.5) / (50 * mu)
     scores = []
     for seed in range(400):
-        terms = Terms(1.0, 1e-5, adjacency, "group", n_public, n_public, seed)
+        terms = ScoreTerms(1.0, 1e-5, adjacency, "group", n_public, n_public, seed)
         score, std = released_score("accuracy", Model(), table, targets, groups, terms)
         assert std == pytest.approx(expected, rel=1e-3)
         scores.append(score - 0.5)
@@ -552,10 +552,10 @@ class Ordered(Toy):
 
 
 @pytest.mark.slow
-def test_an_attack_on_the_search_stays_below_the_claim_and_catches_the_twin():
+def test_an_attack_on_the_search_stays_below_the_claim_and_catches_the_mutant():
     """One record is -1 or 1, all others 0; 7000 searches on either side; false alarm below 1e-6.
 
-    The twin charges the winner's fit and score alone, the base epsilon.
+    The mutant charges the winner's fit and score alone, the base epsilon.
     """
     table = np.column_stack([np.zeros(1000), np.random.default_rng(0).uniform(size=1000)])
     labels = np.ones(1000, dtype=int)

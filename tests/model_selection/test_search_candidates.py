@@ -110,12 +110,12 @@ def test_trials_do_not_change_the_objects_of_a_grid():
 
 
 def test_searches_in_threads_leave_no_warning_of_a_trial_and_the_filters_as_they_were(monkeypatch):
-    """A twin whose trials set the filters of the process without a turn leaves those of another thread behind."""
+    """A mutant whose trials set the filters of the process without a turn leaves those of another thread behind."""
     first, second = threading.Event(), threading.Event()
 
     def trial(mine, other):
         mine.set()
-        other.wait(60)  # of the twin; the shipped code waits for its turn before the trial
+        other.wait(60)  # of the mutant; the shipped code waits for its turn before the trial
         warn_user("of a trial", UserWarning)
         warnings.warn("of a library", UserWarning, stacklevel=1)
         return 0.0, "found"
@@ -134,17 +134,17 @@ def test_searches_in_threads_leave_no_warning_of_a_trial_and_the_filters_as_they
         b.join()
         return begun
 
-    for twin in (False, True):
+    for mutant in (False, True):
         late, never = threading.Event(), threading.Event()
         first.clear()
         second.clear()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             before = list(warnings.filters)
-            if twin:
+            if mutant:
                 monkeypatch.setattr(best_of, "no_warnings_of_any_library", _without_turn)
-            assert run(60.0 if twin else 0.2) == twin
-            assert (list(warnings.filters) == before) is not twin
+            assert run(60.0 if mutant else 0.2) == mutant
+            assert (list(warnings.filters) == before) is not mutant
 
 
 @contextlib.contextmanager

@@ -194,10 +194,10 @@ def test_containers_are_kept_and_rows_stay_together(name):
     table, values = CONTAINERS[name]
     place = pd.Series(np.arange(60))
     a, b, p, q = train_test_split(table, place)
-    for part, places in ((a, p), (b, q)):
+    for part, positions in ((a, p), (b, q)):
         assert type(part) is type(table)
-        assert type(places) is pd.Series
-        assert np.array_equal(values(part), X[places.to_numpy()])
+        assert type(positions) is pd.Series
+        assert np.array_equal(values(part), X[positions.to_numpy()])
     if name == "csr":
         assert a.nnz + b.nnz == table.nnz
 

@@ -17,7 +17,7 @@ from skdp.multiparty.party.keys import make_keys
 from skdp.multiparty.party.plan import PROTOCOL, parse_plan, read_plan
 from skdp.multiparty.party.planned import planned_opening
 from skdp.multiparty.party.run import Options, run
-from skdp.multiparty.party.terms import Terms, software
+from skdp.multiparty.party.terms import PlanTerms, software
 from skdp.multiparty.transport.hello import Hello
 from skdp.multiparty.transport.network import LAID_TAG, READY_TAG
 from skdp.multiparty.transport.tls import Identity, connect_all
@@ -189,7 +189,7 @@ async def announce(network, **changes):
     """Announce the plan's terms, as all parties do; what the others announce is not looked at."""
     opening = replace(planned_opening(network.plan), **changes)
     network.set_deadline(60.0)
-    await network.barrier(READY_TAG, Terms(opening).pack(), lambda link, word: None)
+    await network.barrier(READY_TAG, PlanTerms(opening).pack(), lambda link, word: None)
 
 
 async def be_ready(network):

@@ -254,7 +254,7 @@ def test_for_every_input_of_the_same_sum_one_choice_of_coins_gives_the_same_view
 
 @pytest.mark.parametrize("honest", [True, False])
 def test_the_law_of_a_servers_view_does_not_depend_on_the_input(honest, monkeypatch):
-    """Chi-square over fresh shares; the twin's coefficients are constant. False alarms below 1e-6."""
+    """Chi-square over fresh shares; the mutant's coefficients are constant. False alarms below 1e-6."""
     if not honest:
         constant = lambda shape, stream: np.full((2, *shape), 5, dtype=np.uint64)  # noqa: E731
         monkeypatch.setattr("skdp.multiparty.engine.shamir.random_elements", constant)

@@ -7,7 +7,7 @@ import pytest
 
 import skdp
 from skdp.base.fit import PrivateFit
-from skdp.multiparty.frame import MultipartyFit
+from skdp.multiparty.multiparty_fit import MultipartyFit
 from skdp.privacy import BudgetAccountant
 
 SIZES = [40, 30, 8]

@@ -229,7 +229,7 @@ def test_a_record_of_the_largest_owner_keeps_its_claim():
     assert 0.6 * CLAIM < attack(weighting="record", victim=23) <= CLAIM
 
 
-def test_the_twin_with_half_the_noise_is_caught(monkeypatch):
+def test_the_mutant_with_half_the_noise_is_caught(monkeypatch):
     honest = noise.rounded_gaussian
     monkeypatch.setattr(
         noise, "rounded_gaussian",
@@ -239,15 +239,15 @@ def test_the_twin_with_half_the_noise_is_caught(monkeypatch):
 
 
 @pytest.mark.thorough
-def test_the_twin_with_the_noise_of_the_pooled_data_is_caught(monkeypatch):
+def test_the_mutant_with_the_noise_of_the_pooled_data_is_caught(monkeypatch):
     """Equal weights for owners, but the sensitivity of the mean over all records."""
     honest = Owners.mean_gradient
 
-    def twin(self, loss, theta, clip_norm):
+    def mutant(self, loss, theta, clip_norm):
         share = self.divisor / sum(self.sizes)
         return [
             type(b).from_source(b._value, b.shape, l2=b.l2 * share) for b in honest(self, loss, theta, clip_norm)
         ]
 
-    monkeypatch.setattr(Owners, "mean_gradient", twin)
+    monkeypatch.setattr(Owners, "mean_gradient", mutant)
     assert attack() > CLAIM

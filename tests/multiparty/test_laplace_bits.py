@@ -165,7 +165,7 @@ def test_five_servers_make_noise_too():
 
 @pytest.mark.slow
 def test_the_noise_has_the_laplace_law():
-    """As above on more values; a twin of half the scale is caught. False alarms below 1e-6."""
+    """As above on more values; a mutant of half the scale is caught. False alarms below 1e-6."""
     drawn = drawn_noise(300)
     spread = 5.2 / np.sqrt(drawn.size)
     assert abs(abs(drawn).mean() - 1) < spread
@@ -196,7 +196,7 @@ def test_elements_travel_without_pickle():
 
 
 def test_nothing_is_unpickled_in_a_server(tmp_path, monkeypatch):
-    """Every Python process below fails where it unpickles; a twin that does is seen to fail."""
+    """Every Python process below fails where it unpickles; a mutant that does is seen to fail."""
     marker = tmp_path / "unpickled"
     (tmp_path / "sitecustomize.py").write_text(
         textwrap.dedent(f"""
@@ -213,8 +213,8 @@ def test_nothing_is_unpickled_in_a_server(tmp_path, monkeypatch):
         assert engine.open_laplace([np.arange(2), np.arange(2)], SCALE).shape == (2,)
     assert not marker.exists()
     code = "import pickle; pickle.loads(pickle.dumps(1))"
-    twin = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=300)
-    assert twin.returncode != 0
+    mutant = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=300)
+    assert mutant.returncode != 0
     assert marker.exists()
 
 

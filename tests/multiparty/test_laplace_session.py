@@ -46,7 +46,7 @@ def gradients(records, clip=0.5):
 
 @pytest.mark.parametrize("factor", [1.0, 0.5])
 def test_the_noise_has_the_scale_of_the_largest_owner(factor):
-    """Mean of |noise| within 5.2 standard deviations over 800 values; a twin with half of it is seen."""
+    """Mean of |noise| within 5.2 standard deviations over 800 values; a mutant with half of it is seen."""
     s, engine, made = session(epsilon=10.0), Toy(factor), gradients(owners())
     exact, epsilon = sum(b._value.plain() for b in made), 0.05
     errors = [s.laplace_by_engine(made, epsilon, engine) - exact for _ in range(200)]

@@ -59,7 +59,7 @@ def test_the_sum_is_opened_with_the_noise_of_all_servers(engine):
     std = SIGMA * np.sqrt(3 / 2)
     spread = 5.2 / np.sqrt(2 * errors.size)
     assert abs(errors.std() / std - 1) < spread
-    assert abs(errors.std() / (SIGMA / np.sqrt(2)) - 1) > spread  # a twin of which one server draws
+    assert abs(errors.std() / (SIGMA / np.sqrt(2)) - 1) > spread  # a mutant of which one server draws
     assert abs(errors.mean()) < 5.2 * std / np.sqrt(errors.size)
     assert np.unique(errors).size > errors.size / 2  # laid noise serves once
 

@@ -68,7 +68,7 @@ def test_unequal_shares():
         assert log_gap(stds, len(stds)) <= convolution_error(stds) + 1e-12
 
 
-def test_a_twin_that_rounds_once_is_caught():
+def test_a_mutant_that_rounds_once_is_caught():
     """The sum of two rounded Gaussians is not the rounded Gaussian of the total variance."""
     assert log_gap([0.7, 0.7], 1) > 10 * convolution_error([0.7, 0.7])
 
@@ -121,4 +121,4 @@ def test_drawn_shares_have_the_law_of_the_proof():
 
     most = 90.0  # chi-square with 25 degrees of freedom exceeds it with probability 3e-9
     assert statistic(sigma) < most
-    assert statistic(sigma * 1.02) > most  # a twin with 2 % less noise is caught
+    assert statistic(sigma * 1.02) > most  # a mutant with 2 % less noise is caught

@@ -106,7 +106,7 @@ def test_the_coefficients_of_ridge_regression_reach_their_bound():
 
 
 def test_a_threshold_without_the_norm_of_the_rows_would_be_another_model():
-    """The twin: c = 2 looks enough for targets in [-1, 1], but residuals at the ridge minimiser can be larger."""
+    """The mutant: c = 2 looks enough for targets in [-1, 1], but residuals at the ridge minimiser can be larger."""
     X = np.ones((400, 1)) * 0.05
     y = np.ones(400)
     X[0], y[0] = 1.0, -1.0
@@ -191,7 +191,7 @@ def test_a_record_of_the_smallest_owner_keeps_its_claim_and_comes_near_it():
     assert attack(victim=32) < 0.5 * CLAIM  # of the largest owner
 
 
-def test_the_twin_with_half_the_noise_is_caught(monkeypatch):
+def test_the_mutant_with_half_the_noise_is_caught(monkeypatch):
     honest = noise.rounded_gaussian
     monkeypatch.setattr(
         noise, "rounded_gaussian",
@@ -200,7 +200,7 @@ def test_the_twin_with_half_the_noise_is_caught(monkeypatch):
     assert attack() > CLAIM
 
 
-def test_the_twin_with_the_bound_of_the_pooled_data_is_caught():
+def test_the_mutant_with_the_bound_of_the_pooled_data_is_caught():
     assert attack(bound=3 * 5 / 33) > CLAIM
 
 

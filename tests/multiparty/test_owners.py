@@ -161,28 +161,28 @@ def test_a_replaced_unit_moves_the_sum_by_at_most_its_sensitivity(unit, weightin
     assert max(shares) > 0.9  # the smallest owner's unit, cut at both ends
 
 
-def test_a_twin_that_counts_all_records_alike_is_caught(monkeypatch):
+def test_a_mutant_that_counts_all_records_alike_is_caught(monkeypatch):
     """The objective weighs owners equally, but the bound is that of the pooled data."""
     honest = Owners.mean_gradient
 
-    def twin(self, loss, theta, clip_norm):
+    def mutant(self, loss, theta, clip_norm):
         found = honest(self, loss, theta, clip_norm)
         size = clip_norm / sum(self.sizes)
         return [BoundedStatistic.from_source(b._value, b.shape, l2=size) for b in found]
 
-    monkeypatch.setattr(Owners, "mean_gradient", twin)
+    monkeypatch.setattr(Owners, "mean_gradient", mutant)
     shares = [moved(*replaced("record", "owner", seed), np.full(5, 0.1), 0.2) for seed in range(60)]
     assert max(shares) > 1.5
 
 
-def test_a_twin_without_clipping_is_caught(monkeypatch):
+def test_a_mutant_without_clipping_is_caught(monkeypatch):
     honest = Owners.mean_gradient
 
-    def twin(self, loss, theta, clip_norm):
+    def mutant(self, loss, theta, clip_norm):
         loose = honest(self, loss, theta, 2.5 * clip_norm)
         return [BoundedStatistic.from_source(b._value, b.shape, l2=b.l2 / 2.5) for b in loose]
 
-    monkeypatch.setattr(Owners, "mean_gradient", twin)
+    monkeypatch.setattr(Owners, "mean_gradient", mutant)
     shares = [moved(*replaced("record", "owner", seed), np.full(5, 0.1), 0.2) for seed in range(60)]
     assert max(shares) > 1.5
 

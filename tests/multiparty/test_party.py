@@ -24,8 +24,8 @@ from skdp.multiparty.party import load_model
 from skdp.multiparty.party.engine import Bridge, NetworkEngine
 from skdp.multiparty.party.example import CEILING
 from skdp.multiparty.party.hints import hints
-from skdp.multiparty.party.ledger import LedgerFull, PlanLedger, open_ledger
 from skdp.multiparty.party.plan import read_plan
+from skdp.multiparty.party.plan_ledger import LedgerFull, PlanLedger, open_ledger
 from skdp.multiparty.party.table import DataError, public_rows
 from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort
 from skdp.multiparty.transport.frames import StreamLink
@@ -118,9 +118,9 @@ def test_four_parties_with_noise_get_one_model_once(tmp_path):
         assert states(study, i) == ["spent"]
 
 
-@pytest.mark.parametrize("twin", [False, True])
-def test_what_is_opened_has_the_noise_that_the_report_tells(tmp_path, monkeypatch, twin):
-    """All three servers' noise, of which two suffice; in the twin each draws half of it.
+@pytest.mark.parametrize("mutant", [False, True])
+def test_what_is_opened_has_the_noise_that_the_report_tells(tmp_path, monkeypatch, mutant):
+    """All three servers' noise, of which two suffice; in the mutant each draws half of it.
 
     600 values: their deviation is within 5.2 standard errors but for a false alarm below 1e-6.
     """
@@ -136,7 +136,7 @@ def test_what_is_opened_has_the_noise_that_the_report_tells(tmp_path, monkeypatc
         return found
 
     monkeypatch.setattr(NetworkEngine, "_open", watched)
-    if twin:
+    if mutant:
         honest = skdp.multiparty.engine.server.share_std
         monkeypatch.setattr(skdp.multiparty.engine.server, "share_std", lambda *given: honest(*given) / 2)
     results = study.together()
@@ -155,12 +155,12 @@ def test_what_is_opened_has_the_noise_that_the_report_tells(tmp_path, monkeypatc
     radius = 2.0 * 2**0.5  # row_norm, and the intercept's feature as long
     assert row["sensitivity"] >= 2 * radius / (3 * smallest)
     within = abs(noise.std() * row["grid"] / row["noise_std"] - 1) < 5.2 / (2 * noise.size) ** 0.5
-    assert bool(within) is not twin
+    assert bool(within) is not mutant
 
 
-@pytest.mark.parametrize("twin", [False, True])
-def test_a_charge_is_on_disk_before_the_first_share_goes(tmp_path, monkeypatch, twin):
-    """The ledger is read by a connection of its own when a party is about to send. The twin commits nothing."""
+@pytest.mark.parametrize("mutant", [False, True])
+def test_a_charge_is_on_disk_before_the_first_share_goes(tmp_path, monkeypatch, mutant):
+    """The ledger is read by a connection of its own when a party is about to send. The mutant commits nothing."""
     study, seen = Study(tmp_path), []
     usual = NetworkEngine._open_as_owner
 
@@ -169,11 +169,11 @@ def test_a_charge_is_on_disk_before_the_first_share_goes(tmp_path, monkeypatch, 
         return await usual(self, mine)
 
     monkeypatch.setattr(NetworkEngine, "_open_as_owner", watched)
-    if twin:
+    if mutant:
         monkeypatch.setattr(Reservation, "commit", lambda self: None)
     found = study.together()
     assert all(not isinstance(result, BaseException) for result in found.values()), found
-    state = "reserved" if twin else "spent"
+    state = "reserved" if mutant else "spent"
     assert sorted(seen) == [(index, state) for index in range(3) for _ in range(3)]
 
 
@@ -596,7 +596,7 @@ def test_the_command_says_what_is_missing_or_wrong(tmp_path, capsys):
     (tmp_path / "a.xlsx").touch()
     index = ["--config", plan, "--index", "0"]
     whole = [*index, "--data", table]
-    elsewhere = [*whole, "--ledger", plan + "x"]
+    without_data = [*whole, "--ledger", plan + "x"]
     new = ["--ceiling", "10", "1e-6"]
     for words, wanted in [
         ([], "--config"),
@@ -605,8 +605,8 @@ def test_the_command_says_what_is_missing_or_wrong(tmp_path, capsys):
         (["--config", plan + "x", "--index", "0", "--data", table], "No such file"),
         ([*index, "--data", str(tmp_path / "a.xlsx")], ".csv, .npz or .parquet file, got 'a.xlsx'"),
         (whole, "there is none yet, and a new one needs --ceiling EPSILON DELTA"),
-        ([*elsewhere, "--ceiling", "0", "1e-5"], "epsilon must be positive"),
-        ([*elsewhere, "--ceiling", "20", "2"], "delta must be at least 0 and below 1"),
+        ([*without_data, "--ceiling", "0", "1e-5"], "epsilon must be positive"),
+        ([*without_data, "--ceiling", "20", "2"], "delta must be at least 0 and below 1"),
         ([*whole, "--ledger", plan], "is not a ledger"),
         ([*whole, "--key", str(tmp_path / "hospital_b.key")],
          "does not belong to the certificate of hospital_a"),

@@ -121,12 +121,12 @@ def test_parties_lay_laplace_noise_with_mpyc_over_their_links(tmp_path, make, pa
     codes, said = finish([start(study, i, PYTHONPATH=path) for i in range(n_parties)])
     assert codes == [0] * n_parties, said
     assert not marker.exists()
-    twin = [sys.executable, "-c", "import pickle; pickle.loads(pickle.dumps(1))"]
-    assert subprocess.run(twin, env={**os.environ, "PYTHONPATH": path}, capture_output=True).returncode
+    mutant = [sys.executable, "-c", "import pickle; pickle.loads(pickle.dumps(1))"]
+    assert subprocess.run(mutant, env={**os.environ, "PYTHONPATH": path}, capture_output=True).returncode
     assert marker.exists()
     # mpyc is in the servers only, whatever their command line says.
     loaded = [line.split()[-1] for line in sorted(seen.read_text().splitlines())]
-    loaded.remove("plain")  # the twin
+    loaded.remove("plain")  # the mutant
     assert loaded == ["mpyc"] * 3 + ["plain"] * (n_parties - 3)
 
     names = [party.name for party in study.plan.parties]

@@ -11,7 +11,7 @@ import skdp.cli._party as commands
 import skdp.multiparty.party.run as runs
 from skdp.cli import main
 from skdp.multiparty.party.engine import NetworkEngine
-from skdp.multiparty.party.ledger import LedgerError, open_ledger
+from skdp.multiparty.party.plan_ledger import LedgerError, open_ledger
 from skdp.privacy import BudgetAccountant, read_ledger
 from tests.kinds import quick_alone
 from tests.multiparty.study import Study

@@ -85,7 +85,7 @@ def test_predictions_are_those_of_the_estimator_that_was_fitted(tmp_path, certif
     assert read[-1].get_params()["alpha"] == COMMON["alpha"]
     assert read[-1].row_norm_ == fitted.row_norm_
     assert not hasattr(read[-1], "privacy_")  # the report is a file of its own
-    # A twin that does not map the rows predicts something else.
+    # A mutant that does not map the rows predicts something else.
     filled = np.nan_to_num(raw)
     assert not np.array_equal(read[-1].predict(filled), read.predict(filled))
 

@@ -18,7 +18,7 @@ from skdp.multiparty.party.engine import NetworkEngine
 from skdp.multiparty.party.plan import parse_plan
 from skdp.multiparty.party.planned import drawn_std, planned_opening, summary
 from skdp.multiparty.party.table import read_own_records
-from skdp.multiparty.party.terms import TOLERANCE, BadTerms, Terms, software
+from skdp.multiparty.party.terms import TOLERANCE, BadTerms, PlanTerms, software
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.network import Network
 from skdp.privacy import Opening, read_ledger
@@ -33,28 +33,28 @@ GOOD = Opening(n_owners=3, n_values=4, noise="gaussian", scale=2.0**30, grid=1e-
 
 
 def test_terms_travel_and_are_equal_but_for_the_last_digits():
-    terms = Terms(GOOD)
-    assert Terms.unpack(terms.pack()) == terms
+    terms = PlanTerms(GOOD)
+    assert PlanTerms.unpack(terms.pack()) == terms
     assert terms.agree(terms)
     for name in ("scale", "grid", "sensitivity"):
         value = getattr(GOOD, name)
         for near in (0.5, -0.5):
             other = replace(GOOD, **{name: value * (1 + near * TOLERANCE)})
-            assert terms.agree(Terms(other))
+            assert terms.agree(PlanTerms(other))
         for far in (1.5, -1.5, 0.22, -0.5):
             other = replace(GOOD, **{name: value * (1 + far * (TOLERANCE if far**2 > 1 else 1))})
-            assert not terms.agree(Terms(other))
+            assert not terms.agree(PlanTerms(other))
     for name, value in (("n_owners", 4), ("n_values", 5), ("releases", 2), ("noise", "laplace")):
-        assert not terms.agree(Terms(replace(GOOD, **{name: value})))
+        assert not terms.agree(PlanTerms(replace(GOOD, **{name: value})))
 
 
 def test_bytes_that_are_no_terms_are_refused():
-    good = Terms(GOOD).pack()
+    good = PlanTerms(GOOD).pack()
     odd = [b"", good[:-1], good + b"\0", b"\xff" + good[1:]]
     odd += [good[:-8] + struct.pack("<d", x) for x in (0.0, -1.0, np.nan, np.inf)]
     for payload in odd:
         with pytest.raises(BadTerms):
-            Terms.unpack(payload)
+            PlanTerms.unpack(payload)
 
 
 def test_the_software_is_the_version_and_its_sources(tmp_path, monkeypatch):
@@ -140,7 +140,7 @@ def test_every_term_is_compared(tmp_path, changes, monkeypatch):
         assert (found[index].peer, found[index].reason) == ("hospital_d", Reason.TERMS)
         hint, cost = found[index].__notes__
         assert f"here runs skdp {software()}" in hint
-        assert str(Terms(planned_opening(study.plan))) in hint
+        assert str(PlanTerms(planned_opening(study.plan))) in hint
         assert "nothing was spent, and the plan can run again" in cost
         assert states(study, index) == ["returned"]
     assert sent == []
@@ -169,7 +169,7 @@ def test_the_noise_is_that_of_the_largest_scale_and_openings_are_those_that_were
     class Known(Network):
         async def barrier(self, tag, word=b"", hear=None):
             for other in (opening, wider, opening):
-                hear(None, Terms(other).pack())
+                hear(None, PlanTerms(other).pack())
 
     class Direct:
         def call(self, coroutine):

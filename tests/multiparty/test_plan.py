@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from skdp.cli import main
-from skdp.multiparty.party.document import Table
+from skdp.multiparty.party.document import TomlTable
 from skdp.multiparty.party.hints import hints
 from skdp.multiparty.party.keys import make_keys
 from skdp.multiparty.party.plan import (
@@ -263,8 +263,8 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 
 def test_the_guides_plan_is_one_and_has_every_key_with_its_meaning(monkeypatch):
     """What the reader asks for is watched, so a new key must come into the guide, too."""
-    tables, usual = [], Table.finish
-    monkeypatch.setattr(Table, "finish", lambda self: (tables.append(self), usual(self)))
+    tables, usual = [], TomlTable.finish
+    monkeypatch.setattr(TomlTable, "finish", lambda self: (tables.append(self), usual(self)))
     plan = read_plan(GUIDE / "plan.toml")
     asked = {(kind(table), key) for table in tables for key in table.read}
     written = {(kind(table), key) for table in tables for key in table.entries}

@@ -157,8 +157,8 @@ def test_swapped_certificates_are_refused_by_the_name_of_the_party_that_was_expe
     assert all(isinstance(error, PartyError) for error in found)
 
 
-def test_a_twin_that_trusts_every_certificate_of_the_plan_is_caught(town, monkeypatch):
-    """Party 3 calls server 0, and party 1 answers in its place: the twin takes it for server 0."""
+def test_a_mutant_that_trusts_every_certificate_of_the_plan_is_caught(town, monkeypatch):
+    """Party 3 calls server 0, and party 1 answers in its place: the mutant takes it for server 0."""
     usual = _Calls._context
     everybody = range(4)
     monkeypatch.setattr(_Calls, "_context", lambda self, kind, trusted: usual(self, kind, everybody))

@@ -4,7 +4,7 @@ With one seed, two data sets get the same noise: the difference of their release
 noise is measured over seeds, with an exact bound for normal numbers. So a few fits bound from below what an
 adversary can claim, whom the likelihood ratio makes the best there is. The pairs are built to hurt: in a net whose
 softmax is saturated a record of class 0 has gradient 0, so it is an absent one, and a record of class 1 adds the
-clip norm in every step. The twins are the shipped code with one thing replaced.
+clip norm in every step. The mutants are the shipped code with one thing replaced.
 """
 
 import functools
@@ -54,7 +54,7 @@ def shown(monkeypatch):
         )  # fmt: skip
         try:
             model.fit(X, y)
-        except PrivacyAccountingError:  # the recheck finds a twin; what it released is out
+        except PrivacyAccountingError:  # the recheck finds a mutant; what it released is out
             assert len(released) >= STEPS
         return np.array([values for values in released if values.shape == start.shape])
 

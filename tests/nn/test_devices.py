@@ -33,7 +33,7 @@ from skdp.nn import (
 )
 from skdp.nn.inputs import Inputs
 from skdp.nn.task import outputs_of
-from skdp.privacy import BudgetAccountant, Outer, SparseRows, Vectors, check_places
+from skdp.privacy import BudgetAccountant, Outer, SparseRows, Vectors, check_batch_independence
 from skdp.privacy.gradients.device import AT_ONCE, ThroughDevice, arrays_of
 from skdp.privacy.gradients.function import GradientFunction
 from tests import strict_arrays
@@ -174,9 +174,9 @@ def test_pieces_come_to_the_host(xp, count):
 
 
 def test_places_are_looked_at_on_the_device(xp):
-    check_places(linear_pieces, 3, device="cuda")
+    check_batch_independence(linear_pieces, 3, device="cuda")
     with pytest.raises(UnsupportedAccounting, match="place"):
-        check_places(lambda X, y: [Vectors(X + X.sum(axis=0) * 1e-9)], 3, device="cuda")
+        check_batch_independence(lambda X, y: [Vectors(X + X.sum(axis=0) * 1e-9)], 3, device="cuda")
 
 
 def data(seed=0):

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skdp.privacy import OuterSum, check_places
+from skdp.privacy import OuterSum, check_batch_independence
 from skdp.privacy.gradients import parts
 
 MB = 2**20
@@ -78,4 +78,4 @@ def test_the_check_of_places_multiplies_few_rows_out():
     def function(X, y):
         return [OuterSum(np.tile(X, (1, 1, 32)).reshape(-1, 1, 512), np.repeat(X, 32, axis=1)[:, None])]
 
-    assert peak(lambda: check_places(function, 16, "float32")) < 60 * MB
+    assert peak(lambda: check_batch_independence(function, 16, "float32")) < 60 * MB

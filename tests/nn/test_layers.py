@@ -24,9 +24,9 @@ from skdp.nn import (
     Sequential,
     Tanh,
     elementwise,
+    pooling_windows,
     rows_times,
     sequences,
-    windows,
 )
 from skdp.privacy import Outer, OuterSum, SparseRows, Vectors
 from skdp.privacy.gradients.device import arrays_of
@@ -280,7 +280,7 @@ def test_compiled_loops_equal_the_plain_ones(layer, shape, dtype, monkeypatch):
     x[2].reshape(-1)[:2] = np.nan
     compiled = numbers(layer, own, x, dy)
     # Arrays of another library than NumPy take the plain functions.
-    for module in (windows, elementwise, sequences):
+    for module in (pooling_windows, elementwise, sequences):
         monkeypatch.setattr(module, "np", SimpleNamespace(ndarray=SimpleNamespace))
     for one, other in zip(compiled, numbers(layer, own, x, dy), strict=True):
         assert one.dtype == other.dtype

@@ -55,15 +55,15 @@ def table_rows(X):
 SIZE = 6 + 12 + 3 + 10
 
 
-def batch_of(records, key, units=None, places=None, plan=PLAN):
-    return Batch._make(plan, units, records._rows.family, places, key)
+def batch_of(records, key, units=None, positions=None, plan=PLAN):
+    return Batch._make(plan, units, records._rows.family, positions, key)
 
 
-def integers(X, key, units=None, places=None, plan=PLAN, grid=GRID, **more):
+def integers(X, key, units=None, positions=None, plan=PLAN, grid=GRID, **more):
     records = PrivateRecords(X, **more)
     total = records.gradient_sum(
         pieces, CLIP, size=SIZE, clipping="projections",
-        batch=batch_of(records, key, units, places, plan),
+        batch=batch_of(records, key, units, positions, plan),
     )  # fmt: skip
     return total._value.on_grid(grid)
 
@@ -136,15 +136,15 @@ def test_a_record_changes_one_block_by_no_more_than_its_factor():
         X = rng.normal(size=(66, 12)) * 10.0 ** rng.integers(-4, 7, size=(66, 1))
         X[rng.permutation(66)[:4], 3] = [np.nan, np.inf, 1e300, -1e200]
         units = np.sort(rng.permutation(66)[:25])
-        places = rng.permutation(spread)[:25]
+        positions = rng.permutation(spread)[:25]
         own = units[4]
         left = np.arange(25) != 4
-        without = integers(X, key, units[left], places[left])
+        without = integers(X, key, units[left], positions[left])
         for form in range(25):
             X[own] = rng.normal(size=12) * 10.0 ** rng.integers(-4, 8)
             if form % 3 == 0:
                 X[own] = np.tile(rng.normal() * 1e6, 12) + 1e-6 * rng.normal(size=12)
-            moved = integers(X, key, units, places) - without
+            moved = integers(X, key, units, positions) - without
             estimate, norm = exact_norms(X[own : own + 1], key, R)
             factor = max(0.5, float(norm[0] / max(estimate[0], 1e-300)))
             worst = max(worst, np.linalg.norm(moved.astype(float)) * GRID / (CLIP * factor))
@@ -174,7 +174,7 @@ def test_places_and_neighbours_change_no_bit_of_the_others():
     X = rng.normal(size=(66, 12)) * 3.0
     spread = number_of_places(PLAN, 66)
     units = np.arange(0, 50, 2)
-    places = rng.permutation(spread)[: units.size]
+    positions = rng.permutation(spread)[: units.size]
     found = pieces(X, None)
     made = projections.Projections(5, R).of([piece.n_entries for piece in found])
 
@@ -187,7 +187,7 @@ def test_places_and_neighbours_change_no_bit_of_the_others():
         rows = rng.permutation(64)[:size]
         assert np.array_equal(norms(rows), whole[rows])
     order = rng.permutation(units.size)
-    assert np.array_equal(integers(X, 5, units, places), integers(X, 5, units[order], places[order]))
+    assert np.array_equal(integers(X, 5, units, positions), integers(X, 5, units[order], positions[order]))
 
 
 # ---------------------------------------------------------------------- sessions
@@ -209,7 +209,7 @@ def total_of(records, batch, clipping="projections"):
 def test_only_a_plan_of_projections_releases_them():
     records = PrivateRecords(np.ones((8, 12)))
     made, plan = session()
-    batch = made.draw(plan, records, places=True)
+    batch = made.draw(plan, records, positions=True)
     total = total_of(records, batch)
     assert total.l1 == total.l2 == total.linf == math.inf
     exact = total_of(records, batch, "ghost")
@@ -226,7 +226,7 @@ def test_only_a_plan_of_projections_releases_them():
             release()
     assert made.gaussian(total * 0.125, plan).shape == (SIZE,)
     other, usual = session(extra=None)
-    batch = other.draw(usual, records, places=True)
+    batch = other.draw(usual, records, positions=True)
     with pytest.raises(ValueError, match="ProjectedNorms"):
         total_of(records, batch)
     with pytest.raises(ValueError, match="ProjectedNorms"):
@@ -287,7 +287,7 @@ def moves():
         for data in (X, np.zeros_like(X)):  # with one seed they get the same noise
             records = PrivateRecords(data)
             made, plan = session(seed, n=3, steps=STEPS)
-            totals = [total_of(records, made.draw(plan, records, places=True)) for _ in range(STEPS)]
+            totals = [total_of(records, made.draw(plan, records, positions=True)) for _ in range(STEPS)]
             released.append([made.gaussian(total, plan) for total in totals])
             std = made.noise_std(totals[0], plan)
         found.append(np.linalg.norm(np.subtract(*released)) / std)
@@ -325,7 +325,7 @@ def test_projections_that_are_accounted_as_exact_norms_are_caught(moves, monkeyp
     )  # fmt: skip
     made, plan = session(n=3, steps=STEPS)
     records = PrivateRecords(lone_gradient(1.0))
-    totals = [total_of(records, made.draw(plan, records, places=True)) for _ in range(STEPS)]
+    totals = [total_of(records, made.draw(plan, records, positions=True)) for _ in range(STEPS)]
     found, std, _ = moves
     found = found * (std / made.noise_std(totals[0], plan))
     assert lower_bound(found, plan.noise_multiplier) > EPSILON

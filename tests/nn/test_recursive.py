@@ -13,7 +13,7 @@ from skdp.exceptions import UtilityWarning
 from skdp.fitting import recursive
 from skdp.fitting.recursive import corrected
 from skdp.nn import SGD, Dense, Flatten, Microbatch, Projections, RecursiveMomentum, Sequential
-from skdp.privacy import Outer, OuterSum, PrivateRecords, SparseRows, Vectors, check_places
+from skdp.privacy import Outer, OuterSum, PrivateRecords, SparseRows, Vectors, check_batch_independence
 from skdp.privacy.batches import Batch
 from skdp.privacy.gradients import blocks
 from tests.nn import test_replaced_records as replaced
@@ -158,7 +158,7 @@ def test_a_rows_numbers_do_not_depend_on_other_rows(layer):
     def on_ids(X, y):
         return function(np.floor(3 * np.abs(X)), y)
 
-    check_places(on_ids if layer == "Embedding" else function, d, targets=targets)
+    check_batch_independence(on_ids if layer == "Embedding" else function, d, targets=targets)
 
 
 # ------------------------------------------------------------------ what one record changes
@@ -171,7 +171,7 @@ def moves_of(layer, method, rng):
     X, y, groups = rng.normal(size=(n, d)), 100 * rng.normal(size=n), np.arange(n) // 2
     if layer == "Embedding":
         X = np.round(3 * X)
-    places = rng.permutation(replaced.SPREAD)[:n]
+    positions = rng.permutation(replaced.SPREAD)[:n]
     first_rows = np.arange(2 if method == "groups" else 1)
 
     def integers(rows):
@@ -180,7 +180,7 @@ def moves_of(layer, method, rng):
             total = records.gradient_sum(function, RADIUS, size=theta.size)
         else:
             records = PrivateRecords(X, y)
-            batch = Batch._make(replaced.PLAN, rows, records._rows.family, places[rows])
+            batch = Batch._make(replaced.PLAN, rows, records._rows.family, positions[rows])
             total = records.gradient_sum(function, RADIUS, size=theta.size, batch=batch, clipping=method)
         return total._value.on_grid(replaced.GRID)
 

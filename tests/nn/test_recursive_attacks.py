@@ -4,7 +4,7 @@ A fit is recorded. Then the fit of a neighbouring data set is given the same rel
 takes the same path, and the difference of what it would have released is what the record moved. The noise is
 measured over seeds, with an exact bound for normal numbers. Together they bound from below what the best adversary
 can claim. The record's gradient grows in each step: both clips are reached, in nearly one direction.
-The twins are the shipped code with one thing replaced.
+The mutants are the shipped code with one thing replaced.
 """
 
 import copy
@@ -78,7 +78,7 @@ class Tape:
             self.events = []
         try:
             model.fit(*data[:2], **({"groups": data[2]} if len(data) > 2 else {}))
-        except PrivacyAccountingError:  # the recheck finds a twin; what it released is out
+        except PrivacyAccountingError:  # the recheck finds a mutant; what it released is out
             assert len(self.exact) == STEPS
 
     def noises(self):

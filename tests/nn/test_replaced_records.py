@@ -114,12 +114,12 @@ def moves_of(layer, method, rng, part):
         X = np.round(3 * X)
     for i in np.flatnonzero(rng.random(n) < 0.1):
         X[i], y[i] = hurtful(rng, d)
-    places = rng.permutation(SPREAD)[:n]
+    positions = rng.permutation(SPREAD)[:n]
 
     def sum_from(first):
         """Of the records from this one on; it looks at the rows when its integers are asked for."""
         records = PrivateRecords(X, y)
-        batch = Batch._make(PLAN, np.arange(first, n), records._rows.family, places[first:])
+        batch = Batch._make(PLAN, np.arange(first, n), records._rows.family, positions[first:])
         return records.gradient_sum(function, CLIP, size=theta.size, batch=batch, clipping=method, **options)
 
     without, total, sums = sum_from(1)._value.on_grid(GRID), sum_from(0)._value, []
@@ -155,7 +155,7 @@ def test_a_record_moves_the_sum_by_at_most_its_bound(layer, method, times):
 
 
 @pytest.mark.parametrize("layer", ["Dense", "Conv2D, padding", "GroupNorm"])
-def test_a_twin_with_factors_that_are_too_large_is_caught(layer, monkeypatch):
+def test_a_mutant_with_factors_that_are_too_large_is_caught(layer, monkeypatch):
     honest = blocks.clip_factors
     monkeypatch.setattr(blocks, "clip_factors", lambda *args: 1.01 * honest(*args))
     removed, replaced = largest_moves(layer, "materialized", 1000)

@@ -1,7 +1,7 @@
 """Sparse selection and DP-AdaFEST: what an adversary sees, what a whole fit draws, and what a net becomes.
 
 The adversary knows everything but one unit, and sees positions and values. His statistic is the logarithm of the
-likelihood ratio, which is the best there is. The twins are the shipped code with one thing replaced.
+likelihood ratio, which is the best there is. The mutants are the shipped code with one thing replaced.
 """
 
 import contextlib
@@ -85,7 +85,7 @@ def test_an_adversary_comes_near_the_claim_and_stays_below():
 
 
 @pytest.fixture(params=["half the noise", "touched only", "a choice that is not paid"])
-def twin(request, monkeypatch):
+def mutant(request, monkeypatch):
     if request.param == "half the noise":
         honest = grid.gaussian_grid
         monkeypatch.setattr(grid, "gaussian_grid", lambda kept, z, adjacency: honest(kept, z / 2, adjacency))
@@ -105,8 +105,8 @@ def twin(request, monkeypatch):
         monkeypatch.setattr(selection, "sparse_top_k", cheap)
 
 
-@pytest.mark.usefixtures("twin")
-def test_a_twin_is_caught():
+@pytest.mark.usefixtures("mutant")
+def test_a_mutant_is_caught():
     assert leaked() > MU
 
 
@@ -147,7 +147,7 @@ def spent(drawn, select=CHOICE, batch_size=60):
         epsilon=EPSILON, delta=DELTA, network=NET, classes=(0, 1), input_range=(-1, 1), max_iter=6, clip_norm=0.5,
         batch_size=batch_size, gradient_estimator=select, random_state=0, learning_rate=0.1,
     )  # fmt: skip
-    with contextlib.suppress(PrivacyAccountingError):  # the recheck sees some twins; what was released is out
+    with contextlib.suppress(PrivacyAccountingError):  # the recheck sees some mutants; what was released is out
         model.fit(X, X[:, 0] > 0)
     assert len(drawn) == 6
     size = 44  # 4 * 6 + 6 + 6 * 2 + 2
@@ -190,7 +190,7 @@ def test_all_that_is_drawn_costs_no_more_than_the_claim(drawn):
 
 
 @pytest.mark.parametrize("wrong", ["one choice too many", "not paid", "half the noise"])
-def test_what_is_drawn_shows_a_twin(drawn, monkeypatch, wrong):
+def test_what_is_drawn_shows_a_mutant(drawn, monkeypatch, wrong):
     few = SparseSelection(1.5 / 44, score_clip=0.05, value_clip=0.5, share=0.9)  # one coordinate of 44
     if wrong == "one choice too many":  # as published
         honest = selection.Selection

@@ -13,7 +13,7 @@ from skdp.fitting import sparsification
 from skdp.fitting.optimizers import Rule
 from skdp.fitting.sizes import chosen_rate
 from skdp.fitting.sparsification import Masks, chosen_sparsity
-from skdp.nn import SGD, Dense, Projections, RandomSparsification, Sequential, frame
+from skdp.nn import SGD, Dense, Projections, RandomSparsification, Sequential, net_fit
 from skdp.privacy import BudgetAccountant, PrivacySession, PrivateRecords, accounting
 from skdp.privacy.gradients import parts
 from skdp.privacy.mechanisms import grid
@@ -189,9 +189,9 @@ def test_a_record_moves_a_masked_sum_by_at_most_its_bound(layer, method):
 def test_a_norm_of_other_entries_than_those_that_are_added_is_caught(monkeypatch):
     honest = parts.Entries.at
 
-    def other(places, n_entries):
-        made = honest(places, n_entries)
-        return parts.Entries(made.places, 1.0 - made.mask)
+    def other(positions, n_entries):
+        made = honest(positions, n_entries)
+        return parts.Entries(made.positions, 1.0 - made.mask)
 
     monkeypatch.setattr(parts.Entries, "at", other)
     removed, replaced = largest_moves("Dense", "materialized", 1000, part=0.5)
@@ -253,7 +253,7 @@ class Rig:
 
     def __init__(self, monkeypatch):
         self.received, self.quiet = [], False
-        usual, trained = PrivacySession.gaussian, frame.descend
+        usual, trained = PrivacySession.gaussian, net_fit.descend
 
         def gaussian(session, bounded, plan):
             found = usual(session, bounded, plan)
@@ -268,7 +268,7 @@ class Rig:
             return trained(watched, *rest, **more)
 
         monkeypatch.setattr(PrivacySession, "gaussian", gaussian)
-        monkeypatch.setattr(frame, "descend", descend)
+        monkeypatch.setattr(net_fit, "descend", descend)
 
     def fit(self, data, quiet, seed, start, **params):
         self.received.clear()
@@ -375,8 +375,8 @@ def test_add_remove_stays_below_the_claim(rig):
 @quietly
 def test_the_realised_batch_size_as_divisor_is_caught(rig, monkeypatch):
     honest = sparsification.SparsifiedMean.begin
-    twin = as_before(honest, lambda records, plan: plan.batch_size / records._rows.n_real_units)
-    monkeypatch.setattr(sparsification.SparsifiedMean, "begin", twin)
+    mutant = as_before(honest, lambda records, plan: plan.batch_size / records._rows.n_real_units)
+    monkeypatch.setattr(sparsification.SparsifiedMean, "begin", mutant)
     assert rig.bound(REMOVED, table(1), NEUTRAL, **OPPOSITE) > EPSILON
 
 

@@ -208,9 +208,9 @@ class BesideTokens(Layer):
 
 
 def test_the_check_of_places_looks_at_tokens():
-    task.require_places(net().build((8,)), "materialized", "float32")
+    task.require_batch_independence(net().build((8,)), "materialized", "float32")
     with pytest.raises(UnsupportedAccounting, match="last bits"):
-        task.require_places(net(BesideTokens()).build((8,)), "materialized", "float32")
+        task.require_batch_independence(net(BesideTokens()).build((8,)), "materialized", "float32")
 
 
 def test_a_net_of_layers_takes_ids_as_they_are():

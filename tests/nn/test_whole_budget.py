@@ -64,7 +64,7 @@ def cost(cls, adjacency, drawn, **more):
     model = cls(
         epsilon=EPSILON, delta=DELTA, adjacency=adjacency, batch_size=N, max_iter=4, random_state=0, **options
     )  # fmt: skip
-    with contextlib.suppress(PrivacyAccountingError):  # the recheck sees the twin; what was released is out
+    with contextlib.suppress(PrivacyAccountingError):  # the recheck sees the mutant; what was released is out
         model.fit(X, y)
     assert len({size for size, _ in drawn}) >= 3  # columns, all parameters, and sums of scores or of moments
     return sum(z**-2.0 for _, z in drawn)
@@ -121,7 +121,7 @@ def test_adafest_costs_no_more_than_the_claim_and_half_its_noise_does(halved, dr
         max_iter=4,
         adjacency="replace-one", random_state=0,
     )  # fmt: skip
-    with contextlib.suppress(PrivacyAccountingError):  # the recheck sees a twin
+    with contextlib.suppress(PrivacyAccountingError):  # the recheck sees a mutant
         model.fit(rng.integers(1, 6, (N, 3)), rng.integers(0, 2, N))
     sizes = [size for size, _ in drawn]
     assert sizes[:8] == [5, 30] * 4

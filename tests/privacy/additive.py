@@ -87,7 +87,7 @@ def with_likely(name, value):
 
     def look(*args):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(search, "LIKELY", value)
+            patch.setattr(search, "LIKELY_SHARE", value)
             return honest(*args)
 
     look.honest = honest
@@ -288,7 +288,7 @@ class Replay:
 
 @contextmanager
 def looking_at_the_rows(monkeypatch):
-    """A twin whose choice of columns sees the wide gradient without its noise."""
+    """A mutant whose choice of columns sees the wide gradient without its noise."""
     honest = search.Steps.ask
 
     def ask(steps, rows, share, square, clip, mask=None, purpose="gradient"):

@@ -103,15 +103,15 @@ def test_noise_of_the_other_owners_is_not_what_the_claim_rests_on(monkeypatch):
 
 
 def test_local_output_noise_of_unequal_owners():
-    """The average of owners' noises, each for its own size; twin: equal noise for all, which is larger."""
+    """The average of owners' noises, each for its own size; mutant: equal noise for all, which is larger."""
     sizes, alpha = [20, 40, 80], 0.5
     found, n = spread(DPLocalOutputPerturbationClassifier, table(sizes), 60, epsilon=1.0, delta=1e-3, alpha=alpha)
     each = [2.0 / (size * alpha) * accounting.noise_multiplier(1.0, 1e-3) for size in sizes]
     wanted = math.sqrt(sum(std**2 for std in each)) / len(sizes)
     error = 5 / math.sqrt(2 * n)
     assert abs(found / wanted - 1) < error
-    twin = max(each) / math.sqrt(len(sizes))
-    assert abs(found / twin - 1) > error / 2
+    mutant = max(each) / math.sqrt(len(sizes))
+    assert abs(found / mutant - 1) > error / 2
 
 
 def test_local_gradient_noise_of_unequal_owners():
@@ -266,7 +266,7 @@ def test_the_penalty_leaves_half_of_epsilon_to_the_noise():
     X, y, owners = table([20, 200])
     model = DPLocalObjectivePerturbationClassifier(epsilon=0.5, delta=1e-3, alpha=1e-4, **LABELS)
     model.fit(X, y, owners=owners)
-    expected = local_objective.least_penalty(loss, 1.0, local_objective.ASIDE * 0.5) / 20
+    expected = local_objective.least_penalty(loss, 1.0, local_objective.OBJECTIVE_SHARE * 0.5) / 20
     assert model.alpha_ == pytest.approx(expected)
 
 

@@ -16,7 +16,7 @@ from skdp.privacy import accounting
 from skdp.statistics import Description, ReleasedTable, crosstab, describe, mean
 from skdp.statistics.describe_fit import MEANS, QUARTILES, Crosstab
 from skdp.statistics.frames import category_codes
-from skdp.statistics.tables import shown
+from skdp.statistics.released_tables import shown
 from tests.privacy.exact.test_replay import Tape
 
 pd = pytest.importorskip("pandas")
@@ -286,13 +286,13 @@ def test_a_neighbour_takes_the_same_path_within_the_sensitivities(adjacency, uni
     assert 0.6 <= largest <= 1 + 1e-9
 
 
-def test_a_twin_with_a_wider_weight_is_caught(monkeypatch):
+def test_a_mutant_with_a_wider_weight_is_caught(monkeypatch):
     """A cell that counts twice moves the moments by more than is declared."""
-    from skdp.kernels.counts import moments
+    from skdp.kernels.counts import moment_cells
 
-    honest = moments.moment_sums
+    honest = moment_cells.moment_sums
     monkeypatch.setattr(
-        moments, "moment_sums",
+        moment_cells, "moment_sums",
         lambda X, members, codes, k, cells: honest(X, members, codes, k, cells._replace(there=3 * cells.there)),
     )  # fmt: skip
     tape = Tape(monkeypatch)

@@ -12,8 +12,8 @@ from skdp import BudgetAccountant
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UnsupportedAccounting, UtilityWarning
 from skdp.privacy import PrivacyReport, accounting
 from skdp.statistics import Released, count, histogram, mean, quantile, std, var
+from skdp.statistics.column_moments import Counted
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile, Std
-from skdp.statistics.moments import Counted
 from tests.kinds import each_adjacency_and_unit
 from tests.privacy.exact.test_replay import Tape
 
@@ -473,7 +473,7 @@ def test_what_is_released_is_shown_shortly():
 @pytest.mark.parametrize("n_public", [9000, 12_000])
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
 def test_a_level_is_that_of_the_records_that_are_there(q, n_public, monkeypatch):
-    """A unit that is not there is on neither side of a point; the twin takes it for one that lies above."""
+    """A unit that is not there is on neither side of a point; the mutant takes it for one that lies above."""
     rows = np.random.default_rng(5).normal(size=10_000)
     given = dict(bounds=(-10, 10), adjacency="add-remove", n_public=n_public, epsilon=3.0)
 

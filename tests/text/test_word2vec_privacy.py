@@ -2,7 +2,7 @@
 
 With one seed, two data sets get the same noise: the difference of their releases is what the unit moved. The
 noise is measured over seeds, with an exact bound for normal numbers. So a few fits bound from below what an
-adversary can claim. The twins are the shipped code with one thing replaced.
+adversary can claim. The mutants are the shipped code with one thing replaced.
 """
 
 import contextlib
@@ -168,7 +168,7 @@ def test_chosen_numbers_replay_with_an_absent_group(select, monkeypatch):
     assert 0.1 < max(found) <= 1 + 1e-9
 
 
-def test_a_twin_with_half_the_sensitivity_is_caught(monkeypatch):
+def test_a_mutant_with_half_the_sensitivity_is_caught(monkeypatch):
     """The noise of zero-out under replace-one; the pair of groups is one whose gradients point apart."""
     monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     tape, rest = WordTape(monkeypatch), texts(8, 1)
@@ -202,7 +202,7 @@ def releases(monkeypatch):
         )  # fmt: skip
         try:
             model.fit(sentences, groups=range(len(sentences)))
-        except PrivacyAccountingError:  # the recheck finds a twin; what it released is out
+        except PrivacyAccountingError:  # the recheck finds a mutant; what it released is out
             assert len(found) == STEPS
         return np.array(found)
 
@@ -268,7 +268,7 @@ def shown_with_counts(monkeypatch, low=ABSENT, high=PRESENT):
             epsilon=EPSILON, delta=DELTA, max_iter=STEPS, batch_size=N, clip_norm=0.01, learning_rate=1e-30,
             optimizer=SGD(schedule="constant"), random_state=seed, gradient_estimator=AdaFEST(-1e6, share=0.4),
         )  # fmt: skip
-        # The recheck finds a twin; what it released is out.
+        # The recheck finds a mutant; what it released is out.
         with contextlib.suppress(PrivacyAccountingError):
             model.fit(sentences, groups=range(len(sentences)))
         assert len(found) == 2 * STEPS
@@ -289,8 +289,8 @@ def test_half_the_noise_of_counts_is_caught(halved, monkeypatch):
     honest = grid.gaussian_grid
 
     def halved_grid(bounded, z, *rest):
-        twin = halved == "all noise" or bounded.shape == (len(WORDS),)
-        return honest(bounded, z / 2 if twin else z, *rest)
+        mutant = halved == "all noise" or bounded.shape == (len(WORDS),)
+        return honest(bounded, z / 2 if mutant else z, *rest)
 
     monkeypatch.setattr(grid, "gaussian_grid", halved_grid)
     assert shown_with_counts(monkeypatch) > EPSILON
@@ -308,12 +308,12 @@ def test_all_words_get_noise_and_noise_on_touched_rows_only_is_caught(releases, 
         assert not silent_rows(releases, sentences).any()
     honest = gaussian_release.gaussian
 
-    def twin(bounded, drawn_with, stream):
+    def mutant(bounded, drawn_with, stream):
         table, line = honest(bounded, drawn_with, stream)
         table[(bounded._value.on_grid(drawn_with.unit) == 0).all(axis=1)] = 0.0
         return table, line
 
-    monkeypatch.setattr(gaussian_release, "gaussian", twin)
+    monkeypatch.setattr(gaussian_release, "gaussian", mutant)
     used, unused = (silent_rows(releases, sentences) for sentences in (PRESENT, ABSENT))
     assert (unused == len(WORDS)).all()
     assert (used < len(WORDS)).all()

@@ -6,11 +6,11 @@ would wait for memory: cells in the same bin, one after another, add to the same
 
 import numpy as np
 
-from skdp.kernels.counts.tables import tiles
+from skdp.kernels.counts.table_forms import tiles
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Floats, Integers
 
-FEW = 6  # most bins for which that is faster in both orders; measured at 1e6 x 20
+MAX_EDGES = 6  # most bins for which that is faster in both orders; measured at 1e6 x 20
 ROWS = 2**11  # rows of a column that stay in the first-level cache while they are compared with all edges
 
 
@@ -20,7 +20,7 @@ def few_edge_counts(table: Floats, edges: Floats) -> Integers:
     Parameters
     ----------
     table : ndarray of float32 or float64 in C or Fortran order, of shape (n, d)
-        Read-only, as `skdp.kernels.counts.tables.dense_table` gives it.
+        Read-only, as `skdp.kernels.counts.table_forms.dense_table` gives it.
     edges : ndarray of shape (d, n_bins + 1)
         Strictly increasing; the outer ones may be infinite.
 

@@ -6,7 +6,7 @@ of its rows' numbers: the rows of a group are added as integers, so in any order
 
 import numpy as np
 
-from skdp.kernels.counts.tables import dense_table
+from skdp.kernels.counts.table_forms import dense_table
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Floats, Integers, Matrix
@@ -36,7 +36,7 @@ def moment_sums(
     ndarray of int64 of shape (5,)
     """
     total = np.zeros(5, dtype=np.int64)
-    order, starts = _places(members, X.shape[0])
+    order, starts = _positions(members, X.shape[0])
     _moments(dense_table(X), order, starts, window, weights, scale, total)
     return total
 
@@ -59,7 +59,7 @@ def square_sums(
     ndarray of int64 of shape (3,)
     """
     total = np.zeros(3, dtype=np.int64)
-    order, starts = _places(members, X.shape[0])
+    order, starts = _positions(members, X.shape[0])
     _squares(dense_table(X), order, starts, window, influence, scale, total)
     return total
 
@@ -83,12 +83,12 @@ def binned_sums(X: Matrix, members: GroupRows | None, edges: Floats, half_width:
     ndarray of int64 of shape (n_bins, 2)
     """
     total = np.zeros((edges.size + 1, 2), dtype=np.int64)
-    order, starts = _places(members, X.shape[0])
+    order, starts = _positions(members, X.shape[0])
     _binned(dense_table(X), order, starts, edges, half_width, scale, total)
     return total
 
 
-def _places(members: GroupRows | None, n: int) -> tuple[Integers, Integers]:
+def _positions(members: GroupRows | None, n: int) -> tuple[Integers, Integers]:
     """The rows of each unit; both are empty where the row is the unit."""
     if members is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)

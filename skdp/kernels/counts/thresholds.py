@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp.kernels.counts.tables import (
+from skdp.kernels.counts.table_forms import (
     ask_stored,
     csr_arrays,
     dense_table,

@@ -20,7 +20,7 @@ from skdp.kernels.gradient.abstract import NO_MASK, GradientKernel, Inputs
 from skdp.kernels.inputs import GroupRows, members_of
 from skdp.kernels.losses import cuda_losses
 from skdp.kernels.protocols import CupyArray, Floats, Integers, Mask, Rows
-from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
+from skdp.kernels.row_factors import NORMS, PLAIN, ROUNDED
 
 
 def gradient_program(dtype: DTypeLike, index: DTypeLike, sparse: bool) -> str:

@@ -31,7 +31,7 @@ from skdp.kernels.inputs import GroupRows, checked_vectors, csr_parts, frozen, g
 from skdp.kernels.losses import is_compiled
 from skdp.kernels.numba_jit import Compiled
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows, SparseMatrix, Sum, is_cupy, issparse
-from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
+from skdp.kernels.row_factors import NORMS, PLAIN, ROUNDED
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
 
@@ -242,7 +242,7 @@ class SparseKernel(CpuKernel):
         from skdp.kernels.gradient.feature_major import FeatureMajor
 
         size = self.n_rows, int(indptr[-1]), self.n_features, self.n_outputs
-        self._may_turn = self._members is None and FeatureMajor.pays(*size)
+        self._may_turn = self._members is None and FeatureMajor.is_beneficial(*size)
         self._by_feature: FeatureMajor | None = None
 
     def clipped_sum(

@@ -10,7 +10,7 @@ import numpy as np
 from skdp.kernels.losses import UNDERFLOW, derivatives
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import prefetch_entry, prefetch_span
-from skdp.kernels.rows import NORMS, PLAIN, clip_scale, factors, factors_of_one
+from skdp.kernels.row_factors import NORMS, PLAIN, clip_scale, factors, factors_of_one
 
 # Rows of a block; they stay in the cache between their two uses.
 BLOCK = 128

@@ -12,7 +12,7 @@ import numpy as np
 from skdp.kernels.losses import UNDERFLOW, one_derivative, several_derivatives
 from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit
 from skdp.kernels.prefetch import AHEAD, prefetch_begin, prefetch_end, prefetch_entry, prefetch_row
-from skdp.kernels.rows import NORMS, OPEN, PLAIN, clip_scale, factors, factors_of_one, row_of
+from skdp.kernels.row_factors import NORMS, OPEN, PLAIN, clip_scale, factors, factors_of_one, row_of
 
 # Entries of a block of rows that stays in the first-level cache between its two uses.
 ROW_BLOCK = 4096

@@ -19,7 +19,7 @@ from skdp.kernels.gradient.passes import bounds
 from skdp.kernels.inputs import frozen, unsigned
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Csr, Floats, Integers, Mask, Unsigned
-from skdp.kernels.rows import ROUNDED, factors
+from skdp.kernels.row_factors import ROUNDED, factors
 from skdp.kernels.threads import n_threads, run_blocks
 
 # From so many outputs on, where theta does not fit into a cache and a feature has so many entries in the rows that
@@ -133,7 +133,7 @@ class FeatureMajor:
             self._chunks.append((lo, hi, (frozen(part.data), frozen(rows), frozen(starts))))
 
     @staticmethod
-    def pays(n_rows: int, n_entries: int, n_features: int, n_outputs: int) -> bool:
+    def is_beneficial(n_rows: int, n_entries: int, n_features: int, n_outputs: int) -> bool:
         """Whether the order by features is faster than the order by rows."""
         together = min(n_rows, max(1, PREDICTORS // n_outputs))
         return (

@@ -10,7 +10,7 @@ from skdp.kernels.inputs import frozen
 from skdp.kernels.numba_jit import Compiled, jit
 from skdp.kernels.prefetch import copy_columns, copy_rows, transpose_rows
 from skdp.kernels.protocols import Block, Floats, Integers, Rows
-from skdp.kernels.rows import OPEN
+from skdp.kernels.row_factors import OPEN
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import n_threads, run_blocks
 
@@ -118,7 +118,7 @@ class GroupGatherPass(Pass):
     def __call__(self, lo: int, hi: int, *arguments: object) -> None:
         X, y, weight, order, starts = self.before
         most = max(64, COLUMN_ENTRIES // max(1, X.shape[1]))
-        places = np.empty(len(order), dtype=np.int64)
+        positions = np.empty(len(order), dtype=np.int64)
         buffer = np.empty((0, X.shape[1]), dtype=X.dtype)
         first = lo
         while first < hi:
@@ -132,9 +132,9 @@ class GroupGatherPass(Pass):
             if len(buffer) < len(rows):
                 buffer = np.empty((len(rows), X.shape[1]), dtype=X.dtype)
             self._copy(rows, buffer)
-            places[begin : starts[last]] = np.arange(len(rows))
+            positions[begin : starts[last]] = np.arange(len(rows))
             heavy = frozen(weight[rows]) if weight.size else weight
-            self.function(frozen(buffer), frozen(y[rows]), heavy, places, starts, first, last, *arguments)
+            self.function(frozen(buffer), frozen(y[rows]), heavy, positions, starts, first, last, *arguments)
             first = last
 
 
@@ -209,8 +209,8 @@ class LazyGroupPass(GroupGatherPass):
         def add(part: Integers, arguments: Arguments) -> None:
             self._copy(part, buffer)
             heavy = frozen(weight[part]) if weight.size else weight
-            places, ends = np.arange(len(part)), np.array([0, len(part)])
-            self.function(frozen(buffer), frozen(y[part]), heavy, places, ends, 0, 1, *arguments)
+            positions, ends = np.arange(len(part)), np.array([0, len(part)])
+            self.function(frozen(buffer), frozen(y[part]), heavy, positions, ends, 0, 1, *arguments)
 
         if not self.in_parts:
             add(rows, arguments)

@@ -23,7 +23,7 @@ from skdp.kernels.gradient.dense_rows import (
 from skdp.kernels.losses import UNDERFLOW, derivatives, target_of
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD
-from skdp.kernels.rows import clip_scale
+from skdp.kernels.row_factors import clip_scale
 
 NO_MASK = np.empty(0, dtype=np.bool_)
 

@@ -33,7 +33,7 @@ LARGEST_RECURSIVE = 1e3
 LINE_BLOCK, COLUMN_BLOCK = 60_000, 65_000
 # WIDE or more columns are passed row by row, TILE at once. Fewer are passed four at a time, and fewer than FEW
 # long ones one at a time.
-WIDE, TILE, FEW = 16, 64, 4
+WIDE, TILE, NARROWEST = 16, 64, 4
 
 
 @functools.lru_cache(maxsize=16)
@@ -133,7 +133,7 @@ def _smooth(x: Floats, shape: tuple[int, int, int], smoothing: float) -> Floats:
         return smooth_by_fft(np, scipy.fft, x.reshape(shape), smoothing, workers=n_threads())
     if x.ndim == 1 and not short:
         return _one_line(frozen(x), root)
-    return (_by_columns if short or columns >= FEW else _by_lines)(frozen(x.reshape(shape)), root)
+    return (_by_columns if short or columns >= NARROWEST else _by_lines)(frozen(x.reshape(shape)), root)
 
 
 def _check_smoothing(smoothing: object) -> float:

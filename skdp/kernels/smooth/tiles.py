@@ -62,18 +62,18 @@ class _Tile:
         self._builder = builder
         self._size = 4 if isinstance(entry, ir.FloatType) else 8
         self._kind = ir.VectorType(entry, LANES)
-        self._places = []
+        self._positions = []
         for _ in range(LANES):
             place = builder.gep(array, [start], source_etype=entry)
-            self._places.append(builder.bitcast(place, self._kind.as_pointer()))
+            self._positions.append(builder.bitcast(place, self._kind.as_pointer()))
             start = builder.add(start, stride)
 
     def read(self) -> Values:
-        rows = [self._builder.load(place, align=self._size, typ=self._kind) for place in self._places]
+        rows = [self._builder.load(place, align=self._size, typ=self._kind) for place in self._positions]
         return rows if self._size == 8 else [self._builder.fpext(row, NUMBERS) for row in rows]
 
     def write(self, rows: Values) -> None:
-        for place, row in zip(self._places, rows, strict=True):
+        for place, row in zip(self._positions, rows, strict=True):
             kept = row if self._size == 8 else self._builder.fptrunc(row, self._kind)
             self._builder.store(kept, place, align=self._size)
 

@@ -15,7 +15,7 @@ from skdp.kernels.gradient.passes import bounds
 from skdp.kernels.inputs import checked_clip_units, checked_vectors, csr_parts, frozen, on_host, usable, vector
 from skdp.kernels.losses import code_of, is_compiled
 from skdp.kernels.protocols import Floats, Integers, KernelLoss, Matrix, Rows, SparseMatrix, Sum, issparse
-from skdp.kernels.sup.rows import csr_sup, dense_sup
+from skdp.kernels.sup.sup_rows import csr_sup, dense_sup
 from skdp.kernels.threads import run_blocks
 
 # Share of the clip that is left after rounding of the float64 products; see the proof below.

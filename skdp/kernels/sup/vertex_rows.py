@@ -6,7 +6,7 @@
 import numpy as np
 
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.sup.rows import sup_factors
+from skdp.kernels.sup.sup_rows import sup_factors
 
 
 @jit

@@ -12,7 +12,7 @@ from skdp.linear_model.auto.public_bounds import column_places
 NAME = "categories"
 # Number of values of one column; a choice. Each is a feature of its own, and few records have a rare value, so
 # that of hundreds most would be noise.
-FEWEST, MOST = 2, 64
+MIN_CATEGORIES, MAX_CATEGORIES = 2, 64
 SHOULD = f"{NAME} must be None or a dict of public codes by column, such as {{column: [1, 2, 3]}}"
 
 
@@ -45,8 +45,10 @@ def category_values(given: Any, n_features: int, names: object = None) -> tuple[
         Those of a column in the order in which they were given.
     """
     given = {} if given is None else given
-    places = column_places(NAME, given, n_features, names)
-    codes = {place: _codes(column, values) for place, (column, values) in zip(places, given.items(), strict=True)}
+    positions = column_places(NAME, given, n_features, names)
+    codes = {
+        place: _codes(column, values) for place, (column, values) in zip(positions, given.items(), strict=True)
+    }
     columns = [place for place in sorted(codes) for _ in codes[place]]
     found = [value for place in sorted(codes) for value in codes[place]]
     return np.array(columns, dtype=np.int64), np.array(found, dtype=np.float64)
@@ -57,9 +59,9 @@ def _codes(column: object, values: object) -> list[float]:
     if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list of numbers, got {type(values).__name__}")
     given = list(values)
-    if not FEWEST <= len(given) <= MOST:
+    if not MIN_CATEGORIES <= len(given) <= MAX_CATEGORIES:
         raise ValueError(
-            f"{name} must have {FEWEST} to {MOST} values, got {len(given)}: other values of the column count as "
+            f"{name} must have {MIN_CATEGORIES} to {MAX_CATEGORIES} values, got {len(given)}: other values of the column count as "
             "none of them, so rare ones can be left out"
         )
     for value in given:

@@ -3,7 +3,7 @@
 from skdp._docs import document
 from skdp.base.fit import PrivateFit
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
-from skdp.linear_model.additive.frame import AdditiveFit
+from skdp.linear_model.additive.additive_fit import AdditiveFit
 from skdp.linear_model.additive.search import OF_CLASSES, OF_NUMBERS
 from skdp.linear_model.auto.estimators import C_OF_NUMBERS, CLASS_WEIGHT, Y_BOUNDS
 

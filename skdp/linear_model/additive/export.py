@@ -133,7 +133,7 @@ def _one_hots(function: AdditiveFunction) -> tuple[list[object], Array]:
     from sklearn.preprocessing import OneHotEncoder
 
     curves, made = function.curves, function.curves.expansion
-    places, first = np.unique(made.levels_of, return_index=True)
+    positions, first = np.unique(made.levels_of, return_index=True)
     categories, coef = [], []
     for begin, end in zip(first, [*first[1:], made.levels.size]):
         exact = made.levels[begin:end]
@@ -146,8 +146,8 @@ def _one_hots(function: AdditiveFunction) -> tuple[list[object], Array]:
             coef.append(own[same if same.any() else rounded == value].sum(axis=0))
         categories.append(known)
     encoder = OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False, dtype=np.float64)
-    encoder.set_output(transform="default").fit(np.zeros((1, places.size)))
-    return [_chosen(curves.columns[places]), encoder], np.array(coef)
+    encoder.set_output(transform="default").fit(np.zeros((1, positions.size)))
+    return [_chosen(curves.columns[positions]), encoder], np.array(coef)
 
 
 def _chosen(columns: NDArray[np.int64]) -> object:

@@ -36,7 +36,7 @@ MEAN_SQUARE = 1.0187667252640478  # c has it under the public law; a test comput
 # Slopes above minus this part of the largest coefficient are those of rounding. What is left of them at the end is
 # added to the line, so the number decides how near the result is to the nearest one, and not whether it rises.
 ROUNDING = 1e-13
-MOST = 200  # points that the active-set method asks for; 20 000 random shapes took at most 54
+MAX_POINTS = 200  # points that the active-set method asks for; 20 000 random shapes took at most 54
 TURN = np.pi / (2.0 * EDGE)  # radians for a standard deviation
 
 
@@ -157,7 +157,7 @@ def nearest_rising(coef: np.ndarray, low: float, high: float) -> np.ndarray:
     unit = np.append(MEAN_SQUARE**-0.5, np.ones(coef.size - 1))
     given = coef / size / unit
     moved, active, weights = given, np.zeros((0, coef.size)), np.zeros(0)
-    for _ in range(MOST):
+    for _ in range(MAX_POINTS):
         row, slope = slopes.lowest(moved * unit)
         if slope >= -ROUNDING:
             break

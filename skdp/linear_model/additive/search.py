@@ -44,15 +44,15 @@ LEVEL_WEIGHT = math.sqrt(OF_LEVELS)
 COUNTS = {1: 0.6, 2: 0.25, 4: 0.15}  # numbers of functions that a curve may get, and how likely
 # Probability of a curve, or of a product, from which it is fitted. Steps shrink the coefficients of a false one,
 # so it costs less than a missing one.
-LIKELY = 0.25
+LIKELY_SHARE = 0.25
 TOP = 8  # columns whose products are looked at
 MOST_PAIRS = TOP * (TOP - 1) // 2
 # Parts of the steps' budget: for products, and for a Gram matrix of more features.
 PAIRS, GRAM = 0.1, 0.1
 # A mean square that is closer to the one of a column of two values tells no third value.
 TWO_VALUED = 0.005
-SURELY = 3.0  # standard deviations of its noise that are added to this distance
-LARGEST = 1e60  # the noise of larger coefficients is not computed
+SAFETY_STDS = 3.0  # standard deviations of its noise that are added to this distance
+MAX_COEFFICIENT = 1e60  # the noise of larger coefficients is not computed
 UNIT_REACH = 1.25  # a released window about 0 whose highest power-of-two bin ends at 1 has this half-width
 
 
@@ -248,7 +248,7 @@ class CurveSearch:
             z = (of_levels[own] / sd)[None]
             factors = np.append(factors, log_bayes_factors(z, np.ones(own.sum())))
         is_shown = np.zeros(d, dtype=bool)
-        is_shown[np.append(curved, coded)] = probabilities(factors) > LIKELY
+        is_shown[np.append(curved, coded)] = probabilities(factors) > LIKELY_SHARE
         counts[curved] = np.where(is_shown[curved], best, 0)
         kept = is_shown[self._levels_of]
         found = Expansion.make(counts, (), 1.0, self._levels_of[kept], self._levels[kept], LEVEL_WEIGHT)
@@ -283,7 +283,7 @@ class CurveSearch:
         z = steps.outputs(gradient)[first:-1, None] / sd
         shown = probabilities(log_bayes_factors(z, np.ones(1)))
         best = np.argsort(-shown, kind="stable")[: self.n_interactions]
-        best = np.sort(best[shown[best] > LIKELY])
+        best = np.sort(best[shown[best] > LIKELY_SHARE])
         return Asked(
             _with_pairs(asked.features, pairs[best]),
             np.concatenate([asked.gradient[:-1], gradient[first:-1][best], asked.gradient[-1:]]),
@@ -301,7 +301,7 @@ class CurveSearch:
         unit[level_places(found)] = LEVEL_WEIGHT
         found = Expansion.make(found.counts, found.pairs, 1.0, found.levels_of, found.levels)
         # Squares of larger coefficients overflow, and no table may end a fit that has spent its budget.
-        is_known = bool(np.abs(theta).max() < LARGEST)
+        is_known = bool(np.abs(theta).max() < MAX_COEFFICIENT)
         variance = np.outer(unit, unit) * steps.variance(theta) if is_known else None
         curves = Curves(
             place, center, scale, columns.low[place], columns.high[place], found,
@@ -338,7 +338,7 @@ def two_valued(columns: Columns) -> np.ndarray:
     j = columns.seen
     mean, square = columns.mean[j], columns.deviation[j] ** 2 + columns.mean[j] ** 2
     is_unit = (columns.half_width[j] == UNIT_REACH) & (columns.center[j] == 0.0)
-    far = TWO_VALUED + SURELY * columns.noise
+    far = TWO_VALUED + SAFETY_STDS * columns.noise
     of_zero_and_one = is_unit & (np.abs(square - mean / UNIT_REACH) < far)
     # Columns that were taken as standardized have these moments by decree, not by a release.
     released = (mean != 0.0) | (columns.deviation[j] != 1.0)

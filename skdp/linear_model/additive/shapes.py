@@ -186,12 +186,12 @@ class _Column:
     def shape(self) -> Shape:
         knots, levels = self._knots(), self._levels()
         plain, marked = np.full(knots.size, -1), np.arange(levels.size)
-        outward, name = self.function.of_outputs, self.function.names[self.column]
+        in_user_scale, name = self.function.of_outputs, self.function.names[self.column]
         return Shape(
-            self.column, name, knots, outward(self.values(knots, plain)),
-            outward(self.noise_std(knots, plain)), self.low, self.high, self.center, self.scale,
-            self.functions.size, levels, outward(self.values(levels, marked)),
-            outward(self.noise_std(levels, marked)),
+            self.column, name, knots, in_user_scale(self.values(knots, plain)),
+            in_user_scale(self.noise_std(knots, plain)), self.low, self.high, self.center, self.scale,
+            self.functions.size, levels, in_user_scale(self.values(levels, marked)),
+            in_user_scale(self.noise_std(levels, marked)),
         )  # fmt: skip
 
     def importance(self) -> float:
@@ -223,8 +223,8 @@ class _Column:
             return np.full((at.size, q), np.nan)
         curves = self.function.curves
         rows = np.column_stack([self._cells(at), self._added(at, level)])
-        places = np.concatenate([[self.place], curves.columns.size + self._own()])
-        return _noise_std(curves, places, rows, q)
+        positions = np.concatenate([[self.place], curves.columns.size + self._own()])
+        return _noise_std(curves, positions, rows, q)
 
     def _own(self) -> NDArray[np.int64]:
         """Places of the column's functions and levels among the added features."""
@@ -265,12 +265,12 @@ def smooth_functions(cells: Array, weights: Array) -> Array:
     return one.of(table).restricted(np.arange(1, 1 + N_FUNCTIONS)).whole()
 
 
-def _noise_std(curves: Curves, places: NDArray[np.int64], features: Array, n_outputs: int) -> Array:
+def _noise_std(curves: Curves, positions: NDArray[np.int64], features: Array, n_outputs: int) -> Array:
     """Standard deviations of the noise in features times some coefficients, of shape (m, n_outputs)."""
     if curves.variance is None:
         return np.full((len(features), n_outputs), np.nan)
     every = curves.variance.reshape(n_outputs, *curves.variance.shape[-2:])
-    part = every[:, places[:, None], places]
+    part = every[:, positions[:, None], positions]
     # Rounding may leave a variance of 0 slightly below it.
     return np.sqrt(np.maximum(np.einsum("mi,kij,mj->mk", features, part, features), 0.0))
 

@@ -8,7 +8,7 @@ from skdp.privacy import PublicShape, accounting
 
 
 @dataclass(frozen=True)
-class Choice:
+class MethodChoice:
     """The method of a fit.
 
     Attributes
@@ -28,7 +28,9 @@ def relative_noise(shape: PublicShape, epsilon: float, delta: float) -> float:
     return float((shape.n_features + 1) ** 1.5 / (shape.n_units * mu))
 
 
-def choose(solver: str, shape: PublicShape, epsilon: float, delta: float, n_nonzero_coefs: int | None) -> Choice:
+def choose(
+    solver: str, shape: PublicShape, epsilon: float, delta: float, n_nonzero_coefs: int | None
+) -> MethodChoice:
     """Choose the method of a fit.
 
     Parameters
@@ -44,25 +46,25 @@ def choose(solver: str, shape: PublicShape, epsilon: float, delta: float, n_nonz
     Choice
     """
     if solver != "auto":
-        return Choice(solver, "it was asked for")
+        return MethodChoice(solver, "it was asked for")
     noise = relative_noise(shape, epsilon, delta) if math.isfinite(epsilon) else 0.0
     defaults = DEFAULTS.choice
     told = f"(d + 1)^1.5 / (n mu) = {noise:.2g}"
     if shape.device != "cpu":
-        return Choice("ight", "X lies on a device")
+        return MethodChoice("ight", "X lies on a device")
     if shape.container == "csr" and shape.n_features >= defaults.narrow_features:
-        return Choice("ight", f"X is sparse with {defaults.narrow_features} features or more")
+        return MethodChoice("ight", f"X is sparse with {defaults.narrow_features} features or more")
     if noise <= defaults.max_relative_noise:
-        return Choice(
+        return MethodChoice(
             "moments", f"{told} is at most {defaults.max_relative_noise:g}: moments are known well enough"
         )
     if shape.n_features < defaults.narrow_features:
-        return Choice("moments", f"X has fewer than {defaults.narrow_features} features")
+        return MethodChoice("moments", f"X has fewer than {defaults.narrow_features} features")
     sparse = n_nonzero_coefs is not None and n_nonzero_coefs < shape.n_features
     if not sparse and shape.container == "dense" and shape.n_features >= defaults.wide_features:
         dense = f"X is dense with {defaults.wide_features} features or more"
-        return Choice("lssgd", f"{told} is above {defaults.max_relative_noise:g}, and {dense}")
-    return Choice("ight", f"{told} is above {defaults.max_relative_noise:g}: too many features for moments")
+        return MethodChoice("lssgd", f"{told} is above {defaults.max_relative_noise:g}, and {dense}")
+    return MethodChoice("ight", f"{told} is above {defaults.max_relative_noise:g}: too many features for moments")
 
 
 def only_a_constant(shape: PublicShape, epsilon: float, delta: float) -> bool:

@@ -20,7 +20,7 @@ from skdp.linear_model.auto import intercepts
 from skdp.linear_model.auto.columns import Columns, standardize
 from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.linear_model.auto.doubts import doubt_of_classes
-from skdp.linear_model.auto.moments import Moments, rest_step
+from skdp.linear_model.auto.moments_method import MomentsMethod, rest_step
 from skdp.linear_model.auto.penalty import matching_C
 from skdp.linear_model.auto.scatter import along_direction, common_factor, covariances, replaced
 from skdp.linear_model.auto.steps import Gram, Growth, Steps, largest_rows, released_gram
@@ -35,7 +35,7 @@ def moment_classification(
     records: PrivateRecords,
     loss: Loss,
     n_classes: int,
-    plan: Moments,
+    plan: MomentsMethod,
     growth: Growth | None = None,
 ) -> Solution:
     """Fit a logistic or softmax regression.
@@ -87,8 +87,8 @@ def moment_classification(
     if growth is not None:
         theta, more = growth.finish(columns, model, theta)
         found.update(more)
-    outward = columns.outward(theta, kept)
-    return Solution(outward, model.n_steps, found, warnings=doubt)
+    in_user_scale = columns.to_user_scale(theta, kept)
+    return Solution(in_user_scale, model.n_steps, found, warnings=doubt)
 
 
 def counts_share(session: PrivacySession, records: PrivateRecords) -> float:
@@ -100,7 +100,7 @@ def counts_share(session: PrivacySession, records: PrivateRecords) -> float:
     )
 
 
-def classification_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
+def classification_steps(budget: BudgetSplit, records: PrivateRecords, plan: MomentsMethod) -> tuple[Step, ...]:
     """The parts of the budget, as a plan shows them."""
     if plan.constant:
         return budget.step("class counts")

@@ -95,7 +95,7 @@ class Columns:
         ends = self.low[seen], self.high[seen]
         return few.standardized(Standardization.make(*self.scaled(), *ends)).with_intercept(1.0)
 
-    def outward(self, theta: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    def to_user_scale(self, theta: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Turn parameters for the rows above into those for the user's rows.
 
         Parameters

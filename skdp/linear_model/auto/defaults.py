@@ -27,7 +27,7 @@ class ChoiceDefaults:
     """Which method a fit takes, and when it releases a constant only."""
 
     max_relative_noise: float = number(3.0, NOISE_RATIO,
-        "above: moments are released that noise hides; below: specialists fit tables that moments fit better",
+        "above: moments are released that noise hides; below: other solvers fit tables that moments fit better",
         SUITE)
     narrow_features: int = number(100, "features",
         "above: more small tables take moments whatever the noise; below: sparse or noisy ones take `DPIGHT`",

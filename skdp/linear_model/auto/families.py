@@ -10,7 +10,7 @@ from skdp.base.problem import Solution
 from skdp.fitting.targets import Problem
 from skdp.linear_model.auto.choice import only_a_constant, only_frequencies
 from skdp.linear_model.auto.classification import classification_steps, moment_classification
-from skdp.linear_model.auto.moments import Moments
+from skdp.linear_model.auto.moments_method import MomentsMethod
 from skdp.linear_model.auto.regression import moment_regression, regression_steps
 from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -18,7 +18,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 
 @dataclass(frozen=True)
 class Family:
-    """The method of moments and the specialists for one kind of targets.
+    """The method of moments and the other solvers for one kind of targets.
 
     Attributes
     ----------
@@ -29,14 +29,14 @@ class Family:
         Of a budget, records and a plan: the parts of the budget of the method of moments.
     moments : callable
         The method of moments, of a session, a problem, a plan, and what lets rows have more features on the way.
-    specialists : mapping
+    solvers : mapping
         Names in `skdp.linear_model` by the words of ``solver``.
     """
 
     is_constant: Callable[[PrivacySession, PrivateRecords], bool]
-    steps: Callable[[BudgetSplit, PrivateRecords, Moments], tuple[Step, ...]]
-    moments: Callable[[PrivacySession, Problem, Moments, Growth | None], Solution]
-    specialists: Mapping[str, str]
+    steps: Callable[[BudgetSplit, PrivateRecords, MomentsMethod], tuple[Step, ...]]
+    moments: Callable[[PrivacySession, Problem, MomentsMethod, Growth | None], Solution]
+    solvers: Mapping[str, str]
 
 
 def _is_frequencies(session: PrivacySession, records: PrivateRecords) -> bool:
@@ -47,12 +47,12 @@ def _is_mean(session: PrivacySession, records: PrivateRecords) -> bool:
     return records.shape.fit_intercept and only_a_constant(records.shape, session.epsilon, session.delta)
 
 
-def _classes(session: PrivacySession, problem: Problem, plan: Moments, growth: Growth | None) -> Solution:
+def _classes(session: PrivacySession, problem: Problem, plan: MomentsMethod, growth: Growth | None) -> Solution:
     n_classes = np.asarray(problem.fitted["classes_"]).size
     return moment_classification(session, problem.records, problem.loss, n_classes, plan, growth)
 
 
-def _numbers(session: PrivacySession, problem: Problem, plan: Moments, growth: Growth | None) -> Solution:
+def _numbers(session: PrivacySession, problem: Problem, plan: MomentsMethod, growth: Growth | None) -> Solution:
     return moment_regression(session, problem.records, plan, growth)
 
 

@@ -28,10 +28,10 @@ from skdp.fitting.targets import Problem, is_classifier, relative_weights
 from skdp.fitting.task import check_features
 from skdp.fitting.utility import utility_warnings
 from skdp.kernels import is_cupy
-from skdp.linear_model.auto.choice import Choice, choose
+from skdp.linear_model.auto.choice import MethodChoice, choose
 from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.linear_model.auto.families import OF_CLASSES, OF_NUMBERS, Family
-from skdp.linear_model.auto.moments import Moments
+from skdp.linear_model.auto.moments_method import MomentsMethod
 from skdp.linear_model.auto.public_bounds import check_feature_bounds, column_ends
 from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
@@ -100,7 +100,7 @@ class AutoFit(LinearFit):
     def _weights_of_loss(self) -> None:
         """None: class weights move intercepts, which needs no larger clip norm."""
 
-    def _choice(self, shape: PublicShape) -> Choice:
+    def _choice(self, shape: PublicShape) -> MethodChoice:
         """The method; `read` asks for it too, since only one of them learns what missing values count as."""
         return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
 
@@ -121,7 +121,7 @@ class AutoFit(LinearFit):
 
     @property
     def _family(self) -> Family:
-        """The method of moments and the specialists of this kind of targets."""
+        """The method of moments and the other solvers of this kind of targets."""
         return OF_CLASSES if is_classifier(self) else OF_NUMBERS
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
@@ -148,7 +148,7 @@ class AutoFit(LinearFit):
 
     def _planned_moments(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         records, family = problem.records, self._family
-        plan = Moments(
+        plan = MomentsMethod(
             self._alpha(problem),
             self.C == AUTOMATIC,
             self.n_nonzero_coefs,
@@ -178,10 +178,10 @@ class AutoFit(LinearFit):
             )
         if self.C == AUTOMATIC:
             raise ValueError(C_NEEDS_MOMENTS.format(solver, hint))
-        specialist = self._specialist(solver, problem)
+        chosen = self._chosen_solver(solver, problem)
         # A weight of the penalty that follows from C makes no slope smaller.
-        closing = (Recalibrated.of(self, problem),) if is_classifier(self) else specialist._closing(problem)
-        made = decide(closing, specialist._method, budget, problem)
+        closing = (Recalibrated.of(self, problem),) if is_classifier(self) else chosen._closing(problem)
+        made = decide(closing, chosen._method, budget, problem)
         signal = self._signal(budget.session, problem, made.release)
         return replace(made, signal=signal, release="", details=made)
 
@@ -202,8 +202,8 @@ class AutoFit(LinearFit):
     def _solved_by_specialist(self, session: PrivacySession, problem: Problem) -> Solution:
         plan, d = cast("FitPlan", problem.plan), problem.records.n_features
         solver, own = plan.decision.method, cast("Decision", plan.decision.details)
-        specialist = self._specialist(solver, problem)
-        found = specialist._run(session, replace(problem, plan=replace(plan, decision=own)))
+        chosen = self._chosen_solver(solver, problem)
+        found = chosen._run(session, replace(problem, plan=replace(plan, decision=own)))
         known = {
             "solver_": solver,
             "C_": float(self.C),
@@ -215,15 +215,15 @@ class AutoFit(LinearFit):
             known.update({name: found.attributes.get(name, 0.0) for name in names})
         return replace(found, attributes=known, warnings=())  # `solve` reads these attributes
 
-    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
-        """The unfitted estimator of a specialist."""
+    def _chosen_solver(self, solver: str, problem: Problem) -> LinearFit:
+        """The unfitted estimator of another solver."""
         from skdp import linear_model
 
         names = ["epsilon", "delta", "adjacency", "unit", "n_public", "fit_intercept", "verbose"]
         names += ["classes"] if is_classifier(self) else []
         names += ["n_nonzero_coefs"] if solver == "ight" else []
         given = {name: getattr(self, name) for name in names}
-        made = getattr(linear_model, self._family.specialists[solver])(alpha=self._alpha(problem), **given)
+        made = getattr(linear_model, self._family.solvers[solver])(alpha=self._alpha(problem), **given)
         if getattr(self, "y_bounds", None) is not None:
             made.y_bounds = self.y_bounds  # read by `TargetUnits`
         return made
@@ -235,7 +235,7 @@ class AutoFit(LinearFit):
     # ---------------------------------------------------------------- the cells
 
     def _records(self, X: Any, *args: Any) -> PrivateRecords:
-        """Records; a specialist's have 0 for missing values. The choice of the solver is public."""
+        """Records; another solver's have 0 for missing values. The choice of the solver is public."""
         records = super()._records(X, *args)
         if self._choice(records.shape).solver == "moments":
             return records

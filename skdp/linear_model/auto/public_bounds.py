@@ -85,7 +85,7 @@ def column_places(parameter: str, given: Iterable[Any], n_features: int, names: 
         Names of the columns, if they have some.
     """
     known = [] if names is None else list(names)
-    places: list[int] = []
+    positions: list[int] = []
     for column in given:
         place = known.index(column) if column in known else column
         is_number = isinstance(place, (int, np.integer)) and not isinstance(place, bool)
@@ -95,12 +95,12 @@ def column_places(parameter: str, given: Iterable[Any], n_features: int, names: 
             raise ValueError(
                 f"{parameter} names the column {column!r}, and X has {have}: give names or numbers of them{hint}"
             )
-        if place in places:
+        if place in positions:
             raise ValueError(
                 f"{parameter} names column {int(place)} twice, by name and by number: keep one of them"
             )
-        places.append(int(place))
-    return places
+        positions.append(int(place))
+    return positions
 
 
 def _pair(column: object, pair: Iterable[float]) -> tuple[float, float]:

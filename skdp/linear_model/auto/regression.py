@@ -17,7 +17,7 @@ from skdp.kernels import one_blas_thread
 from skdp.linear_model.auto.columns import Columns, standardize
 from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.linear_model.auto.doubts import doubt_of_numbers, no_targets
-from skdp.linear_model.auto.moments import Moments, rest_step
+from skdp.linear_model.auto.moments_method import MomentsMethod, rest_step
 from skdp.linear_model.auto.penalty import matching_C
 from skdp.linear_model.auto.scatter import along_direction, covariances, replaced
 from skdp.linear_model.auto.slopes import released_slope, slope_share
@@ -31,7 +31,7 @@ from skdp.privacy.statistics import magnitude_counts
 
 @one_blas_thread()  # decompositions would wait for each other beside busy processes
 def moment_regression(
-    session: PrivacySession, records: PrivateRecords, plan: Moments, growth: Growth | None = None
+    session: PrivacySession, records: PrivateRecords, plan: MomentsMethod, growth: Growth | None = None
 ) -> Solution:
     """Fit a linear regression.
 
@@ -95,8 +95,8 @@ def moment_regression(
     if growth is not None:
         theta, more = growth.finish(columns, model, theta)
         attributes.update(more)
-    outward = columns.outward(theta, kept)
-    return Solution(outward, model.n_steps, attributes, warnings=doubt)
+    in_user_scale = columns.to_user_scale(theta, kept)
+    return Solution(in_user_scale, model.n_steps, attributes, warnings=doubt)
 
 
 def mean_share(session: PrivacySession, records: PrivateRecords) -> float:
@@ -115,7 +115,7 @@ def range_of_few(session: PrivacySession, records: PrivateRecords) -> float:
     return min(defaults.max_constant_range_share, share)
 
 
-def regression_steps(budget: BudgetSplit, records: PrivateRecords, plan: Moments) -> tuple[Step, ...]:
+def regression_steps(budget: BudgetSplit, records: PrivateRecords, plan: MomentsMethod) -> tuple[Step, ...]:
     """The parts of the budget, as a plan shows them."""
     if plan.constant:
         window = budget.step(PURPOSE, None, range_of_few(budget.session, records))
@@ -135,7 +135,7 @@ def _nothing(budget: BudgetSplit, records: PrivateRecords, window: TargetWindow)
 
     The rest of the budget goes to looks that nobody needs: the claim is the whole, whatever was found.
     """
-    session, targets = budget.session, records.of_targets()
+    session, targets = budget.session, records.select_targets()
     counted = magnitude_counts(targets, DEFAULTS.bins.lowest, DEFAULTS.bins.highest, adjacency=session.adjacency)
     plan = budget.take(budget.left, "range of the targets", DEFAULTS.numbers.n_unused_releases)
     for _ in range(DEFAULTS.numbers.n_unused_releases):
@@ -207,7 +207,7 @@ class _Steps(Steps):
 
     def rescaled(self, share: float) -> float:
         """Release the deviation of the residuals with a part of a share; return what is left of it."""
-        residuals = self.rows.residual(self.theta).of_targets()
+        residuals = self.rows.residual(self.theta).select_targets()
         window = np.zeros(1), np.array([DEFAULTS.targets.half_width_deviations * self.deviation])
         part = DEFAULTS.numbers.scale_part
         found = released_spread(self.budget, residuals, part * share, *window, "scale of the residuals")
@@ -298,7 +298,7 @@ def _tail(budget: BudgetSplit, rows: PrivateRecords, share: float, highest: int)
     """Release the end of the highest bin that surely holds residuals, up to twice the one of y; 0 for none."""
     bins = DEFAULTS.bins
     session = budget.session
-    counted = magnitude_counts(rows.of_targets(), bins.lowest, bins.highest, adjacency=session.adjacency)
+    counted = magnitude_counts(rows.select_targets(), bins.lowest, bins.highest, adjacency=session.adjacency)
     plan = budget.take(share, "range of the residuals")
     counts = session.gaussian(counted, plan)[0]
     noise = max(session.noise_std(counted, plan), bins.exact_noise)
@@ -326,7 +326,7 @@ def _mean(
     ``expected`` is how large it may be expected to be.
     """
     session, n = budget.session, rows.n_units
-    total = rows.of_targets().column_sums(0.0, bound)
+    total = rows.select_targets().column_sums(0.0, bound)
     plan = budget.take(share, "mean residual")
     mean = float(session.gaussian(total, plan)[0]) / n
     noise = session.noise_std(total, plan) / n

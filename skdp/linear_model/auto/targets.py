@@ -60,7 +60,7 @@ def released_target_range(
     effective_n = n * accounting.gaussian_mu(session.epsilon, session.delta)
     if share is None:
         share = range_share(session, records)
-    targets, last = records.of_targets(), defaults.parts[1] * share
+    targets, last = records.select_targets(), defaults.parts[1] * share
     if given is None:
         center, (highest, above, found) = np.zeros(1), _highest(budget, targets, defaults.parts[0] * share)
         half_width = np.array([2.0 ** (bins.lowest + highest)])

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.exact import ExactFit
+from skdp.base.exact import NonPrivateFit
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import choice, real
 from skdp.base.plan import Advice, BudgetSplit
@@ -30,7 +30,7 @@ from skdp.fitting.task import (
     parameter_shape,
     start_point,
 )
-from skdp.linear_model.ight.solver import Settings, planned_thresholding, solve
+from skdp.linear_model.ight.solver import IGHTSettings, planned_thresholding, solve
 from skdp.losses import NAMED, is_shipped
 from skdp.privacy import PrivacySession
 
@@ -96,9 +96,9 @@ class ThresholdingFit(LinearFit):
         super()._check_parameters()
         check_clip("clip_norm", self.clip_norm, self.epsilon)
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> IGHTSettings:
         """The parameters as the algorithm takes them: no words."""
-        return Settings(
+        return IGHTSettings(
             n_nonzero_coefs=self.n_nonzero_coefs,
             max_iter=given(self.max_iter),
             learning_rate=given(self.learning_rate),
@@ -140,7 +140,7 @@ class ThresholdingFit(LinearFit):
         )
 
 
-class ExactThresholdingFit(ThresholdingFit):
+class NonPrivateThresholdingFit(ThresholdingFit):
     """The fit without privacy: the same algorithm, without a clip and a refit, and with a rule to stop."""
 
     selection: Literal["gaussian"] = fixed(default="gaussian")
@@ -177,7 +177,7 @@ class ExactThresholdingFit(ThresholdingFit):
         )
         return replace(found, warnings=(Advice(text, ConvergenceWarning),))
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> IGHTSettings:
         settings = replace(super()._settings(), tol=self.tol)
         return settings if settings.max_iter else replace(settings, max_iter=EXACT_MAX_ITER)
 
@@ -272,7 +272,7 @@ class DPIGHTRegressor(ThresholdingFit, NumberModel, PrivateFit[Problem]):
 
 
 @document(DPIGHTClassifier)
-class IGHTClassifier(ExactThresholdingFit, LabelModel, ExactFit[Problem]):
+class IGHTClassifier(NonPrivateThresholdingFit, LabelModel, NonPrivateFit[Problem]):
     """Sparse logistic or softmax regression by iterative gradient hard thresholding, not private.
 
     Each step follows the gradient and keeps the ``n_nonzero_coefs`` features with the largest coefficients.
@@ -312,7 +312,7 @@ class IGHTClassifier(ExactThresholdingFit, LabelModel, ExactFit[Problem]):
 
 
 @document(IGHTClassifier)
-class IGHTRegressor(ExactThresholdingFit, NumberModel, ExactFit[Problem]):
+class IGHTRegressor(NonPrivateThresholdingFit, NumberModel, NonPrivateFit[Problem]):
     """Sparse linear regression by iterative gradient hard thresholding, not private.
 
     Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features with

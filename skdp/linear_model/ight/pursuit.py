@@ -58,7 +58,7 @@ SMALLER = 16.0  # largest factor by which the median gradient norm falls in a ro
 NEGLIGIBLE = 2.0**-40  # intercept's feature while features are chosen: it clips no row
 
 
-def require_room(budget: BudgetSplit, records: PrivateRecords, s: int, n_outputs: int) -> None:
+def check_feasible(budget: BudgetSplit, records: PrivateRecords, s: int, n_outputs: int) -> None:
     """Refuse rounds whose releases the budget cannot hold, before the first of them."""
     size, few = records.n_parameters * n_outputs, (s + 1) * n_outputs
     budget.require_feasible(size, len(RANKED), RANKED.finding)
@@ -89,7 +89,7 @@ def pursue(task: Task, s: int, scales: Scales) -> Solution:
         theta = prior
     if SPREAD * largest * math.sqrt(s) <= scales.gradient:
         rounds = CHOSEN_BY_CLASSIFIERS if loss.is_classification else CHOSEN
-        finder: Ranking | Choice = Choice(task, s, rounds, largest)
+        finder: Ranking | RoundsChoice = RoundsChoice(task, s, rounds, largest)
     else:
         rounds, finder = RANKED, Ranking(task, s)
     clip_norm, n_iter, part = scales.clip_norm, 0, clip_budget.equal(len(rounds)).equal(2)
@@ -141,7 +141,7 @@ def blind(records: PrivateRecords, theta: np.ndarray) -> tuple[PrivateRecords, n
     return records.with_intercept(NEGLIGIBLE), start
 
 
-class Choice:
+class RoundsChoice:
     """Choose features by Gumbel noise on the gradient's entries, rows clipped in the sup norm.
 
     Each of the s choices of a fit costs the same. They are divided among the rounds. A choice is wasted if its

@@ -29,7 +29,7 @@ from skdp.fitting.loop import (
 )
 from skdp.fitting.scales import QUESTIONS, Scales, count_searches, grown_share, released_scales
 from skdp.fitting.task import Task
-from skdp.linear_model.ight.pursuit import pursue, require_room
+from skdp.linear_model.ight.pursuit import check_feasible, pursue
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import step_scores
@@ -103,7 +103,7 @@ def on_support(task: Task, theta: np.ndarray, max_iter: int, clip_norm: float) -
 
 
 @dataclass(frozen=True)
-class Settings:
+class IGHTSettings:
     """Parameters of the estimator; None where the fit finds the number.
 
     Attributes
@@ -159,7 +159,7 @@ class Schedule:
     last_share: float
 
     @classmethod
-    def of(cls, loss: Loss, d: int, s: int, settings: Settings, scale_share: float, few: bool) -> "Schedule":
+    def of(cls, loss: Loss, d: int, s: int, settings: IGHTSettings, scale_share: float, few: bool) -> "Schedule":
         """Divide; ``few`` says that a classifier keeps so few coefficients that a refit has little noise."""
         total = MAX_ITER if settings.max_iter is None else int(settings.max_iter)
         refit = settings.refit
@@ -175,7 +175,7 @@ class Schedule:
         share = refit if last else 0.0
         return cls(total - last, last, 1 - rest, rest * (1 - share), rest * share)
 
-    def steps(self, budget: BudgetSplit, settings: Settings) -> tuple[Step, ...]:
+    def steps(self, budget: BudgetSplit, settings: IGHTSettings) -> tuple[Step, ...]:
         """The steps, as a plan shows them."""
         first, refit = budget.split(first=self.first_share, last=self.last_share)
         last = refit.step("refit", self.last)
@@ -204,7 +204,7 @@ class Thresholding:
         Whether features are chosen in rounds; only the shares of the schedule then count.
     """
 
-    settings: Settings
+    settings: IGHTSettings
     n_kept: int
     schedule: Schedule
     rounds: bool
@@ -240,21 +240,21 @@ def solve(task: Task, details: Thresholding) -> Solution:
     return replace(found, theta=task.to_user(found.theta), attributes=attributes)
 
 
-def pays(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
+def is_beneficial(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
     """Whether rounds are better than many steps on all features, by public numbers.
 
     They are better if the fits have little noise, and at most a tenth of all coefficients are kept.
     """
-    return 10 * n_kept <= records.n_features and are_few(session, records, n_kept)
+    return 10 * n_kept <= records.n_features and is_low_dimensional(session, records, n_kept)
 
 
-def are_few(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
+def is_low_dimensional(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
     """Whether a fit of so many coefficients has little noise, by public numbers: at most ``2 sqrt(n mu)``."""
     mu = math.inf if session.exact else accounting.gaussian_mu(session.epsilon, session.delta)
     return n_kept**2 <= 4 * records.n_units * mu
 
 
-def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> LinearDecision:
+def planned_thresholding(task: Task, settings: IGHTSettings, *, from_zero: bool) -> LinearDecision:
     """Divide steps and budget by public numbers; refuse what the budget cannot hold.
 
     Parameters
@@ -268,12 +268,12 @@ def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> 
     questions = QUESTIONS * count_searches(records, loss) if settings.adaptive else 0
     scale_share = grown_share(budget, records.n_units, questions) if questions else 0.0
     n_outputs = loss.n_outputs
-    few = are_few(budget.session, records, s * n_outputs)
+    few = is_low_dimensional(budget.session, records, s * n_outputs)
     plan = Schedule.of(loss, records.n_features, s, settings, scale_share, few)
-    rounds = settings.untouched and from_zero and pays(budget.session, records, s * n_outputs)
+    rounds = settings.untouched and from_zero and is_beneficial(budget.session, records, s * n_outputs)
     scales, rest = budget.split(scales=plan.clip_share, rest=None)
     if rounds:
-        require_room(rest, records, s, n_outputs)
+        check_feasible(rest, records, s, n_outputs)
     else:
         plan.require_feasible(budget, records.n_parameters * n_outputs)
     return LinearDecision(
@@ -296,7 +296,7 @@ def planned_thresholding(task: Task, settings: Settings, *, from_zero: bool) -> 
     )
 
 
-def scales_of(task: Task, settings: Settings, plan: Schedule) -> Scales:
+def scales_of(task: Task, settings: IGHTSettings, plan: Schedule) -> Scales:
     """The scales: those that the user gave, and released ones."""
     clip_norm, literal = settings.clip_norm, settings.literal
     if clip_norm is not None and literal:
@@ -306,7 +306,7 @@ def scales_of(task: Task, settings: Settings, plan: Schedule) -> Scales:
     return scales if clip_norm is None else replace(scales, clip_norm=float(clip_norm))
 
 
-def first_rule(task: Task, s: int, settings: Settings, plan: Schedule, scales: Scales) -> StepRule:
+def first_rule(task: Task, s: int, settings: IGHTSettings, plan: Schedule, scales: Scales) -> StepRule:
     """The rule of the first steps; without clipping and noise it is an accelerated one."""
     theta, peels = task.theta, settings.selection == "peeling"
     width = task.loss.n_outputs

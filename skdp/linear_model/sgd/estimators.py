@@ -15,7 +15,7 @@ from skdp.fitting.parameters import Auto, ClassLoss, NumberLoss
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, NumberModel, Problem, is_classifier
 from skdp.fitting.task import given
-from skdp.linear_model.sgd.solver import AVERAGE, Settings, planned_descent, stochastic_descent
+from skdp.linear_model.sgd.solver import AVERAGE, SGDSettings, planned_descent, stochastic_descent
 from skdp.losses import is_shipped
 
 
@@ -72,11 +72,11 @@ class StochasticDescentFit(StochasticFit):
         searched = given(self.clip_norm) is None or given(self.learning_rate) is None
         return (TargetUnits.of(self, searched=searched and is_shipped(problem.loss)),)
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> SGDSettings:
         # Iterates of the user's own step size are not averaged.
         average = AVERAGE if given(self.learning_rate) is None else None
         rule = rule_of(self.optimizer, "constant", average)
-        return Settings(
+        return SGDSettings(
             **self._numbers("max_iter", "learning_rate", "clip_norm", "batch_size"),
             sampling=SAMPLING[self.sampling],
             rule=replace(rule, smoothing=float(self.smoothing)),

@@ -33,7 +33,7 @@ STABLE = 1.8  # largest step size over 1 + momentum, in 1 / curvature; steps are
 
 
 @dataclass(frozen=True)
-class Settings(BatchSettings):
+class SGDSettings(BatchSettings):
     """Parameters of the estimator; None where the fit finds the number."""
 
     rule: Rule
@@ -45,7 +45,7 @@ def noise_left(d: int, smoothing: float) -> float:
     return float(np.mean((1.0 + 2.0 * smoothing * (1.0 - cosine)) ** -2))
 
 
-def planned_descent(task: Task, settings: Settings) -> LinearDecision:
+def planned_descent(task: Task, settings: SGDSettings) -> LinearDecision:
     """Plan all steps, before anything is released, and refuse what the budget cannot hold."""
     budget, n_units = task.budget, task.records.n_units
     steps, batch_size = steps_and_batch(task, settings.max_iter, settings.batch_size)
@@ -57,7 +57,7 @@ def planned_descent(task: Task, settings: Settings) -> LinearDecision:
     return replace(found.decision(task, batch_size=plan.batch_size), thresholds="DPSGD")
 
 
-def stochastic_descent(task: Task, plan: StepPlan[Settings]) -> Solution:
+def stochastic_descent(task: Task, plan: StepPlan[SGDSettings]) -> Solution:
     """Take a fixed number of steps along smoothed noisy gradients of minibatches.
 
     Parameters

@@ -24,7 +24,7 @@ from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import Task, check_features, given
 from skdp.kernels.protocols import Matrix, issparse
 from skdp.linear_model.slkt.solver import (
-    Settings,
+    SLKTSettings,
     Transfer,
     planned_transfer,
     private_transfer,
@@ -156,8 +156,8 @@ class PrivateTransferFit(LinearFit):
             raise ValueError(f"public_X has {public.shape[1]} features, X has {n_features}")
         return public
 
-    def _settings(self, problem: Problem) -> Settings:
-        return Settings(
+    def _settings(self, problem: Problem) -> SLKTSettings:
+        return SLKTSettings(
             self.n_nonzero_coefs,
             given(self.row_norm),
             given(self.alpha),

@@ -29,9 +29,9 @@ from skdp.fitting.scales import count_searches, grown_share, released_scales
 from skdp.fitting.search import GRID, QUESTIONS, noisy_search
 from skdp.fitting.task import L2Penalty, Task, intercept_factor, parameter_shape, scaled_intercept
 from skdp.kernels.protocols import Matrix, issparse
-from skdp.linear_model.ight.pursuit import pursue, require_room
-from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
-from skdp.linear_model.ight.solver import Thresholding, pays, planned_thresholding, solve, thresholding
+from skdp.linear_model.ight.pursuit import check_feasible, pursue
+from skdp.linear_model.ight.solver import IGHTSettings as ThresholdingSettings
+from skdp.linear_model.ight.solver import Thresholding, is_beneficial, planned_thresholding, solve, thresholding
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 from skdp.privacy.statistics import ridge_minimizer
@@ -49,7 +49,7 @@ TEACHER_STEPS, TEACHER_TOL = 1000, 1e-8  # exact steps of the published teacher,
 
 
 @dataclass(frozen=True)
-class Settings:
+class SLKTSettings:
     """Parameters of the estimator; None where the fit finds the number.
 
     Attributes
@@ -90,7 +90,7 @@ class Support:
     @classmethod
     def of(cls, session: PrivacySession, records: PrivateRecords, s: int, width: int) -> "Support":
         """Choose."""
-        rounds = pays(session, records, s * width)
+        rounds = is_beneficial(session, records, s * width)
         return cls(0.9, 3 * ALPHA, rounds=True) if rounds else cls()
 
 
@@ -158,7 +158,7 @@ class Transfer:
         return np.asarray(self.distribution.rvs(size=(m, d), random_state=rng), dtype=np.float64)
 
 
-def private_transfer(task: Task, transfer: Transfer, settings: Settings, plan: TransferPlan) -> Solution:
+def private_transfer(task: Task, transfer: Transfer, settings: SLKTSettings, plan: TransferPlan) -> Solution:
     """Fit teacher and student.
 
     Parameters
@@ -191,7 +191,7 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings, plan: T
     return Solution(theta, before + 1, attributes=attributes)
 
 
-def planned_transfer(task: Task, settings: Settings) -> LinearDecision:
+def planned_transfer(task: Task, settings: SLKTSettings) -> LinearDecision:
     """Divide the budget, choose the way to a support, and refuse what the budget cannot hold."""
     budget, records, width = task.budget, task.records, task.loss.n_outputs
     s = records.n_features if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
@@ -210,7 +210,7 @@ def planned_transfer(task: Task, settings: Settings) -> LinearDecision:
     size = records.n_parameters * width
     labels.require_feasible(size, 1)
     if support.rounds:
-        require_room(of_support, records, s, width)
+        check_feasible(of_support, records, s, width)
     elif of_support.share:
         of_support.require_feasible(size, STEPS)
     return LinearDecision(
@@ -314,8 +314,8 @@ def private_support(
     if not len(features):  # possible without noise, if no feature tells the labels apart
         features = np.arange(s)
     point = inner.to_user(found.theta)
-    places = np.append(features, np.arange(d, len(point)))
-    return features, point[places], found.n_iter, scales.row
+    positions = np.append(features, np.arange(d, len(point)))
+    return features, point[positions], found.n_iter, scales.row
 
 
 def student(inputs: Matrix, labels: np.ndarray, norm: float, s: int, n_features: int) -> np.ndarray:
@@ -327,14 +327,14 @@ def student(inputs: Matrix, labels: np.ndarray, norm: float, s: int, n_features:
     # taken.
     for _ in range(STUDENT_STEPS):
         gradient = np.asarray(inputs.T @ (inputs @ theta - labels))
-        before, theta = (theta, rule.moved(keep_largest(rule.move(theta, gradient, 0.0), s, n_features)))
+        before, theta = (theta, rule.accept(keep_largest(rule.step(theta, gradient, 0.0), s, n_features)))
         if np.array_equal(before, theta):
             break
     return rule.output(theta)
 
 
 def published_transfer(
-    task: Task, transfer: Transfer, settings: Settings, *, epsilon: float, delta: float
+    task: Task, transfer: Transfer, settings: SLKTSettings, *, epsilon: float, delta: float
 ) -> Solution:
     """Run Algorithm 2 as published, with the noise of Theorem 3.3.3, which no proof supports.
 

@@ -12,7 +12,7 @@ from skdp.base.declare import changed, fitted, parameter
 from skdp.base.kinds import choice, integer, real
 from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
-from skdp.base.tables import names_weights
+from skdp.base.user_tables import names_weights
 from skdp.exceptions import UnsupportedAccounting
 from skdp.fitting import parameters
 from skdp.fitting.closing import Closing, LinearDecision, TargetUnits
@@ -24,7 +24,7 @@ from skdp.linear_model.sparse_erm.batches import SCHEDULES, AllRows, FreshSample
 from skdp.linear_model.sparse_erm.solver import (
     MAX_STEPS,
     MIN_STEPS,
-    Settings,
+    SparseERMSettings,
     SparseSteps,
     automatic_steps,
     planned_sparse,
@@ -240,9 +240,9 @@ class SparseGradientFit(LinearFit):
         )
         return Task(budget, records, loss, theta)
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> SparseERMSettings:
         names = ("n_hits", "learning_rate", "clip_norm", "threshold", "refit")
-        return Settings(**{name: given(getattr(self, name)) for name in names}, split=self.split)
+        return SparseERMSettings(**{name: given(getattr(self, name)) for name in names}, split=self.split)
 
     def _batches(self, budget: BudgetSplit, problem: Problem, steps: int) -> AllRows:
         """Return the schedule: public, or drawn from the key stream, before the data are touched."""

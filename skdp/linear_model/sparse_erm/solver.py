@@ -155,7 +155,7 @@ def automatic_steps(n: int, size: int, *, epsilon: float, delta: float, adjacenc
 
 
 @dataclass(frozen=True)
-class Settings:
+class SparseERMSettings:
     """Parameters of the estimator; None where the fit finds the number."""
 
     n_hits: int | None
@@ -171,7 +171,7 @@ class Settings:
         return self.clip_norm is None or self.learning_rate is None
 
 
-def divided(task: Task, settings: Settings) -> dict[str, float]:
+def divided(task: Task, settings: SparseERMSettings) -> dict[str, float]:
     """Shares of the scales, the sparse steps, and for a refit of the scale of the restricted rows and its steps.
 
     The scales take a share; the refit and the sparse steps divide the rest.
@@ -212,13 +212,13 @@ def norms_between(largest: float, s: int) -> tuple[float, float]:
 class SparseSteps:
     """How a fit runs, from public numbers; ``n_hits`` entries of ``n_iter`` gradients are released at most."""
 
-    settings: Settings
+    settings: SparseERMSettings
     shares: Mapping[str, float]
     n_iter: int
     n_hits: int
 
 
-def planned_sparse(task: Task, steps: int, settings: Settings) -> LinearDecision:
+def planned_sparse(task: Task, steps: int, settings: SparseERMSettings) -> LinearDecision:
     """Divide the budget; refuse a refit that it cannot hold."""
     size, shares, hits = task.theta.size, divided(task, settings), settings.n_hits
     scales, sparse, refit_scales, last = task.budget.split(**shares)

@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
-from skdp.base.exact import ExactFit
+from skdp.base.exact import NonPrivateFit
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import choice, described, integer, real
 from skdp.fitting import parameters
@@ -17,7 +17,7 @@ from skdp.fitting.parameters import Auto, AutoInt, ClassLoss
 from skdp.fitting.stochastic import SAMPLING, StochasticFit
 from skdp.fitting.targets import LabelModel, Problem
 from skdp.fitting.task import check_clip, given
-from skdp.linear_model.srm.solver import Settings, planned_momentum, recursive_momentum
+from skdp.linear_model.srm.solver import SRMSettings, planned_momentum, recursive_momentum
 
 ERRATUM = "Section 4.7.1 of Wang (2021) swaps the two clip norms; this fit uses the correct order."
 
@@ -73,9 +73,9 @@ class MomentumFit(StochasticFit):
         # Gradients of two classes are hardly clipped here: their mean probability is right without.
         return super()._closing(problem) if problem.loss.n_outputs > 2 else ()
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> SRMSettings:
         names = ("max_iter", "batch_size", "initial_batch_size", "momentum", "learning_rate")
-        return Settings(
+        return SRMSettings(
             **self._numbers(*names, "max_step_norm", "clip_norm", "clip_diff_norm"),
             sampling=SAMPLING[self.sampling],
             output=self.output,
@@ -181,7 +181,7 @@ class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
 
 
 @document(DPSRMClassifier)
-class STORMClassifier(MomentumFit, LabelModel, ExactFit[Problem]):
+class STORMClassifier(MomentumFit, LabelModel, NonPrivateFit[Problem]):
     """Logistic or softmax regression by stochastic recursive momentum, not private.
 
     STORM of [Cutkosky2019]_ is the algorithm of `DPSRMClassifier` without clipping and noise.

@@ -38,7 +38,7 @@ PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
 STEPS = 1.65  # planned steps over `precision`
 LEAST_STEPS, MOST_STEPS = 20, 2000  # bounds of the planned steps
 LEAST_BATCH = 16  # least number of units of a batch, if that allows the least number of steps
-FIRST = 3.0  # size of the first batch over that of the others
+FIRST_BATCH_RATIO = 3.0  # size of the first batch over that of the others
 FIRST_WEIGHT = 1.4  # noise multiplier of the first release over that of the last ones
 EARLY_WEIGHT = 1.45  # the same for the first half of the other releases
 WINDOW, EARLY_MOMENTUM = 5.8, 2.4  # last momentum times the number of steps; first over last
@@ -52,7 +52,7 @@ DECAY = 0.15  # part of the step size that is lost linearly to the end
 
 
 @dataclass(frozen=True)
-class Settings(BatchSettings):
+class SRMSettings(BatchSettings):
     """Parameters of the estimator; None where the fit finds the number."""
 
     initial_batch_size: int | None
@@ -107,20 +107,20 @@ class Schedule:
     early: int
 
     @classmethod
-    def of(cls, n_units: int, seen: float, settings: Settings) -> "Schedule":
+    def of(cls, n_units: int, seen: float, settings: SRMSettings) -> "Schedule":
         """Decide what the user left open; ``seen`` is `precision`."""
         size, steps = settings.batch_size, settings.max_iter
         reads = (PASSES if math.isfinite(seen) else EXACT_PASSES) * n_units
         if steps is None and size is not None:
-            steps = max(LEAST_STEPS, round(reads / min(size, n_units) - FIRST + 1))
+            steps = max(LEAST_STEPS, round(reads / min(size, n_units) - FIRST_BATCH_RATIO + 1))
         elif steps is None:
             most = min(MOST_STEPS, reads / LEAST_BATCH)
             steps = round(max(LEAST_STEPS, min(most, STEPS * seen)))
         if size is None:
-            size = round(reads / (steps - 1 + FIRST))
+            size = round(reads / (steps - 1 + FIRST_BATCH_RATIO))
         size = min(n_units, max(1, size))
         first = settings.initial_batch_size
-        first = min(n_units, round(FIRST * size) if first is None else first)
+        first = min(n_units, round(FIRST_BATCH_RATIO * size) if first is None else first)
         if settings.momentum is None:
             momentum = Course(WINDOW / steps, EARLY_MOMENTUM, steps, most=1.0)
             return cls(steps, size, first, momentum, (steps - 1) // 2)
@@ -149,7 +149,7 @@ class Clips:
     diff_norm: float
 
     @classmethod
-    def of(cls, settings: Settings, scales: Scales, steps: int, seen: float, loss: Loss) -> "Clips":
+    def of(cls, settings: SRMSettings, scales: Scales, steps: int, seen: float, loss: Loss) -> "Clips":
         """Decide from public and released numbers."""
         if settings.clip_norm is None:
             factor = min(LARGEST_CLIP, max(LEAST_CLIP, seen / PRECISION_PER_CLIP))
@@ -172,7 +172,7 @@ class Steps:
         self._decay, self._max_iter, self._taken = decay, max_iter, 0
 
     @classmethod
-    def of(cls, settings: Settings, start: Start, max_iter: int) -> "Steps":
+    def of(cls, settings: SRMSettings, start: Start, max_iter: int) -> "Steps":
         """Decide from public and released numbers."""
         scales, length, rate = start.scales, settings.max_step_norm, settings.learning_rate
         if length is None:
@@ -185,13 +185,13 @@ class Steps:
         rate = RATE * longer / (start.curvature + start.task.penalty.smoothness)
         return cls(float(length), rate, DECAY, max_iter)
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
+    def step(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         rate = self.learning_rate * (1.0 - self._decay * self._taken / self._max_iter)
         self._taken += 1
         norm = math.sqrt(square(gradient))
         return theta - (min(rate, self.length / norm) if norm else rate) * gradient
 
-    def moved(self, theta: np.ndarray) -> np.ndarray:
+    def accept(self, theta: np.ndarray) -> np.ndarray:
         return theta
 
     def output(self, last: np.ndarray) -> np.ndarray:
@@ -230,14 +230,14 @@ def estimates(
 
 
 @dataclass(frozen=True)
-class MomentumPlan(StepPlan[Settings]):
+class MomentumPlan(StepPlan[SRMSettings]):
     """How the steps are taken; ``seen`` is `precision`."""
 
     schedule: Schedule = field(kw_only=True)
     seen: float = field(kw_only=True)
 
 
-def planned_momentum(task: Task, settings: Settings) -> LinearDecision:
+def planned_momentum(task: Task, settings: SRMSettings) -> LinearDecision:
     """Plan all steps, before anything is released, and refuse what the budget cannot hold."""
     budget, n_units = task.budget, task.records.n_units
     seen = precision(budget.session, task.records, task.theta.size)

@@ -15,13 +15,13 @@ from skdp.fitting.linear import LinearFit, count_assumption
 from skdp.fitting.parameters import Auto, AutoInt
 from skdp.fitting.targets import LabelModel, NumberModel, Problem
 from skdp.fitting.task import check_features, given
-from skdp.linear_model.adassp import LARGEST, given_scales_assumption
-from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, planned_stages, two_stage
+from skdp.linear_model.adassp import MAX_FEATURES, given_scales_assumption
+from skdp.linear_model.two_stage.solver import AMP_SHARE, TwoStagePlan, default_support, planned_stages, two_stage
 from skdp.privacy import PrivacySession
 
-MOST = 1e45  # largest weight of the penalty; a choice
+MAX_PENALTY_WEIGHT = 1e45  # largest weight of the penalty; a choice
 # Without a penalty the minimiser has no bounded sensitivity; the second moment needs none.
-PENALISED = real(low=1e-50, high=MOST, word="auto")
+PENALISED = real(low=1e-50, high=MAX_PENALTY_WEIGHT, word="auto")
 
 
 class _TwoStageFit(LinearFit):
@@ -62,18 +62,18 @@ class _TwoStageFit(LinearFit):
         s = self.n_nonzero_coefs
         check_features(s, records.n_features)
         s = default_support(budget.session, records) if s is None else int(s)
-        if loss.is_quadratic and s > LARGEST:
+        if loss.is_quadratic and s > MAX_FEATURES:
             raise ValueError(
-                f"loss='squared' can keep at most {LARGEST} features, asked for {s}: the square of their "
+                f"loss='squared' can keep at most {MAX_FEATURES} features, asked for {s}: the square of their "
                 "number is released. Give n_nonzero_coefs"
             )
-        plan = Plan(
+        plan = TwoStagePlan(
             s, self.selection, given(self.n_blocks), given(self.row_norm), given(self.alpha), self.second_stage
         )
         return planned_stages(budget, records, loss, plan)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        plan: Plan = problem.decision.details
+        plan: TwoStagePlan = problem.decision.details
         target, d = problem.target, problem.records.n_features
         half_width = None if target is None else target.bound
         theta, attributes = two_stage(problem.budget, problem.records, problem.loss, plan, half_width)
@@ -210,7 +210,7 @@ class DPTwoStageRegressor(_TwoStageFit, NumberModel, PrivateFit[Problem]):
     huber_threshold: float = parameters.HUBER_THRESHOLD
     y_bounds: Any = parameters.Y_BOUNDS
     alpha = changed(
-        kind=real(low=0, high=MOST, word="auto"),
+        kind=real(low=0, high=MAX_PENALTY_WEIGHT, word="auto"),
         more="""
         It is that of the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it
         balances bias and noise by public numbers.""",

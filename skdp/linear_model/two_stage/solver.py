@@ -37,7 +37,7 @@ LOGIT_SPREAD = 3.0  # expected size of logits
 
 
 @dataclass(frozen=True)
-class Plan:
+class TwoStagePlan:
     """Parameters of the estimator, None where the fit finds the number, and how the budget is divided.
 
     Attributes
@@ -56,7 +56,7 @@ class Plan:
 
 
 def two_stage(
-    budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan, half_width: float | None = None
+    budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: TwoStagePlan, half_width: float | None = None
 ) -> tuple[np.ndarray, dict[str, object]]:
     """Choose the support, then fit on it.
 
@@ -88,7 +88,7 @@ def two_stage(
     return spread_out(theta, support, records), attributes
 
 
-def planned_stages(budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan) -> LinearDecision:
+def planned_stages(budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: TwoStagePlan) -> LinearDecision:
     """Divide the budget, and refuse what it cannot hold."""
     s = plan.n_nonzero_coefs
     chosen = s < records.n_features
@@ -123,7 +123,12 @@ def planned_stages(budget: BudgetSplit, records: PrivateRecords, loss: Loss, pla
 
 
 def fit_on_support(
-    budget: BudgetSplit, records: PrivateRecords, loss: Loss, plan: Plan, row_norm: float, half_width: float
+    budget: BudgetSplit,
+    records: PrivateRecords,
+    loss: Loss,
+    plan: TwoStagePlan,
+    row_norm: float,
+    half_width: float,
 ) -> tuple[np.ndarray, dict[str, object]]:
     """Run the second stage on restricted records with centred targets."""
     if loss.is_quadratic:
@@ -153,7 +158,7 @@ def default_support(session: PrivacySession, records: PrivateRecords) -> int:
 
 
 def select_support(
-    budgets: tuple[BudgetSplit, BudgetSplit], records: PrivateRecords, loss: Loss, s: int, plan: Plan
+    budgets: tuple[BudgetSplit, BudgetSplit], records: PrivateRecords, loss: Loss, s: int, plan: TwoStagePlan
 ) -> tuple[np.ndarray, float]:
     """Release s features by Gumbel noise on their votes or on their gradient scores.
 

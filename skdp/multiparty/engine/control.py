@@ -17,7 +17,7 @@ _TRAFFIC = struct.Struct("<QQ")
 _GREETING = struct.Struct(f"<{TOKEN_BYTES}sI")
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a server is to do."""
 
     LAY_GAUSSIAN = 1
@@ -29,12 +29,12 @@ class Kind(IntEnum):
     @property
     def is_round(self) -> bool:
         """Whether owners take part."""
-        return self in (Kind.ROUND_GAUSSIAN, Kind.ROUND_LAPLACE)
+        return self in (FrameKind.ROUND_GAUSSIAN, FrameKind.ROUND_LAPLACE)
 
     @property
     def is_laplace(self) -> bool:
         """Whether the noise is made of shared random bits."""
-        return self in (Kind.LAY_LAPLACE, Kind.ROUND_LAPLACE)
+        return self in (FrameKind.LAY_LAPLACE, FrameKind.ROUND_LAPLACE)
 
 
 class Command(NamedTuple):
@@ -48,7 +48,7 @@ class Command(NamedTuple):
         Standard deviation or scale of the noise, in units.
     """
 
-    kind: Kind
+    kind: FrameKind
     rounds: int
     n_values: int
     scale: float
@@ -61,7 +61,7 @@ class Command(NamedTuple):
     def unpack(cls, payload: bytes) -> "Command":
         """Of a message."""
         kind, rounds, n_values, scale = _COMMAND.unpack(payload)
-        return cls(Kind(kind), rounds, n_values, scale)
+        return cls(FrameKind(kind), rounds, n_values, scale)
 
 
 class Traffic(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.multiparty.engine.control import Command, Kind, Traffic
+from skdp.multiparty.engine.control import Command, FrameKind, Traffic
 from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, UNNOTICED, digits_of, laplace_bits_numerical_error
 from skdp.multiparty.engine.mpyc_runtime import require_mpyc
 from skdp.multiparty.engine.noise_shares import gaussian_shares_numerical_error, share_std, share_surplus
@@ -164,7 +164,7 @@ class LoopbackEngine:
         PartyError
             If a party failed. Others may have read the sum already. The engine must be started again.
         """
-        return self._open(integers, Kind.ROUND_GAUSSIAN, sigma)
+        return self._open(integers, FrameKind.ROUND_GAUSSIAN, sigma)
 
     def numerical_error(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
         """See `skdp.multiparty.engine.noise_shares.gaussian_shares_numerical_error`."""
@@ -182,7 +182,7 @@ class LoopbackEngine:
         sigma : float
         """
         self._check_scale(False, sigma)
-        self._prepare(Command(Kind.LAY_GAUSSIAN, rounds, n_values, sigma))
+        self._prepare(Command(FrameKind.LAY_GAUSSIAN, rounds, n_values, sigma))
 
     def open_laplace(self, integers: Sequence[Integers], scale: float) -> Integers:
         """The sum of the owners' integers plus discrete Laplace noise from bits that no party knows, modulo 2^64.
@@ -203,7 +203,7 @@ class LoopbackEngine:
         PartyError
             If a party failed. Others may have read the sum already. The engine must be started again.
         """
-        return self._open(integers, Kind.ROUND_LAPLACE, scale)
+        return self._open(integers, FrameKind.ROUND_LAPLACE, scale)
 
     @property
     def laplace_scales(self) -> tuple[float, float]:
@@ -226,7 +226,7 @@ class LoopbackEngine:
         scale : float
         """
         self._check_scale(True, scale)
-        self._prepare(Command(Kind.LAY_LAPLACE, rounds, n_values, scale))
+        self._prepare(Command(FrameKind.LAY_LAPLACE, rounds, n_values, scale))
 
     def traffic(self) -> Traffic:
         """What all parties have sent up to the end of the last command: bytes of payload, and frames."""
@@ -234,7 +234,7 @@ class LoopbackEngine:
 
     # ---------------------------------------------------------------- inside
 
-    def _open(self, integers: Sequence[Integers], kind: Kind, scale: float) -> Integers:
+    def _open(self, integers: Sequence[Integers], kind: FrameKind, scale: float) -> Integers:
         arrays = [np.asarray(array) for array in integers]
         self._check_owners(len(arrays))
         self._check_scale(kind.is_laplace, scale)
@@ -265,7 +265,7 @@ class LoopbackEngine:
         if self._failed:
             raise RuntimeError(_FAILED)
         if not self._laid[laplace, n_values, scale]:
-            kind = Kind.LAY_LAPLACE if laplace else Kind.LAY_GAUSSIAN
+            kind = FrameKind.LAY_LAPLACE if laplace else FrameKind.LAY_GAUSSIAN
             self._prepare(Command(kind, self.rounds, n_values, scale))
 
     def _prepare(self, command: Command) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.multiparty.engine.client import open_as_owner
-from skdp.multiparty.engine.control import BUFFER, HOST, READY, TOKEN_BYTES, Command, Kind, Traffic, greet
+from skdp.multiparty.engine.control import BUFFER, HOST, READY, TOKEN_BYTES, Command, FrameKind, Traffic, greet
 from skdp.multiparty.engine.exchange import receive_all
 from skdp.multiparty.engine.server_process import Part, party_names
 from skdp.multiparty.transport.errors import PartyError
@@ -168,7 +168,7 @@ class Parties:
 
     async def stop(self) -> None:
         """Tell all servers to end."""
-        stop = Command(Kind.STOP, 0, 0, 0.0).pack()
+        stop = Command(FrameKind.STOP, 0, 0, 0.0).pack()
         await together(server.send(self.commands, stop) for server in self.links[-1])
 
     def close(self, *, politely: bool) -> None:

@@ -20,7 +20,7 @@ from skdp.multiparty.engine.control import (
     READY,
     TOKEN_BYTES,
     Command,
-    Kind,
+    FrameKind,
     Traffic,
     greet,
     read_greeting,
@@ -136,7 +136,7 @@ class Server:
             await caller.send(READY, b"")
             for number in range(2**60):
                 command = Command.unpack(await caller.receive(number))
-                if command.kind is Kind.STOP:
+                if command.kind is FrameKind.STOP:
                     return
                 await (self.serve(command) if command.kind.is_round else self.lay(command))
                 links = self.links.values()

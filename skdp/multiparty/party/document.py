@@ -14,7 +14,7 @@ class PlanError(ValueError):
 _MISSING: object = object()
 
 
-class Table:
+class TomlTable:
     """A table of a TOML document; remembers which of its keys were read."""
 
     def __init__(self, where: str, entries: Mapping[str, object]) -> None:
@@ -66,14 +66,14 @@ class Table:
     def mapping(self, key: str) -> dict[str, object]:
         return dict(self.get(key, dict))
 
-    def table(self, key: str) -> "Table":
-        return Table(f"[{key}]", self.get(key, dict))
+    def table(self, key: str) -> "TomlTable":
+        return TomlTable(f"[{key}]", self.get(key, dict))
 
-    def tables(self, key: str) -> list["Table"]:
+    def tables(self, key: str) -> list["TomlTable"]:
         entries = self.get(key, list)
         if not entries:
             raise PlanError(f"{key!r} of {self.where} is empty")
-        return [Table(f"entry {i} of {key!r}", entry) for i, entry in enumerate(entries)]
+        return [TomlTable(f"entry {i} of {key!r}", entry) for i, entry in enumerate(entries)]
 
     def finish(self) -> None:
         unknown = sorted(set(self.entries) - self.read)

@@ -20,7 +20,7 @@ from skdp.multiparty.engine.mpyc_runtime import import_mpyc
 from skdp.multiparty.engine.noise_shares import gaussian_shares_numerical_error, share_surplus
 from skdp.multiparty.engine.server import Seat, lay_gaussian_noise, serve_round
 from skdp.multiparty.party.plan import Plan
-from skdp.multiparty.party.terms import BadTerms, Terms
+from skdp.multiparty.party.terms import BadTerms, PlanTerms
 from skdp.multiparty.transport.errors import Reason
 from skdp.multiparty.transport.links import BaseLink, Link, together
 from skdp.multiparty.transport.network import LAID_TAG, READY_TAG, Network
@@ -151,7 +151,7 @@ class NetworkEngine:
         self._laid: list[Elements] = []
         self._ready = False
         self._scale = 0.0  # of the noise that is laid, in units
-        self.terms: Terms | None = None
+        self.terms: PlanTerms | None = None
 
     def __copy__(self) -> Self:
         """The engine itself: it is a handle, and a clone of its estimator uses the same connections."""
@@ -245,12 +245,12 @@ class NetworkEngine:
 
     def _agree(self, opening: Opening) -> None:
         """Tell all parties this one's terms, and refuse others. The largest scale is that of the noise."""
-        mine = Terms(opening)
+        mine = PlanTerms(opening)
         self.terms, self._scale = mine, opening.scale
 
         def hear(link: BaseLink, word: bytes) -> None:
             try:
-                theirs = Terms.unpack(word)
+                theirs = PlanTerms.unpack(word)
             except BadTerms:
                 raise link.error(Reason.CONTENT) from None
             if not mine.agree(theirs):

@@ -26,13 +26,13 @@ from skdp.base.declare import declares, parameters_of
 from skdp.multiparty.engine.field import BYTES
 from skdp.multiparty.engine.laplace_bits import most_bits
 from skdp.multiparty.engine.mpyc_post import LABEL_BYTES
-from skdp.multiparty.party.document import PlanError, Table
+from skdp.multiparty.party.document import PlanError, TomlTable
 from skdp.multiparty.party.keys import fingerprint_of
 from skdp.multiparty.release import NOISES
 from skdp.registry import ESTIMATORS
 
 if TYPE_CHECKING:
-    from skdp.multiparty.frame import MultipartyFit
+    from skdp.multiparty.multiparty_fit import MultipartyFit
     from skdp.multiparty.owners import OwnRecords
 
 PROTOCOL = 2  # of the frames; raised when an old party could misread a new one
@@ -179,7 +179,7 @@ def parse_plan(document: Mapping[str, object]) -> Plan:
     PlanError
         Names the key, and says what it must be.
     """
-    top = Table("the plan", document)
+    top = TomlTable("the plan", document)
     plan_id, version = top.name("id"), top.text("skdp")
     if version != __version__:
         raise PlanError(f"the plan is for skdp {version!r}, and this is skdp {__version__}")
@@ -232,7 +232,7 @@ def canonical_hash(document: Mapping[str, object]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _party(entry: Table) -> Party:
+def _party(entry: TomlTable) -> Party:
     certificate = entry.text("certificate")
     try:
         fingerprint = fingerprint_of(certificate)
@@ -260,7 +260,7 @@ def _address(where: str, address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _feature(entry: Table) -> Feature:
+def _feature(entry: TomlTable) -> Feature:
     name, bounds = entry.text("name"), entry.get("bounds", list, None)
     entry.finish()
     if bounds is None:

@@ -23,12 +23,12 @@ from skdp.multiparty.party.document import PlanError
 from skdp.multiparty.party.engine import Bridge, NetworkEngine, check_installed
 from skdp.multiparty.party.hints import hints
 from skdp.multiparty.party.keys import CertificateError, check_dates, check_key, fingerprint_of
-from skdp.multiparty.party.ledger import LedgerFull, PlanLedger, open_ledger
 from skdp.multiparty.party.model import model_document
 from skdp.multiparty.party.plan import PROTOCOL, Plan, read_plan
+from skdp.multiparty.party.plan_ledger import LedgerFull, PlanLedger, open_ledger
 from skdp.multiparty.party.planned import noise_text, planned_opening
 from skdp.multiparty.party.table import DataError, check_file_type, read_own_records
-from skdp.multiparty.party.terms import Terms, software
+from skdp.multiparty.party.terms import PlanTerms, software
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.hello import Hello
 from skdp.multiparty.transport.network import DONE_TAG, Network
@@ -145,7 +145,7 @@ def _add_hints(error: BaseException, options: Options, plan: Plan) -> None:
         return
     if error.reason in (Reason.VERSION, Reason.TERMS):
         error.add_note(
-            f"here runs skdp {software()}, and the plan gives {Terms(planned_opening(plan))}\n"
+            f"here runs skdp {software()}, and the plan gives {PlanTerms(planned_opening(plan))}\n"
             "to compare: each party runs `skdp party check PLAN`. All must have the same skdp; if they have, "
             "install the same versions of Python, NumPy and SciPy"
         )

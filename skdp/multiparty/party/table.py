@@ -201,13 +201,13 @@ def _read_csv(path: Path, wanted: Sequence[str]) -> Columns:
         try:
             rows = csv.reader(file, strict=True)
             header = next(rows, [])
-            places = {name: header.index(name) for name in wanted if name in header}
-            made: dict[str, list[str]] = {name: [] for name in places}
+            positions = {name: header.index(name) for name in wanted if name in header}
+            made: dict[str, list[str]] = {name: [] for name in positions}
             odd = []
             for row in rows:
                 odd.append(len(row) != len(header))
                 if not odd[-1]:
-                    for name, place in places.items():
+                    for name, place in positions.items():
                         made[name].append(row[place])
         except csv.Error:
             raise DataError(

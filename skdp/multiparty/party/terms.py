@@ -53,7 +53,7 @@ class BadTerms(ValueError):
 
 
 @dataclass(frozen=True)
-class Terms:
+class PlanTerms:
     """What one party would use for the openings to come.
 
     Attributes
@@ -71,7 +71,7 @@ class Terms:
         return _FORM.pack(kind, o.n_owners, o.n_values, o.releases, o.scale, o.grid, o.sensitivity)
 
     @staticmethod
-    def unpack(payload: bytes) -> "Terms":
+    def unpack(payload: bytes) -> "PlanTerms":
         """What `pack` wrote.
 
         Raises
@@ -88,9 +88,9 @@ class Terms:
             n_owners=n_owners, n_values=n_values, noise=NOISES[kind], scale=scale, grid=grid,
             sensitivity=sensitivity, releases=releases,
         )  # fmt: skip
-        return Terms(opening)
+        return PlanTerms(opening)
 
-    def agree(self, other: "Terms") -> bool:
+    def agree(self, other: "PlanTerms") -> bool:
         """Whether another party would use the same, but for the last digits of a float."""
         mine, theirs = self.opening, other.opening
         equal = all(

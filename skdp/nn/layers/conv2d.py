@@ -17,7 +17,7 @@ from skdp.nn.layers.layer import (
     glorot_or_he,
     image_shape,
 )
-from skdp.nn.windows import Windows, columns_of, images_of
+from skdp.nn.pooling_windows import PoolingWindows, columns_of, images_of
 from skdp.privacy import OuterSum, Piece, Vectors
 
 State = tuple[Array, Shape]  # the windows, and the shape of an input
@@ -116,12 +116,12 @@ class Conv2D(Layer):
 
 
 @lru_cache
-def windows_of(layer: Conv2D, input_shape: Shape) -> Windows:
+def windows_of(layer: Conv2D, input_shape: Shape) -> PoolingWindows:
     """The windows of a layer on images of a shape: found once, since each batch asks for them again."""
     size, stride = as_pair(layer.kernel_size, "kernel_size"), as_pair(layer.stride, "stride")
     if layer.padding != "same":
         high, wide = as_pair(layer.padding, "padding", smallest=0)
-        return Windows(size, stride, (high, high, wide, wide))
+        return PoolingWindows(size, stride, (high, high, wide, wide))
     # As many zeros as ceil(n / step) windows need.
     high, wide = (max((-(-n // step) - 1) * step + k - n, 0) for n, k, step in zip(input_shape, size, stride))
-    return Windows(size, stride, (high // 2, high - high // 2, wide // 2, wide - wide // 2))
+    return PoolingWindows(size, stride, (high // 2, high - high // 2, wide // 2, wide - wide // 2))

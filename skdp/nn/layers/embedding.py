@@ -8,7 +8,7 @@ from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import Layer, Parameters, Shape, check_positive_int
 from skdp.privacy import Piece, SparseRows
 
-LARGEST = 2**24  # from here on float32 does not hold all whole numbers
+MAX_WORDS = 2**24  # from here on float32 does not hold all whole numbers
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,7 +45,7 @@ class Embedding(Layer):
     def __post_init__(self) -> None:
         check_positive_int(self.vocabulary_size, "vocabulary_size")
         check_positive_int(self.n_features, "n_features")
-        if self.vocabulary_size >= LARGEST:
+        if self.vocabulary_size >= MAX_WORDS:
             raise ValueError(f"vocabulary_size must be below 2**24, got {self.vocabulary_size}")
 
     def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from skdp._docs import document
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Layer, Parameters, Shape, as_pair, image_shape
-from skdp.nn.windows import Windows, max_pool, unpool
+from skdp.nn.pooling_windows import PoolingWindows, max_pool, unpool
 
 
 @dataclass(frozen=True, repr=False)
@@ -18,9 +18,9 @@ class Pool2D(Layer):
     def __post_init__(self) -> None:
         self._windows()
 
-    def _windows(self) -> Windows:
+    def _windows(self) -> PoolingWindows:
         size = as_pair(self.pool_size, "pool_size")
-        return Windows(size, size if self.stride is None else as_pair(self.stride, "stride"))
+        return PoolingWindows(size, size if self.stride is None else as_pair(self.stride, "stride"))
 
     def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
         windows = self._windows()
@@ -55,9 +55,9 @@ class MaxPool2D(Pool2D):
     """
 
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, tuple[Array, Shape]]:
-        y, places = max_pool(x, self._windows())
-        return y, (places, x.shape[1:])
+        y, positions = max_pool(x, self._windows())
+        return y, (positions, x.shape[1:])
 
     def backward(self, parameters: Parameters, state: tuple[Array, Shape], dy: Array) -> Array:
-        places, input_shape = state
-        return unpool(dy, places, self._windows(), image_shape(input_shape))
+        positions, input_shape = state
+        return unpool(dy, positions, self._windows(), image_shape(input_shape))

@@ -8,7 +8,7 @@ import numpy as np
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Layer, Parameters, Shape
 
-LARGEST = float(np.finfo(np.float32).max)  # nets compute in float32
+MAX_FLOAT32 = float(np.finfo(np.float32).max)  # nets compute in float32
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +38,7 @@ class Rescaling(Layer):
     def __post_init__(self) -> None:
         for name in ("scale", "offset"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not abs(float(value)) <= LARGEST:
+            if isinstance(value, bool) or not isinstance(value, Real) or not abs(float(value)) <= MAX_FLOAT32:
                 raise ValueError(f"{name} must be a finite number of float32, got {value!r}")
         if np.float32(self.scale) == 0:
             raise ValueError(f"scale must not be 0 in float32, or all outputs are alike; got {self.scale!r}")

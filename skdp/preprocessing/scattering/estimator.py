@@ -16,11 +16,11 @@ from skdp.base import check_number
 from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter
 from skdp.base.kinds import choice, described, integer
-from skdp.base.tables import refuse_weights, validate_table
+from skdp.base.user_tables import refuse_weights, validate_table
 from skdp.kernels import is_cupy
 
 MOST_SCALES, MOST_ANGLES = 10, 64
-LARGEST = 1e15  # of a pixel, so that no square of a sum over an image overflows float32
+MAX_PIXEL = 1e15  # of a pixel, so that no square of a sum over an image overflows float32
 LEAST_GROUP = 3  # paths of a group
 # Added to a group's variance, as a share of the mean square of the record: groups of rounding errors stay small.
 FLOOR = 1e-3
@@ -292,6 +292,6 @@ def _table(estimator: BaseEstimator, X: object, *, reset: bool) -> np.ndarray:
     table = validate_table(estimator, X, reset=reset)
     if hasattr(table, "indptr"):
         raise TypeError("ScatteringTransform needs dense images, and X is sparse: pass X.toarray()")
-    if not (np.abs(table) <= LARGEST).all():
-        raise ValueError(f"X holds pixels of magnitude above {LARGEST:g}: scale them by a public constant")
+    if not (np.abs(table) <= MAX_PIXEL).all():
+        raise ValueError(f"X holds pixels of magnitude above {MAX_PIXEL:g}: scale them by a public constant")
     return np.asarray(table)

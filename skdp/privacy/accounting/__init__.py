@@ -17,7 +17,7 @@ from skdp.privacy.accounting.gaussian import (
     pure_mu,
     tradeoff,
 )
-from skdp.privacy.accounting.ledger import rows_delta, rows_epsilon, rows_mu
+from skdp.privacy.accounting.ledger_cost import rows_delta, rows_epsilon, rows_mu
 from skdp.privacy.accounting.minibatch import calibrate_batches, sampled_epsilon
 from skdp.privacy.accounting.recheck import recheck_epsilon, recheck_tail
 

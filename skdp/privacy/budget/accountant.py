@@ -57,8 +57,8 @@ from skdp.privacy.budget.ledger_file import (
     visit,
 )
 from skdp.privacy.budget.parts import (
-    Kind,
     Part,
+    PartKind,
     add_parts,
     check_names,
     check_part,
@@ -80,7 +80,7 @@ _HANDLES: dict[tuple[str, str, Part | None], "BudgetAccountant"] = {}
 _MADE_HERE: dict[str, set[int]] = {}
 
 
-class Terms(TypedDict):
+class SpentTerms(TypedDict):
     """What a fit would be charged with."""
 
     epsilon: float
@@ -92,7 +92,7 @@ class Terms(TypedDict):
     seeded: NotRequired[bool]
 
 
-def charge_of(estimator: str, terms: Terms) -> Charge:
+def charge_of(estimator: str, terms: SpentTerms) -> Charge:
     """What a fit is charged, checked."""
     delta, error = terms["delta"], terms.get("noise_error", (0.0, 0.0))
     return check_charge(estimator, terms["epsilon"], delta, terms.get("mu"), delta == 0, error)
@@ -289,7 +289,7 @@ class BudgetAccountant:
         if self._part is not None:
             refuse_nested(self._part)
         with self._transaction("it gets no parts", write=True) as (connection, _):
-            found = add_parts(connection, names, Kind(adjacency, unit))
+            found = add_parts(connection, names, PartKind(adjacency, unit))
         return self._handles(found)
 
     def _handles(self, parts: list[Part]) -> tuple["BudgetAccountant", ...]:
@@ -348,7 +348,7 @@ class BudgetAccountant:
         )  # fmt: skip
 
     def _reserve(
-        self, estimator: str, plan: str | None, *, only_asked: bool = False, **terms: Unpack[Terms]
+        self, estimator: str, plan: str | None, *, only_asked: bool = False, **terms: Unpack[SpentTerms]
     ) -> Reservation:
         """Charge one fit, or only ask whether it could be: then all is undone."""
         fit, adjacency, unit = charge_of(estimator, terms), terms["adjacency"], terms["unit"]
@@ -375,7 +375,7 @@ class BudgetAccountant:
         )  # fmt: skip
         return Reservation(self, number)
 
-    def check_reserve(self, *, estimator: str, plan: str | None = None, **charge: Unpack[Terms]) -> None:
+    def check_reserve(self, *, estimator: str, plan: str | None = None, **charge: Unpack[SpentTerms]) -> None:
         """Raise what `reserve` would raise. The ledger stays as it is.
 
         Parameters

@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, Unpack
 
-from skdp.privacy.budget.accountant import BudgetAccountant, Terms, charge_of
+from skdp.privacy.budget.accountant import BudgetAccountant, SpentTerms, charge_of
 from skdp.privacy.budget.filters import Charge
 from skdp.privacy.budget.reservation import Reservation
 
@@ -61,7 +61,7 @@ class InnerAccountant(BudgetAccountant):
     def __init__(self, admit: Callable[[InnerCharge], tuple[Callable[[], None], Callable[[], None]]]) -> None:
         self._admit = admit
 
-    def reserve(self, *, estimator: str, plan: str | None = None, **terms: Unpack[Terms]) -> Reservation:
+    def reserve(self, *, estimator: str, plan: str | None = None, **terms: Unpack[SpentTerms]) -> Reservation:
         """Ask the session that pays."""
         charge, seeded = charge_of(estimator, terms), terms.get("seeded", False)
         return InnerReservation(*self._admit(InnerCharge(charge, terms["adjacency"], terms["unit"], seeded)))

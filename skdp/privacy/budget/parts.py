@@ -26,7 +26,7 @@ class Part(NamedTuple):
     name: str
 
 
-class Kind(NamedTuple):
+class PartKind(NamedTuple):
     """What the records were split for: fits of another adjacency or unit are refused in these parts."""
 
     adjacency: str
@@ -69,7 +69,7 @@ def find_parts(connection: sqlite3.Connection, names: tuple[str, ...]) -> list[P
     return [Part(known[name], name) for name in names] if known.keys() >= set(names) else None
 
 
-def add_parts(connection: sqlite3.Connection, names: tuple[str, ...], kind: Kind | None = None) -> list[Part]:
+def add_parts(connection: sqlite3.Connection, names: tuple[str, ...], kind: PartKind | None = None) -> list[Part]:
     """The parts of these names, made where the file lacks them; in a transaction that writes.
 
     With `kind` the records were split just now: the parts are new, and no others may be there.
@@ -131,7 +131,7 @@ def check_part(
         )
     if adjacency is None or row[1] is None:
         return
-    kind = Kind(adjacency, "group" if unit in _GROUPS else "record")
+    kind = PartKind(adjacency, "group" if unit in _GROUPS else "record")
     if kind != row[1:3]:
         given = "with" if row[2] == "group" else "without"
         raise PrivacyBudgetExceeded(

@@ -52,11 +52,11 @@ def places_of(rows: Rows, batch: Batch | None, run: int) -> Places:
     if batch is None or units is None:
         order = place = np.arange(count)
         spread = expected = count
-    elif batch._places is None:
+    elif batch._positions is None:
         raise ValueError("this sum needs the places of the units: draw the batch with places=True")
     else:
-        by_place = np.argsort(batch._places)
-        order, place = units[by_place], batch._places[by_place]
+        by_place = np.argsort(batch._positions)
+        order, place = units[by_place], batch._positions[by_place]
         spread, expected = number_of_places(batch._plan, count), batch.batch_size
     step = run * max(1, BLOCK // run)
     ends = np.searchsorted(place, np.arange(step, spread + step, step))
@@ -71,7 +71,7 @@ class BlockSum:
     ----------
     rows : Rows
     function : GradientFunction
-    places : Places
+    positions : Places
     ghost : bool
         Whether sums of outer products are added without multiplying them out.
     run : int
@@ -82,7 +82,7 @@ class BlockSum:
 
     rows: Rows
     function: GradientFunction
-    places: Places
+    positions: Places
     ghost: bool = False
     run: int = 0
     entries: Sequence[Entries] | None = None
@@ -92,7 +92,7 @@ class BlockSum:
         """Number of entries of the sum."""
         if self.entries is None:
             return self.function.size
-        return sum(own.places.size for own in self.entries)
+        return sum(own.positions.size for own in self.entries)
 
     def on_grid(self, clip_norm: float, unit: float) -> NDArray[np.int64]:
         """Sum of the clipped gradients in multiples of ``unit``."""
@@ -114,7 +114,7 @@ class BlockSum:
         limit = self._limit(clip_norm / unit)
         # A sum of at most 64 vectors of norm 1 has entries below 65. Float64 adds integers below 2^53 exactly, and
         # several times as fast as integers: processors before AVX-512 convert these one by one.
-        exact = (BLOCK + 1) * self.places.ends.size * limit <= 2.0**53
+        exact = (BLOCK + 1) * self.positions.ends.size * limit <= 2.0**53
         return self._total(limit * unit, "float64" if exact else "int64", limit)
 
     def _total(self, limit: float, dtype: str, scale: float | None) -> Total:
@@ -154,15 +154,15 @@ class BlockSum:
             with one_blas_thread():
                 add(slot, block)
 
-        work = self.places.expected * self.function.size
+        work = self.positions.expected * self.function.size
         with one_blas_thread():  # not set and taken back for each block
-            run_blocks(alone, self.places.ends.size, work=work)
+            run_blocks(alone, self.positions.ends.size, work=work)
 
     def _weighted(self, block: int, limit: float) -> tuple[Sequence[Part], Array]:
         """The pieces of a block's records and the factors of their sums, in units of ``limit``."""
-        ends = self.places.ends
+        ends = self.positions.ends
         at = slice(ends[block - 1] if block else 0, ends[block])
-        part = self.places.order[at]
+        part = self.positions.order[at]
         if not part.size:
             return [], np.zeros(0)
         weight = self.rows.weight
@@ -170,7 +170,7 @@ class BlockSum:
         pieces: Sequence[Piece] = self.function.of_rows(self.rows, part)
         with np.errstate(all="ignore"):  # a warning would tell of a value
             if self.run:
-                pieces = run_means(pieces, weights, self.places.place[at] // self.run, self.run)
+                pieces = run_means(pieces, weights, self.positions.place[at] // self.run, self.run)
                 weights = np.ones(pieces[0].n_rows)
             return self._clipped(pieces, weights, limit)
 

@@ -20,7 +20,7 @@ KINDS = {Vectors, Outer, OuterSum, SparseRows}
 PieceFunction = Callable[[Matrix, NDArray[np.float64] | None], Sequence[Piece]]
 
 
-class Kind(NamedTuple):
+class PieceKind(NamedTuple):
     """What may not change from one call to the next: what is added rests on it.
 
     Attributes
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
     n_table: int
 
 
-def kinds_of(pieces: Sequence[Piece], count: int) -> list[Kind]:
+def kinds_of(pieces: Sequence[Piece], count: int) -> list[PieceKind]:
     """The kinds of pieces, which must have ``count`` rows."""
     found = []
     for piece in pieces:
@@ -47,7 +47,7 @@ def kinds_of(pieces: Sequence[Piece], count: int) -> list[Kind]:
         if len(numbers) != count:
             raise ValueError("function must return pieces with a row for each row that it was given")
         n_table = piece.n_table if isinstance(piece, SparseRows) else 0
-        found.append(Kind(type(piece), numbers.dtype, piece.n_entries, n_table))
+        found.append(PieceKind(type(piece), numbers.dtype, piece.n_entries, n_table))
     return found
 
 
@@ -78,7 +78,7 @@ class PieceKinds:
 
     def __init__(self) -> None:
         # By what the kinds may depend on: the public form of rows and targets, and the number of entries.
-        self._known: dict[tuple[object, ...], list[Kind]] = {}
+        self._known: dict[tuple[object, ...], list[PieceKind]] = {}
 
     def of(self, function: PieceFunction) -> "Marked":
         """The function, marked as one of these."""
@@ -90,7 +90,7 @@ class Marked:
     """A function of a `PieceKinds`, and the kinds that are known."""
 
     function: PieceFunction
-    known: dict[tuple[object, ...], list[Kind]]
+    known: dict[tuple[object, ...], list[PieceKind]]
 
     def __call__(self, X: Matrix, y: NDArray[np.float64] | None) -> Sequence[Piece]:
         return self.function(X, y)
@@ -111,7 +111,7 @@ class GradientFunction:
 
     function: PieceFunction
     size: int
-    kinds: list[Kind] = field(default_factory=list)
+    kinds: list[PieceKind] = field(default_factory=list)
 
     @classmethod
     def probed(cls, function: PieceFunction, size: int, rows: Rows) -> "GradientFunction":
@@ -164,12 +164,12 @@ class GradientFunction:
         with np.errstate(all="ignore"):
             return np.concatenate([piece.dense() for piece in pieces], axis=1)
 
-    def dense_at(self, places: NDArray[np.int64]) -> Callable[[Matrix, NDArray[np.float64] | None], Matrix]:
+    def dense_at(self, positions: NDArray[np.int64]) -> Callable[[Matrix, NDArray[np.float64] | None], Matrix]:
         """The function that gives some entries of the gradients, a row each."""
-        return lambda X, y: np.take(np.asarray(self.dense(X, y)), places, axis=1)
+        return lambda X, y: np.take(np.asarray(self.dense(X, y)), positions, axis=1)
 
     def _in_calls(self, X: Matrix, y: NDArray[np.float64] | None) -> list[Piece]:
-        """The pieces of rows, of which the function sees no more at once than `check_places` gave it."""
+        """The pieces of rows, of which the function sees no more at once than `check_batch_independence` gave it."""
         count = X.shape[0]
         if count <= AT_ONCE:
             return self._called(X, y, count)

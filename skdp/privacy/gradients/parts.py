@@ -30,25 +30,25 @@ class Entries:
 
     Attributes
     ----------
-    places : ndarray of int
+    positions : ndarray of int
         Where they are among the piece's entries, ascending.
     mask : ndarray of float64 of shape (n_entries,)
         One at these places, and zero elsewhere.
     """
 
-    places: NDArray[np.int64]
+    positions: NDArray[np.int64]
     mask: Array
 
     @classmethod
-    def at(cls, places: NDArray[np.int64], n_entries: int) -> Self:
+    def at(cls, positions: NDArray[np.int64], n_entries: int) -> Self:
         """The entries at some places of a piece."""
         mask = np.zeros(n_entries)
-        mask[places] = 1.0
-        return cls(places, mask)
+        mask[positions] = 1.0
+        return cls(positions, mask)
 
 
 def entries_of(chosen: NDArray[np.int64], sizes: Sequence[int]) -> list[Entries]:
-    """The chosen entries of each piece, from their places among the entries of all."""
+    """The chosen entries of each piece, from their positions among the entries of all."""
     ends = np.cumsum(sizes)
     parts = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
     return [Entries.at(part - end + n, n) for part, end, n in zip(parts, ends, sizes)]
@@ -62,12 +62,12 @@ class Part:
     ----------
     piece : Vectors, Outer, OuterSum or SparseRows
         An `OuterSum` in float64, and `SparseRows` whose equal rows were merged.
-    places : ndarray of int or None
+    positions : ndarray of int or None
         The entries that are added; None adds all.
     """
 
     piece: Piece
-    places: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    positions: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
     def sum(self, factors: Array) -> Floats:
         """Sum over the records of factor times entries: one BLAS product, or one loop."""
@@ -84,7 +84,7 @@ class Part:
             scaled = factors.astype(right.dtype).reshape(-1, *(1,) * (right.ndim - 1)) * right
             flat = left.reshape(-1, left.shape[-1]).T @ scaled.reshape(-1, right.shape[-1])
             total = np.asarray(flat).ravel()
-        return total if self.places is None else total[self.places]
+        return total if self.positions is None else total[self.positions]
 
 
 @dataclass(repr=False, eq=False)
@@ -148,21 +148,21 @@ def _masked(piece: Piece, entries: Entries) -> MeasuredPart:
         squares = masked_outer_squares(piece.left, piece.right, mask)
         # Largest squares of the whole arrays: the sum multiplies them out before it takes the entries.
         whole = _measured(piece, ghost=False)
-        return MeasuredPart(piece, squares, whole.largest, whole.guard, places=entries.places)
+        return MeasuredPart(piece, squares, whole.largest, whole.guard, positions=entries.positions)
     if isinstance(piece, SparseRows):
         table = merged(piece)
         mask = entries.mask.reshape(piece.n_table, -1)[table.rows]  # where the row is -1 all is 0
         values = np.where(mask > 0, table.values, table.values.dtype.type(0))
-        return _listed(SparseRows(table.rows, values, piece.n_table), entries.places)
-    return _listed(Vectors(_taken(piece, entries.places)))
+        return _listed(SparseRows(table.rows, values, piece.n_table), entries.positions)
+    return _listed(Vectors(_taken(piece, entries.positions)))
 
 
-def _listed(piece: Vectors | SparseRows, places: NDArray[np.int64] | None = None) -> MeasuredPart:
+def _listed(piece: Vectors | SparseRows, positions: NDArray[np.int64] | None = None) -> MeasuredPart:
     """Entries that are there one by one."""
     from skdp.kernels import row_squares
 
     squares = row_squares(piece.values.reshape(piece.n_rows, math.prod(piece.values.shape[1:])))
-    return MeasuredPart(piece, squares, squares, np.zeros_like(squares), places=places)
+    return MeasuredPart(piece, squares, squares, np.zeros_like(squares), positions=positions)
 
 
 def _by_gram_matrices(piece: OuterSum) -> MeasuredPart:
@@ -186,13 +186,13 @@ def _by_gram_matrices(piece: OuterSum) -> MeasuredPart:
     return MeasuredPart(OuterSum(*factors), squares, largest, T * spread)
 
 
-def _taken(piece: Piece, places: NDArray[np.int64]) -> Floats:
+def _taken(piece: Piece, positions: NDArray[np.int64]) -> Floats:
     """Some entries of each record's gradient, with few gradients in memory at once."""
     rows = max(1, DENSE_ENTRIES // piece.n_entries)
     parts = []
     for first in range(0, piece.n_rows, rows):
         few = of_arrays(piece, [array[first : first + rows] for array in arrays_of(piece)])
-        parts.append(np.take(few.dense(), places, axis=1))
+        parts.append(np.take(few.dense(), positions, axis=1))
     return np.concatenate(parts)
 
 

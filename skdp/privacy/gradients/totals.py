@@ -36,7 +36,7 @@ class Total:
     def add(self, first: int, part: Part, factors: Array) -> int:
         """Add a piece of a block whose entries begin at ``first``; return where the next piece begins."""
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            if isinstance(part.piece, SparseRows) and part.places is None:
+            if isinstance(part.piece, SparseRows) and part.positions is None:
                 return self._add_table(first, part.piece, factors.astype(part.piece.values.dtype))
             found = part.sum(factors)
             here = self.values[first : first + found.size]

@@ -4,7 +4,7 @@ Privacy
 -------
 ``round(N(0, sigma^2))`` added to an integer vector x is the rounding of the continuous Gaussian mechanism's
 output, because round(x + N) = x + round(N). Rounding is post-processing, so every theorem on that mechanism holds,
-and no released bit depends on unrounded values. `skdp.privacy.noise.tables` and `skdp.privacy.noise.samplers`
+and no released bit depends on unrounded values. `skdp.privacy.noise.alias_tables` and `skdp.privacy.noise.samplers`
 prove how far the drawn probabilities are from the exact ones; the ``*_numerical_error`` functions give what this
 error adds to epsilon and delta.
 
@@ -19,6 +19,7 @@ S. Haney et al., "Precision-based attacks and interval refining" (2022); A. J. W
 method for generating discrete random variables with general distributions" (ACM TOMS 1977).
 """
 
+from skdp.privacy.noise.alias_tables import CANONICAL_SIGMA
 from skdp.privacy.noise.integers import (
     SCALE_RANGE,
     SIGMA_RANGE,
@@ -38,7 +39,6 @@ from skdp.privacy.noise.numerical_error import (
     numeric_sparse_numerical_error,
     selection_numerical_error,
 )
-from skdp.privacy.noise.tables import CANONICAL_SIGMA
 
 __all__ = [
     "CANONICAL_SIGMA",

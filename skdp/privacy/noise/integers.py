@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from skdp.kernels import n_threads, run_blocks
 from skdp.kernels.protocols import Floats, Integers
+from skdp.privacy.noise.alias_tables import AliasTable, bin_masses, gaussian_table, laplace_table
 from skdp.privacy.noise.keystream import (
     KeyStream,
     Seed,
@@ -19,7 +20,6 @@ from skdp.privacy.noise.keystream import (
     check_shape,
     stream_of,
 )
-from skdp.privacy.noise.tables import Table, bin_masses, gaussian_table, laplace_table
 
 Words = NDArray[np.uint64]
 # Here, because an annotation of a function in a function is made anew at each call.
@@ -78,7 +78,7 @@ def rounded_gaussian(sigma: float, size: int | tuple[int, ...], random_state: Se
     Bins of width W (a power of two; 1 up to sigma = 512) are drawn from an alias table with
     191-bit thresholds; the offset in a bin by rejection. A table is built in tens of milliseconds
     and cached; that of ``CANONICAL_SIGMA`` = 2^30 is shipped. The bounds are derived in
-    ``skdp.privacy.noise.tables`` and ``skdp.privacy.noise.samplers`` and tested against mpmath.
+    ``skdp.privacy.noise.alias_tables`` and ``skdp.privacy.noise.samplers`` and tested against mpmath.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def rounded_gaussian_above(sigma: float, limit: int, size: int, random_state: Se
 
     Returns
     -------
-    places : ndarray of int64
+    positions : ndarray of int64
         Ascending, in 0 .. ``size`` - 1.
 
     Raises
@@ -245,7 +245,7 @@ def add_noise(drawn: Integers, integers: Integers, unit: float) -> Floats:
     return out.reshape(drawn.shape)
 
 
-def _draw(table: Table, square: bool, size: int | tuple[int, ...], stream: KeyStream) -> Integers:
+def _draw(table: AliasTable, square: bool, size: int | tuple[int, ...], stream: KeyStream) -> Integers:
     """Fill an array from ``table``, block by block: each block has words of its own.
 
     Several blocks are filled at once where there are threads. A block whose words run out ends early, and the

@@ -1,6 +1,6 @@
 """What the samplers' proven error adds to the epsilon and delta of a release.
 
-`skdp.privacy.noise.tables` and `skdp.privacy.noise.samplers` derive the errors.
+`skdp.privacy.noise.alias_tables` and `skdp.privacy.noise.samplers` derive the errors.
 """
 
 import functools

@@ -56,13 +56,13 @@ def _take(word: np.uint64, first: int, out: Integers, at: int) -> int:
 def marked(bits: NDArray[np.uint64], n: int, size: int) -> Integers:
     """The ``size`` numbers that are marked, in ascending order; clears the marks."""
     out = np.empty(size, dtype=np.int64)
-    places = np.empty(64, dtype=np.int64)
+    positions = np.empty(64, dtype=np.int64)
     second = (n + 63) // 64
     at = 0
     for group in range(second, bits.size):
         if bits[group] == 0:
             continue
-        for place in places[: _take(bits[group], 64 * (group - second), places, 0)]:
+        for place in positions[: _take(bits[group], 64 * (group - second), positions, 0)]:
             at = _take(bits[place], 64 * place, out, at)
             bits[place] = U64(0)
         bits[group] = U64(0)

@@ -95,7 +95,7 @@ class MinibatchSampler:
         self.bits: tuple[int, NDArray[np.uint64]] | None = None  # to draw batches in
         self._passes: dict[int, Pass] = {}  # by plan
 
-    def draw(self, plan: BatchPlan, records: "PrivateRecords", places: bool) -> Batch:
+    def draw(self, plan: BatchPlan, records: "PrivateRecords", positions: bool) -> Batch:
         """Draw the batch of one release; see `PrivacySession.draw`."""
         if not isinstance(plan, BatchPlan):
             raise TypeError("a batch is drawn from a BatchPlan of session.plan_batches")
@@ -110,7 +110,7 @@ class MinibatchSampler:
             )
         counted = self._counted(plan, rows.family) if plan.sampling == PARTITION else None
         units, placed = self.units(plan, rows.n_real_units), None
-        if places and units is not None and shape.n_records is not None:
+        if positions and units is not None and shape.n_records is not None:
             # No one may know who shares a block with whom: the places come from the key, like the units.
             spread = number_of_places(plan, shape.n_records)
             placed = self._keys.commit().permutation(spread, units.size)

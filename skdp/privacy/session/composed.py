@@ -67,7 +67,7 @@ class InnerFits:
         For the report, one for each fit.
     shares : tuple of float
         Of each fit: of mu^2, or of (epsilon, delta) with basic composition. The sum over a place is at most 1.
-    places : tuple of tuple of int
+    positions : tuple of tuple of int
         The numbers of the fits that read each place.
     charges : tuple of int
         How many private estimators each fit has, such as the scaler and the classifier of a pipeline. They divide
@@ -78,19 +78,19 @@ class InnerFits:
 
     purposes: tuple[str, ...]
     shares: tuple[float, ...]
-    places: tuple[tuple[int, ...], ...]
+    positions: tuple[tuple[int, ...], ...]
     charges: tuple[int, ...]
     basic: bool = False
 
     def __post_init__(self) -> None:
-        for place in self.places:
+        for place in self.positions:
             if math.fsum(self.shares[i] for i in place) > 1.0 + 1e-9:
                 raise ValueError("the fits that read one place take more than the whole budget")
 
     @property
     def most(self) -> int:
         """Largest number of private estimators that read one place."""
-        return max(sum(self.charges[i] for i in place) for place in self.places)
+        return max(sum(self.charges[i] for i in place) for place in self.positions)
 
     def holds_errors(self, epsilon: float, delta: float, of_fits: Sequence[float]) -> bool:
         """Whether what is kept for errors of drawn noise holds those at each place; as the session checks it.
@@ -111,7 +111,7 @@ class InnerFits:
             else:
                 own = self.budget(i, epsilon, delta)
                 errors.append(Ledger(*own, "zero-out", "record").epsilon_numerical_error / 2)
-        return all(math.fsum(errors[i] for i in p) <= kept * _ROUNDING for p in self.places)
+        return all(math.fsum(errors[i] for i in p) <= kept * _ROUNDING for p in self.positions)
 
     def budget(self, index: int, epsilon: float, delta: float) -> tuple[float, float]:
         """The (epsilon, delta) of each private estimator of a fit, where all may cost (epsilon, delta).
@@ -212,7 +212,7 @@ class ComposedSession(PrivacySession):
         """A seed for an inner fit of a seeded session, for tests; else None."""
         return int(self._choices.integers(2**31, 1)[0]) if self._choices.seeded else None
 
-    def places(self, n_units: int, shares: Sequence[float]) -> NDArray[np.int64]:
+    def positions(self, n_units: int, shares: Sequence[float]) -> NDArray[np.int64]:
         """The place of each unit, from fresh coins; nothing of the data is read.
 
         Parameters
@@ -291,7 +291,7 @@ class ComposedSession(PrivacySession):
         else:
             enough &= math.fsum(c.mu**2 for c in held) <= share * ledger.mu2
             errors, tails = ledger.epsilon_numerical_error / 2, ledger.delta_numerical_error
-            for place in inner.places:
+            for place in inner.positions:
                 at_place = [c for i in place for c in self._charges[i]]
                 enough &= math.fsum(c.log_error for c in at_place) <= errors * _ROUNDING
                 enough &= math.fsum(c.tail for c in at_place) <= tails * _ROUNDING
@@ -388,7 +388,7 @@ class ComposedSession(PrivacySession):
         ledger, dearest = self._ledger, -1.0
         numerical_error = np.zeros(2)
         kept: tuple[list[LedgerRow], list[tuple[float, float]]] = ([], [])
-        for place in self.inner.places:
+        for place in self.inner.positions:
             reports = [(self.inner.purposes[i], r) for i in place for r in self._reports[i]]
             scratch = Ledger(self.epsilon, self.delta, self.adjacency, self.unit)
             for purpose, report in reports:

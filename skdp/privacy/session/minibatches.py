@@ -172,7 +172,7 @@ class Minibatches(SessionBase):
         remedies = [plan.extra.remedy for plan in plans if plan.extra is not None]
         ledger.check_numerical_error((epsilon, delta), max(remedies, default=""))
 
-    def draw(self, plan: BatchPlan, records: "PrivateRecords", *, places: bool = False) -> Batch:
+    def draw(self, plan: BatchPlan, records: "PrivateRecords", *, positions: bool = False) -> Batch:
         """Draw a fresh batch, for one release with the noise of ``plan``.
 
         Parameters
@@ -180,7 +180,7 @@ class Minibatches(SessionBase):
         plan : BatchPlan
             Of this session, with a release left.
         records : PrivateRecords
-        places : bool, default=False
+        positions : bool, default=False
             Whether units get places too, as `PrivateRecords.gradient_sum` needs them. It needs none where it
             rounds each unit by itself: there none are drawn.
 
@@ -191,7 +191,7 @@ class Minibatches(SessionBase):
         """
         with self._lock:
             self._check_open()
-            return self._sampler.draw(plan, records, places)
+            return self._sampler.draw(plan, records, positions)
 
     def partition(self, records: "PrivateRecords", n_blocks: int) -> Partition:
         """Draw a block for every unit without looking at the records.

@@ -73,7 +73,7 @@ def cell_sums(
 
     def exact() -> list[int]:
         """The answers in units of grid / H."""
-        from skdp.kernels.counts.places import bin_counts
+        from skdp.kernels.counts.counts_by_bin import bin_counts
 
         found: list[int] = []
         members = rows.members()

@@ -45,7 +45,7 @@ def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bound
         if rows.groups is None:
             inside = (codes >= 0) & (codes < k)
             return np.bincount(codes[inside].astype(np.int64), minlength=k) * np.int64(most)
-        from skdp.kernels.counts.places import bin_counts
+        from skdp.kernels.counts.counts_by_bin import bin_counts
 
         # A code of [c, c + 1) is class c; the last bin would hold its right edge too.
         edges = np.append(np.arange(k, dtype=np.float64), math.nextafter(k, 0.0))

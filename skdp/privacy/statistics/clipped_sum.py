@@ -86,7 +86,7 @@ def clipped_sum(
     Integers are added exactly modulo 2**64, as in `mean_gradient`. So one unit adds at most ``clip_norm``. What
     others add has the same bits on a neighbouring data set. Over all units, under a public number of rows, every
     row keeps its place and its chunk. In a drawn batch, and under a private number of rows, a unit can be missing.
-    There the function sees one row at a time, or promises that places do not matter. A group's vectors are added
+    There the function sees one row at a time, or promises that positions do not matter. A group's vectors are added
     in the order of its rows.
     """
     rows = records._rows
@@ -198,32 +198,32 @@ class UnitVectors:
         order, starts = members_of(members.order, members.starts, self.units)
         return order, starts
 
-    def _vectors(self, places: "Block | Integers") -> Floats:
+    def _vectors(self, positions: "Block | Integers") -> Floats:
         """The weighted vectors of some rows: of neighbours, or of chosen ones."""
         weight = None if self.rows.weight is None else np.asarray(self.rows.weight)
-        first, last = (places.start, places.stop) if isinstance(places, slice) else (0, places.size)
+        first, last = (positions.start, positions.stop) if isinstance(positions, slice) else (0, positions.size)
         if last - first <= self.at_once:
-            found = self._at(places)
+            found = self._at(positions)
         else:
             found = np.empty((last - first, self.size))
             for start in range(first, last, self.at_once):
                 part = slice(start, min(last, start + self.at_once))
-                rows = part if isinstance(places, slice) else places[part]
+                rows = part if isinstance(positions, slice) else positions[part]
                 found[part.start - first : part.stop - first] = self._at(rows)
         if weight is None:
             return found
         with np.errstate(all="ignore"):
-            return np.asarray(found * weight[places].astype(np.float64, copy=False)[:, None])
+            return np.asarray(found * weight[positions].astype(np.float64, copy=False)[:, None])
 
-    def _at(self, places: "Block | Integers") -> Floats:
+    def _at(self, positions: "Block | Integers") -> Floats:
         """Call the function for some rows, which are copied."""
         X = self.rows.matrix
-        if isinstance(places, slice) and isinstance(X, np.ndarray):
-            given: Matrix = X[places].copy()
+        if isinstance(positions, slice) and isinstance(X, np.ndarray):
+            given: Matrix = X[positions].copy()
         else:
-            every = np.arange(places.start, places.stop) if isinstance(places, slice) else places
+            every = np.arange(positions.start, positions.stop) if isinstance(positions, slice) else positions
             given = rows_on_host(X, every)
-        y = None if self.rows.y is None else np.asarray(self.rows.y)[places].copy()
+        y = None if self.rows.y is None else np.asarray(self.rows.y)[positions].copy()
         return self._computed(given, y, given.shape[0])
 
     def _computed(self, X: Matrix, y: Floats | None, count: int) -> Floats:

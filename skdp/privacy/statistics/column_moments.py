@@ -97,7 +97,7 @@ def column_moments(
     bound = max(1.0, present, squares / 2)
 
     def on_grid(unit: float) -> Integers:
-        from skdp.kernels.counts.moments import MomentCells, moment_sums
+        from skdp.kernels.counts.moment_cells import MomentCells, moment_sums
 
         limit = _scale(unit, k)
         cells = MomentCells(center, half_width, limit, limit * squares, math.floor(limit * present))

@@ -61,10 +61,10 @@ def column_sums(
     bound = 0.5 if squares else 1.0
 
     def on_grid(unit: float) -> Integers:
-        from skdp.kernels.counts.windows import Windows, window_sums
+        from skdp.kernels.counts.clamped_windows import ClampWindows, window_sums
 
         limit = _below(math.floor(bound / unit))
-        windows = Windows(center, half_width, middle, squares)
+        windows = ClampWindows(center, half_width, middle, squares)
         return window_sums(rows.matrix, rows.members(), windows, limit / bound, limit)
 
     return BoundedStatistic.from_source(rows.source(on_grid, contribution=bound), (d,), linf=bound)

@@ -61,7 +61,7 @@ def histogram(records: HoldsRows, edges: ArrayLike, *, adjacency: str) -> Bounde
     n_bins = at.shape[1] - 1
 
     def on_grid(unit: float) -> Integers:
-        from skdp.kernels.counts.places import bin_counts
+        from skdp.kernels.counts.counts_by_bin import bin_counts
 
         return bin_counts(rows.matrix, rows.members(), at, math.floor(1.0 / unit))
 

@@ -53,7 +53,7 @@ def magnitude_counts(records: HoldsRows, low: int, high: int, *, adjacency: str)
     host_only(rows)
 
     def on_grid(unit: float) -> Integers:
-        from skdp.kernels.counts.places import power_of_two_counts
+        from skdp.kernels.counts.counts_by_bin import power_of_two_counts
 
         most = math.floor(1.0 / unit)
         return power_of_two_counts(rows.matrix, rows.members(), first, count, most)

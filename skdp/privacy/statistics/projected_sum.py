@@ -89,8 +89,8 @@ def projected_sum(
     if rows.shape.n_records is None:
         blocks = ProjectedUnits(rows, function.dense, size, rows.units_of(batch), AT_ONCE, projections, ratio)
     else:
-        places = places_of(rows, batch, 1)
-        blocks = ProjectedSum(rows, function, places, projections=projections, norm_ratio=ratio)
+        positions = places_of(rows, batch, 1)
+        blocks = ProjectedSum(rows, function, positions, projections=projections, norm_ratio=ratio)
 
     source = rows.source(
         lambda unit: blocks.on_grid(clip_norm, unit), blocks.plain if math.isinf(clip_norm) else None,

@@ -203,7 +203,7 @@ def test_the_order_and_the_names_of_groups_change_no_release(task, monkeypatch):
 
 @EACH_TASK
 def test_a_sum_that_depends_on_the_order_is_seen(task, monkeypatch):
-    """The twin takes a sum of the rows in floating point, in their order, before it looks."""
+    """The mutant takes a sum of the rows in floating point, in their order, before it looks."""
     set_thresholds(monkeypatch, ALL)
     honest = search.CurveSearch._look
 

@@ -68,10 +68,10 @@ def test_the_comparison_sees_a_changed_coefficient():
     model = made_model()
     made = model.to_sklearn()
     for f in (D, D + 4, made[-1].coef_.size - 1):
-        twin = pickle.loads(pickle.dumps(made))
-        twin[-1].coef_[0, f] += 1e-6
+        mutant = pickle.loads(pickle.dumps(made))
+        mutant[-1].coef_[0, f] += 1e-6
         with pytest.raises(AssertionError):
-            assert_the_same(model, twin, made_rows())
+            assert_the_same(model, mutant, made_rows())
 
 
 def test_a_missing_cell_is_no_level():

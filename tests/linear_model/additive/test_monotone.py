@@ -103,7 +103,7 @@ def test_the_nearest_shape_rises_on_its_window_and_a_free_one_does_not(name):
 
 
 def test_the_smallest_slope_is_found_between_the_points_of_any_grid():
-    """A shape that falls by 1e-9 around one point is caught; a twin that looks at a grid sees a rising one."""
+    """A shape that falls by 1e-9 around one point is caught; a mutant that looks at a grid sees a rising one."""
     blind = 0
     for coef in random_shapes(200, seed=1):
         slopes = Slopes(coef.size - 1, -EDGE, EDGE)
@@ -132,7 +132,7 @@ def obtuse(given, found, low, high, rng):
 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_no_rising_shape_is_nearer(name):
-    """A twin that adds to the line until the shape rises is farther, and so is one that drops the curve."""
+    """A mutant that adds to the line until the shape rises is farther, and so is one that drops the curve."""
     low, high = WINDOWS[name]
     rng = np.random.default_rng(2)
     worst = {"nearest": 0.0, "line raised": 0.0, "curve dropped": 0.0}
@@ -152,13 +152,13 @@ def test_no_rising_shape_is_nearer(name):
     assert worst["curve dropped"] > 0.01
 
 
-def test_a_twin_that_forgets_the_line_beyond_an_edge_falls_there():
+def test_a_mutant_that_forgets_the_line_beyond_an_edge_falls_there():
     """It matters for windows over one edge: a shape that rises on [-2.5, 2.5] has b >= 0, as E t f(t) >= 0."""
     fell = 0
     for coef in random_shapes(60, seed=5):
         size = float(np.linalg.norm(coef))
-        twin = nearest_rising(coef, 0.5, EDGE)
-        fell += falls(twin, 0.5, 3.5, size) > 1e-6
+        mutant = nearest_rising(coef, 0.5, EDGE)
+        fell += falls(mutant, 0.5, 3.5, size) > 1e-6
         assert falls(nearest_rising(coef, 0.5, 3.5), 0.5, 3.5, size) < 1e-13
         assert nearest_rising(coef, -EDGE, EDGE)[0] >= 0
     assert fell > 10

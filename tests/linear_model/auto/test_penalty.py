@@ -1,4 +1,4 @@
-"""The penalty of the front doors: Stein's risk, the C that it chooses, and releases that do not depend on C."""
+"""The penalty of the automatic estimators: Stein's risk, the C that it chooses, and releases that do not depend on C."""
 
 import math
 import warnings
@@ -189,7 +189,7 @@ def test_every_C_has_the_same_releases(kind, adjacency, unit, monkeypatch):
 
 
 def test_a_release_that_depends_on_C_would_be_seen(monkeypatch):
-    """The twin gives the Gram matrix a larger share with C="auto"."""
+    """The mutant gives the Gram matrix a larger share with C="auto"."""
     X, y = numbers()
     model = DPLinearRegression(epsilon=2.0, random_state=0)
     _, honest = releases(model, X, y, monkeypatch)

@@ -1,7 +1,7 @@
 """Additive models against the best attacker, and against one who sees the choice or the model alone.
 
 The wide gradient is attacked as a release of its own with the whole budget; whole fits with all that they release,
-with the choice of columns, and with the scores that they give. The twins are the shipped code with one thing
+with the choice of columns, and with the scores that they give. The mutants are the shipped code with one thing
 replaced.
 """
 
@@ -120,7 +120,7 @@ def only_the_gradient(monkeypatch):
 
 
 def clipped_late(monkeypatch, factor):
-    """A twin whose gradients may be so many times longer than their bound says."""
+    """A mutant whose gradients may be so many times longer than their bound says."""
     honest = PrivateRecords.mean_gradient
 
     def mean_gradient(records, loss, theta, clip_norm, **options):

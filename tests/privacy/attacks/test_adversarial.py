@@ -1,11 +1,11 @@
-"""DP-IGHT against an adversary on a pair of data sets built to hurt, with its broken twins.
+"""DP-IGHT against an adversary on a pair of data sets built to hurt, with its mutants.
 
 The pair: every record has features 0 but one, whose single feature meets a target so large that its
 gradient is clipped at every iterate: +C in one data set, -C in the other (for zero-out: absent). The
 attacker sees every released iterate (as `callback` does) and adds the released gradients up. This
 statistic is Gaussian with the two means exactly mu standard deviations apart: no data can do worse.
 
-Each twin is the shipped code with one thing replaced; the same measurement must catch it.
+Each mutant is the shipped code with one thing replaced; the same measurement must catch it.
 """
 
 import math
@@ -88,7 +88,7 @@ def test_means_are_exactly_mu_apart(honest):
 
 
 @pytest.mark.slow
-def test_twin_with_half_the_noise_is_caught(monkeypatch):
+def test_mutant_with_half_the_noise_is_caught(monkeypatch):
     honest_draw = noise.rounded_gaussian
     monkeypatch.setattr(
         noise, "rounded_gaussian", lambda sigma, size, stream: honest_draw(sigma, size, stream) // 2
@@ -97,12 +97,12 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
 
 
 @pytest.mark.slow
-def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
+def test_mutant_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
     monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     assert shown(*attack()) > CLAIM
 
 
-def test_twin_that_clips_all_rows_but_one_is_caught(monkeypatch):
+def test_mutant_that_clips_all_rows_but_one_is_caught(monkeypatch):
     honest_gradient = PrivateRecords.mean_gradient
 
     def unclipped_first_row(self, loss, theta, clip_norm, **options):

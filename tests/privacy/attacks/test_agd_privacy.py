@@ -118,7 +118,7 @@ def test_a_neighbour_takes_the_same_path_within_the_sensitivities(n_classes, par
     assert tape.of_vectors >= 0.5
 
 
-def test_twin_without_the_clip_of_losses_is_caught(monkeypatch):
+def test_mutant_without_the_clip_of_losses_is_caught(monkeypatch):
     honest = adaptive_descent.mean_losses
 
     def unclipped(records, loss, thetas, bound):
@@ -200,10 +200,10 @@ def test_an_adversary_stays_below_the_claim_and_comes_near(monkeypatch):
 
 
 @pytest.mark.slow
-def test_twin_with_half_the_noise_is_caught(monkeypatch):
+def test_mutant_with_half_the_noise_is_caught(monkeypatch):
     honest = noise.rounded_gaussian
     monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2)
-    # At a smaller epsilon, where a few hundred runs tell the twin's mu.
+    # At a smaller epsilon, where a few hundred runs tell the mutant's mu.
     found = shown(*Witness(monkeypatch).attack(epsilon=8.0))
     assert found > accounting.gaussian_mu(8.0, DELTA)
 
@@ -220,7 +220,7 @@ def test_what_is_really_spent_is_most_of_the_claim(monkeypatch):
     assert 0.6 <= spent_on_the_pair(monkeypatch) <= 1 + 1e-9
 
 
-def test_twin_that_spends_four_times_its_total_is_caught(monkeypatch):
+def test_mutant_that_spends_four_times_its_total_is_caught(monkeypatch):
     calibrate = Ledger.calibrate
     monkeypatch.setattr(Ledger, "calibrate", lambda ledger: 4 * calibrate(ledger))
     with pytest.raises(PrivacyAccountingError):  # the recheck sees it by itself

@@ -4,7 +4,7 @@ Few records, extreme ones, and numbers for all parameters, so that the whole bud
 tiny: all iterates are at 0 as far as gradients go, but the attacker computes every released gradient from them
 (`callback` shows them). With everything else known, the likelihood ratio of a release is explicit, and no
 statistic separates two data sets better (Neyman and Pearson). What is measured is compared with the claim's own
-curve: TPR <= e^epsilon FPR + delta(epsilon) for every epsilon. Each twin must break it.
+curve: TPR <= e^epsilon FPR + delta(epsilon) for every epsilon. Each mutant must break it.
 """
 
 import dataclasses
@@ -205,7 +205,7 @@ def test_no_fit_leaks_more_than_its_report_says(name):
 
 
 def quick(*chosen, among=ATTACKS):
-    """Parametrise over attacks, of which the other ones are slow: each kind has one quick twin at least."""
+    """Parametrise over attacks, of which the other ones are slow: each kind has one quick mutant at least."""
     slow = [pytest.param(name, marks=pytest.mark.slow) for name in among if name not in chosen]
     return pytest.mark.parametrize("name", [*chosen, *slow])
 

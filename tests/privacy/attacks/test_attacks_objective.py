@@ -240,7 +240,7 @@ def test_no_pair_in_the_plane_passes_the_claim(setting):
     assert at_all <= delta * 1.01
     assert at_60 >= delta  # the pair reaches 60 % of epsilon, so the bound is not far from what is true
     (half,) = exact_delta([epsilon], *options, search.std / 2)
-    assert half > 1.5 * delta  # the twin with half the noise
+    assert half > 1.5 * delta  # the mutant with half the noise
 
 
 @pytest.mark.thorough

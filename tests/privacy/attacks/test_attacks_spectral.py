@@ -134,7 +134,7 @@ def test_no_larger_matrix_passes_the_bound(shape):
         assert least <= spectral_norm_bound(A) <= 1.01 * least
 
 
-def test_twins_are_caught(monkeypatch):
+def test_mutants_are_caught(monkeypatch):
     """Without its margins, or with an eigenvalue routine's word for it, the bound falls below the norm."""
 
     def below(bound, count=200):

@@ -199,7 +199,7 @@ def test_no_choosing_statistic_passes_the_headroom(n_public, clip):
     assert tried > 0 or clip in (1e-100, 1e100)
 
 
-def test_a_twin_whose_choices_use_the_usual_bound_is_caught(monkeypatch):
+def test_a_mutant_whose_choices_use_the_usual_bound_is_caught(monkeypatch):
     monkeypatch.setattr(
         grid, "_size", lambda bounded, *, additive: bounded._value.usual or bounded._value.magnitude
     )

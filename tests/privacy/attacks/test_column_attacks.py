@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 
 import skdp.privacy.mechanisms
-import skdp.statistics.moments
+import skdp.statistics.column_moments
 from skdp import DPQuantileScaler, DPStandardScaler
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import PrivateRecords, accounting, noise
@@ -35,7 +35,7 @@ MU = accounting.gaussian_mu(EPSILON, DELTA)
 RNG = np.random.default_rng(0)
 ASKED = {
     "column_counts": PrivateRecords, "column_sums": PrivateRecords, "histogram": PrivateRecords,
-    "column_moments": skdp.statistics.moments,
+    "column_moments": skdp.statistics.column_moments,
 }  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def test_a_bad_pair_costs_most_of_the_claim_and_no_more(name, options, monkeypat
 
 
 @each_case
-def test_the_twin_with_half_the_noise_costs_more_than_it_claims(name, monkeypatch):
+def test_the_mutant_with_half_the_noise_costs_more_than_it_claims(name, monkeypatch):
     calibrate = Ledger.calibrate
     monkeypatch.setattr(Ledger, "calibrate", lambda ledger: 4 * calibrate(ledger))
     with pytest.raises(PrivacyAccountingError):  # the recheck sees it by itself
@@ -229,6 +229,6 @@ def test_the_adversary_shows_most_of_the_claim_and_no_more(name, monkeypatch):
         *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in ("mean", "count")),
     ],
 )
-def test_the_adversary_catches_the_twin_with_half_the_noise(name, monkeypatch):
+def test_the_adversary_catches_the_mutant_with_half_the_noise(name, monkeypatch):
     halved(monkeypatch)
     assert shown(*attack(name, monkeypatch, 500)) > MU

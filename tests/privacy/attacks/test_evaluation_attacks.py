@@ -108,6 +108,6 @@ def test_half_of_the_noise_is_noticed(monkeypatch):
     statistic = importlib.import_module("skdp.privacy.statistics.cell_sums")
     honest = statistic.columns_moved
     monkeypatch.setattr(statistic, "columns_moved", lambda *given: 0.5 * honest(*given))
-    # The twin's own mu is twice the claim's. These runs show 1.42 to 1.46 of the claim in four tries.
+    # The mutant's own mu is twice the claim's. These runs show 1.42 to 1.46 of the claim in four tries.
     found = attacked(Given(), two_classes, farthest("replace-one"), "replace-one", "record", runs=RUNS // 2)
     assert found > MU

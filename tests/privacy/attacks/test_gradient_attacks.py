@@ -3,7 +3,7 @@
 The net is linear and has no intercept. Record j has one feature of its own, huge, and a target that no step can
 reach: its gradient is the clip norm times unit vector j, always. Without record j, coordinate j is noise. So each
 run holds 48 trials at once, each about one record: whether a record is drawn, and the noise of its coordinate, are
-independent of all others. The attacker takes the likelihood ratio, the best test there is. The twin has half the
+independent of all others. The attacker takes the likelihood ratio, the best test there is. The mutant has half the
 noise; the same measurement must catch it.
 """
 
@@ -47,7 +47,7 @@ def run(sign, seed, adjacency, clipping):
         (plan,) = session.plan_batches([BatchGroup(STEPS, int(N * RATE))], n_units=N)
         released = []
         for _ in range(STEPS):
-            batch = session.draw(plan, records, places=True)
+            batch = session.draw(plan, records, positions=True)
             total = records.gradient_sum(gradients, CLIP, size=N, batch=batch, clipping=clipping)
             released.append(-session.gaussian(total, plan) / CLIP)
             theta += (0.1 * released[-1]).astype(np.float32)
@@ -91,7 +91,7 @@ def test_an_adversary_sees_most_of_the_claim_and_no_more(adjacency, clipping):
     assert 0.6 * claimed <= seen <= claimed
 
 
-def test_a_twin_with_half_the_noise_is_caught(monkeypatch):
+def test_a_mutant_with_half_the_noise_is_caught(monkeypatch):
     honest = noise.rounded_gaussian
     monkeypatch.setattr(noise, "rounded_gaussian", lambda *args: np.rint(honest(*args) / 2).astype(int))
     seen, claimed = shown("zero-out", threshold=0.5)

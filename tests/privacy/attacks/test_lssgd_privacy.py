@@ -1,4 +1,4 @@
-"""DP-LSSGD on Poisson batches against an adversary, with its broken twins.
+"""DP-LSSGD on Poisson batches against an adversary, with its mutants.
 
 Every record has one feature of its own and a target so large that its gradient is clipped at every iterate: -C or
 +C in that feature. Replacing one record flips a sign: no pair of data sets does worse (REFEREE B2), and the
@@ -6,7 +6,7 @@ records do not touch each other, so one fit attacks all of them. The attacker se
 the smoothing (it is a public invertible map), and adds up the log-likelihood ratios of the steps, of which each is
 a mixture of "was in the batch" and "was not".
 
-Each twin is the shipped code with one thing replaced; the same measurement must catch it.
+Each mutant is the shipped code with one thing replaced; the same measurement must catch it.
 """
 
 import warnings
@@ -111,7 +111,7 @@ def test_zero_out_stays_below_its_claim():
     assert 0.5 * EPSILON <= found <= EPSILON
 
 
-def test_twin_with_half_the_noise_is_caught(monkeypatch):
+def test_mutant_with_half_the_noise_is_caught(monkeypatch):
     honest_draw = noise.rounded_gaussian
     monkeypatch.setattr(
         noise, "rounded_gaussian", lambda sigma, size, stream: honest_draw(sigma, size, stream) // 2
@@ -120,20 +120,20 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
 
 
 @pytest.mark.slow
-def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
+def test_mutant_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
     monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     assert shown(*attack(TWIN_FITS)) > EPSILON
 
 
 @pytest.mark.thorough
-def test_twin_that_draws_everybody_is_caught(monkeypatch):
+def test_mutant_that_draws_everybody_is_caught(monkeypatch):
     """The noise of Poisson batches, but nobody is left out."""
     monkeypatch.setattr(MinibatchSampler, "units", lambda self, plan, count: np.arange(count))
     assert shown(*attack(TWIN_FITS)) > EPSILON
 
 
 @pytest.mark.thorough
-def test_twin_that_clips_at_three_times_the_norm_is_caught(monkeypatch):
+def test_mutant_that_clips_at_three_times_the_norm_is_caught(monkeypatch):
     honest_gradient = PrivateRecords.mean_gradient
 
     def loose(self, loss, theta, clip_norm, **options):

@@ -1,4 +1,4 @@
-"""Knowledge transfer against an adversary, with broken twins, and the data set that breaks the published teacher.
+"""Knowledge transfer against an adversary, with mutants, and the data set that breaks the published teacher.
 
 The pair: all rows are 0 but one, whose single feature meets a target so large that its Huber gradient is at its
 bound at every theta: +G in one data set, -G in the other. With inputs "basis" and no threshold the released labels
@@ -148,13 +148,13 @@ def without_clipping(monkeypatch):
         ),
     ],
 )
-def test_broken_twin_is_caught(breaks, monkeypatch):
+def test_mutant_is_caught(breaks, monkeypatch):
     breaks(monkeypatch)
     assert shown(*attack("ridge", monkeypatch, runs=150, size=20.0)) > CLAIM
 
 
 @pytest.mark.slow
-def test_twin_of_the_private_support_is_caught(monkeypatch):
+def test_mutant_of_the_private_support_is_caught(monkeypatch):
     half_the_noise(monkeypatch)
     assert shown(*attack("private-support", monkeypatch, runs=150)) > CLAIM
 

@@ -127,7 +127,7 @@ def test_the_law_is_what_the_sampler_draws(monkeypatch):
             assert abs(high - RUNS * p) < 5.2 * math.sqrt(RUNS * p * (1 - p)) + 3
 
 
-def test_twin_with_half_the_noise_is_caught(monkeypatch):
+def test_mutant_with_half_the_noise_is_caught(monkeypatch):
     honest = sparse_release.numeric_sparse_grid
 
     def halved(bounded, plan, adjacency):
@@ -151,12 +151,12 @@ def test_the_recheck_finds_half_the_noise_too(monkeypatch):
         DPSparseERMRegressor(epsilon=EPSILON, random_state=0).fit(*pair(1.0))
 
 
-def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
+def test_mutant_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
     monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     assert shown(monkeypatch) > EPSILON
 
 
-def test_twin_without_the_clip_is_caught(monkeypatch):
+def test_mutant_without_the_clip_is_caught(monkeypatch):
     honest = solver.mean_sup_gradient
 
     def clipped_too_late(records, loss, theta, clip_norm, **options):
@@ -176,11 +176,11 @@ class Still:
     def __init__(self):
         self.seen = []
 
-    def move(self, theta, gradient, energy):
+    def step(self, theta, gradient, energy):
         self.seen.append(gradient)
         return theta
 
-    def moved(self, theta):
+    def accept(self, theta):
         return theta
 
     def output(self, last):
@@ -257,7 +257,7 @@ def fixed_groups(replaced):
 
 
 class PaperParts(PublicParts):
-    """The broken twin: it plans with the paper's rate 1/m, as if fixed groups were fresh samples."""
+    """The mutant: it plans with the paper's rate 1/m, as if fixed groups were fresh samples."""
 
     def plan(self, session, n_hits, split, size):
         rate = 1 / len(self._rows)

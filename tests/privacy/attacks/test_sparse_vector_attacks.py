@@ -226,7 +226,7 @@ def test_the_worst_pair_reaches_most_of_the_claim(split, known_order):
 
 
 @pytest.mark.slow
-def test_twin_with_half_the_threshold_noise_is_caught(known_order, monkeypatch):
+def test_mutant_with_half_the_threshold_noise_is_caught(known_order, monkeypatch):
     draw, first = noise.discrete_laplace, []
 
     def half(scale, size, stream):
@@ -238,7 +238,7 @@ def test_twin_with_half_the_threshold_noise_is_caught(known_order, monkeypatch):
 
 
 @pytest.mark.slow
-def test_twin_that_releases_the_noise_of_the_comparison_is_caught(known_order, monkeypatch):
+def test_mutant_that_releases_the_noise_of_the_comparison_is_caught(known_order, monkeypatch):
     import skdp.kernels
 
     honest = skdp.kernels.numeric_sparse
@@ -253,11 +253,11 @@ def test_twin_that_releases_the_noise_of_the_comparison_is_caught(known_order, m
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("twin", [False, True])
-def test_twin_that_releases_one_value_more_is_caught(twin, monkeypatch):
+@pytest.mark.parametrize("mutant", [False, True])
+def test_mutant_that_releases_one_value_more_is_caught(mutant, monkeypatch):
     """ERRATUM v1 (count > c1). Both entries are always above; each value shows its own move."""
     scan, epsilon = sparse_noise._scan, 3.0
-    if twin:
+    if mutant:
         monkeypatch.setattr(
             sparse_noise, "_scan", lambda values, limit, hits, *rest: scan(values, limit, hits + 1, *rest)
         )
@@ -265,5 +265,5 @@ def test_twin_that_releases_one_value_more_is_caught(twin, monkeypatch):
     rng = np.random.default_rng(0)
     low, high = ((shipped(side, 1, 5000, rng, plan)[1] >= 401).sum(1) for side in ([400, 400], [401, 401]))
     found = max(epsilon_lower(low, high, 0.0, at_most) for at_most in (0, 1))
-    assert (found > epsilon) == twin
+    assert (found > epsilon) == mutant
     assert found >= 0.6 * epsilon

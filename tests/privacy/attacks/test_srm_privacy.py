@@ -1,4 +1,4 @@
-"""DP-SRM against an adversary on pairs of data sets built to hurt, with its broken twins.
+"""DP-SRM against an adversary on pairs of data sets built to hurt, with its mutants.
 
 The pair: a record (a, 1) or (-a, 1), a huge, label 0. All iterates are (0, s) with s growing, so that this
 record's gradient is about C1 e1 or -C1 e1 after clipping, and its gradient's change is about C2 e1 or -C2 e1:
@@ -7,7 +7,7 @@ and computes the fresh part of each from it. The other records are empty; withou
 more that a batch with the record lacks another one, they are all (-a, 1).
 
 The momentum is 0.8 and C2 is small against C1: the printed sensitivity of section 4.7.1, which swaps them, then
-has less than a third of the noise that is needed. Each twin is the shipped code with one thing replaced; the
+has less than a third of the noise that is needed. Each mutant is the shipped code with one thing replaced; the
 same measurement must catch it.
 """
 
@@ -102,7 +102,7 @@ def test_zero_out_stays_below_its_claim():
     assert accounting.gaussian_epsilon(shown_mu(low, high), DELTA) >= 0.6 * EPSILON
 
 
-# ------------------------------------------------------------------ the twins
+# ------------------------------------------------------------------ the mutants
 
 
 def with_bound(monkeypatch, bound):
@@ -146,7 +146,7 @@ TWINS = {
     "no clip of the difference": lambda patch: without_clip(patch, "clip_diff_norm"),
     "the difference is not paid for": lambda patch: with_bound(patch, lambda g, large, small: g * large),
 }
-# What the last twin leaves out has to matter: the difference is most of the step there.
+# What the last mutant leaves out has to matter: the difference is most of the step there.
 SETTINGS = {"the difference is not paid for": {"momentum": 0.2, "C2": 4.0}}
 
 
@@ -154,7 +154,7 @@ SETTINGS = {"the difference is not paid for": {"momentum": 0.2, "C2": 4.0}}
     "name",
     ["half the noise", *(pytest.param(n, marks=pytest.mark.slow) for n in sorted(TWINS) if n != "half the noise")],
 )
-def test_twins_on_full_batches_are_caught(name, monkeypatch):
+def test_mutants_on_full_batches_are_caught(name, monkeypatch):
     TWINS[name](monkeypatch)
     low, high, _ = attack(runs=400, **SETTINGS.get(name, {}))
     assert shown_mu(low, high) > MU
@@ -193,7 +193,7 @@ def test_poisson_batches_reach_the_claim_and_stay_below():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["half the noise", "no clip of the difference", SWAPPED])
-def test_twins_on_poisson_batches_are_caught(name, monkeypatch):
+def test_mutants_on_poisson_batches_are_caught(name, monkeypatch):
     TWINS[name](monkeypatch)
     low, high, multiplier = attack(runs=1200, **POISSON)
     assert shown_epsilon(low, high) > poisson_claim(multiplier)
@@ -232,7 +232,7 @@ def test_without_replacement_stays_below_its_claim_and_needs_more_noise():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["no clip of the gradient", "no clip of the difference"])
-def test_twins_without_replacement_are_caught(name, monkeypatch):
+def test_mutants_without_replacement_are_caught(name, monkeypatch):
     TWINS[name](monkeypatch)
     low, high, multiplier = attack(runs=1500, **FIXED)
     assert shown_epsilon(low, high, 0.55) > fixed_claim(multiplier)

@@ -1,7 +1,7 @@
 """Every path of an additive model: what is released decides, and every statistic stays within its sensitivity.
 
 A fit is replayed on a neighbour, and on tables that have nothing in common but their public shape. Nothing that
-leaves may differ: attributes, report, ledger, warnings, log. The twins are the shipped code with one thing
+leaves may differ: attributes, report, ledger, warnings, log. The mutants are the shipped code with one thing
 replaced.
 """
 
@@ -19,7 +19,7 @@ from skdp.privacy import BoundedStatistic, PrivateRecords, accounting
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
-from skdp.privacy.statistics.moments import RowMoments
+from skdp.privacy.statistics.row_moments import RowMoments
 from tests.kinds import quick_alone
 from tests.privacy.additive import (
     ALL,
@@ -165,7 +165,7 @@ def test_a_group_that_comes_or_goes_stays_within_the_sensitivities(task, monkeyp
     assert max(replay.moved.values()) <= 1 + ROUNDING
 
 
-# ------------------------------------------------------------------ twins
+# ------------------------------------------------------------------ mutants
 
 
 def worst(task, path, monkeypatch, tables=None):
@@ -177,7 +177,7 @@ def worst(task, path, monkeypatch, tables=None):
 
 
 @EACH_TASK
-def test_the_twin_with_half_the_noise_is_caught(task, monkeypatch):
+def test_the_mutant_with_half_the_noise_is_caught(task, monkeypatch):
     """Half the noise by the plan: the recheck of the ledger sees it, and so does the exact cost."""
     set_thresholds(monkeypatch, ALL)
     assert 0.3 <= worst(task, "all", monkeypatch)[1] <= 1
@@ -190,7 +190,7 @@ def test_the_twin_with_half_the_noise_is_caught(task, monkeypatch):
 
 
 @EACH_TASK
-def test_the_twin_with_add_remove_noise_under_replace_one_is_caught(task, monkeypatch):
+def test_the_mutant_with_add_remove_noise_under_replace_one_is_caught(task, monkeypatch):
     set_thresholds(monkeypatch, ALL)
     monkeypatch.setattr(grid, "factor", lambda adjacency: 1.0)
     moved = worst(task, "all", monkeypatch)[0]
@@ -198,7 +198,7 @@ def test_the_twin_with_add_remove_noise_under_replace_one_is_caught(task, monkey
 
 
 @EACH_TASK
-def test_the_twin_of_gram_matrices_with_add_remove_noise_is_caught(task, monkeypatch):
+def test_the_mutant_of_gram_matrices_with_add_remove_noise_is_caught(task, monkeypatch):
     set_thresholds(monkeypatch, ALL)
     honest = PrivateRecords.second_moment
 
@@ -213,7 +213,7 @@ def test_the_twin_of_gram_matrices_with_add_remove_noise_is_caught(task, monkeyp
 
 
 @EACH_TASK
-def test_the_twin_that_clips_too_late_is_caught(task, monkeypatch):
+def test_the_mutant_that_clips_too_late_is_caught(task, monkeypatch):
     set_thresholds(monkeypatch, ALL)
     honest = PrivateRecords.mean_gradient
 
@@ -228,7 +228,7 @@ def test_the_twin_that_clips_too_late_is_caught(task, monkeypatch):
     assert moved["products"] > 1.2
 
 
-def test_the_twin_whose_group_adds_all_its_rows_is_caught(monkeypatch):
+def test_the_mutant_whose_group_adds_all_its_rows_is_caught(monkeypatch):
     """Gram matrices of expanded rows in which a group of 40 rows counts 40 times."""
     set_thresholds(monkeypatch, ALL)
     monkeypatch.setattr(RowMoments, "_weights", lambda self, rows: np.empty(0))
@@ -300,7 +300,7 @@ def test_other_released_numbers_take_another_path(task, monkeypatch):
 
 
 @EACH_TASK
-def test_the_twin_whose_choice_looks_at_the_rows_is_caught(task, monkeypatch):
+def test_the_mutant_whose_choice_looks_at_the_rows_is_caught(task, monkeypatch):
     set_thresholds(monkeypatch, OPEN)
     own = table(task, "all")
     other = np.zeros_like(own[0]), np.zeros_like(own[1])
@@ -310,7 +310,7 @@ def test_the_twin_whose_choice_looks_at_the_rows_is_caught(task, monkeypatch):
         replay.compare(fit, [own, other])
 
 
-def test_the_twin_whose_rows_depend_on_each_other_is_caught(monkeypatch):
+def test_the_mutant_whose_rows_depend_on_each_other_is_caught(monkeypatch):
     """The first record decides the sign of all expanded rows."""
     set_thresholds(monkeypatch, ALL)
     honest = ExpandedTable._fill
@@ -327,7 +327,7 @@ def test_the_twin_whose_rows_depend_on_each_other_is_caught(monkeypatch):
 
 
 @EACH_TASK
-def test_the_twin_that_plans_more_than_is_left_is_refused(task, monkeypatch):
+def test_the_mutant_that_plans_more_than_is_left_is_refused(task, monkeypatch):
     """The session admits no plan beyond the claim, whatever a method takes for what is left."""
     set_thresholds(monkeypatch, ALL)
 

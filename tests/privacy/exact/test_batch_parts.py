@@ -174,7 +174,7 @@ def test_noise_of_a_part_is_its_own():
 
 
 @pytest.mark.parametrize("part", [0, 1])
-def test_a_twin_with_half_the_noise_of_one_part_is_caught(part, monkeypatch):
+def test_a_mutant_with_half_the_noise_of_one_part_is_caught(part, monkeypatch):
     honest, wrong = grid.gaussian_grid, part
     session, plan, records = opened()
 

@@ -117,7 +117,7 @@ def test_fixed_size_batches_are_uniform_subsets(size):
 
 
 def test_a_broken_sampler_is_caught():
-    """The twin draws as many units as are expected, every time: the test of sizes above refuses it."""
+    """The mutant draws as many units as are expected, every time: the test of sizes above refuses it."""
     n, times = 20, 30_000
     found = draws(plan_of(3, n, "without replacement"), n, times, seed=1)
     sizes = np.bincount([len(units) for units in found], minlength=n + 1)

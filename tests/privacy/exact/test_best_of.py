@@ -282,7 +282,7 @@ def adversary(trials, mu, epsilon):
 
 @pytest.mark.parametrize(("shape", "total"), [(0, 1.0), (1, 1.0), (1, 4.0)])
 def test_an_adversary_reaches_the_claim_but_for_3_percent_and_no_more_than_it(shape, total):
-    """So does the twin that charges the winner's fit alone: it claims less than the adversary reaches."""
+    """So does the mutant that charges the winner's fit alone: it claims less than the adversary reaches."""
     trials = TrialCount(10, shape)
     mu, base = gaussian_base(trials, total, DELTA)
     low, high = 0.0, 2 * total
@@ -305,10 +305,10 @@ def sampled_attack(trials, runs, mu, z1, z0, rng):
     return found
 
 
-def test_an_attack_by_simulation_stays_below_the_claim_and_catches_the_twin():
-    """At (2, 0.05) and 10 trials the attack shows 60 % of the claim, and more than the twin claims.
+def test_an_attack_by_simulation_stays_below_the_claim_and_catches_the_mutant():
+    """At (2, 0.05) and 10 trials the attack shows 60 % of the claim, and more than the mutant claims.
 
-    The twin charges the winner's fit and score alone, the base epsilon. The false-alarm rate is below 1e-6.
+    The mutant charges the winner's fit and score alone, the base epsilon. The false-alarm rate is below 1e-6.
     """
     trials, total, delta = TrialCount(10), 2.0, 0.05
     mu, base = gaussian_base(trials, total, delta)
@@ -520,7 +520,7 @@ def test_without_privacy_trials_are_exact():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:random_state is a seed")
-def test_an_attack_on_the_session_stays_below_the_claim_and_catches_the_twin():
+def test_an_attack_on_the_session_stays_below_the_claim_and_catches_the_mutant():
     """The session itself at (4, 0.1) and 3 trials, 12,000 runs on either side; false alarm below 1e-6."""
     total, delta, z1, z0 = 4.0, 0.1, -0.22, 2.41
     rng = np.random.default_rng(5)

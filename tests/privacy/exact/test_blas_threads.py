@@ -93,7 +93,7 @@ with threadpool_limits(2):
     records = PrivateRecords(X, y)
     with mock.patch("skdp.kernels.one_blas_thread", contextlib.nullcontext):
         moment = records.second_moment(1.0, 1.0, adjacency="replace-one")._value
-        found["a twin"] = woken(lambda: moment.on_grid(2.0**-20))
+        found["a mutant"] = woken(lambda: moment.on_grid(2.0**-20))
     whole = PrivateRecords(X, y, fit_intercept=True, n_classes=2)
     grouped = PrivateRecords(X, y, groups=codes, fit_intercept=True, n_classes=2)
     sparse = PrivateRecords(sp.csr_matrix(X), y, fit_intercept=True, n_classes=2)
@@ -125,10 +125,10 @@ def found():
 
 
 @pytest.mark.thorough
-def test_a_twin_that_limits_no_thread_is_caught(found):
-    assert found["a twin"]
+def test_a_mutant_that_limits_no_thread_is_caught(found):
+    assert found["a mutant"]
 
 
 @pytest.mark.thorough
 def test_no_statistic_and_no_automatic_fit_wakes_a_thread_of_blas(found):
-    assert not [name for name, woken in found.items() if woken and name != "a twin"]
+    assert not [name for name, woken in found.items() if woken and name != "a mutant"]

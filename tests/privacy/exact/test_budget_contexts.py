@@ -103,12 +103,12 @@ def test_a_ceiling_of_one_holds_beside_a_block_of_another_thread():
     small, large = BudgetAccountant(1.0, 0.0), BudgetAccountant(100.0, 0.0)
     opened, done = threading.Event(), threading.Event()
 
-    def elsewhere():
+    def without_data():
         with large:
             opened.set()
             done.wait(300)
 
-    thread = threading.Thread(target=elsewhere)
+    thread = threading.Thread(target=without_data)
     with small:
         thread.start()
         opened.wait(300)  # the newer block is that of another thread
@@ -302,13 +302,13 @@ def test_one_handle_twice(accountant):
         fit()
         inside, done = threading.Event(), threading.Event()
 
-        def elsewhere():
+        def without_data():
             with accountant:
                 inside.set()
                 done.wait(300)
                 fit()
 
-        thread = threading.Thread(target=elsewhere)
+        thread = threading.Thread(target=without_data)
         thread.start()
         inside.wait(300)
         fit()

@@ -91,8 +91,8 @@ def test_a_search_charges_every_fit(backend, n_jobs, how, accountant, data):
     assert len(rows) == 16 * per_fit
     assert {row["state"] for row in rows} == {"spent"}
     processes = {row["pid"] for row in rows}
-    elsewhere = n_jobs == 2 and backend != "threading"
-    assert (len(processes) > 1) == elsewhere
+    without_data = n_jobs == 2 and backend != "threading"
+    assert (len(processes) > 1) == without_data
     total = math.sqrt(16 * per_fit) * gaussian_mu(0.1, 1e-5)
     assert accountant.spent()[0] == pytest.approx(gaussian_epsilon(total, 1e-5), rel=1e-9)
     found.best_estimator_.predict(X)

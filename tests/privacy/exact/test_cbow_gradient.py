@@ -167,15 +167,15 @@ def test_on_the_finest_and_on_a_coarse_grid_it_is_one_sum(grid):
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_a_twin_without_the_clip_is_caught(grouped, monkeypatch):
+def test_a_mutant_without_the_clip_is_caught(grouped, monkeypatch):
     import skdp.kernels
 
     honest = skdp.kernels.sum_cbow_gradients
 
-    def twin(*args, limit=np.inf, **how):
+    def mutant(*args, limit=np.inf, **how):
         return honest(*args, **how, limit=1.01 * limit)
 
-    monkeypatch.setattr(skdp.kernels, "sum_cbow_gradients", twin)
+    monkeypatch.setattr(skdp.kernels, "sum_cbow_gradients", mutant)
     X = windows(30, seed=3)
     groups = np.zeros(30, dtype=int) if grouped else None
     sums = [integers(X, table(), groups=groups)] if grouped else [integers(x[None], table()) for x in X]

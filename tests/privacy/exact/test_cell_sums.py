@@ -83,7 +83,7 @@ def test_a_record_moves_no_more_than_declared(unit):
     moved = max(norm(a - b) for a, b in itertools.combinations(every, 2))
     assert moved <= allowed(both, unit)
     assert moved >= 0.99 * both.l2 / unit - math.sqrt(both.size)
-    # The twin that takes the bound of a record that comes or goes.
+    # The mutant that takes the bound of a record that comes or goes.
     assert moved > 1.2 * allowed(one, unit) or unit > GRID
     assert max(norm(a - gone) for a in every) <= allowed(one, unit)
 

@@ -77,7 +77,7 @@ def test_a_replaced_record_moves_the_sum_by_at_most_two_clip_norms(layout):
     assert CLIP < largest_move(layout) <= 2 * CLIP
 
 
-def test_a_twin_that_does_not_clip_is_caught(monkeypatch):
+def test_a_mutant_that_does_not_clip_is_caught(monkeypatch):
     def unclipped(self, clip_norm, unit):
         return sum(np.rint(np.clip(v / unit, -1e18, 1e18)).astype(np.int64).sum(axis=0) for v in self._blocks())
 
@@ -85,7 +85,7 @@ def test_a_twin_that_does_not_clip_is_caught(monkeypatch):
     assert largest_move("C") > 2 * CLIP
 
 
-def test_a_twin_without_the_margin_of_the_rounding_is_caught(monkeypatch):
+def test_a_mutant_without_the_margin_of_the_rounding_is_caught(monkeypatch):
     """Many entries that are each rounded up: the integers pass the clip by more than their number's root."""
     d = 10_000
     X, y = np.full((1, d), 1.0), np.zeros(1)
@@ -268,7 +268,7 @@ def test_a_unit_that_joins_a_batch_does_not_move_what_others_add():
     assert moves_of_an_absent_unit(of_place) == 0
 
 
-def test_a_twin_that_hands_out_chunks_of_a_batch_is_caught(monkeypatch):
+def test_a_mutant_that_hands_out_chunks_of_a_batch_is_caught(monkeypatch):
     made = module.UnitVectors
     monkeypatch.setattr(
         module, "UnitVectors", lambda rows, f, size, units, at_once: made(rows, f, size, units, 1024)

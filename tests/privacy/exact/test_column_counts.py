@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skdp.kernels.counts import tables, thresholds
+from skdp.kernels.counts import table_forms, thresholds
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 GRID = 2.0**-20
@@ -145,7 +145,7 @@ def test_no_order_and_no_chunk_changes_the_integers(monkeypatch, layout, grouped
     moved = None if groups is None else groups[order]
     assert np.array_equal(whole, integers(LAYOUTS[layout](X[order]), groups=moved))
     for size in ("LOCAL", "COLUMNS", "BLOCK", "TILE"):
-        monkeypatch.setattr(tables, size, 3)
+        monkeypatch.setattr(table_forms, size, 3)
     assert np.array_equal(whole, integers(LAYOUTS[layout](X), groups=groups))
 
 
@@ -156,7 +156,7 @@ def test_sums_of_many_wrap_around_and_do_not_clamp():
     assert found.tolist() == [(8 * 2**61 - 2**61 + 2**63) % 2**64 - 2**63]
 
 
-def test_a_twin_that_adds_a_groups_rows_is_caught(monkeypatch):
+def test_a_mutant_that_adds_a_groups_rows_is_caught(monkeypatch):
     honest = thresholds.threshold_counts
     monkeypatch.setattr(thresholds, "threshold_counts", lambda X, members, *rest: honest(X, None, *rest))
     X = np.r_[np.full((7, 4), -9.0), np.zeros((1, 4))]

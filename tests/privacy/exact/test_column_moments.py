@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skdp.kernels.counts import few_edges, moments, places
+from skdp.kernels.counts import counts_by_bin, few_edges, moment_cells
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.statistics import column_moments
 from skdp.privacy.statistics.column_moments import MOST_OF_SQUARES
-from skdp.statistics.moments import ALONE, OF_ABSENT, OF_CLASSES, OF_ONE_CLASS
+from skdp.statistics.column_moments import ALONE, OF_ABSENT, OF_CLASSES, OF_ONE_CLASS
 from tests.kinds import quick_alone
 
 pytestmark = pytest.mark.blas
@@ -203,15 +203,15 @@ def test_other_units_and_the_width_of_sums_do_not_change_what_a_unit_adds(monkey
     n = groups.max() + 1
     whole = total(np.arange(n))
     assert np.array_equal(whole, sum(total(part) for part in np.array_split(rng.permutation(n), 5)))
-    monkeypatch.setattr(moments, "_wide", lambda cells, largest: True)
+    monkeypatch.setattr(moment_cells, "_wide", lambda cells, largest: True)
     assert np.array_equal(whole, total(rng.permutation(n)))
 
 
-def test_twins_are_caught(monkeypatch):
+def test_mutants_are_caught(monkeypatch):
     """One adds a group's rows and not their mean, one does not clip, one weighs squares at twice their weight."""
     far = np.r_[np.full((7, 3), 0.3), np.zeros((1, 3))]
     groups = np.r_[np.zeros(7, int), 1]
-    honest = moments.moment_sums
+    honest = moment_cells.moment_sums
     allowed = statistic(far).l2
 
     def moved(**options):
@@ -219,10 +219,10 @@ def test_twins_are_caught(monkeypatch):
         return norm(one - two) * GRID
 
     assert moved(groups=groups) <= allowed
-    monkeypatch.setattr(moments, "moment_sums", lambda X, members, *rest: honest(X, None, *rest))
+    monkeypatch.setattr(moment_cells, "moment_sums", lambda X, members, *rest: honest(X, None, *rest))
     assert moved(groups=groups) > allowed
     monkeypatch.setattr(
-        moments, "moment_sums",
+        moment_cells, "moment_sums",
         lambda *rest: honest(*rest[:-1], rest[-1]._replace(bend=2 * rest[-1].bend)),
     )  # fmt: skip
     one, two = (integers(cells([u])) for u in (1.0, 0.0))
@@ -246,9 +246,9 @@ def test_few_edges_are_counted_as_by_a_search(monkeypatch, order, dtype):
     for inner in ([], [0.0], [-0.5, 0.5], [-1.0, 0.0, 0.5, 2.0]):
         for low, high in ((-np.inf, np.inf), (-3.0, 3.0), (-1.5, np.inf)):
             edges = np.tile([low, *inner, high], (3, 1))
-            few = places.bin_counts(X, None, edges, 3)
+            few = counts_by_bin.bin_counts(X, None, edges, 3)
             with monkeypatch.context() as patch:
-                patch.setattr(places, "FEW", 0)
-                assert np.array_equal(few, places.bin_counts(X, None, edges, 3))
+                patch.setattr(counts_by_bin, "FEW", 0)
+                assert np.array_equal(few, counts_by_bin.bin_counts(X, None, edges, 3))
             assert few.sum() > 0
-    assert few_edges.FEW >= 5
+    assert few_edges.MAX_EDGES >= 5

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skdp.kernels.counts import places, tables, windows
+from skdp.kernels.counts import clamped_windows, counts_by_bin, table_forms
 from skdp.privacy import PrivacySession, PrivateRecords
 from tests.kinds import quick_alone
 
@@ -184,15 +184,15 @@ def test_other_units_do_not_change_what_a_unit_adds(monkeypatch, layout, name, g
     parts = [total(part) for part in np.array_split(rng.permutation(n), 5)]
     assert np.array_equal(whole, sum(parts))
     for name_of_size in ("LOCAL", "COLUMNS", "BLOCK", "TILE"):
-        monkeypatch.setattr(tables, name_of_size, 3)
+        monkeypatch.setattr(table_forms, name_of_size, 3)
     assert np.array_equal(whole, total(np.arange(n)))
 
 
 @pytest.mark.parametrize("name", ["sums", "histogram"])
-def test_a_twin_that_adds_a_groups_rows_is_caught(monkeypatch, name):
+def test_a_mutant_that_adds_a_groups_rows_is_caught(monkeypatch, name):
     X = np.r_[np.full((7, 4), 0.3), np.zeros((1, 4))]
     groups = np.r_[np.zeros(7, int), 1]
-    for module, function in ((windows, "window_sums"), (places, "bin_counts")):
+    for module, function in ((clamped_windows, "window_sums"), (counts_by_bin, "bin_counts")):
         honest = getattr(module, function)
         monkeypatch.setattr(module, function, lambda X, members, *rest, of=honest: of(X, None, *rest))
     one, two = (integers(name, sign * X, groups=groups) for sign in (1e9, 1.0))

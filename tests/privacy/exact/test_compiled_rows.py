@@ -10,8 +10,8 @@ from skdp.fitting import recalibrate
 from skdp.fitting.defaults import DEFAULTS
 from skdp.fitting.recalibrate import Statistic, _State
 from skdp.privacy import PrivateRecords, Standardization
-from skdp.privacy.statistics import moments
-from skdp.privacy.statistics.moments import RowMoments, predictions
+from skdp.privacy.statistics import row_moments
+from skdp.privacy.statistics.row_moments import RowMoments, predictions
 
 UNIT = 2.0**-22
 WILD = (0.0, -0.0, 5e-324, -1e-310, 1e-160, 1e160, 1.7e308, -1.7e308, math.inf, math.nan)
@@ -109,7 +109,7 @@ def test_a_moment_is_the_same_in_blocks_of_every_size_and_on_every_number_of_thr
     first = bounded._value.on_grid(UNIT)
     monkeypatch.setattr("skdp.kernels.threads.SERIAL_WORK", 0)
     for cells, threads in ((320, "1"), (320, "3"), (5000, "2")):
-        monkeypatch.setattr(moments, "_BLOCK_CELLS", cells)
+        monkeypatch.setattr(row_moments, "_BLOCK_CELLS", cells)
         monkeypatch.setenv("SKDP_NUM_THREADS", threads)
         np.testing.assert_array_equal(bounded._value.on_grid(UNIT), first)
 

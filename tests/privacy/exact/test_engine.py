@@ -69,7 +69,7 @@ def test_the_opened_sum_is_the_sum_of_the_owners_with_the_planned_noise():
     assert "noise was drawn by three toy servers" in s.report().assumptions
 
 
-def test_a_twin_engine_with_half_the_noise_is_seen():
+def test_a_mutant_engine_with_half_the_noise_is_seen():
     s, engine = session(epsilon=20.0), ToyEngine(factor=0.5)
     plan, made = s.plan_gaussian(400), statistics()
     exact = sum(b._value.plain() for b in made)
@@ -207,8 +207,8 @@ def test_what_peers_may_have_seen_is_in_the_ledger(fault):
 
 def test_derived_records_are_the_same_owner():
     (records,) = owners(1)
-    twins = [records, records.centered(1.0), records.with_intercept(2.0)]
-    made = [r.mean_gradient(LogisticLoss(), np.zeros(4), 0.5) for r in twins]
+    mutants = [records, records.centered(1.0), records.with_intercept(2.0)]
+    made = [r.mean_gradient(LogisticLoss(), np.zeros(4), 0.5) for r in mutants]
     s, engine = session(), ToyEngine()
     with pytest.raises(UnsupportedAccounting, match="same records"):
         s.gaussian_by_engine(made, s.plan_gaussian(1), engine)

@@ -11,8 +11,8 @@ from skdp.privacy.bounded import Source
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.mechanisms.gaussian import release as gaussian_release
 from skdp.privacy.noise import KeyStream, exceedances, integers, rounded_gaussian_above, samplers
+from skdp.privacy.noise.alias_tables import gaussian_table
 from skdp.privacy.noise.samplers import WORDS_PER_DRAW
-from skdp.privacy.noise.tables import gaussian_table
 
 ALARM = 1e-7  # of one test, over all of its comparisons
 
@@ -95,32 +95,32 @@ def test_places_have_the_law_of_normal_numbers_that_reach_the_limit(sigma):
     n, limits = 300_000, (-3.0, -0.7, 0.0, 0.3, 1.3, 2.0, 4.0)
     for limit in limits:
         whole = round(limit * sigma)
-        places = rounded_gaussian_above(sigma, whole, n, 7)
-        assert places.dtype == np.int64
-        assert (np.diff(places) > 0).all()
+        positions = rounded_gaussian_above(sigma, whole, n, 7)
+        assert positions.dtype == np.int64
+        assert (np.diff(positions) > 0).all()
         p = norm.sf((whole - 0.5) / sigma)
         alarm = ALARM / (2 * len(limits))
-        assert binom.ppf(alarm, n, p) <= places.size <= binom.ppf(1 - alarm, n, p)
-        if places.size > 10_000:  # evenly over all blocks
-            parts = np.histogram(places, bins=30, range=(0, n))[0]
-            even = places.size / 30
+        assert binom.ppf(alarm, n, p) <= positions.size <= binom.ppf(1 - alarm, n, p)
+        if positions.size > 10_000:  # evenly over all blocks
+            parts = np.histogram(positions, bins=30, range=(0, n))[0]
+            even = positions.size / 30
             assert ((parts - even) ** 2).sum() / (even * (1 - p)) < chi2.isf(ALARM, 29)
 
 
 def test_a_call_whose_words_run_out_does_not_depend_on_the_number_in_progress():
     """Words for a few numbers in each call. A number that is drawn anew because of its own bits would be rarer."""
     rules, bounds, _ = searched(2.0**30, 2**30)
-    stream, found, places, done, n = KeyStream(3), np.empty(60, dtype=np.int64), [], 0, 40_000
+    stream, found, positions, done, n = KeyStream(3), np.empty(60, dtype=np.int64), [], 0, 40_000
     least, calls = WORDS_PER_DRAW * 40, 0
     while done < n:
         stop, calls = min(n, done + 60), calls + 1
         heads, words = stream.words(15), stream.words(least + 8)
         done, count = exceedances.find_above(heads, words, bounds, rules, 2**30, done, stop, found)
-        places.extend(found[:count])
+        positions.extend(found[:count])
     assert calls > 1500
     p = norm.sf(1.0)
-    assert binom.ppf(ALARM / 2, n, p) <= len(places) <= binom.ppf(1 - ALARM / 2, n, p)
-    assert (np.diff(places) > 0).all()
+    assert binom.ppf(ALARM / 2, n, p) <= len(positions) <= binom.ppf(1 - ALARM / 2, n, p)
+    assert (np.diff(positions) > 0).all()
 
 
 def test_a_number_begins_only_if_all_its_words_are_there():
@@ -235,11 +235,11 @@ def test_a_search_goes_on_where_its_words_ran_out(monkeypatch):
 
     monkeypatch.setattr(exceedances, "find_above", short)
     n, p = 300_000, norm.sf(1.5)
-    places = rounded_gaussian_above(2.0**30, 3 << 29, n, 2)
+    positions = rounded_gaussian_above(2.0**30, 3 << 29, n, 2)
     assert len(calls) > 30
     assert (np.diff(calls) > 0).all()
-    assert (np.diff(places) > 0).all()
-    assert binom.ppf(ALARM, n, p) <= places.size <= binom.isf(ALARM, n, p)
+    assert (np.diff(positions) > 0).all()
+    assert binom.ppf(ALARM, n, p) <= positions.size <= binom.isf(ALARM, n, p)
 
 
 # ------------------------------------------------------------------ a release of a session
@@ -251,8 +251,8 @@ def counts(records, batch, times=1.0):
     """Sums of 1 in few of very many rows."""
 
     def rows(X, y):
-        places = np.tile(np.array(TOUCHED), (len(X), 1))
-        return [SparseRows(places, np.full((*places.shape, 1), times, dtype=np.float32), ROWS)]
+        positions = np.tile(np.array(TOUCHED), (len(X), 1))
+        return [SparseRows(positions, np.full((*positions.shape, 1), times, dtype=np.float32), ROWS)]
 
     return records.gradient_sum(rows, 2.0, size=ROWS, batch=batch)
 
@@ -266,15 +266,15 @@ def fresh(releases=1, epsilon=3.0, seed=0, n=40):
     return records, session, plan
 
 
-def passes(monkeypatch, twin=1.0, releases=400):
+def passes(monkeypatch, mutant=1.0, releases=400):
     """How often rows pass a limit of one stated standard deviation, of ``releases`` each."""
     honest = grid.gaussian_grid
-    monkeypatch.setattr(grid, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z * twin, *rest))
+    monkeypatch.setattr(grid, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z * mutant, *rest))
     records, session, plan = fresh(releases)
     passed = np.zeros(ROWS, dtype=int)
     std = None
     for _ in range(releases):
-        total = counts(records, session.draw(plan, records, places=True))
+        total = counts(records, session.draw(plan, records, positions=True))
         std = std or plan.noise_multiplier * 2.0
         passed[session.gaussian_above(total, plan, std)] += 1
     return passed, std
@@ -297,7 +297,7 @@ def test_rows_pass_as_often_as_noisy_counts_would(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")
 def test_half_the_noise_is_caught(monkeypatch):
-    passed, _ = passes(monkeypatch, twin=0.5, releases=20)
+    passed, _ = passes(monkeypatch, mutant=0.5, releases=20)
     assert passed.sum() < binom.ppf(ALARM, 20 * ROWS, norm.sf(1.0))
 
 
@@ -306,7 +306,7 @@ def test_it_costs_what_the_noisy_counts_cost():
     rows, errors = [], []
     for release in ("gaussian", "gaussian_above"):
         records, session, plan = fresh()
-        total = counts(records, session.draw(plan, records, places=True))
+        total = counts(records, session.draw(plan, records, positions=True))
         found = getattr(session, release)(total, plan, *([3.0] if release == "gaussian_above" else []))
         assert found.dtype == (np.float64 if release == "gaussian" else np.int64)
         rows.append(session.report().mechanisms)
@@ -337,7 +337,7 @@ def test_a_dense_statistic_and_no_privacy():
 )  # fmt: skip
 def test_a_wrong_limit_spends_nothing(limit, error):
     records, session, plan = fresh()
-    total = counts(records, session.draw(plan, records, places=True))
+    total = counts(records, session.draw(plan, records, positions=True))
     with pytest.raises(error, match="limit"):
         session.gaussian_above(total, plan, limit)
     assert session.gaussian_above(total, plan, 0.0).size

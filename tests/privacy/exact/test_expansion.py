@@ -25,7 +25,7 @@ from skdp.privacy import (
     PrivateRecords,
     Standardization,
     Vectors,
-    check_places,
+    check_batch_independence,
 )
 
 D = 6
@@ -277,7 +277,7 @@ def test_a_row_is_a_function_of_itself_and_a_mean_of_all_rows_is_found(form):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["all", "four each"])
 def test_the_look_at_places_passes(name, dtype):
-    check_places(lambda X, y: [Vectors(EXPANSIONS[name].of(MAP.of(X)).whole())], D, dtype)
+    check_batch_independence(lambda X, y: [Vectors(EXPANSIONS[name].of(MAP.of(X)).whole())], D, dtype)
 
 
 def test_the_look_at_places_finds_a_table_of_all_rows():
@@ -287,7 +287,7 @@ def test_the_look_at_places_finds_a_table_of_all_rows():
         return [Vectors(EXPANSIONS["all"].of(of_all).whole())]
 
     with pytest.raises(UnsupportedAccounting, match="place"):
-        check_places(mutant, D)
+        check_batch_independence(mutant, D)
 
 
 GROUPS = {
@@ -400,7 +400,7 @@ def largest_changes(found):
 def test_bounds_hold_on_replaced_and_absent_records_and_groups(name, rows):
     """Units are rows far outside, codes, missing values and rows inside; groups have 1, 2 or 70 of them.
 
-    The changes come near what a unit can add, so half of a bound would be found too small. The twin's rows are
+    The changes come near what a unit can add, so half of a bound would be found too small. The mutant's rows are
     less the mean of all rows: then a unit changes what others add, and passes the bound.
     """
     adds = ADDS.get(name, CLIP / (31 if rows is None else 11))
@@ -419,7 +419,7 @@ def test_bounds_hold_on_replaced_and_absent_records_and_groups(name, rows):
 
 
 @pytest.mark.parametrize("name", ["logistic", "second_moment"])
-def test_the_twin_whose_rows_depend_on_each_other_passes_the_bounds(name):
+def test_the_mutant_whose_rows_depend_on_each_other_passes_the_bounds(name):
     adds = ADDS.get(name, CLIP / 31)
     _, alone = largest_changes(totals(name, "add-remove", None, OfAllRows)[0])
     assert alone > 1.5 * adds

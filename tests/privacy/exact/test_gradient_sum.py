@@ -167,13 +167,13 @@ def largest_moves(clipping, trials, seed=0):
         X = rows(200, seed=rng.integers(2**32)) + rng.choice([0.0, 1.0])
         X[rng.random(200) < 0.2] = hurtful(rng)
         units = np.sort(rng.permutation(199)[: rng.integers(1, 100)]) + 1
-        places = rng.permutation(number_of_places(PLAN, 200))
+        positions = rng.permutation(number_of_places(PLAN, 200))
         for i in range(2):
             X[0] = hurtful(rng) if i else (rng.choice([-1.0, 1.0]) * np.ones(FEATURES))
-            sums = integers(X, batch=(np.append(0, units), places[: units.size + 1]), clipping=clipping)
+            sums = integers(X, batch=(np.append(0, units), positions[: units.size + 1]), clipping=clipping)
             if i == 0:
                 before = sums
-                without = integers(X, batch=(units, places[1 : units.size + 1]), clipping=clipping)
+                without = integers(X, batch=(units, positions[1 : units.size + 1]), clipping=clipping)
         removed = max(removed, unit_norm(before - without))
         replaced = max(replaced, unit_norm(before - sums), unit_norm(sums - without))
     return removed * GRID / CLIP, replaced * GRID / CLIP
@@ -197,7 +197,7 @@ def test_a_record_moves_the_sum_by_at_most_its_bound_in_many_trials(clipping):
     assert replaced <= 2.0
 
 
-def test_a_twin_with_half_the_clip_factor_missing_is_caught(monkeypatch):
+def test_a_mutant_with_half_the_clip_factor_missing_is_caught(monkeypatch):
     honest = blocks.clip_factors
     monkeypatch.setattr(blocks, "clip_factors", lambda *args: 1.5 * honest(*args))
     removed, replaced = largest_moves("materialized", 10)
@@ -221,7 +221,7 @@ def entries(X, y):
     return [Vectors(X.astype(np.float32))]
 
 
-def test_a_twin_with_half_the_margin_of_the_grid_is_caught(monkeypatch):
+def test_a_mutant_with_half_the_margin_of_the_grid_is_caught(monkeypatch):
     assert moved_by_rounding() <= 1.0
     honest = math.sqrt
     monkeypatch.setattr(blocks.math, "sqrt", lambda v: honest(v) / (2 if v == 10_000 else 1))
@@ -239,7 +239,7 @@ def moved_by_float32():
     return worst * 2.0**-30
 
 
-def test_a_twin_without_the_margin_of_blas_is_caught(monkeypatch):
+def test_a_mutant_without_the_margin_of_blas_is_caught(monkeypatch):
     assert moved_by_float32() <= 1.0
     monkeypatch.setattr(blocks, "HALF_ULP", {"float32": 0.0})
     assert moved_by_float32() > 1.0
@@ -293,7 +293,7 @@ def gram_norm_in_float32(left, right):
     return math.sqrt(max(0.0, (grams[0] * grams[1]).cumsum(dtype=np.float32)[-1]))
 
 
-def test_a_twin_whose_gram_norm_has_no_error_term_is_caught():
+def test_a_mutant_whose_gram_norm_has_no_error_term_is_caught():
     """In float32, as it was before R2: the record enters unclipped."""
     too_small = 0
     for seed in range(7):
@@ -405,16 +405,16 @@ def test_places_are_uniform_injections():
     with PrivacySession(records, epsilon=1.0, delta=1e-5, minibatches=True) as session:
         (plan,) = session.plan_batches([BatchGroup(draws, 10)], n_units=n)
         spread = number_of_places(plan, n)
-        found = [session.draw(plan, records, places=True) for _ in range(draws)]
+        found = [session.draw(plan, records, positions=True) for _ in range(draws)]
     for batch in found:
-        assert np.unique(batch._places).size == batch._units.size <= spread - 1
-        assert 0 <= batch._places.min(initial=0) <= batch._places.max(initial=0) < spread
+        assert np.unique(batch._positions).size == batch._units.size <= spread - 1
+        assert 0 <= batch._positions.min(initial=0) <= batch._positions.max(initial=0) < spread
     for pick in (0, -1):
-        places = [batch._places[pick] for batch in found if batch._units.size]
-        counts = np.bincount(places, minlength=spread)
-        statistic = ((counts - len(places) / spread) ** 2).sum() / (len(places) / spread)
+        positions = [batch._positions[pick] for batch in found if batch._units.size]
+        counts = np.bincount(positions, minlength=spread)
+        statistic = ((counts - len(positions) / spread) ** 2).sum() / (len(positions) / spread)
         assert statistic < chi2.isf(2e-7, spread - 1)
-    gaps = [(b._places[0] - b._places[-1]) % spread for b in found if b._units.size > 1]
+    gaps = [(b._positions[0] - b._positions[-1]) % spread for b in found if b._units.size > 1]
     counts = np.bincount(gaps, minlength=spread)[1:]
     statistic = ((counts - len(gaps) / (spread - 1)) ** 2).sum() / (len(gaps) / (spread - 1))
     assert statistic < chi2.isf(2e-7, spread - 2)
@@ -435,8 +435,8 @@ def test_a_batch_gets_places_where_they_are_needed():
         unit = records.shape.unit
         with PrivacySession(records, epsilon=1.0, delta=1e-5, minibatches=True, unit=unit) as session:
             (plan,) = session.plan_batches([BatchGroup(2, 20)], n_units=50)
-            batch = session.draw(plan, records, places=True)
-            assert (batch._places is not None) == placed
+            batch = session.draw(plan, records, positions=True)
+            assert (batch._positions is not None) == placed
             assert session.gaussian(sum_of(records, batch=batch), plan).shape == (SIZE,)
             if placed:
                 with pytest.raises(ValueError, match="places=True"):

@@ -49,8 +49,8 @@ def test_a_subset_includes_everybody_equally_often_and_pairs_too():
 def test_position_of_an_item_in_a_long_permutation_is_uniform():
     n, runs = 1000, 4000
     stream = KeyStream(6)
-    places = [int(np.flatnonzero(stream.permutation(n) == 17)[0]) for _ in range(runs)]
-    assert p_value(np.bincount(np.array(places) // 50, minlength=20)) > ALARM
+    positions = [int(np.flatnonzero(stream.permutation(n) == 17)[0]) for _ in range(runs)]
+    assert p_value(np.bincount(np.array(positions) // 50, minlength=20)) > ALARM
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 1000, 300_001])

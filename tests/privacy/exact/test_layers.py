@@ -73,7 +73,7 @@ def test_other_rooms_import_public_names_only():
         "from skdp.privacy.rows import Rows",
         "from skdp.privacy import mechanisms",
         "from skdp.privacy.bounded import Source",
-        "from skdp.privacy.statistics.moments import RowMoments",
+        "from skdp.privacy.statistics.row_moments import RowMoments",
         "import skdp.privacy.rows",
         "from skdp import privacy",
     ],
@@ -142,7 +142,7 @@ def test_statistics_take_rows_and_give_bounded_values():
     methods = {name for name, _ in inspect.getmembers(PrivateRecords, inspect.isfunction)}
     assert seen - methods == {*statistics.__all__, "linear_map"}
     assert not methods & {*statistics.__all__}
-    derived = {"with_intercept", "centered", "residual", "restricted", "standardized", "of_targets"}
+    derived = {"with_intercept", "centered", "residual", "restricted", "standardized", "select_targets"}
     derived |= {"averaged", "expanded"}
     derived |= {"mapped", "scored"}
     derived.add("predicted")

@@ -19,7 +19,7 @@ GROUPS = np.arange(N) // 4
 FAR = (np.array([1e6, -1e6, 0.0]), 1)  # the record that takes the place of the first
 
 MODELS = {
-    "front door": skdp.DPLogisticRegression(classes=(0, 1)),
+    "automatic estimator": skdp.DPLogisticRegression(classes=(0, 1)),
     "regression": skdp.DPLinearRegression(),
     "thresholding": skdp.DPIGHTClassifier(classes=(0, 1)),
     "groups": skdp.DPIGHTRegressor(unit="group"),

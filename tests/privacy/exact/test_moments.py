@@ -8,11 +8,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import skdp.privacy.statistics.moments
+import skdp.privacy.statistics.row_moments
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import PrivacySession, PrivateRecords, accounting, noise
 from skdp.privacy.statistics import target_count
-from skdp.privacy.statistics.moments import RowMoments
+from skdp.privacy.statistics.row_moments import RowMoments
 from tests.privacy.audit import mu_lower
 
 pytestmark = pytest.mark.blas
@@ -118,7 +118,7 @@ def test_the_sum_is_the_same_for_every_order_and_block(monkeypatch):
     first = moment(X, y)._value.on_grid(1e-6)
     assert np.array_equal(first, moment(X[order], y[order])._value.on_grid(1e-6))
     assert np.array_equal(first, moment(sp.csr_matrix(X), y)._value.on_grid(1e-6))
-    monkeypatch.setattr(skdp.privacy.statistics.moments, "_BLOCK_CELLS", 500)
+    monkeypatch.setattr(skdp.privacy.statistics.row_moments, "_BLOCK_CELLS", 500)
     assert np.array_equal(first, moment(X, y)._value.on_grid(1e-6))
     assert np.array_equal(first, first.T)
     assert np.allclose(first * 1e-6, moment(X, y)._value.plain(), rtol=1e-5, atol=0.05)
@@ -195,18 +195,18 @@ def test_honest_release_stays_below_its_claim_and_the_pair_hurts(adjacency):
     assert accounting.gaussian_epsilon(found, DELTA) >= 0.6 * EPSILON
 
 
-def test_twin_without_the_root_of_two_is_caught(monkeypatch):
+def test_mutant_without_the_root_of_two_is_caught(monkeypatch):
     monkeypatch.setattr(PrivateRecords, "second_moment", _halved(1 / math.sqrt(2)))
     assert attack() > CLAIM
 
 
-def test_twin_with_half_the_noise_is_caught(monkeypatch):
+def test_mutant_with_half_the_noise_is_caught(monkeypatch):
     honest = noise.rounded_gaussian
     monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, stream: honest(sigma, size, stream) // 2)
     assert attack() > CLAIM
 
 
-def test_twin_that_does_not_clip_targets_is_caught(monkeypatch):
+def test_mutant_that_does_not_clip_targets_is_caught(monkeypatch):
     honest = RowMoments._rows
 
     def unclipped(self, rows):

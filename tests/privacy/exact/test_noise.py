@@ -96,13 +96,13 @@ def test_laplace_distribution(scale):
 @pytest.mark.parametrize(
     "sigma", quick_alone([3.7, 2.0**30], [3.7, 300.0, 2.0**20, 2.0**30], pytest.mark.thorough)
 )
-@pytest.mark.parametrize("twin", ["half", "shifted"])
-def test_broken_twins_are_caught(monkeypatch, sigma, twin):
+@pytest.mark.parametrize("mutant", ["half", "shifted"])
+def test_mutants_are_caught(monkeypatch, sigma, mutant):
     """The same test on half the noise and on a table moved by one cell must fail."""
     honest = integers.gaussian_table
 
     def broken(value):
-        if twin == "half":
+        if mutant == "half":
             return honest(value / 2)
         table = honest(value)
         moved = [np.roll(a, 1, axis=0) for a in (table.high, table.low, table.alias)]

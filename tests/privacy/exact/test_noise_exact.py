@@ -14,9 +14,9 @@ from skdp.privacy.noise import (
     NOISE_CUTOFF,
     NOISE_LOG_ERROR,
     SELECTION_LOG_ERROR,
+    alias_tables,
     rounded_gaussian,
     samplers,
-    tables,
 )
 
 PRECISION = 400
@@ -106,7 +106,7 @@ def points(scale, half_width, offset_bits, rng):
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 3.7, 300.0, 512.0, 513.0, 2.0**12 - 1, 2.0**20, 2.0**30])
 def test_gaussian_probabilities(sigma):
-    table = tables.gaussian_table(sigma)
+    table = alias_tables.gaussian_table(sigma)
     algorithm = Algorithm(table, True)
     with mpmath.workprec(PRECISION):
         for k in points(sigma, 13, table.offset_bits, np.random.default_rng(0)):
@@ -116,7 +116,7 @@ def test_gaussian_probabilities(sigma):
 
 @pytest.mark.parametrize("scale", [2.0**-5, 1.0, 3.7, 64.0, 65.0, 1000.5, 2.0**20])
 def test_laplace_probabilities(scale):
-    table = tables.laplace_table(scale)
+    table = alias_tables.laplace_table(scale)
     algorithm = Algorithm(table, False)
     with mpmath.workprec(PRECISION):
         for k in points(scale, 83, table.offset_bits, np.random.default_rng(1)):
@@ -127,9 +127,9 @@ def test_laplace_probabilities(scale):
 @pytest.mark.parametrize("sigma", [0.5, 3.7, 512.0, pytest.param(700.3, marks=pytest.mark.slow), 2.0**40])
 def test_gaussian_bins_and_cutoff(sigma):
     """Every bin of any sigma, also where offsets are too many to enumerate."""
-    table = tables.gaussian_table(sigma)
+    table = alias_tables.gaussian_table(sigma)
     masses = bin_masses(table)
-    n_bins = len(tables.gaussian_masses(Fraction(sigma), table.offset_bits))
+    n_bins = len(alias_tables.gaussian_masses(Fraction(sigma), table.offset_bits))
     assert not any(masses[n_bins:])
     check_bins(masses[:n_bins], sigma, table.offset_bits)
 
@@ -150,15 +150,15 @@ def check_bins(masses, sigma, offset_bits):
 
 def test_shipped_table():
     """Every entry of the shipped file is recomputed, and every bin mass compared with mpmath."""
-    shipped = tables.gaussian_table(float(CANONICAL_SIGMA))
-    built = tables.build_gaussian(float(CANONICAL_SIGMA))
+    shipped = alias_tables.gaussian_table(float(CANONICAL_SIGMA))
+    built = alias_tables.build_gaussian(float(CANONICAL_SIGMA))
     for name in ("high", "low", "alias"):
         np.testing.assert_array_equal(getattr(shipped, name), getattr(built, name))
         assert getattr(shipped, name).dtype == getattr(built, name).dtype
         assert not getattr(shipped, name).flags.writeable
     for name in ("cell_bits", "offset_bits", "slope", "curve"):
         assert getattr(shipped, name) == getattr(built, name)
-    n_bins = len(tables.gaussian_masses(Fraction(CANONICAL_SIGMA), shipped.offset_bits))
+    n_bins = len(alias_tables.gaussian_masses(Fraction(CANONICAL_SIGMA), shipped.offset_bits))
     check_bins(bin_masses(shipped)[:n_bins], CANONICAL_SIGMA, shipped.offset_bits)
 
 
@@ -190,11 +190,11 @@ def test_series_of_the_log_mass():
     assert max(abs(logs[3][1]), abs(logs[3][2])) < Fraction(1, 5000)
 
 
-@pytest.mark.parametrize(("sigma", "twin"), [(300.0, "shifted"), (2.0**20, "shifted"), (600.0, "density at k")])
-def test_enumeration_catches_a_broken_table(sigma, twin):
+@pytest.mark.parametrize(("sigma", "mutant"), [(300.0, "shifted"), (2.0**20, "shifted"), (600.0, "density at k")])
+def test_enumeration_catches_a_broken_table(sigma, mutant):
     """A table moved by one cell; no correction of the density; both far beyond the bound."""
-    table = tables.gaussian_table(sigma)
-    if twin == "shifted":
+    table = alias_tables.gaussian_table(sigma)
+    if mutant == "shifted":
         moved = [np.roll(a, 1, axis=0) for a in (table.high, table.low, table.alias)]
         table = dataclasses.replace(table, high=moved[0], low=moved[1], alias=moved[2])
     else:
@@ -213,7 +213,7 @@ def signed(value, sign):
 @pytest.mark.parametrize("sigma", [3.7, 300.0])
 def test_thresholds_are_compared_to_the_last_bit(sigma):
     """Words just below, at and above a threshold, in each of its three parts."""
-    table = tables.gaussian_table(sigma)
+    table = alias_tables.gaussian_table(sigma)
     shape = (table.high, table.low, table.alias, table.cell_bits)
     cells = [i for i in range(table.high.size) if table.high[i] and table.low[i].all()][:20]
     for cell in cells:
@@ -239,7 +239,7 @@ def test_thresholds_are_compared_to_the_last_bit(sigma):
 @pytest.mark.parametrize("part", [0, 1])
 def test_acceptance_is_compared_to_the_last_bit(part, step):
     """An offset is rejected exactly if its 64 bits are below the threshold."""
-    table = tables.gaussian_table(2.0**20)
+    table = alias_tables.gaussian_table(2.0**20)
     b, c = table.offset_bits, table.cell_bits
     cell = next(i for i in range(500, table.high.size) if table.alias[i] != i and table.high[i])
     r = (1 << b) - 5
@@ -260,7 +260,7 @@ def test_acceptance_is_compared_to_the_last_bit(part, step):
 
 
 def test_minus_zero_starts_again():
-    table = tables.gaussian_table(2.0**20)
+    table = alias_tables.gaussian_table(2.0**20)
     c, b = table.cell_bits, table.offset_bits
     shape = (table.high, table.low, table.alias, c, b, table.slope, table.curve, True)
     accept = (1 << (64 - b)) - 1
@@ -333,7 +333,7 @@ def test_sum_of_two_tables_is_the_stochastic_rounding():
     """The convolution of two rounded Gaussians against quadrature."""
     s1, s2 = 3.0, 4.0
     p1, p2 = (
-        np.array([float(Algorithm(tables.gaussian_table(s), True).probability(k)) for k in range(-30, 31)])
+        np.array([float(Algorithm(alias_tables.gaussian_table(s), True).probability(k)) for k in range(-30, 31)])
         for s in (s1, s2)
     )
     both = np.convolve(p1, p2)
@@ -349,6 +349,6 @@ def test_canonical_sigma_needs_no_build(monkeypatch):
     def build(sigma):
         raise AssertionError("the shipped table was not used")
 
-    monkeypatch.setattr(tables, "build_gaussian", build)
-    tables.gaussian_table.cache_clear()
+    monkeypatch.setattr(alias_tables, "build_gaussian", build)
+    alias_tables.gaussian_table.cache_clear()
     assert rounded_gaussian(CANONICAL_SIGMA, 3, 0).shape == (3,)

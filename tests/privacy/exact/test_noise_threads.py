@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skdp.privacy.noise import KeyStream, add_noise, rounded_gaussian, samplers
+from skdp.privacy.noise.alias_tables import gaussian_table, laplace_table
 from skdp.privacy.noise.integers import BLOCK
-from skdp.privacy.noise.tables import gaussian_table, laplace_table
 
 SIZES = [5, 3 * BLOCK + 5, 16 * BLOCK, 8 * BLOCK - 1, 20 * BLOCK + 17]
 

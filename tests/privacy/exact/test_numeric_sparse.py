@@ -196,10 +196,10 @@ def test_who_is_released_before_the_halt_is_uniform():
 
 def test_long_vectors_cross_blocks():
     values = np.zeros(100_000, dtype=np.int64)
-    places = np.arange(5, 100_000, 9999)
-    values[places] = 10**7
+    positions = np.arange(5, 100_000, 9999)
+    values[positions] = 10**7
     indices, released = sparse_noise.numeric_sparse(values, 10**6, 50, (100.0, 100.0, 10.0), 0)
-    assert np.array_equal(indices, places)
+    assert np.array_equal(indices, positions)
     assert np.abs(released - 10**7).max() < 10 * 84
     assert indices.size < 50
 

@@ -1,4 +1,4 @@
-"""Objective perturbation: its theorem against exact densities, its recheck, and an adversary with broken twins.
+"""Objective perturbation: its theorem against exact densities, its recheck, and an adversary with mutants.
 
 In one dimension the density of the minimiser is explicit, so delta(epsilon) of a pair of data sets is computed by
 quadrature and compared with what is claimed. The end-to-end attack computes, from a released minimiser and all
@@ -122,7 +122,7 @@ def test_the_theorem_is_attained_where_a_record_is_saturated():
     assert 0.99 * bound <= found <= bound * (1 + 2e-3)
 
 
-def test_twin_without_determinants_is_caught():
+def test_mutant_without_determinants_is_caught():
     """A tiny penalty: the curvature of one record decides, not its gradient."""
     loss, penalty, std, epsilon = HuberLoss(1.0), 0.05, 30.0, 1.0
     terms = objective_terms(loss, 1.0, penalty, "zero-out")
@@ -482,7 +482,7 @@ def test_attack_stays_below_the_claim_and_hurts(pair, adjacency):
     assert reached >= 0.6 * EPSILON, f"the attack shows only {reached:.2f} of {EPSILON}"
 
 
-def test_twin_with_half_the_noise_is_caught(monkeypatch):
+def test_mutant_with_half_the_noise_is_caught(monkeypatch):
     honest = session_objective.noise.rounded_gaussian
     monkeypatch.setattr(
         session_objective.noise, "rounded_gaussian", lambda s, n, stream: honest(s, n, stream) // 2
@@ -491,6 +491,6 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
 
 
 @pytest.mark.slow
-def test_twin_that_forgets_the_factor_of_replace_one_is_caught(monkeypatch):
+def test_mutant_that_forgets_the_factor_of_replace_one_is_caught(monkeypatch):
     monkeypatch.setattr("skdp.privacy.mechanisms.objective_perturbation.cost.factor", lambda adjacency: 1.0)
     assert shown(*statistics(replaced_pair, "replace-one", 250)) > CLAIM

@@ -60,7 +60,7 @@ def test_sums_without_a_proof_are_refused():
 def test_zeros_of_another_process_have_its_public_numbers(grouped):
     codes = {"groups": np.arange(30) // 3} if grouped else {}
     (real,) = owners(1, fit_intercept=True, **codes)
-    stand_in = PrivateRecords.elsewhere(real.shape)
+    stand_in = PrivateRecords.without_data(real.shape)
     assert stand_in.shape == real.shape
     calls = [
         lambda r: r.mean_gradient(LogisticLoss(), np.ones(5), 0.5) * 0.25,

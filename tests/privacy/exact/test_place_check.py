@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import Outer, OuterSum, PrivateRecords, Vectors, check_places
+from skdp.privacy import Outer, OuterSum, PrivateRecords, Vectors, check_batch_independence
 
 pytestmark = pytest.mark.blas
 
@@ -19,8 +19,8 @@ def rowwise(X, y):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_functions_of_a_row_alone_pass(dtype):
-    check_places(rowwise, 3, dtype, targets=np.arange(64) % 10)
-    check_places(lambda X, y: [Vectors(np.full_like(X, np.nan))], 3, dtype)
+    check_batch_independence(rowwise, 3, dtype, targets=np.arange(64) % 10)
+    check_batch_independence(lambda X, y: [Vectors(np.full_like(X, np.nan))], 3, dtype)
 
 
 ULP = np.float64(1 + 2.0**-52)
@@ -41,12 +41,12 @@ ULP = np.float64(1 + 2.0**-52)
 )
 def test_a_function_whose_bits_move_is_refused_with_the_cure(function):
     with pytest.raises(UnsupportedAccounting, match="one-by-one"):
-        check_places(function, 5)
+        check_batch_independence(function, 5)
 
 
 def test_targets_must_fit():
     with pytest.raises(ValueError, match="targets"):
-        check_places(rowwise, 3, targets=np.zeros(3))
+        check_batch_independence(rowwise, 3, targets=np.zeros(3))
 
 
 class Loud(np.ndarray):
@@ -109,7 +109,7 @@ def raises_for_values(X, y):
 )
 def test_a_function_of_rare_neighbours_is_refused(function, words):
     with pytest.raises(UnsupportedAccounting, match=words):
-        check_places(function, 5)
+        check_batch_independence(function, 5)
 
 
 def test_a_function_that_remembers_is_refused():
@@ -121,7 +121,7 @@ def test_a_function_that_remembers_is_refused():
         return [found]
 
     with pytest.raises(UnsupportedAccounting, match="changed"):
-        check_places(running_maximum, 5)
+        check_batch_independence(running_maximum, 5)
 
 
 def test_a_function_that_returns_its_work_array_again_is_refused():
@@ -131,4 +131,4 @@ def test_a_function_that_returns_its_work_array_again_is_refused():
         return [Vectors(np.tanh(X, out=work[: len(X)]))]
 
     with pytest.raises(UnsupportedAccounting, match="Several threads"):
-        check_places(function, 5)
+        check_batch_independence(function, 5)

@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 
 import skdp
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting, UtilityWarning
-from skdp.linear_model.additive.frame import AdditiveFit
+from skdp.linear_model.additive.additive_fit import AdditiveFit
 from skdp.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import BudgetAccountant, PrivacySession, PrivateRecords, PublicShape
 from skdp.privacy.mechanisms import grid
@@ -126,8 +126,8 @@ READERS = {
     # the door: one entry a row, checked and coded
     ("fitting/targets.py", "table_records"),
     ("base/cells.py", "as_table"),
-    ("base/tables.py", "_validate_on_device"),
-    ("base/tables.py", "encode_groups"),
+    ("base/user_tables.py", "_validate_on_device"),
+    ("base/user_tables.py", "encode_groups"),
     ("linear_model/sparse_erm/fit.py", "_batch_codes"),
     # the samplers draw for every real unit; what they draw is secret
     ("privacy/records.py", "__init__"),
@@ -153,9 +153,9 @@ READERS = {
     ("privacy/statistics/clipped_sum.py", "_blocks"),
     ("privacy/statistics/norm_counts.py", "count"),
     ("privacy/statistics/norm_counts.py", "_row_norms"),
-    ("privacy/statistics/moments.py", "_blocks"),
-    ("privacy/statistics/moments.py", "fill_block"),
-    ("privacy/statistics/moments.py", "on_grid"),  # for the number of threads, which moves no bit
+    ("privacy/statistics/row_moments.py", "_blocks"),
+    ("privacy/statistics/row_moments.py", "fill_block"),
+    ("privacy/statistics/row_moments.py", "on_grid"),  # for the number of threads, which moves no bit
     ("privacy/statistics/minimizer.py", "objective_of"),
     ("privacy/statistics/votes.py", "block_vote"),
     # gradients of one block of places: how many of its places have a record is in their sum alone
@@ -212,7 +212,7 @@ def test_only_these_places_read_the_number_of_rows():
 
 
 def test_the_enumeration_sees_a_reader():
-    """The twin: the code as it was, which this test must refuse."""
+    """The mutant: the code as it was, which this test must refuse."""
     old = """
 def on_grid(self, unit):
     bits = 20 if len(self.y) <= 2**21 else 16
@@ -227,7 +227,7 @@ def on_grid(self, unit):
 @pytest.mark.parametrize("threshold", [1, 3, 7, 8])
 def test_second_moments_are_rounded_alike_whatever_the_number_of_rows(threshold, monkeypatch):
     """The rounding once followed from the number of rows: one group changed every record's integers."""
-    monkeypatch.setattr("skdp.privacy.statistics.moments._MANY", threshold, raising=False)
+    monkeypatch.setattr("skdp.privacy.statistics.row_moments._MANY", threshold, raising=False)
     options = {"adjacency": "replace-one"}
     unit = 2.0**-24
     X, y, groups = grouped([1] * 8)
@@ -246,9 +246,9 @@ def test_second_moments_are_rounded_alike_whatever_the_number_of_rows(threshold,
 @pytest.mark.parametrize("rows", [2, 2**14 + 1, pytest.param(2**23, marks=pytest.mark.slow)])
 def test_no_number_of_rows_makes_a_second_moment_fail(rows, monkeypatch):
     """Once an exception after the budget was charged, which one group could cause."""
-    from skdp.privacy.statistics.moments import RowMoments
+    from skdp.privacy.statistics.row_moments import RowMoments
 
-    monkeypatch.setattr("skdp.privacy.statistics.moments._COARSE", 30, raising=False)
+    monkeypatch.setattr("skdp.privacy.statistics.row_moments._COARSE", 30, raising=False)
     y = np.broadcast_to(1.0, rows)
     X = np.broadcast_to(np.ones((1, 1)), (rows, 1))
     groups = np.zeros(rows, dtype=np.int64)
@@ -262,9 +262,9 @@ def test_no_number_of_rows_makes_a_second_moment_fail(rows, monkeypatch):
 
 def test_sums_of_second_moments_are_exact_in_two_words(monkeypatch):
     """Against Python's integers, with sums far beyond 64 bits below the grid and blocks of a few rows."""
-    from skdp.privacy.statistics.moments import RowMoments
+    from skdp.privacy.statistics.row_moments import RowMoments
 
-    monkeypatch.setattr("skdp.privacy.statistics.moments._BLOCK_CELLS", 64 * 3)
+    monkeypatch.setattr("skdp.privacy.statistics.row_moments._BLOCK_CELLS", 64 * 3)
     rng = np.random.default_rng(3)
     X, y = rng.uniform(-1, 1, size=(500, 2)), rng.uniform(-1, 1, size=500)
     moments = RowMoments(X, y, None, np.arange(2), None, 1.0, 1.0, 0.0, 1.0)

@@ -88,10 +88,10 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "expanded": lambda: r.standardized(Standardization.make(np.zeros(3), 1.0)).expanded(
             Expansion.make([2, 0, 1], [(0, 1)])
         ),
-        "of_targets": lambda: r.of_targets(),
+        "select_targets": lambda: r.select_targets(),
         "averaged": lambda: r.averaged(2.0),
         "shortened": lambda: r.shortened(2.0),
-        "elsewhere": lambda: PrivateRecords.elsewhere(r.shape),
+        "elsewhere": lambda: PrivateRecords.without_data(r.shape),
         "magnitude_counts": lambda: magnitude_counts(r, -2, 2, adjacency="replace-one"),
         "cell_sums": lambda: cell_sums(r, [np.eye(2, dtype=np.int64)] * 3, 1.0, adjacency="replace-one"),
         "class_counts": lambda: class_counts(r, 2, adjacency="replace-one"),
@@ -191,7 +191,7 @@ def test_a_replaced_record_moves_the_sum_by_at_most_the_declared_bound(kind, lay
 
 @pytest.mark.parametrize("kind", sorted(LOSSES))
 def test_the_same_test_catches_a_halved_bound(kind):
-    """The broken twin of the test above: a BoundedStatistic whose l2 is half of the truth."""
+    """The mutant of the test above: a BoundedStatistic whose l2 is half of the truth."""
     loss, targets = LOSSES[kind]
     worst = 0.0
     for sign in itertools.product((-1.0, 1.0), repeat=2):

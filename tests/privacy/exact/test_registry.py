@@ -151,7 +151,7 @@ RELEASE = Staircase
 """,
     "recheck": """
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
-from skdp.privacy.accounting.recheck.rows import check_row, count_of, number
+from skdp.privacy.accounting.recheck.row_terms import check_row, count_of, number
 
 def terms(row):
     check_row(row, "epsilon")

@@ -4,7 +4,7 @@ A fit on D is recorded; then the fit on a neighbour D' is given the outputs of D
 takes the same path. Everything that is not data must then be the same on both: which releases there are, in which
 order, on which grid, with how much noise. And every statistic may differ by no more than the sensitivity that its
 noise was made for. This checks sensitivities where they count, along the paths that the algorithms take, and shows
-plans that depend on the data. The twins are the shipped code with one thing replaced.
+plans that depend on the data. The mutants are the shipped code with one thing replaced.
 """
 
 import copy
@@ -22,12 +22,12 @@ import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.fitting import closing
 from skdp.fitting.closing import MIN_EFFECTIVE_N
-from skdp.linear_model.additive.frame import AdditiveFit
+from skdp.linear_model.additive.additive_fit import AdditiveFit
 from skdp.linear_model.amp import PerturbedFit
 from skdp.linear_model.auto.fit import AutoFit
 from skdp.linear_model.ight.estimators import ThresholdingFit
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
-from skdp.multiparty.frame import MultipartyFit
+from skdp.multiparty.multiparty_fit import MultipartyFit
 from skdp.nn import (
     SGD,
     AdaFEST,
@@ -42,8 +42,8 @@ from skdp.nn import (
     SparseSelection,
     Tanh,
 )
-from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
+from skdp.nn.net_fit import NetFit
 from skdp.privacy import PrivacySession, accounting
 from skdp.privacy.mechanisms import grid
 from skdp.privacy.session import claim
@@ -74,7 +74,7 @@ NAMES = sorted(
     and not name.startswith("DPLocalObjective")
 )
 # Near 0 the gradients of a logistic record and of its opposite are half as far apart as gradients can be, and its
-# minimiser is near 0. tests/multiparty/test_output.py has the worst pair of such releases, and their twins.
+# minimiser is near 0. tests/multiparty/test_output.py has the worst pair of such releases, and their mutants.
 MILD = {
     "DPLocalOutputPerturbationClassifier",
     "MPCOutputPerturbationClassifier",
@@ -185,7 +185,7 @@ def same(one, other):
 
 @pytest.fixture(autouse=True)
 def fits_take_every_step(monkeypatch):
-    """Regressions and the front door release a constant for so few records; here they release all they can."""
+    """Regressions and the automatic estimator release a constant for so few records; here they release all they can."""
     set_defaults(
         monkeypatch,
         choice__max_class_noise=math.inf,
@@ -493,7 +493,7 @@ def test_add_remove_replays_with_one_record_less(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", of_each_kind([n for n in NAMES if n not in MILD], pytest.mark.thorough))
-def test_twin_with_add_remove_noise_under_replace_one_is_caught(name, monkeypatch):
+def test_mutant_with_add_remove_noise_under_replace_one_is_caught(name, monkeypatch):
     for module in (grid, _minimizer):
         monkeypatch.setattr(module, "factor", lambda adjacency: 1.0)
     tape = Tape(monkeypatch)
@@ -528,7 +528,7 @@ def spent_by_rounds(name, tape):
 
 
 @pytest.mark.parametrize("name", ["DPIGHTClassifier", "DPIGHTRegressor"])
-def test_rounds_spend_less_than_they_claim_and_a_twin_with_half_the_noise_more(name, monkeypatch):
+def test_rounds_spend_less_than_they_claim_and_a_mutant_with_half_the_noise_more(name, monkeypatch):
     """Everything that the fit releases, in mu^2 of what really changed: no statistics, so no false alarms."""
     tape = Tape(monkeypatch)
     honest = spent_by_rounds(name, tape)

@@ -174,16 +174,16 @@ def test_pickles_name_the_package_as_they_always_did():
 
 @pytest.mark.parametrize("report", [make(), pure(), without_guarantee()], ids=["dp", "pure", "none"])
 def test_round_trips_and_equality(report):
-    for twin in (
+    for mutant in (
         pickle.loads(pickle.dumps(report)),
         copy.copy(report),
         copy.deepcopy(report),
         PrivacyReport.from_dict(report.to_dict()),
         PrivacyReport.from_dict(json.loads(json.dumps(report.to_dict()))),
     ):
-        assert twin == report
-        assert hash(twin) == hash(report)
-        assert repr(twin) == repr(report)
+        assert mutant == report
+        assert hash(mutant) == hash(report)
+        assert repr(mutant) == repr(report)
     assert report != make(delta=2e-5)
     assert report != "a report"
 

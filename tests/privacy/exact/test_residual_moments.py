@@ -173,7 +173,7 @@ def test_it_is_the_sum_of_the_units_means(grouped):
         assert made._value.plain() == pytest.approx(wanted, abs=1e-6)
 
 
-def twin_rows(monkeypatch, replaced):
+def mutant_rows(monkeypatch, replaced):
     """Kernels whose compiled row function is replaced by one in Python."""
     monkeypatch.setattr(residuals, "_clipped", replaced)
     for name in ("_row", "_squares_of_row", "_mean", "_moments", "_squares", "_bin", "_binned"):
@@ -181,16 +181,16 @@ def twin_rows(monkeypatch, replaced):
 
 
 @pytest.mark.parametrize("statistic", [moments, binned, squares])
-def test_a_twin_without_the_clip_is_caught(monkeypatch, statistic):
-    twin_rows(monkeypatch, lambda x, center, half_width: (float(x) - center) / half_width)
+def test_a_mutant_without_the_clip_is_caught(monkeypatch, statistic):
+    mutant_rows(monkeypatch, lambda x, center, half_width: (float(x) - center) / half_width)
     one, two = (integers(statistic, np.vstack([others(), [(10.0, own)]]), "halves") for own in (2.0, -0.6))
     assert norm(one - two) * GRID > statistic(others()).l2 + 5 * GRID
 
 
 @pytest.mark.parametrize("statistic", [moments, binned, squares])
-def test_a_twin_that_adds_a_groups_rows_is_caught(monkeypatch, statistic):
-    honest = residuals._places
-    monkeypatch.setattr(residuals, "_places", lambda members, n: honest(None, n))
+def test_a_mutant_that_adds_a_groups_rows_is_caught(monkeypatch, statistic):
+    honest = residuals._positions
+    monkeypatch.setattr(residuals, "_positions", lambda members, n: honest(None, n))
     groups = np.r_[np.arange(9), np.full(7, 9)]
     one, two = (
         integers(statistic, np.vstack([others(), np.full((7, 2), own)]), "halves", groups=groups)

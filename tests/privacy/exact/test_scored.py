@@ -1,4 +1,4 @@
-"""Recalibration: what one record or group changes, what is kept for it, and a twin with half the noise."""
+"""Recalibration: what one record or group changes, what is kept for it, and a mutant with half the noise."""
 
 import inspect
 import math

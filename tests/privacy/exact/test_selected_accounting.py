@@ -155,7 +155,7 @@ def test_what_is_calibrated_is_what_other_code_finds(share, k, eps, rate, steps)
     assert found == pytest.approx(ours, rel=2e-3)
     rho = k * plan.extra.epsilon**2 / 8 + 0.5 / plan.noise_multiplier**2
     assert k * plan.extra.epsilon**2 / 8 == pytest.approx(share * rho)
-    # Twins: a row of what was really released, if more was released than planned.
+    # Mutants: a row of what was really released, if more was released than planned.
     for more in ({"choices": k + max(1, k)}, {"choice_epsilon": 2 * plan.extra.epsilon}):
         assert recheck_epsilon([row | more], 1e-5, "zero-out") > eps
     assert recheck_epsilon([row | {"noise_multiplier": plan.noise_multiplier / 2}], 1e-5, "zero-out") > eps

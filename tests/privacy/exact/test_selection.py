@@ -47,7 +47,7 @@ def test_zeros_are_chosen_with_the_law_of_the_dense_choice(scale):
             kept.append(sets.setdefault(tuple(found.tolist()), len(sets)))
     statistic, limit = two_samples(np.array(lazy), np.array(full), len(sets))
     assert statistic < limit
-    # Twin: only candidates with a score take part.
+    # Mutant: only candidates with a score take part.
     assert len(sets) > 40
     touched = np.full(2500, sets.get((1, 4, 6), len(sets)))
     statistic, limit = two_samples(touched, np.array(full), len(sets) + 1)

@@ -91,14 +91,14 @@ def test_selection_prefers_large_scores_and_costs_k_choices():
     assert s.report().epsilon <= 8.0
 
 
-@pytest.mark.parametrize("twin", [False, True])
-def test_selection_log_ratio_on_a_moved_vote(twin, monkeypatch):
+@pytest.mark.parametrize("mutant", [False, True])
+def test_selection_log_ratio_on_a_moved_vote(mutant, monkeypatch):
     """(6, 5) -> (5, 6): the log-odds move by at most epsilon; with half the scale by twice that.
 
-    False alarms are below 1e-6, and the twin is more than 10 standard deviations beyond.
+    False alarms are below 1e-6, and the mutant is more than 10 standard deviations beyond.
     """
     epsilon, runs = 1.0, 8000
-    if twin:
+    if mutant:
         draw = top_k_release.gumbel_top_k
         monkeypatch.setattr(top_k_release, "gumbel_top_k", lambda x, k, scale, st: draw(x, k, scale / 2, st))
 
@@ -114,7 +114,7 @@ def test_selection_log_ratio_on_a_moved_vote(twin, monkeypatch):
     moved = math.log(p / (1 - p)) - math.log(q / (1 - q))
     # Exactly epsilon for the worst pair (each vote moves by 1: scale 2/epsilon, odds e^(+-epsilon/2)).
     error = 5.2 * 2 * math.sqrt(1 / (runs * 0.23))
-    assert (moved - epsilon > error) == twin
+    assert (moved - epsilon > error) == mutant
 
 
 # ------------------------------------------------------------------ plans and filters

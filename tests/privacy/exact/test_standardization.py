@@ -108,7 +108,7 @@ def test_a_group_moves_the_weighted_gradient_by_no_more_than_the_clip(rows, form
 
 def test_targets_as_a_table():
     records = PrivateRecords(sp.csr_matrix(np.eye(3)), np.array([1.0, -2.0, 5.0]), groups=[0, 0, 1])
-    targets = records.of_targets()
+    targets = records.select_targets()
     assert targets.shape.n_features == 1
     assert targets.shape.n_groups == 2
     assert targets.shape.container == "dense"

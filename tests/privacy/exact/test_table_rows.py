@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from skdp.privacy import Outer, PrivateRecords, SparseRows, Vectors, check_places
+from skdp.privacy import Outer, PrivateRecords, SparseRows, Vectors, check_batch_independence
 from skdp.privacy.gradients import parts
 from skdp.privacy.gradients.microbatches import run_means
 from skdp.privacy.gradients.totals import Total
@@ -127,7 +127,7 @@ def test_a_record_moves_the_sum_by_at_most_its_bound(method):
     assert 1.2 <= replaced <= 2.0
 
 
-def test_a_twin_that_measures_before_it_merges_is_caught(monkeypatch):
+def test_a_mutant_that_measures_before_it_merges_is_caught(monkeypatch):
     """Equal rows that add up are longer than their squares say."""
 
     monkeypatch.setattr(parts, "merged", lambda piece: piece)
@@ -135,7 +135,7 @@ def test_a_twin_that_measures_before_it_merges_is_caught(monkeypatch):
 
 
 def test_bits_do_not_depend_on_place_or_neighbours():
-    check_places(pieces, FEATURES)
+    check_batch_independence(pieces, FEATURES)
     table = pieces(drawn(64), None)[0]
     (whole,) = parts.parts_of([table], ghost=False)
     for order in ([7], [7, 8], range(63, -1, -1), range(1, 64)):

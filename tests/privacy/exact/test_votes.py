@@ -212,7 +212,7 @@ def test_selection_stays_below_its_epsilon_and_the_pair_hurts():
     assert 0.6 * EPSILON <= found <= EPSILON
 
 
-def test_twin_with_the_scale_of_monotone_counts_is_caught(monkeypatch):
+def test_mutant_with_the_scale_of_monotone_counts_is_caught(monkeypatch):
     honest = top_k_release.gumbel_top_k
     monkeypatch.setattr(
         top_k_release, "gumbel_top_k", lambda scores, k, scale, stream: honest(scores, k, scale / 2, stream)

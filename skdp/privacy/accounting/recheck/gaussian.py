@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.accounting.recheck.rows import Terms
+from skdp.privacy.accounting.recheck.row_terms import RowTerms
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 _LOG_SQRT_2PI = math.log(math.sqrt(2.0 * math.pi))
@@ -188,6 +188,6 @@ def mu_epsilon(mu: float, delta: float) -> float:
     return high
 
 
-def pure_terms(epsilon: float, count: int) -> Terms:
+def pure_terms(epsilon: float, count: int) -> RowTerms:
     """The terms of ``count`` releases that are pure epsilon-DP."""
-    return Terms(mu2=_pure_mu2(epsilon, count), pure=count * epsilon) if count else Terms(mu2=0.0)
+    return RowTerms(mu2=_pure_mu2(epsilon, count), pure=count * epsilon) if count else RowTerms(mu2=0.0)

@@ -10,7 +10,7 @@ from skdp.privacy.mechanisms.best_of.bound import best_of_gaussian
 from skdp.privacy.mechanisms.best_of.pairs import best_of_approximate
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 
-_MOST = 1000.0  # no claim is as large as this
+_MAX_CLAIM = 1000.0  # no claim is as large as this
 _WIDTH = 1e-7  # relative, of the bracket that is left
 
 
@@ -57,7 +57,7 @@ class BestOf(Release):
         high = self.epsilon
         while self.delta_at(high) > delta:
             high *= 2.0
-            if high > _MOST:
+            if high > _MAX_CLAIM:
                 return math.inf
         return last_safe(lambda e: self.delta_at(e) - delta, high, 0.0, _WIDTH * high)
 

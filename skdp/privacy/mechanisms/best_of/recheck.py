@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.accounting.recheck.gaussian import upper_tail
-from skdp.privacy.accounting.recheck.rows import Point, Row, check_row, count_of, number
+from skdp.privacy.accounting.recheck.row_terms import Point, Row, check_row, count_of, number
 
 Array = NDArray[np.float64]
 
 _CELLS, _LEVELS = 4000, 1000  # of z and of s
 _BASE = ("log_error", "base_mu", "base_epsilon", "base_delta")
-_MOST = 500.0  # beyond this cost of a trial nothing is proven
+_MAX_TRIAL_COST = 500.0  # beyond this cost of a trial nothing is proven
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def recheck_best_of(row: Row) -> float:
     log_error = number(row, "log_error")
     trials = _Trials(number(row, "mean_trials"), number(row, "shape"))
     epsilon = number(row, "epsilon") - 2.0 * log_error
-    if max(number(row, key) for key in _BASE if key in row) > _MOST:
+    if max(number(row, key) for key in _BASE if key in row) > _MAX_TRIAL_COST:
         return 1.0
     if "base_mu" in row:
         exact = _gaussian(trials, number(row, "base_mu"), epsilon, log_error, number(row, "tail"))

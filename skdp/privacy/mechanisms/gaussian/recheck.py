@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skdp.privacy.accounting.recheck.rows import (
+from skdp.privacy.accounting.recheck.row_terms import (
     FULL_BATCH,
     Row,
-    Terms,
+    RowTerms,
     check_row,
     count_of,
     number,
@@ -65,7 +65,7 @@ class GaussianSample(PoissonSample):
         return 2.0 * self.noise_multiplier if adjacency == "replace-one" else self.noise_multiplier
 
 
-def terms(row: Row) -> Terms:
+def terms(row: Row) -> RowTerms:
     """The terms of a row "gaussian"."""
     sampling = sampling_of(row)
     own = ("n_batches",) if sampling == FULL_BATCH else ("sampling_rate", "batch_size", "n_records")
@@ -73,7 +73,7 @@ def terms(row: Row) -> Terms:
     check_row(row, "noise_multiplier", "noise_std", *own, sampling=samplings)
     z, count = multiplier_of(row), count_of(row)
     if sampling == FULL_BATCH:
-        return Terms(mu2=mu2_of(z, count))
+        return RowTerms(mu2=mu2_of(z, count))
     if sampling == "Poisson":
         sample: Sample = GaussianSample(z, count, rate_of(row))
     else:
@@ -83,7 +83,7 @@ def terms(row: Row) -> Terms:
             raise ValueError(f"batch_size of a {row['name']!r} row must be at most n_records={n}, got {b}.")
         sample = SampleOfFixedSize(z, count, n, b)
     mu2 = mu2_of(z, count)
-    return Terms(mu2=mu2, sample=sample if 0.0 < mu2 < math.inf else None)
+    return RowTerms(mu2=mu2, sample=sample if 0.0 < mu2 < math.inf else None)
 
 
 def multiplier_of(row: Row) -> float:

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from skdp.privacy.accounting.recheck.gaussian import upper_tail
-from skdp.privacy.accounting.recheck.rows import Point, Row, check_row, count_of, flag, number
+from skdp.privacy.accounting.recheck.row_terms import Point, Row, check_row, count_of, flag, number
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from skdp.privacy.accounting.recheck.rows import (
+from skdp.privacy.accounting.recheck.row_terms import (
     FULL_BATCH,
     Row,
-    Terms,
+    RowTerms,
     check_row,
     count_of,
     number,
@@ -116,7 +116,7 @@ class Projected(PoissonSample):
         return privacy_loss_distribution.PrivacyLossDistribution(found[0], found[1])
 
 
-def terms(row: Row) -> Terms:
+def terms(row: Row) -> RowTerms:
     """The terms of a row "projected_gaussian"."""
     check_row(
         row, "noise_multiplier", "noise_std", "n_projections", "norm_ratio", "sampling_rate", "batch_size",
@@ -127,5 +127,5 @@ def terms(row: Row) -> Terms:
     ratio = number(row, "norm_ratio", least=1.0) if "norm_ratio" in row else math.inf
     mu2 = mu2_of(z, count)
     if not 0.0 < mu2 < math.inf:
-        return Terms(mu2=mu2)
-    return Terms(mu2=mu2 * ratio**2, sample=Projected(z, count, rate, projections, ratio))
+        return RowTerms(mu2=mu2)
+    return RowTerms(mu2=mu2 * ratio**2, sample=Projected(z, count, rate, projections, ratio))

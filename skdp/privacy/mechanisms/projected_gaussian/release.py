@@ -29,7 +29,10 @@ from skdp.privacy.mechanisms.projected_gaussian.cost import ProjectedGaussian, c
 # Below this number of projections few records with large gradients set epsilon, unless norms are capped.
 LEAST_PROJECTIONS = 20
 _REACH = 13.25  # of the noise, in standard deviations
-_LEAST, _MOST = 2.0**-600, 2.0**600  # clip norms that float64 holds exactly, as bounds of `BoundedStatistic`
+_MIN_CLIP_NORM, _MAX_CLIP_NORM = (
+    2.0**-600,
+    2.0**600,
+)  # clip norms that float64 holds exactly, as bounds of `BoundedStatistic`
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class ProjectedClip(SourceExtra):
     def scaled(self, size: float) -> "ProjectedClip":
         """With a clip norm that is ``size`` times as large."""
         clip_norm = self.clip_norm * size
-        if not (_LEAST <= clip_norm <= _MOST or not 0 < self.clip_norm < math.inf):
+        if not (_MIN_CLIP_NORM <= clip_norm <= _MAX_CLIP_NORM or not 0 < self.clip_norm < math.inf):
             raise ValueError(
                 "the bounds of the scaled statistic would leave what float64 holds exactly: keep them between "
                 "1e-150 and 1e150"

@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
-from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number
+from skdp.privacy.accounting.recheck.row_terms import Row, RowTerms, check_row, count_of, number
 
 
-def terms(row: Row) -> Terms:
+def terms(row: Row) -> RowTerms:
     """The terms of a row "sampled_pure": what it says, or what its sampling comes to if that is more."""
     check_row(row, "epsilon", "epsilon_unsampled", "sampling_rate", sampling=("fresh uniform",))
     rate, inner = number(row, "sampling_rate"), number(row, "epsilon_unsampled")

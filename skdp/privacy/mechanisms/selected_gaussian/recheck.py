@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.accounting.recheck.gaussian import pure_mu
-from skdp.privacy.accounting.recheck.rows import (
+from skdp.privacy.accounting.recheck.row_terms import (
     FULL_BATCH,
     Row,
-    Terms,
+    RowTerms,
     check_row,
     count_of,
     number,
@@ -113,7 +113,7 @@ class Chosen(PoissonSample):
         return renyi_of_sample(rho, self.rate, order)
 
 
-def terms(row: Row) -> Terms:
+def terms(row: Row) -> RowTerms:
     """The terms of a row "selected_gaussian"."""
     check_row(
         row, "noise_multiplier", "noise_std", "choices", "choice_epsilon", "sampling_rate", "batch_size",
@@ -126,5 +126,5 @@ def terms(row: Row) -> Terms:
     mu2 = mu2_of(z, count)
     whole = mu2 + count * choices * pure_mu(0.5 * epsilon) ** 2
     if not 0.0 < mu2 < math.inf:  # no finite law of the Gaussian part
-        return Terms(mu2=whole)
-    return Terms(mu2=whole, sample=Chosen(z, count, rate, choices, epsilon))
+        return RowTerms(mu2=whole)
+    return RowTerms(mu2=whole, sample=Chosen(z, count, rate, choices, epsilon))

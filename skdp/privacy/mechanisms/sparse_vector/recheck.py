@@ -3,10 +3,10 @@
 import math
 
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
-from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number
+from skdp.privacy.accounting.recheck.row_terms import Row, RowTerms, check_row, count_of, number
 
 
-def terms(row: Row) -> Terms:
+def terms(row: Row) -> RowTerms:
     """The terms of a row "above_threshold": what it says, or what its scales come to if that is more."""
     check_row(row, "epsilon", "threshold_scale", "query_scale")
     epsilon = number(row, "epsilon")

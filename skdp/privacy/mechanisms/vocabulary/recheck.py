@@ -2,13 +2,13 @@
 
 import math
 
-from skdp.privacy.accounting.recheck.rows import Row, Terms, check_row, count_of, number, whole_number
+from skdp.privacy.accounting.recheck.row_terms import Row, RowTerms, check_row, count_of, number, whole_number
 from skdp.privacy.mechanisms.gaussian.recheck import mu2_of, multiplier_of
 
 _MOST_WORDS = 10**6  # of a unit
 
 
-def terms(row: Row) -> Terms:
+def terms(row: Row) -> RowTerms:
     """The terms of a row "gaussian" with a ``threshold``, of which a unit adds 1 / sqrt(k) to each of its k words.
 
     The tail is the probability that a word which one unit alone has is released: the largest over k, times the
@@ -24,4 +24,4 @@ def terms(row: Row) -> Terms:
     for k in range(1, words + 1):
         one = 0.5 * math.erfc((reach - 1.0 / math.sqrt(k)) / (std * math.sqrt(2.0)))
         found = max(found, -math.expm1(k * math.log1p(-one)) if one < 1.0 else 1.0)
-    return Terms(mu2=mu2_of(z, count), tail=count * found)
+    return RowTerms(mu2=mu2_of(z, count), tail=count * found)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.kernels.counts.tables import (
+from skdp.kernels.counts.table_forms import (
     ask_stored,
     csr_arrays,
     dense_table,

@@ -374,30 +374,30 @@ def encode_groups(groups: object, n_samples: int) -> NDArray[np.intp]:
     absent = labels.dtype.kind == "f" and not np.isfinite(labels).all()
     if absent or (labels.dtype.kind in "mM" and bool(np.isnat(labels).any())):
         raise ValueError("groups contains missing values; every row must belong to a group")
-    places = _places(labels)
-    if places is None:
+    positions = _positions(labels)
+    if positions is None:
         return np.unique(labels, return_inverse=True)[1].reshape(-1)
-    return np.asarray((np.cumsum(_seen(places)) - 1)[places])
+    return np.asarray((np.cumsum(_seen(positions)) - 1)[positions])
 
 
 def distinct(given: ArrayLike) -> NDArray[np.int64]:
     """Return what `numpy.unique` does, without sorting or hashing integers that lie close together."""
     labels = np.asarray(given)
-    places = _places(labels)
-    if places is None:
+    positions = _positions(labels)
+    if positions is None:
         return np.unique(labels)
-    found = np.flatnonzero(_seen(places)) + int(labels.min())
+    found = np.flatnonzero(_seen(positions)) + int(labels.min())
     return np.asarray(found.astype(labels.dtype))
 
 
-def _seen(places: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _seen(positions: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which places from 0 to the largest one occur."""
-    seen = np.zeros(int(places.max()) + 1, dtype=bool)
-    seen[places] = True
+    seen = np.zeros(int(positions.max()) + 1, dtype=bool)
+    seen[positions] = True
     return seen
 
 
-def _places(given: ArrayLike) -> NDArray[np.int64] | None:
+def _positions(given: ArrayLike) -> NDArray[np.int64] | None:
     """Integers less the smallest one; None for other labels, and where a table of all in between is too long."""
     labels = np.asarray(given)
     if labels.dtype.kind not in "iu" or not labels.size:

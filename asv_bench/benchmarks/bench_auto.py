@@ -1,4 +1,4 @@
-"""Fits of the front door on tables of ordinary size, in which the small steps of the method count."""
+"""Fits of the automatic estimator on tables of ordinary size, in which the small steps of the method count."""
 
 import warnings
 

@@ -54,7 +54,7 @@ _WORD = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
-class Table:
+class AliasTable:
     """An alias table: thresholds in three parts, aliases, and how bins become magnitudes.
 
     ``high`` holds the first 63 - ``cell_bits`` bits of each threshold, ``low`` (cells x 2) the rest; a bin is
@@ -174,7 +174,7 @@ def alias_cells(masses: list[int]) -> tuple[int, list[int], list[int]]:
     return cell_bits, [0 if m == cell else m for m in rest], aliases
 
 
-def bin_masses(table: Table) -> list[int]:
+def bin_masses(table: AliasTable) -> list[int]:
     """Masses of the bins of a table, which add up to 2^191; the last ones may be 0."""
     cell = 1 << (TOTAL_BITS - table.cell_bits)
     masses = [0] * table.high.size
@@ -185,12 +185,12 @@ def bin_masses(table: Table) -> list[int]:
     return masses
 
 
-def _pack(masses: list[int], offset_bits: int, slope: Fraction, curve: Fraction) -> Table:
+def _pack(masses: list[int], offset_bits: int, slope: Fraction, curve: Fraction) -> AliasTable:
     cell_bits, thresholds, aliases = alias_cells(masses)
     high = np.array([t >> 128 for t in thresholds], dtype=np.uint64)
     low = np.array([((t >> 64) & _WORD, t & _WORD) for t in thresholds], dtype=np.uint64)
     alias = np.array(aliases, dtype=np.uint16)
-    return Table(high, low, alias, cell_bits, offset_bits, float(slope), float(curve))
+    return AliasTable(high, low, alias, cell_bits, offset_bits, float(slope), float(curve))
 
 
 def _gaussian_shape(sigma: Fraction) -> tuple[int, Fraction, Fraction]:
@@ -201,7 +201,7 @@ def _gaussian_shape(sigma: Fraction) -> tuple[int, Fraction, Fraction]:
     return offset_bits, slope, h2**4 / 2880
 
 
-def build_gaussian(sigma: float) -> Table:
+def build_gaussian(sigma: float) -> AliasTable:
     """Build the table of |round(N(0, sigma^2))|."""
     exact = Fraction(sigma)
     offset_bits, slope, curve = _gaussian_shape(exact)
@@ -209,7 +209,7 @@ def build_gaussian(sigma: float) -> Table:
 
 
 @lru_cache(maxsize=32)
-def gaussian_table(sigma: float) -> Table:
+def gaussian_table(sigma: float) -> AliasTable:
     """The table of ``sigma``: shipped for the canonical one, else built once per process."""
     if sigma != CANONICAL_SIGMA:
         return build_gaussian(sigma)
@@ -217,11 +217,11 @@ def gaussian_table(sigma: float) -> Table:
     with np.load(TABLE_FILE, allow_pickle=False) as file:
         high, low, alias = file["high"], file["low"], file["alias"]
     cell_bits = int(alias.size).bit_length() - 1
-    return Table(high, low, alias, cell_bits, offset_bits, float(slope), float(curve))
+    return AliasTable(high, low, alias, cell_bits, offset_bits, float(slope), float(curve))
 
 
 @lru_cache(maxsize=32)
-def laplace_table(scale: float) -> Table:
+def laplace_table(scale: float) -> AliasTable:
     """The table of the discrete Laplace magnitude of ``scale``, built once per process."""
     exact = Fraction(scale)
     offset_bits = 0 if exact <= 64 else (int(exact) >> 5).bit_length() - 1

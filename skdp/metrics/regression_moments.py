@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from skdp.metrics.inversion import QUANTILE, Estimate, Interval, accepted
 
-LEAST = 2.0  # noise standard deviations, the least denominator of a value; measured: 1 and 4 have more error
+MIN_DENOMINATOR = (
+    2.0  # noise standard deviations, the least denominator of a value; measured: 1 and 4 have more error
+)
 
 
 class Sum(NamedTuple):
@@ -48,7 +50,7 @@ class Influence(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Moments:
+class RegressionMoments:
     """Released sums of the moments of clipped targets and residuals.
 
     Attributes
@@ -76,7 +78,7 @@ class Moments:
     influence: Influence | None = None
     n_noise: float = 0.0
 
-    def with_spreads(self, influence: Influence | None, spreads: dict[str, Sum]) -> "Moments":
+    def with_spreads(self, influence: Influence | None, spreads: dict[str, Sum]) -> "RegressionMoments":
         """Return the same with sums of squares."""
         return replace(self, influence=influence, spreads=spreads)
 
@@ -132,7 +134,7 @@ class Moments:
     def _rho(self) -> float:
         """The value of 1 - R2: with the least possible denominator where the noise leaves none."""
         total, _, known = self._squares_of_y()
-        left = max(total, LEAST * math.sqrt(known))
+        left = max(total, MIN_DENOMINATOR * math.sqrt(known))
         if not left > 0.0:  # without noise, and all targets are the same
             return 1.0 if self.sums["v2"].value > 0.0 else 0.0
         return max(self.sums["v2"].value, 0.0) / left * self._unit

@@ -29,7 +29,9 @@ from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnersShape, OwnRe
 from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
-LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
+LONG_ROWS_RATIO = (
+    1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
+)
 
 
 # Of methods whose noise is Gaussian alone.
@@ -333,7 +335,7 @@ class MultipartyFit(LinearFit):
         """Scores, with a warning if most rows are longer than those of the fit could be."""
         if not is_cupy(X) and X.shape[0]:
             square = X.multiply(X).sum(axis=1) if issparse(X) else np.einsum("ij,ij->i", X, X)
-            if np.median(np.asarray(square)) > (LONG * self.row_norm_) ** 2:
+            if np.median(np.asarray(square)) > (LONG_ROWS_RATIO * self.row_norm_) ** 2:
                 warn_user(
                     f"most rows of X are longer than row_norm={self.row_norm_:g}, to which the fit scales long "
                     "rows: predictions for them are too large. Standardize the columns by public numbers "

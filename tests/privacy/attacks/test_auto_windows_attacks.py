@@ -1,4 +1,4 @@
-"""Windows, cuts and public bounds of the front door against neighbours that are built to hurt.
+"""Windows, cuts and public bounds of the automatic estimator against neighbours that are built to hurt.
 
 As in `test_front_door_attacks` a fit on one data set is recorded, and its neighbour takes the same path. So what
 the pair tells apart is exact along each path, and the claim bounds it without statistics. The pairs here take the
@@ -15,11 +15,11 @@ from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.base.plan import BudgetSplit
 from skdp.exceptions import PrivacyAccountingError
 from skdp.linear_model.auto import regression, targets
-from skdp.linear_model.auto.moments import Moments
+from skdp.linear_model.auto.moments_method import MomentsMethod
 from skdp.privacy import PrivacySession, PrivateRecords, accounting, noise
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
-from tests.privacy.attacks.test_front_door_attacks import Path
+from tests.privacy.attacks.test_auto_attacks import Path
 from tests.privacy.audit import mu_lower
 from tools.defaults.override import set_defaults
 
@@ -30,7 +30,7 @@ BOUNDS = {-1: (-1.0, 1.0), 0: ([-1.0, -np.inf, 0.0], [1.0, np.inf, np.inf])}
 
 
 class Fit:
-    """An unfitted front door whose `fit` takes the groups as a third number."""
+    """An unfitted automatic estimator whose `fit` takes the groups as a third number."""
 
     def __init__(self, cls, seed, **params):
         labels = {"classes": (0, 1)} if cls is DPLogisticRegression else {}
@@ -195,7 +195,7 @@ class OfFew:
     def fit(self, y):
         records = PrivateRecords(np.zeros((len(y), 1)), y, fit_intercept=True)
         session = PrivacySession(records, epsilon=EPSILON, delta=DELTA, random_state=self.seed)
-        plan = Moments(y_bounds=(0.0, 1.0), constant=True)
+        plan = MomentsMethod(y_bounds=(0.0, 1.0), constant=True)
         regression.moment_regression(session, records, plan)
 
 
@@ -259,7 +259,7 @@ def column(rng, n):
 
 
 def a_fit(rng):
-    """A front door with public numbers that fit the table or do not, and what it is fitted to."""
+    """An automatic estimator with public numbers that fit the table or do not, and what it is fitted to."""
     n, d = int(10 ** rng.uniform(0.7, 3.7)), int(rng.choice([1, 2, 5]))
     X, csr = np.column_stack([column(rng, n) for _ in range(d)]), rng.random() < 0.3
     params = {

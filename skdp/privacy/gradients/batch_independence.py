@@ -48,7 +48,7 @@ LARGE = (1e3, 1e10, 1e-10)  # by which other rows are multiplied
 SHUFFLES = 6  # a choice: a place that differs would have to hold rows of its own kind each time
 
 
-def check_places(
+def check_batch_independence(
     function: Callable[[NDArray[np.float64], NDArray[np.float64] | None], Sequence[Piece]],
     n_features: int,
     dtype: str = "float64",
@@ -86,8 +86,8 @@ def check_places(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.privacy import Vectors, check_places
-    >>> check_places(lambda X, y: [Vectors(np.tanh(X))], n_features=3)
+    >>> from skdp.privacy import Vectors, check_batch_independence
+    >>> check_batch_independence(lambda X, y: [Vectors(np.tanh(X))], n_features=3)
     """
     from skdp.kernels import blas_that_dies, one_blas_thread
 
@@ -146,8 +146,8 @@ def _products_stay(piece: Piece) -> bool:
     few = ROWS if ROWS * piece.n_entries <= PRODUCTS else FEWEST
     for first in range(0, ROWS, few):
         left, right = piece.left[first : first + few], piece.right[first : first + few]
-        whole, places = OuterSum(left, right).dense(), np.arange(len(left))
-        for order in (places[::-1], places[1::2], places[-1:], places[few // 3 :]):
+        whole, positions = OuterSum(left, right).dense(), np.arange(len(left))
+        for order in (positions[::-1], positions[1::2], positions[-1:], positions[few // 3 :]):
             if not _same(whole[order], OuterSum(left[order], right[order]).dense()):
                 return False
     return True

@@ -40,7 +40,7 @@ from skdp.nn import (
     Tanh,
     task,
 )
-from skdp.nn.task import has_other_layers, require_places
+from skdp.nn.task import has_other_layers, require_batch_independence
 from skdp.privacy import BudgetAccountant, Vectors
 from skdp.privacy.gradients.device import arrays_of
 from tests.kinds import quick_alone
@@ -289,7 +289,7 @@ class OtherNet(Sequential):
 
 
 def looked_at(*layers):
-    require_places(Sequential([*layers, Dense(2)]).build((4,)), "materialized", "float64")
+    require_batch_independence(Sequential([*layers, Dense(2)]).build((4,)), "materialized", "float64")
 
 
 def test_layers_of_others_are_looked_at_every_time():
@@ -306,7 +306,7 @@ def test_layers_of_others_are_looked_at_every_time():
 
 def test_nets_of_ready_layers_are_looked_at_once(monkeypatch):
     calls = []
-    monkeypatch.setattr(task, "check_places", lambda *args, **options: calls.append(args))
+    monkeypatch.setattr(task, "check_batch_independence", lambda *args, **options: calls.append(args))
     for _ in range(3):
         looked_at(Dense(29))
     assert len(calls) == 1
@@ -331,10 +331,10 @@ def test_nets_for_tokens_are_looked_at_with_tokens():
 
     net = Sequential([Seeing(300, 3), LSTM(2), MaskedMeanPool(), Dense(2)])
     with pytest.raises(UnsupportedAccounting, match="place"):
-        require_places(net.build((6,)), "materialized", "float64")
+        require_batch_independence(net.build((6,)), "materialized", "float64")
     assert max(len(np.unique(ids)) for ids in rows) > 100
     honest = Sequential([Embedding(300, 3), *net.layers[1:]])
-    require_places(honest.build((6,)), "materialized", "float64")
+    require_batch_independence(honest.build((6,)), "materialized", "float64")
 
 
 def test_a_layer_cannot_keep_numbers_in_its_parameters():
@@ -475,7 +475,7 @@ def test_a_layer_that_mixes_outputs_would_show_a_record(monkeypatch):
     """
     with pytest.raises(UnsupportedAccounting, match="where other rows hold"):
         told_apart(1)
-    monkeypatch.setattr("skdp.nn.decision.require_places", lambda *args: None)
+    monkeypatch.setattr("skdp.nn.decision.require_batch_independence", lambda *args: None)
     monkeypatch.setattr(task, "AT_ONCE", 1024)
     assert told_apart(20) == (20, 20)
 

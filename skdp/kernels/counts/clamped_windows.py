@@ -4,14 +4,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.kernels.counts.tables import ask_stored, csr_arrays, dense_table, most_stored, rows_at_once, spans, tiles
+from skdp.kernels.counts.table_forms import (
+    ask_stored,
+    csr_arrays,
+    dense_table,
+    most_stored,
+    rows_at_once,
+    spans,
+    tiles,
+)
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import AHEAD, prefetch_span
 from skdp.kernels.protocols import Floats, Integers, Matrix, issparse
 
 
-class Windows(NamedTuple):
+class ClampWindows(NamedTuple):
     """The value v of a cell: u = (x - center) / half_width in [-1, 1], or min((u - around)^2, 1) - 1/2.
 
     Attributes
@@ -27,7 +35,9 @@ class Windows(NamedTuple):
     squares: bool
 
 
-def window_sums(X: Matrix, members: GroupRows | None, windows: Windows, scale: float, limit: float) -> Integers:
+def window_sums(
+    X: Matrix, members: GroupRows | None, windows: ClampWindows, scale: float, limit: float
+) -> Integers:
     """Sum of the integers nearest to ``scale * v``; NaN counts as the centre.
 
     A group adds the integer nearest to ``scale`` times the mean of its rows' values, held between -limit and
@@ -72,7 +82,7 @@ def window_sums(X: Matrix, members: GroupRows | None, windows: Windows, scale: f
         table = dense_table(X)
         for a, b in spans(d, 1):
             center, half_width, around = (part[a:b] for part in windows[:3])
-            some = Windows(center, half_width, around, windows.squares)
+            some = ClampWindows(center, half_width, around, windows.squares)
             _groups(table, *members, a, some, scale, limit, total[a:b])
     return total
 

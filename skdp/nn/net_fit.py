@@ -16,7 +16,7 @@ from skdp.base.declare import fitted
 from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.plan import Advice, BudgetSplit
 from skdp.base.problem import Solution
-from skdp.base.tables import validate_table
+from skdp.base.user_tables import validate_table
 from skdp.fitting.loop import descend
 from skdp.fitting.minibatch_warnings import ImageFacts
 from skdp.fitting.optimizers import SinglePrecision

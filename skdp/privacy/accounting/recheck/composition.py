@@ -8,15 +8,17 @@ import math
 from collections.abc import Sequence
 
 from skdp.privacy.accounting.recheck.gaussian import mu_epsilon
-from skdp.privacy.accounting.recheck.rows import Point, Row, Terms
+from skdp.privacy.accounting.recheck.row_terms import Point, Row, RowTerms
 from skdp.privacy.accounting.recheck.sampled import sampled_epsilon
 from skdp.privacy.mechanisms.registry import module_of
 
 
-def _terms_of(row: Row) -> Terms | Point:
-    found: Terms | Point = module_of(row, "recheck").terms(row)
+def _terms_of(row: Row) -> RowTerms | Point:
+    found: RowTerms | Point = module_of(row, "recheck").terms(row)
     known = (
-        (found.mu2, found.pure or 0.0) if isinstance(found, Terms) else (found.epsilon, found.delta, found.count)
+        (found.mu2, found.pure or 0.0)
+        if isinstance(found, RowTerms)
+        else (found.epsilon, found.delta, found.count)
     )
     if not all(cost >= 0.0 for cost in (*known, found.tail)):
         raise ValueError(f"the recheck of {row['name']!r} must say costs >= 0, got {found!r}.")
@@ -69,7 +71,7 @@ def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = N
         return math.inf
 
 
-def _epsilon(found: Sequence[Terms | Point], delta: float, adjacency: str | None) -> float:
+def _epsilon(found: Sequence[RowTerms | Point], delta: float, adjacency: str | None) -> float:
     points = [each for each in found if isinstance(each, Point)]
     if any(not point.found <= point.delta for point in points):
         return math.inf
@@ -78,10 +80,10 @@ def _epsilon(found: Sequence[Terms | Point], delta: float, adjacency: str | None
     if left < 0.0:
         return math.inf
     epsilon = math.fsum(point.epsilon * point.count for point in points)
-    return epsilon + _composed([each for each in found if isinstance(each, Terms)], left, adjacency)
+    return epsilon + _composed([each for each in found if isinstance(each, RowTerms)], left, adjacency)
 
 
-def _composed(rows: Sequence[Terms], delta: float, adjacency: str | None) -> float:
+def _composed(rows: Sequence[RowTerms], delta: float, adjacency: str | None) -> float:
     """Epsilon of rows that compose as Gaussian releases, as pure ones, or by the laws of their losses."""
     whole = [row for row in rows if row.sample is None]
     samples = [row.sample for row in rows if row.sample is not None]

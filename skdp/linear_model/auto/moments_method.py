@@ -8,7 +8,7 @@ from skdp.base.plan import BudgetSplit, Step
 
 
 @dataclass(frozen=True)
-class Moments:
+class MomentsMethod:
     """Public numbers of a fit by released moments.
 
     Attributes

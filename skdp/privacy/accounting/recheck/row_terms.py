@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 Row: TypeAlias = Mapping[str, object]
 
 FULL_BATCH = "full batch"
-_MOST = 2.0**53  # integers above it are no floats
+_MAX_EXACT_INTEGER = 2.0**53  # integers above it are no floats
 _SHARED = ("name", "purpose", "count", "sensitivity", "grid", "sampling")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class RowTerms:
     """What all releases of a row cost.
 
     Parameters
@@ -97,7 +97,7 @@ def number(row: Row, key: str, *, least: float = 0.0) -> float:
 def whole_number(row: Row, key: str, *, least: int = 0) -> int:
     """An integer of the row, >= ``least``."""
     found = number(row, key, least=least)
-    if not (found.is_integer() and found <= _MOST):
+    if not (found.is_integer() and found <= _MAX_EXACT_INTEGER):
         raise ValueError(f"{key} of a {row['name']!r} row must be an integer of at most 2^53, got {found!r}.")
     return int(found)
 

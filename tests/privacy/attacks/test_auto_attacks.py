@@ -1,9 +1,9 @@
-"""The front door against the best attacker: the likelihood ratio of everything that a whole fit releases.
+"""The automatic estimator against the best attacker: the likelihood ratio of everything that a whole fit releases.
 
 A fit on one data set is recorded. The same path is then taken with its neighbour: the code is run on the neighbour
 while every release returns what was recorded. So for each release the statistics of both data sets are known along
 the path, and with them the log likelihood ratio of all that was released together. No statistic separates two data
-sets better (Neyman and Pearson). The twin is the shipped fit with half the noise.
+sets better (Neyman and Pearson). The mutant is the shipped fit with half the noise.
 """
 
 import warnings
@@ -73,7 +73,7 @@ class Path:
 
 @pytest.fixture(autouse=True)
 def every_step(monkeypatch):
-    """The front door releases a constant for so few records; here it is to release all that it can."""
+    """The automatic estimator releases a constant for so few records; here it is to release all that it can."""
     set_defaults(
         monkeypatch,
         choice__max_class_noise=np.inf,
@@ -135,7 +135,7 @@ def test_the_fit_stays_below_its_claim(task, monkeypatch):
 
 @pytest.mark.slow
 @TASKS
-def test_the_twin_with_half_the_noise_is_caught(task, monkeypatch):
+def test_the_mutant_with_half_the_noise_is_caught(task, monkeypatch):
     """Its lines say twice the noise: the attacker's ratio is a quarter of the true one, its sign is right."""
     honest = noise.rounded_gaussian
     monkeypatch.setattr(noise, "rounded_gaussian", lambda *args: honest(*args) // 2)
@@ -143,7 +143,7 @@ def test_the_twin_with_half_the_noise_is_caught(task, monkeypatch):
 
 
 @TASKS
-def test_the_twin_with_four_times_the_budget_is_caught(task, monkeypatch):
+def test_the_mutant_with_four_times_the_budget_is_caught(task, monkeypatch):
     """Half the noise by the plan: the same exact figure is above the claim, and the recheck sees it as well."""
     calibrate = Ledger.calibrate
     monkeypatch.setattr(Ledger, "calibrate", lambda ledger: 4 * calibrate(ledger))
@@ -183,7 +183,7 @@ AT_THE_END = {
 
 @pytest.mark.parametrize("name", AT_THE_END)
 def test_what_follows_the_steps_is_in_the_claim(name, monkeypatch):
-    """The whole fit with its last releases, exactly; and the twin with half the noise: four times the mu^2."""
+    """The whole fit with its last releases, exactly; and the mutant with half the noise: four times the mu^2."""
     numbers = {"classes__max_recalibrated_noise": np.inf, "classes__min_recalibrated_effective_n": 0.0}
     set_defaults(monkeypatch, **numbers)
     purpose, make = at_the_end(name)

@@ -13,7 +13,7 @@ from skdp.kernels.clipped_rows import clipped_rows
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords
 from skdp.privacy.statistics import mean_losses, mean_sup_gradient, recursive_gradient
-from skdp.privacy.statistics.moments import RowMoments, predictions
+from skdp.privacy.statistics.row_moments import RowMoments, predictions
 
 LAYOUTS = {
     "C": np.ascontiguousarray,

@@ -13,8 +13,8 @@ from numba.core.typing import Context, Signature
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from skdp.kernels.counts.few_edges import FEW, few_edge_counts
-from skdp.kernels.counts.tables import (
+from skdp.kernels.counts.few_edges import MAX_EDGES, few_edge_counts
+from skdp.kernels.counts.table_forms import (
     ask_stored,
     csr_arrays,
     dense_table,
@@ -64,9 +64,9 @@ def power_of_two_counts(X: Matrix, members: GroupRows | None, first: int, count:
         edges = np.broadcast_to(np.arange(1.0, count + 2.0), (X.shape[1], count + 1))
         return bin_counts(_log2_bins(X, first, count), members, edges, most)
     exponent = np.arange(2049)  # 0 for zero, 2047 for infinity too, 2048 for NaN; see `_octave`
-    places = np.clip(exponent - 1023 - first, 0, count - 1) + 1
-    places[[0, 2048]] = 0
-    bins = np.empty((X.shape[1], 0)), np.empty((0, 2)), places.astype(np.int32)[None]
+    positions = np.clip(exponent - 1023 - first, 0, count - 1) + 1
+    positions[[0, 2048]] = 0
+    bins = np.empty((X.shape[1], 0)), np.empty((0, 2)), positions.astype(np.int32)[None]
     return _counts(X, members, bins, count, most)
 
 
@@ -103,7 +103,7 @@ def bin_counts(X: Matrix, members: GroupRows | None, edges: Floats, most: int) -
     ndarray of int64 of shape (d, n_bins)
     """
     count = edges.shape[1] - 1
-    if members is None and count <= FEW and not issparse(X):
+    if members is None and count <= MAX_EDGES and not issparse(X):
         table, most = dense_table(X), int(np.int64(most))  # a larger number raises OverflowError
         if table.flags.c_contiguous or table.flags.f_contiguous:
             return few_edge_counts(table, edges) * np.int64(most)

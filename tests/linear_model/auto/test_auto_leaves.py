@@ -1,4 +1,4 @@
-"""What leaves a front door follows from released and public numbers; wrong public bounds cost nothing."""
+"""What leaves an automatic estimator follows from released and public numbers; wrong public bounds cost nothing."""
 
 import itertools
 import math

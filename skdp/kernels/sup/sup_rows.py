@@ -9,7 +9,7 @@ from skdp.kernels.gradient.csr_rows import scores_of
 from skdp.kernels.gradient.dense_rows import dot
 from skdp.kernels.losses import derivatives
 from skdp.kernels.numba_jit import inner_jit, jit
-from skdp.kernels.rows import clip_scale
+from skdp.kernels.row_factors import clip_scale
 
 
 @inner_jit

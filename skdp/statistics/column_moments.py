@@ -16,7 +16,9 @@ OF_ONE_CLASS = (1.5, 1.5)
 OF_CLASSES = (0.86, 1.0)
 OF_ABSENT = (0.75, 0.75)
 ALONE = (1.7, 1.0)  # the numbers without squares, and the squares without numbers, where a unit is absent
-SEEN = 3.0  # least number of values, in standard deviations of its noise, that a mean is divided by
+MIN_SIGNIFICANT_COUNT = (
+    3.0  # least number of values, in standard deviations of its noise, that a mean is divided by
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def released_counts(session: PrivacySession, records: PrivateRecords, share: flo
 
 
 @dataclass(frozen=True)
-class Moments:
+class ColumnMoments:
     """Released sums over the values u in [-1, 1] of a window that are there.
 
     Attributes
@@ -105,7 +107,7 @@ class Moments:
         counted: Counted | None = None,
         squares: bool = True,
         n_classes: int | None = None,
-    ) -> "Moments":
+    ) -> "ColumnMoments":
         """Release the sums. Numbers that are known are left out; released ones are averaged with those of here.
 
         Parameters
@@ -135,7 +137,7 @@ class Moments:
     def _number(self) -> Floats:
         """What the sums are divided by; NaN where the noise hides whether there is any value."""
         n = self.counted
-        seen = (n.value > SEEN * n.noise_std) & (n.value >= 1.0)
+        seen = (n.value > MIN_SIGNIFICANT_COUNT * n.noise_std) & (n.value >= 1.0)
         return np.where(seen, n.value, np.nan)
 
     @property

@@ -1,4 +1,4 @@
-"""The front door: what it takes, what it chooses, and that it asks for nothing."""
+"""The automatic estimator: what it takes, what it chooses, and that it asks for nothing."""
 
 import math
 import warnings

@@ -14,7 +14,7 @@ from skdp.base.declare import changed, fitted, fixed, parameter
 from skdp.base.kinds import described, integer
 from skdp.base.plan import BudgetSplit
 from skdp.base.problem import Solution
-from skdp.base.tables import validate_table
+from skdp.base.user_tables import validate_table
 from skdp.fitting.closing import LinearDecision
 from skdp.fitting.linear import cut_export
 from skdp.fitting.targets import Problem, is_classifier

@@ -13,7 +13,7 @@ from skdp.nn.arrays import Array, array_module
 
 
 @dataclass(frozen=True)
-class Windows:
+class PoolingWindows:
     """Size and steps of windows, and the padding of the images around which they slide.
 
     Attributes
@@ -46,7 +46,7 @@ class Windows:
         return x[:, u : u + down * (n_high - 1) + 1 : down, v : v + right * (n_wide - 1) + 1 : right]
 
 
-def _pad(x: Array, windows: Windows) -> Array:
+def _pad(x: Array, windows: PoolingWindows) -> Array:
     if not any(windows.padding):
         return array_module(x).ascontiguousarray(x)
     n_rows, height, width, n_channels = x.shape
@@ -56,7 +56,7 @@ def _pad(x: Array, windows: Windows) -> Array:
     return padded
 
 
-def columns_of(x: Array, windows: Windows) -> Array:
+def columns_of(x: Array, windows: PoolingWindows) -> Array:
     """Gather the windows of images.
 
     Returns
@@ -71,7 +71,7 @@ def columns_of(x: Array, windows: Windows) -> Array:
     return xp.ascontiguousarray(cells.transpose(0, 1, 2, 4, 5, 3)).reshape(len(x), n_windows, -1)
 
 
-def images_of(columns: Array, windows: Windows, image: tuple[int, int, int]) -> Array:
+def images_of(columns: Array, windows: PoolingWindows, image: tuple[int, int, int]) -> Array:
     """Add windows up where they stood in images of shape ``image``: the transpose of `columns_of`."""
     n_rows, (height, width, n_channels) = len(columns), image
     n_high, n_wide = windows.counts(height, width)
@@ -93,7 +93,7 @@ def images_of(columns: Array, windows: Windows, image: tuple[int, int, int]) -> 
     return xp.ascontiguousarray(found[:, above : above + height, left : left + width])
 
 
-def max_pool(x: Array, windows: Windows) -> tuple[Array, Array]:
+def max_pool(x: Array, windows: PoolingWindows) -> tuple[Array, Array]:
     """Return the largest number of each window and its place there.
 
     Of equal numbers the first counts, row by row. A NaN counts only where it is the first of its window.
@@ -101,35 +101,35 @@ def max_pool(x: Array, windows: Windows) -> tuple[Array, Array]:
     Returns
     -------
     largest : array of shape (n_rows, n_high, n_wide, channels)
-    places : array of int32 of the same shape
+    positions : array of int32 of the same shape
     """
     xp, counts = array_module(x), windows.counts(*x.shape[1:3])
     shape = (len(x), *counts, x.shape[3])
     if isinstance(x, np.ndarray):
         from skdp.nn import compiled
 
-        largest, places = np.empty(shape, dtype=x.dtype), np.empty(shape, dtype=np.int32)
-        compiled.max_pool(np.ascontiguousarray(x), *windows.size, *windows.stride, largest, places)
-        return largest, places
-    largest, places = windows.cells(x, counts, 0, 0), xp.zeros(shape, dtype=xp.int32)
+        largest, positions = np.empty(shape, dtype=x.dtype), np.empty(shape, dtype=np.int32)
+        compiled.max_pool(np.ascontiguousarray(x), *windows.size, *windows.stride, largest, positions)
+        return largest, positions
+    largest, positions = windows.cells(x, counts, 0, 0), xp.zeros(shape, dtype=xp.int32)
     for k in range(1, windows.size[0] * windows.size[1]):
         cell = windows.cells(x, counts, *divmod(k, windows.size[1]))
         larger = cell > largest
-        largest, places = xp.where(larger, cell, largest), xp.where(larger, xp.int32(k), places)
-    return largest, places
+        largest, positions = xp.where(larger, cell, largest), xp.where(larger, xp.int32(k), positions)
+    return largest, positions
 
 
-def unpool(dy: Array, places: Array, windows: Windows, image: tuple[int, int, int]) -> Array:
+def unpool(dy: Array, positions: Array, windows: PoolingWindows, image: tuple[int, int, int]) -> Array:
     """Add ``dy`` where `max_pool` found the largest numbers, in images of shape ``image``."""
     xp, shape = array_module(dy), (len(dy), *image)
     if isinstance(dy, np.ndarray):
         from skdp.nn import compiled
 
         found = np.empty(shape, dtype=dy.dtype)
-        compiled.unpool(np.ascontiguousarray(dy), places, *windows.size, *windows.stride, found)
+        compiled.unpool(np.ascontiguousarray(dy), positions, *windows.size, *windows.stride, found)
         return found
     found = xp.zeros(shape, dtype=dy.dtype)
     for k in range(windows.size[0] * windows.size[1]):
         target = windows.cells(found, dy.shape[1:3], *divmod(k, windows.size[1]))
-        target += xp.where(places == k, dy, xp.zeros_like(dy))
+        target += xp.where(positions == k, dy, xp.zeros_like(dy))
     return found
