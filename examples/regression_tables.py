@@ -103,7 +103,7 @@ def cell(values):
 
 
 def enough(d, n, epsilon, seeds):
-    """Median skill (1: as good as without privacy, 0: a constant) of both automatic estimators, the smaller one."""
+    """Median skill (1: as good as without privacy, 0: a constant) of both automatic estimators, the smaller."""
     numbers, labels = [], []
     for seed in range(seeds):
         X, y = load("correlated", n + 5000, d, 0.5, seed)

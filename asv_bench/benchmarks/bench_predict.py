@@ -1,4 +1,4 @@
-"""Predictions of the automatic estimator beside scikit-learn's: missing cells are filled and far ones cut on the way."""
+"""Predictions of automatic estimators beside scikit-learn's: missing cells are filled and far ones cut."""
 
 import warnings
 

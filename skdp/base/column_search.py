@@ -236,8 +236,8 @@ def least_tails(
     """Parts of the values that a window's searches for magnitude and distance leave outside, at least.
 
     A point above all values is told from the wanted one by the tail alone. So every answer must see it: it is
-    `MIN_TAIL` standard deviations of the noise in one answer, and at least ``tail``. With ``tail`` alone one column in
-    a hundred got a window that held none of its values (means of 3 columns, n = 2,000, epsilon = 1).
+    `MIN_TAIL` standard deviations of the noise in one answer, and at least ``tail``. With ``tail`` alone one
+    column in a hundred got a window that held none of its values (means of 3 columns, n = 2,000, epsilon = 1).
     """
     found = []
     for part, questions, most in (

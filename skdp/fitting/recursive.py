@@ -125,8 +125,8 @@ class RecursiveMomentum(GradientEstimator):
     def check(self, model: BaseEstimator) -> None:
         if model.clipping not in WHOLE_BATCH_MODES:
             raise ValueError(
-                f"RecursiveMomentum needs each record's gradient: clipping must be one of {list(WHOLE_BATCH_MODES)}, got "
-                f"{model.clipping!r}"
+                "RecursiveMomentum needs each record's gradient: clipping must be one of "
+                f"{list(WHOLE_BATCH_MODES)}, got {model.clipping!r}"
             )
         clip_norm, clip_diff_norm = given(model.clip_norm), given(self.clip_diff_norm)
         if clip_diff_norm is not None and (clip_norm == math.inf) != (clip_diff_norm == math.inf):

@@ -16,7 +16,7 @@ TILE = 64  # rows that stay in the first-level cache; a choice, not tuned
 
 @jit
 def moment_rows(z, y, weight, norm, center, bound, target_weight, step, radius):
-    """Turn records into the rows of a second moment, in place; see `skdp.privacy.statistics.row_moments.RowMoments`.
+    """Turn records into the rows of a second moment, in place; see `RowMoments` of the statistics.
 
     ``z`` holds the features and the intercept's feature, and 0 in the last column; ``weight`` the root of each
     row's weight, or nothing. A row that is longer than ``norm`` is scaled to it, and its scaled and clipped target

@@ -337,8 +337,9 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
         """Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
         "auto" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the
         half-width of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter
-        of the half-width. With a number, bring y near 0 by a public constant, because targets beyond 1000 thresholds
-        are clipped. The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.""",
+        of the half-width. With a number, bring y near 0 by a public constant, because targets beyond 1000
+        thresholds are clipped. The mean of skewed targets, such as counts, is underestimated;
+        `DPAdaSSPRegressor` fits it.""",
         default="auto",
     )
     huber_threshold_: float = fitted("float", "The threshold given, or the one that was released.")

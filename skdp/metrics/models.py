@@ -8,8 +8,8 @@ a block in another way. Where the number of rows is public, every other row keep
 when a record changes. Where it is private (groups, or a given ``n_public``), rows move. skdp's linear and additive
 models compute each row alone here (`skdp.kernels.rows_alone`), also inside a pipeline. Any other model gets
 exactly 64 rows at a time, on one thread of BLAS (the last block repeats its last row), if 64 generated rows show
-that positions among 64 do not matter (`skdp.privacy.check_batch_independence`). Otherwise it gets one row at a time. For tables
-that cannot be generated, such as data frames of text, it is an assumption.
+that positions among 64 do not matter (`skdp.privacy.check_batch_independence`). Otherwise it gets one row at a
+time. For tables that cannot be generated, such as data frames of text, it is an assumption.
 """
 
 import re

@@ -138,9 +138,9 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
     residuals, with sensitivity 1.669 and 1.658.
 
     **Intervals** are found by inversion: they hold all values that fit what was released, see
-    `skdp.metrics.regression_moments`. In simulations they cover 94.4 to 98 %, and all where a score's whole range is given
-    (``tools/coverage_regression.py``). The lower end of R2 is ``-inf`` where the noise does not show that targets
-    differ.
+    `skdp.metrics.regression_moments`. In simulations they cover 94.4 to 98 %, and all where a score's whole range
+    is given (``tools/coverage_regression.py``). The lower end of R2 is ``-inf`` where the noise does not show that
+    targets differ.
     """
 
     _kind = "a regressor"

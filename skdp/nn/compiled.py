@@ -1,4 +1,4 @@
-"""Numba's twins of functions in `skdp.nn.pooling_windows` and `skdp.nn.elementwise`: images in C order, channels last.
+"""Functions of `skdp.nn.pooling_windows` and `skdp.nn.elementwise` for numba: images in C order, channels last.
 
 Neighbouring windows one pixel apart are taken in one run. So the innermost loops are long. They go over slices
 from 0, which the compiler turns into vector instructions.

@@ -1,4 +1,4 @@
-"""Numba's twins of functions in `skdp.nn.sequences`: sequences in C order, features last.
+"""Functions of `skdp.nn.sequences` for numba: sequences in C order, features last.
 
 Four records take each step of a recurrence together, so that a row of the weight is read once for them. Where
 fewer are left, zeros stand for the others. So every record passes the same instructions, and none mixes two

@@ -114,7 +114,7 @@ class NetTask:
         return flat
 
     def record_outputs(self, parameters: NDArray[np.float32], X: Matrix) -> Vector:
-        """Outputs of private rows: each call gets 64 rows and one thread of BLAS, as in `require_batch_independence`.
+        """Outputs of private rows: calls get 64 rows and one thread of BLAS, as in `require_batch_independence`.
 
         So a call's shapes tell nothing of how many rows there are, which groups keep private.
         """

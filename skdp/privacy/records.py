@@ -28,7 +28,7 @@ from skdp.privacy.statistics.mean_gradient import mean_gradient
 from skdp.privacy.statistics.norm_counts import norm_count
 from skdp.privacy.statistics.row_moments import predictions, second_moment
 
-MAPPED = 64  # rows that a function of `PrivateRecords.mapped` gets at once, as many as `check_batch_independence` gives it
+MAPPED = 64  # rows of a call of the function of `PrivateRecords.mapped`, as in `check_batch_independence`
 
 
 class PrivateRecords:

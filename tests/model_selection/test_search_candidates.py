@@ -110,7 +110,7 @@ def test_trials_do_not_change_the_objects_of_a_grid():
 
 
 def test_searches_in_threads_leave_no_warning_of_a_trial_and_the_filters_as_they_were(monkeypatch):
-    """A mutant whose trials set the filters of the process without a turn leaves those of another thread behind."""
+    """The mutant's trials set the filters of the process without a turn and leave another thread's behind."""
     first, second = threading.Event(), threading.Event()
 
     def trial(mine, other):

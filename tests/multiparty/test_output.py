@@ -106,7 +106,7 @@ def test_the_coefficients_of_ridge_regression_reach_their_bound():
 
 
 def test_a_threshold_without_the_norm_of_the_rows_would_be_another_model():
-    """The mutant: c = 2 looks enough for targets in [-1, 1], but residuals at the ridge minimiser can be larger."""
+    """The mutant: c = 2 looks enough for targets in [-1, 1]; residuals at the ridge minimiser can be larger."""
     X = np.ones((400, 1)) * 0.05
     y = np.ones(400)
     X[0], y[0] = 1.0, -1.0

@@ -61,8 +61,8 @@ def _codes(column: object, values: object) -> list[float]:
     given = list(values)
     if not MIN_CATEGORIES <= len(given) <= MAX_CATEGORIES:
         raise ValueError(
-            f"{name} must have {MIN_CATEGORIES} to {MAX_CATEGORIES} values, got {len(given)}: other values of the column count as "
-            "none of them, so rare ones can be left out"
+            f"{name} must have {MIN_CATEGORIES} to {MAX_CATEGORIES} values, got {len(given)}: other "
+            "values of the column count as none of them, so rare ones can be left out"
         )
     for value in given:
         is_number = isinstance(value, Real) and not isinstance(value, bool)

@@ -142,9 +142,9 @@ def explanation_of(
     """
     contributions = function.contributions(X)
     score = function.intercept + contributions.sum(axis=1)
-    in_user_scale = function.of_outputs
+    in_units = function.of_outputs
     return Explanation(
-        function.term_names, X, in_user_scale(contributions), in_user_scale(function.intercept), in_user_scale(score),
+        function.term_names, X, in_units(contributions), in_units(function.intercept), in_units(score),
         prediction, classes,
     )  # fmt: skip
 

@@ -142,8 +142,8 @@ def standardize(
 
     Notes
     -----
-    **Privacy.** Of d columns: power-of-two bin counts (`magnitude_counts`), second moments of the rows
-    (u, 1), scaled down to a public norm (`second_moment`), for a shifted window counts (`column_counts`) and a histogram.
+    **Privacy.** Of d columns: power-of-two bin counts (`magnitude_counts`), second moments of the rows (u, 1),
+    scaled down to a public norm (`second_moment`), for a shifted window counts (`column_counts`) and a histogram.
     Which columns get shifted windows is decided by what was released. A value is cut at the ends of its column's
     window before anything else: these are public or released, so a row's contribution is a function of the row.
     """

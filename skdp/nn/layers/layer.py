@@ -23,8 +23,8 @@ class Layer(ABC):
     Notes
     -----
     **Duties.** The privacy of a fit rests on them. Each fit looks for breaches of the first four on made-up
-    records (`skdp.privacy.check_batch_independence`), in gradients and in outputs. It cannot find all of them. So the report
-    of a fit with layers of your own names the duties as an assumption.
+    records (`skdp.privacy.check_batch_independence`), in gradients and in outputs. It cannot find all of them. So
+    the report of a fit with layers of your own names the duties as an assumption.
 
     1. What a layer computes for a record is a function of this record and of the parameters alone, to the last
        bit: not of other records, of its place among them, or of their number. Other records may hold NaN and

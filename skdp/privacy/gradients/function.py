@@ -169,7 +169,7 @@ class GradientFunction:
         return lambda X, y: np.take(np.asarray(self.dense(X, y)), positions, axis=1)
 
     def _in_calls(self, X: Matrix, y: NDArray[np.float64] | None) -> list[Piece]:
-        """The pieces of rows, of which the function sees no more at once than `check_batch_independence` gave it."""
+        """The pieces of rows; the function sees no more at once than `check_batch_independence` gave it."""
         count = X.shape[0]
         if count <= AT_ONCE:
             return self._called(X, y, count)

@@ -1,7 +1,7 @@
 """Compiled samplers over key-stream words, and the proof of their error. Loaded on first use.
 
-Bins come from an exact alias table (``skdp.privacy.noise.alias_tables``). This module draws the offset r in [0, W) of a
-magnitude m = n + r, n = j W.
+Bins come from an exact alias table (``skdp.privacy.noise.alias_tables``). This module draws the offset r in [0, W)
+of a magnitude m = n + r, n = j W.
 
 Privacy
 -------

@@ -86,8 +86,8 @@ def clipped_sum(
     Integers are added exactly modulo 2**64, as in `mean_gradient`. So one unit adds at most ``clip_norm``. What
     others add has the same bits on a neighbouring data set. Over all units, under a public number of rows, every
     row keeps its place and its chunk. In a drawn batch, and under a private number of rows, a unit can be missing.
-    There the function sees one row at a time, or promises that positions do not matter. A group's vectors are added
-    in the order of its rows.
+    There the function sees one row at a time, or promises that positions do not matter. A group's vectors are
+    added in the order of its rows.
     """
     rows = records._rows
     # Where a unit can come or go, the rows after it would move to other places of what the function is given.

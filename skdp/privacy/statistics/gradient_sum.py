@@ -49,9 +49,10 @@ def gradient_sum(
         their targets (None without targets). It returns a list of pieces (`Vectors`, `Outer`, `OuterSum`,
         `SparseRows`) with a row for each row. It gets at most 64 rows at once. **A row's numbers must be a
         function of this row and of public or released values alone, to the last bit**: whatever its place, its
-        neighbours and the number of rows; see `check_batch_independence`. It is called from several threads at once, so every
-        call makes new arrays. It must not keep what it was given, and must not raise, warn or print for any
-        values. Functions of one fit may be marked by `PieceKinds`: only the first is then called with zeros.
+        neighbours and the number of rows; see `check_batch_independence`. It is called from several threads at
+        once, so every call makes new arrays. It must not keep what it was given, and must not raise, warn or print
+        for any values. Functions of one fit may be marked by `PieceKinds`: only the first is then called with
+        zeros.
     clip_norm : float
         Largest l2 norm of a unit's gradient, at least 2**-29. inf (no clipping) can only be released without
         noise.

@@ -80,7 +80,8 @@ def second_moment(
     Notes
     -----
     **Privacy.** ``||z||^2 <= B^2 = (1 + w^2) R^2``. So the matrix moves by at most ``sqrt(2) B^2`` in Frobenius
-    norm when a unit is replaced, and by ``B^2`` when it is absent. Proofs: ``skdp.privacy.statistics.row_moments``.
+    norm when a unit is replaced, and by ``B^2`` when it is absent. Proofs:
+    ``skdp.privacy.statistics.row_moments``.
     """
     rows = records._rows
     if rows.weight is not None:

@@ -1,4 +1,4 @@
-"""What leaves an automatic estimator follows from released and public numbers; wrong public bounds cost nothing."""
+"""What leaves automatic estimators follows from released and public numbers; wrong public bounds cost nothing."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""The penalty of the automatic estimators: Stein's risk, the C that it chooses, and releases that do not depend on C."""
+"""The penalty of the automatic estimators: Stein's risk, the C it chooses, and releases without C."""
 
 import math
 import warnings

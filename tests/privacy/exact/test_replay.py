@@ -185,7 +185,7 @@ def same(one, other):
 
 @pytest.fixture(autouse=True)
 def fits_take_every_step(monkeypatch):
-    """Regressions and the automatic estimator release a constant for so few records; here they release all they can."""
+    """Automatic estimators release a constant for so few records; here they release all they can."""
     set_defaults(
         monkeypatch,
         choice__max_class_noise=math.inf,
