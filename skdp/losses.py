@@ -395,6 +395,6 @@ def _check_records(name: str, function: Callable[[Array, Array], ArrayLike], cla
         if not np.array_equal(numbers(positions), whole[positions], equal_nan=True):
             raise UnsupportedAccounting(
                 f"{name} changed a record's number, if only in its last bits, with its place or with the "
-                f"other records of a batch of {positions.size}: one record would then change what others add. Compute "
+                f"other records of a batch of {positions.size}: one record would change what others add. Compute "
                 "it from z[i] and y[i] alone, without random numbers"
             )

@@ -317,7 +317,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
             group_is="owner" if self._of_owners else "group",
             accountant=self._payer(),
             random_state=self.random_state,
-            context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
+            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
             **options,
         )
 

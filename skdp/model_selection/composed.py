@@ -145,7 +145,7 @@ class ComposedFit(PrivateFit[ComposedRows]):
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=self._called or type(self).__name__,
-            context=b"" if self.random_state is None else seed_context(self._noise_parameters(), type(self)),
+            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
         )
 
     def _budgets(self, inner: InnerFits) -> list[tuple[InnerEstimator, tuple[float, float]]]:

@@ -29,7 +29,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,10 @@ from skdp.base.user_tables import encode_groups
 from skdp.kernels.protocols import Matrix, issparse
 from skdp.losses import Loss
 from skdp.privacy import BoundedStatistic, PrivateRecords, PublicShape
-from skdp.privacy.statistics import PerturbedMinimizer, perturbed_minimizer, ridge_minimizer
+from skdp.privacy.statistics import perturbed_minimizer, ridge_minimizer
+
+if TYPE_CHECKING:
+    from skdp.privacy.statistics.perturbed import PerturbedMinimizer
 
 UNITS = ("record", "group", "owner")
 WEIGHTINGS = ("owner", "record")
@@ -246,7 +249,7 @@ class Owners:
             for j, records in enumerate(self._plain)
         ]
 
-    def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list[PerturbedMinimizer]:
+    def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list["PerturbedMinimizer"]:
         """Objectives for `PrivacySession.objective_perturbation`, one an owner.
 
         Each owner needs a session of its own.

@@ -25,7 +25,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp.kernels.protocols import is_cupy
-from skdp.privacy.old_words import in_old_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +61,7 @@ class _Law(Protocol):
     name: str
 
 
-def seed_context(params: Mapping[str, object], kind: type | None = None) -> bytes:
+def seed_context(params: Mapping[str, object]) -> bytes:
     """Return bytes that differ for different parameters.
 
     Parameters
@@ -74,8 +73,6 @@ def seed_context(params: Mapping[str, object], kind: type | None = None) -> byte
         arguments; dataclasses by their fields; estimators by their parameters and fitted attributes; functions
         by code, defaults and closure; what else there is by its pickle. An object without a pickle differs from
         all others, and from itself in the next fit.
-    kind : type, default=None
-        Class of the estimator.
 
     Examples
     --------
@@ -88,7 +85,7 @@ def seed_context(params: Mapping[str, object], kind: type | None = None) -> byte
     >>> repr(a) == repr(b), seed_context({"start": a}) == seed_context({"start": b})
     (True, False)
     """
-    items = sorted(in_old_words(params, kind).items(), key=lambda item: item[0])
+    items = sorted(params.items(), key=lambda item: item[0])
     try:
         with _numpy_options():
             if all(_spelled_out(value) for _, value in items):
@@ -124,27 +121,8 @@ def _part(tag: str, *parts: bytes) -> bytes:
     return len(counted).to_bytes(8, "big") + b"".join(counted)
 
 
-# Modules that moved inside the package, and their former names, by which golden fits were recorded.
-# The table goes when that test does.
-_DESCENT = "linear_model.descent.estimators"
-_FORMER = {
-    **{f"fitting.{x}": f"nn.{x}" for x in ("recursive", "selection", "sparsification")},
-    **{
-        f"reproductions.{x}": f"multiparty.baselines.{x}"
-        for x in ("local_gradient", "local_objective", "local_output", "pathak", "rajkumar_agarwal")
-    },
-    "linear_model.auto.estimators": "linear_model.front.estimators",
-    "linear_model.gradient_descent": _DESCENT,
-    "reproductions.adaptive_descent": _DESCENT,
-    "reproductions.random_round": _DESCENT,
-}
-
-
 def _name(kind: type) -> bytes:
-    package, _, module = kind.__module__.partition(".")
-    if package == "skdp":
-        module = _FORMER.get(module, module)
-    return ".".join(filter(None, (package, module, kind.__qualname__))).encode()
+    return f"{kind.__module__}.{kind.__qualname__}".encode()
 
 
 def _serial(value: object) -> bytes:
@@ -175,7 +153,7 @@ def _serial(value: object) -> bytes:
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return _part("dataclass", _name(kind), _serial({**fields, **getattr(value, "__dict__", {})}))
     if isinstance(value, BaseEstimator):
-        return _part("estimator", _name(kind), _serial(dict(sorted(in_old_words(vars(value), kind).items()))))
+        return _part("estimator", _name(kind), _serial(dict(sorted(vars(value).items()))))
     if isinstance(value, FunctionType) and kind is FunctionType:
         return _function(value)
     if is_cupy(value):

@@ -13,7 +13,7 @@ from skdp.privacy.statistics.magnitude_counts import magnitude_counts
 from skdp.privacy.statistics.mean_losses import mean_losses
 from skdp.privacy.statistics.minimizer import ridge_minimizer
 from skdp.privacy.statistics.norm_counts import target_count
-from skdp.privacy.statistics.perturbed import PerturbedMinimizer, perturbed_minimizer
+from skdp.privacy.statistics.perturbed import perturbed_minimizer
 from skdp.privacy.statistics.recursive_gradient import recursive_gradient
 from skdp.privacy.statistics.residual_moments import binned_residuals, residual_moments, residual_squares
 from skdp.privacy.statistics.step_scores import step_scores
@@ -21,7 +21,6 @@ from skdp.privacy.statistics.sup_gradient import gradient_scores, mean_sup_gradi
 from skdp.privacy.statistics.votes import support_votes
 
 __all__ = [
-    "PerturbedMinimizer",
     "binned_residuals",
     "cbow_gradient",
     "cell_sums",
