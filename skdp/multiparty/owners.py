@@ -29,7 +29,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,9 +40,6 @@ from skdp.kernels.protocols import Matrix, issparse
 from skdp.losses import Loss
 from skdp.privacy import BoundedStatistic, PrivateRecords, PublicShape
 from skdp.privacy.statistics import perturbed_minimizer, ridge_minimizer
-
-if TYPE_CHECKING:
-    from skdp.privacy.statistics.perturbed import PerturbedMinimizer
 
 UNITS = ("record", "group", "owner")
 WEIGHTINGS = ("owner", "record")
@@ -249,7 +246,7 @@ class Owners:
             for j, records in enumerate(self._plain)
         ]
 
-    def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list["PerturbedMinimizer"]:
+    def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list[Any]:
         """Objectives for `PrivacySession.objective_perturbation`, one an owner.
 
         Each owner needs a session of its own.

@@ -91,7 +91,7 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "select_targets": lambda: r.select_targets(),
         "averaged": lambda: r.averaged(2.0),
         "shortened": lambda: r.shortened(2.0),
-        "elsewhere": lambda: PrivateRecords.without_data(r.shape),
+        "without_data": lambda: PrivateRecords.without_data(r.shape),
         "magnitude_counts": lambda: magnitude_counts(r, -2, 2, adjacency="replace-one"),
         "cell_sums": lambda: cell_sums(r, [np.eye(2, dtype=np.int64)] * 3, 1.0, adjacency="replace-one"),
         "class_counts": lambda: class_counts(r, 2, adjacency="replace-one"),
