@@ -53,6 +53,7 @@ def test_storages_agree_with_a_plain_loop_and_fortran_order_with_c_order(loss):
         assert np.abs(dense - sparse).max() <= 2 * 51
 
 
+@pytest.mark.thorough
 def test_a_group_of_more_rows_than_are_copied_together_stands_beside_others():
     """It is read where it lies; the groups before and behind it add what they add without it."""
     loss, d = LogisticLoss(), 20_000

@@ -144,7 +144,7 @@ def test_passes_that_cannot_compute_the_loss_refuse_it():
 @pytest.mark.parametrize(
     ("kind", "grouped"),
     quick_alone(
-        [("dense", False), ("csr", False)],
+        [("dense", False)],
         itertools.product(("dense", "csr", "fortran", "made"), (False, True)),
         pytest.mark.thorough,
     ),

@@ -119,7 +119,7 @@ def test_formats_agree(cls):
     S = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
     dense, sparse, fortran, single = (
         make(cls, epsilon=math.inf).fit(form, Y, owners=OWNERS)
-        for form in (S.toarray(), S, np.asfortranarray(S.toarray()), S.astype(np.float32))
+        for form in (S.toarray(), S, np.asfortranarray(S.toarray()), S.toarray().astype(np.float32))
     )
     for other in (sparse, fortran):
         assert other.coef_ == pytest.approx(dense.coef_, abs=1e-5)

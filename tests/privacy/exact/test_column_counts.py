@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from skdp.kernels.counts import table_forms, thresholds
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from tests.kinds import quick_alone
 
 GRID = 2.0**-20
 HALF = 2**19
@@ -20,6 +21,10 @@ LAYOUTS = {
     "csr": sp.csr_matrix,
     "float32": lambda X: np.clip(X, -3e38, 3e38).astype(np.float32),
 }
+# The loops are compiled again for numbers of 32 bits.
+each_layout = pytest.mark.parametrize(
+    "layout", quick_alone(["C", "F", "csr"], sorted(LAYOUTS), pytest.mark.thorough)
+)
 # A column is never inside or always: so records can be built that move every column.
 WORST = [0.0, -0.0, 5e-324, 0.5, 0.5 + 2.0**-40, -1e300, 1e300, math.inf, -math.inf, math.nan]
 
@@ -55,7 +60,7 @@ def by_hand(X, groups=None, at=AT, centers=None, absolute=False):
     return np.array(total)
 
 
-@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+@each_layout
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
     "options", [{}, {"centers": CENTER}, {"absolute": True}, {"centers": CENTER, "absolute": True}]
@@ -87,7 +92,7 @@ def largest_move(layout, centers=None, absolute=False):
     return moved * GRID
 
 
-@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+@each_layout
 @pytest.mark.parametrize("absolute", [False, True])
 def test_a_replaced_record_moves_the_counts_by_the_root_of_their_number(layout, absolute):
     made = PrivateRecords(data()).column_counts(AT, CENTER, absolute=absolute)
@@ -98,7 +103,7 @@ def test_a_replaced_record_moves_the_counts_by_the_root_of_their_number(layout, 
     assert moved == 2.0  # two times sqrt(4) / 2: some pair reaches the bound
 
 
-@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+@each_layout
 @pytest.mark.parametrize("rows", [1, 2, 7, 1000])
 @pytest.mark.parametrize("grid", [GRID, 0.3 * GRID, 0.017])
 def test_a_group_counts_as_one_however_many_rows_it_has(layout, rows, grid):
@@ -123,7 +128,7 @@ def test_a_group_counts_as_one_however_many_rows_it_has(layout, rows, grid):
     assert np.array_equal(sums[1] - without, np.full(4, -half))
 
 
-@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+@each_layout
 def test_a_record_that_comes_moves_the_counts_by_half_of_that(layout):
     X = data()
     for value in WORST:
@@ -133,7 +138,7 @@ def test_a_record_that_comes_moves_the_counts_by_half_of_that(layout):
         assert np.array_equal(np.abs(change), np.full(4, HALF))
 
 
-@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+@each_layout
 @pytest.mark.parametrize("grouped", [False, True])
 def test_no_order_and_no_chunk_changes_the_integers(monkeypatch, layout, grouped):
     X = data(200, seed=2)

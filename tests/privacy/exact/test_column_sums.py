@@ -25,7 +25,10 @@ LAYOUTS = {
     "float32": lambda X: np.clip(X, -3e38, 3e38).astype(np.float32),
 }
 WORST = [0.0, 5e-324, 0.5, 2.0, -1.0, -1e300, 1e300, math.inf, -math.inf, math.nan]
-each_layout = pytest.mark.parametrize("layout", sorted(LAYOUTS))
+# The loops are compiled again for numbers of 32 bits.
+each_layout = pytest.mark.parametrize(
+    "layout", quick_alone(["C", "F", "csr"], sorted(LAYOUTS), pytest.mark.thorough)
+)
 
 
 def unit_norm(difference):
