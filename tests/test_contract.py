@@ -404,8 +404,7 @@ def without_rows(model):
         return model
     state = report.__getstate__()
     rows = [*state["mechanisms"], *(state["sampled_plan"] or ())]
-    # An additive fit looks for curves and products, and then at the residuals and a Gram matrix again.
-    assert len(rows) <= (26 if hasattr(model, "linear_") else 20)
+    assert len(rows) <= 30
     for row in rows:
         assert len(row) <= 14
         assert {type(value) for value in row.values()} <= {str, bool, int, float}

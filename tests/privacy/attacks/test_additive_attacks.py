@@ -61,7 +61,7 @@ def only_the_look(task, seed, part=1.0):
         records = PrivateRecords(X, y, groups=groups, fit_intercept=True)
         session = PrivacySession(records, epsilon=EPSILON, delta=DELTA, random_state=seed, unit=records.shape.unit)
         ends = np.full(d, 4.0)
-        columns = Columns(np.zeros(d), ends, np.zeros(d), 1 / ends, -ends, ends, True)
+        columns = Columns(np.zeros(d), ends, np.zeros(d), 1 / ends, -ends, ends)
         shares, rows = BudgetSplit(session), columns.rows(records)
         gram = Gram(np.eye(d + 1), 0.0, np.ones(d + 1))
         if task == "classes":

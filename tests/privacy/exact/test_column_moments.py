@@ -248,7 +248,7 @@ def test_few_edges_are_counted_as_by_a_search(monkeypatch, order, dtype):
             edges = np.tile([low, *inner, high], (3, 1))
             few = counts_by_bin.bin_counts(X, None, edges, 3)
             with monkeypatch.context() as patch:
-                patch.setattr(counts_by_bin, "FEW", 0)
+                patch.setattr(counts_by_bin, "MAX_EDGES", 0)
                 assert np.array_equal(few, counts_by_bin.bin_counts(X, None, edges, 3))
             assert few.sum() > 0
     assert few_edges.MAX_EDGES >= 5
