@@ -62,6 +62,7 @@ DESCRIBED = {
     "Sequential": (3, "x", []),
     "tuple of int": (8, (8,), (0, 5), "ab"),
     '{"squared", "huber", "logistic", "multinomial"} or object of `skdp.losses`': ("x", 3, None),
+    '{"squared", "huber"}': ("x", 3, None, LogisticLoss()),
     '{"squared", "huber"} or object of `skdp.losses.Loss`': ("x", 3, None, LogisticLoss(), MultinomialLoss(2)),
     '{"logistic"} or object of `skdp.losses.Loss`': ("x", 3, None, SquaredLoss(), MultinomialLoss(2)),
     "private estimator, or list of them": (3, None, []),

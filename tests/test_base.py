@@ -1,4 +1,4 @@
-"""The frame of a fit knows no model: what the rooms to come need of it, each as a fit that works."""
+"""The base of a fit knows no model: what later subpackages need of it, each as a fit that works."""
 
 import warnings
 from dataclasses import dataclass

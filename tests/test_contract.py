@@ -102,7 +102,7 @@ def multi_class(name):
 each_multiclass = each_of(n for n in set(MODELS) - set(NETS) - ADDITIVE if classifies(n) and multi_class(n))
 
 
-def twin(name, **params):
+def without_noise(name, **params):
     """The same method without privacy."""
     return make(TWINS[ALL[name]].__name__, **params)
 
@@ -748,7 +748,7 @@ def test_epsilon_inf_is_the_algorithm_without_noise(name):
     X, y = data(name)
     settings = dict(max_iter=20, learning_rate=0.1, n_nonzero_coefs=3)
     model = make(name, epsilon=np.inf, clip_norm=np.inf, refit=0, **settings).fit(X, y)
-    exact = twin(name, tol=0, **settings).fit(X, y)
+    exact = without_noise(name, tol=0, **settings).fit(X, y)
     assert np.array_equal(model.coef_, exact.coef_)
     assert model.privacy_.guarantee == "none"
     assert model.privacy_.epsilon == np.inf
@@ -834,7 +834,8 @@ def test_zero_out_uses_the_same_plan_with_a_zeroed_record(name):
     X0, y0 = X.copy(), y.copy()
     X0[0], y0[0] = 0, 0
     a, b = (make(name, adjacency="zero-out").fit(u, v) for u, v in ((X, y), (X0, y0)))
-    assert a.n_iter_ == b.n_iter_
+    if name != "DPAGDClassifier":  # its steps follow from released numbers
+        assert a.n_iter_ == b.n_iter_
     assert a.privacy_.public == b.privacy_.public
     keys = ("noise_multiplier", "epsilon", "count", "purpose")
 
@@ -861,7 +862,8 @@ def test_add_remove_needs_a_public_n(name):
     b = make(name, **settings).fit(X[:-1], y[:-1])
     assert "n_records" not in a.privacy_.public
     assert a.privacy_.public == b.privacy_.public
-    assert a.n_iter_ == b.n_iter_
+    if name != "DPAGDClassifier":  # its steps follow from released numbers
+        assert a.n_iter_ == b.n_iter_
 
 
 # ------------------------------------------------------------------ with the rest of scikit-learn

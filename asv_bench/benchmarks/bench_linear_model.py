@@ -70,7 +70,7 @@ class RandHIE:
         return self.mean_auc(epsilon=1.0, n_nonzero_coefs=20)
 
     def track_auc_no_privacy(self, cache):
-        """The non-private twin."""
+        """The non-private counterpart."""
         return self.auc(IGHTClassifier(classes=[0, 1], tol=1e-3).fit(self.X, self.y))
 
     def track_auc_logistic_regression(self, cache):

@@ -397,9 +397,9 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
         TypeError, ValueError
             If a parameter is wrong, or the fit would refuse data of this shape.
         """
-        twin = without_accountant(self)
-        twin.set_params(random_state=None)
-        twin._check_before_data(groups=() if self.unit == "group" else None)
+        uncharged = without_accountant(self)
+        uncharged.set_params(random_state=None)
+        uncharged._check_before_data(groups=() if self.unit == "group" else None)
         counted = n_groups if self.unit == "group" else n_records
         if counted is None and self.n_public is None:
             wanted = "n_groups" if self.unit == "group" else "n_records"
@@ -415,9 +415,9 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
             container="csr" if sparse else "dense",
         )  # fmt: skip
         shape = shape.of_sizes(self._sizes_of(counted if self.n_public is None else self.n_public))
-        with twin._open_session(shape.n_units) as session:
-            made = twin._make_plan(session, twin._imagined(shape))
-        return replace(made, parts=twin._plans_inside(made))
+        with uncharged._open_session(shape.n_units) as session:
+            made = uncharged._make_plan(session, uncharged._imagined(shape))
+        return replace(made, parts=uncharged._plans_inside(made))
 
     def _sizes_of(self, counted: object) -> tuple[int, ...]:
         """The number of units of each owner that `plan` was given; of one, where there are no owners."""

@@ -36,7 +36,7 @@ _DEFAULT_EDGES = (*(-edge for edge in reversed(_HALF_DECADES)), 0.0, *_HALF_DECA
 def _frame_column(X: Any, j: int) -> np.ndarray:
     """Return a column of a frame of pandas or polars.
 
-    It keeps its type if that is a NumPy type or has a NumPy twin. Otherwise it is of objects: so are nullable
+    It keeps its type if NumPy has it or a counterpart. Otherwise it is of objects: so are nullable
     types and booleans of polars, because a missing value must not decide the type.
     """
     if hasattr(X, "iloc"):

@@ -1,4 +1,4 @@
-"""Gradient sums against a slow NumPy twin, over storages, losses, units, masks and threads."""
+"""Gradient sums against a slow NumPy counterpart, over storages, losses, units, masks and threads."""
 
 import tracemalloc
 
@@ -56,7 +56,7 @@ def coefficients(rng, p, loss):
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_sums_equal_the_slow_twin(loss, dtype, storage):
+def test_sums_equal_the_slow_counterpart(loss, dtype, storage):
     rng, X, y = problem(dtype=dtype, n_classes=max(2, loss.n_outputs))
     theta = coefficients(rng, 38, loss)
     weight = rng.random(301)

@@ -1,4 +1,4 @@
-"""Rows built to enter a sum with more than the clip, and the twins that would let them."""
+"""Rows built to enter a sum with more than the clip, and the mutants that would let them."""
 
 from fractions import Fraction
 
@@ -91,7 +91,7 @@ def test_rounding_up_every_entry_cannot_exceed_the_clip(storage):
 
 
 def test_without_the_rounding_margin_the_same_row_is_caught(monkeypatch):
-    """The broken twin: the limit is the clip itself, as if rounding were free."""
+    """The mutant: the limit is the clip itself, as if rounding were free."""
 
     def no_margin(self, clip_norm, unit, mask):
         return clip_norm / unit, clip_norm / unit

@@ -83,7 +83,7 @@ def test_bad_arrays(change, error, words):
         numeric_sparse(*arrays)
 
 
-# ------------------------------------------------------------------ the CuPy twin
+# ------------------------------------------------------------------ the CuPy counterpart
 
 
 def test_cuda_source_is_the_cpu_kernel(tmp_path):

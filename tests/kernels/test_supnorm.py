@@ -1,4 +1,4 @@
-"""Sup-norm clipped sums against a slow twin in Python integers, and the bound of one row and one group."""
+"""Sup-norm clipped sums against a slow counterpart in Python integers, and the bound of one row and one group."""
 
 import math
 from fractions import Fraction
@@ -59,7 +59,7 @@ def problem(seed, loss, n=60, d=12, dtype=np.float64):
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_sums_equal_the_slow_twin(loss, dtype, storage):
+def test_sums_equal_the_slow_counterpart(loss, dtype, storage):
     rng, X, y, theta = problem(1, loss, dtype=dtype)
     balance, weight = rng.random(60), 3 * rng.random(60)
     kernel = sup_gradient_kernel(

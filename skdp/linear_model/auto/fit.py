@@ -143,7 +143,7 @@ class AutoFit(LinearFit):
         if choice.solver == "moments":
             made = self._planned_moments(budget, problem)
         else:
-            made = self._planned_specialist(choice.solver, budget, problem)
+            made = self._planned_by_solver(choice.solver, budget, problem)
         return replace(made, method=choice.solver, reason=choice.reason)
 
     def _planned_moments(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
@@ -169,7 +169,7 @@ class AutoFit(LinearFit):
             details=plan,
         )
 
-    def _planned_specialist(self, solver: str, budget: BudgetSplit, problem: Problem) -> LinearDecision:
+    def _planned_by_solver(self, solver: str, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         hint = OR_MOMENTS if "solver" in self.get_params(deep=False) else ""
         if self.feature_bounds is not None:
             raise ValueError(
@@ -188,7 +188,7 @@ class AutoFit(LinearFit):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         made = problem.decision
         if made.method != "moments":
-            return self._solved_by_specialist(session, problem)
+            return self._solved_by_solver(session, problem)
         found = self._family.moments(session, problem, made.details, self._growth(session, problem))
         attributes = {"solver_": "moments", **found.attributes}
         if self.C != AUTOMATIC:
@@ -199,7 +199,7 @@ class AutoFit(LinearFit):
         """Weight of the penalty on the mean loss."""
         return 0.0 if self.C == AUTOMATIC else 1.0 / (float(self.C) * problem.records.n_units)
 
-    def _solved_by_specialist(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _solved_by_solver(self, session: PrivacySession, problem: Problem) -> Solution:
         plan, d = cast("FitPlan", problem.plan), problem.records.n_features
         solver, own = plan.decision.method, cast("Decision", plan.decision.details)
         chosen = self._chosen_solver(solver, problem)

@@ -113,7 +113,7 @@ class RowMoments:
 
     Parameters
     ----------
-    X : ndarray, LazyTable, CSR matrix or CuPy twin of shape (n, d)
+    X : ndarray, LazyTable, CSR matrix or CuPy counterpart of shape (n, d)
     y : ndarray of shape (n,)
     groups : tuple of ndarray of int, or None
         The group of each row, and the number of rows of each group, by which its rows' weights are divided.

@@ -95,7 +95,7 @@ def count_votes(X: Matrix, y: Floats, loss: Loss, s: int, blocks: Integers, *, i
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d), or their CuPy twins
+    X : ndarray or CSR matrix of shape (n, d), or their CuPy counterparts
     y : ndarray of shape (n,)
     loss : object from `skdp.losses`
     s : int

@@ -396,7 +396,7 @@ def test_the_report_names_public_ends_and_cuts():
 
 
 @pytest.mark.parametrize("solver", ["ight", "lssgd"])
-def test_specialists_without_noise_or_intercept_are_not_cut_to_nothing(solver):
+def test_other_solvers_without_noise_or_intercept_are_not_cut_to_nothing(solver):
     X, y = table(800)
     model = DPLinearRegression(epsilon=math.inf, fit_intercept=False, solver=solver).fit(X, y)
     assert model.prediction_bounds_ == (-math.inf, math.inf)

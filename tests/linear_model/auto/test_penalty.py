@@ -134,7 +134,7 @@ def test_a_small_C_shrinks_a_regression():
     assert held.intercept_ == pytest.approx(np.mean(y), abs=0.3 * np.std(y))
 
 
-def test_specialists_take_a_number():
+def test_other_solvers_take_a_number():
     X, y = numbers()
     model = DPLinearRegression(epsilon=8.0, solver="ight", random_state=0)
     free, held = (model.set_params(C=C).fit(X, y).coef_ for C in (math.inf, 1e-6))

@@ -36,7 +36,7 @@ def steps_alone(monkeypatch):
     """No recalibration: it takes part of the budget after the steps, and the attacker here listens to these.
 
     With it, random rounds and recursive momentum, which has one for three classes, are attacked in
-    test_front_door_attacks (`test_what_follows_the_steps_is_in_the_claim`). Minima perturbation has none.
+    test_auto_attacks (`test_what_follows_the_steps_is_in_the_claim`). Minima perturbation has none.
     """
     monkeypatch.setattr(LinearFit, "_closing", lambda fit, problem: ())
 

@@ -1,6 +1,6 @@
 """Windows, cuts and public bounds of the automatic estimator against neighbours that are built to hurt.
 
-As in `test_front_door_attacks` a fit on one data set is recorded, and its neighbour takes the same path. So what
+As in `test_auto_attacks` a fit on one data set is recorded, and its neighbour takes the same path. So what
 the pair tells apart is exact along each path, and the claim bounds it without statistics. The pairs here take the
 paths that public bounds, cells far outside, a second look at the targets and a wider histogram open.
 """

@@ -78,7 +78,7 @@ def statistics(records):
     yield "target_count", target_count(records, 1.0)
     yield "column_counts", records.column_counts(0.0)
     yield "column_sums", records.column_sums(0.0, 1.0)
-    yield "histogram", records.residual(theta_).of_targets().histogram([-1.0, 0.0, 1.0], **adjacency)
+    yield "histogram", records.residual(theta_).select_targets().histogram([-1.0, 0.0, 1.0], **adjacency)
     yield "magnitude_counts", magnitude_counts(records, -2, 2, **adjacency)
     if records.shape.unit == "record" and isinstance(records._rows.X, np.ndarray):
         yield "gradient_sum", records.gradient_sum(lambda X, y: [Vectors(X[:, :9] * 1.0)], 1.0, size=9)

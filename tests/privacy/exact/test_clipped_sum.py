@@ -1,4 +1,4 @@
-"""Sums of clipped vectors that another room computes: what one record or group changes."""
+"""Sums of clipped vectors that another subpackage computes: what one record or group changes."""
 
 import itertools
 import math

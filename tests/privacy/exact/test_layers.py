@@ -1,4 +1,4 @@
-"""The door of `skdp.privacy`: what other rooms import, what a statistic takes and gives, and what Rows refuse."""
+"""The public names of `skdp.privacy`: what other subpackages import, what a statistic takes and gives, and what Rows refuse."""
 
 import ast
 import copy
@@ -23,7 +23,7 @@ from skdp.privacy.statistics.perturbed import PerturbedMinimizer
 from skdp.privacy.statistics.vertices import VertexScores
 
 PACKAGE = Path(skdp.__file__).parent
-# Names come from these modules too, until every room imports them from `skdp.privacy`.
+# Names come from these modules too, until every subpackage imports them from `skdp.privacy`.
 MODULES = {
     f"skdp.privacy.{name}"
     for name in (
@@ -55,7 +55,7 @@ def refused(module, name):
     return module not in MODULES or name not in public
 
 
-def test_other_rooms_import_public_names_only():
+def test_other_subpackages_import_public_names_only():
     inside = PACKAGE / "privacy"
     wrong = []
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -82,7 +82,7 @@ def test_the_test_above_sees_a_back_door(line):
     assert all(refused(*found) for found in imported(line))
 
 
-def test_no_other_room_uses_private_names_of_records_and_sessions():
+def test_no_other_subpackage_uses_private_names_of_records_and_sessions():
     private = {"_rows", "_value", "_ledger", "_keys", "_parts", "_units", "_family", "_blocks"}
     inside, wrong = PACKAGE / "privacy", []
     own = {"_rows", "_blocks", "_units", "_value", "_family"}  # of kernels and the like: on self

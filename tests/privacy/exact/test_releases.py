@@ -391,7 +391,7 @@ def test_what_no_proof_supports_is_refused(adjacency):
         SampledGaussian(noise_multiplier=1.0, sampling="Poisson", sampling_rate=1.5).pld("zero-out")
 
 
-# ---------------------------------------------------------------------- a kind of a later room
+# ---------------------------------------------------------------------- a kind of a later subpackage
 
 
 @dataclass(frozen=True)

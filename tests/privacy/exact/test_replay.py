@@ -598,7 +598,7 @@ RECALIBRATED = [
 
 
 @pytest.mark.parametrize(("params", "extra"), RECALIBRATED)
-def test_recalibrated_front_doors_stay_within_the_sensitivities(params, extra, monkeypatch):
+def test_recalibrated_automatic_estimators_stay_within_the_sensitivities(params, extra, monkeypatch):
     """Where units are many the scores are recalibrated, in rounds that follow from what was released before."""
     numbers = {"classes__max_recalibrated_noise": math.inf, "classes__min_recalibrated_effective_n": 0.0}
     set_defaults(monkeypatch, **numbers)
