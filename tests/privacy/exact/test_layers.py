@@ -1,4 +1,4 @@
-"""The public names of `skdp.privacy`: what other subpackages import, what a statistic takes and gives, and what Rows refuse."""
+"""The public names of `skdp.privacy`: what others import, what statistics take and give, what Rows refuse."""
 
 import ast
 import copy
