@@ -1,6 +1,6 @@
 """
 How good is the automatic estimator on ordinary tables?
-==============================================
+=======================================================
 
 `DPLogisticRegression` and `DPLinearRegression` with their defaults on 32 real tables (wages, health, votes,
 prices; 4 to 64 columns, 133 to 21,000 training rows) and on shifted targets. Skill 1 is as good as without
