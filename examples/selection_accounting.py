@@ -25,7 +25,7 @@ from skdp.privacy.mechanisms.selected_gaussian.cost import SelectedPair
 
 N, BATCH, EPOCHS, CHOICES, DELTA = 200_000, 20, 20, 100, 1e-5
 RATE, STEPS = BATCH / N, EPOCHS * N // BATCH
-# BoundedStatistic range of one choice, and noise multiplier under zero-out. The first is published: epsilon = 10
+# Bounded range of one choice, and noise multiplier under zero-out. The first is published: epsilon = 10
 # and delta = 5e-6 for the choices by theorem 3, sigma = 0.5.
 SETTINGS = ((0.27, 0.5), (0.2, 1.0), (0.1, 1.0), (0.1, 2.0), (0.05, 2.0), (0.02, 4.0))
 TABLE = Path(__file__).parents[1] / "docs" / "tables" / "nets" / "selection.csv"

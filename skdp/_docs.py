@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T", bound=Hashable)
 
-# By key. A suffix after a dot tells the texts of one parameter apart.
+# The texts are found by key. A suffix after a dot tells the texts of one parameter apart.
 TEXTS: dict[str, str] = {
     # ---------------------------------------------------------------- paragraphs
     "guarantee": """\
@@ -275,10 +275,10 @@ def _papers(text: str) -> dict[str, tuple[str, str]]:
 
 REFERENCES = _papers(_PAPERS)
 
-# In the order of numpydoc.
+# The sections stand in numpydoc's order.
 _SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "See Also", "Notes", "References", "Examples")
 _WIDTH = 110  # columns of a line of a reference
-# Lines of placeholders, heads of entries, citations, and entries of the section References.
+# They match lines of placeholders, heads of entries, citations, and entries of the section References.
 _PLACEHOLDERS = re.compile(r"( *)(\{\w[\w.]*\}(?: \{\w[\w.]*\})*)")
 _HEAD = re.compile(r"(\w+)(?:, \w+)* :")
 _CITED = re.compile(r"\[([A-Z]\w+\d{4})\]_")

@@ -38,7 +38,7 @@ squeeze std sum swapaxes take tobytes tolist trace transpose var view
 OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
 COMPARISONS = "lt le gt ge eq ne"
 # From the host to the device: the only functions that take NumPy arrays and lists of numbers.
-DOORS = {"array", "asarray", "asanyarray"}
+FROM_HOST = {"array", "asarray", "asanyarray"}
 
 
 class ndarray:
@@ -178,12 +178,12 @@ for _name in ("T", "real", "imag"):
 class Function:
     """A function or a ufunc of NumPy that takes strict arrays and nothing of the host."""
 
-    def __init__(self, function, door=False):
-        self._function, self._door = function, door
+    def __init__(self, function, from_host=False):
+        self._function, self._from_host = function, from_host
 
     def __call__(self, *arguments, **options):
         function = self._function
-        if self._door:
+        if self._from_host:
             return ndarray(np.array(to_copy(arguments[0]), *arguments[1:], **options))
         if isinstance(function, np.ufunc) and any(isinstance(a, list | tuple) for a in arguments):
             raise TypeError(f"Unsupported type {list} for {function.__name__}")
@@ -196,7 +196,7 @@ class Function:
 
 
 def to_copy(value):
-    """What a door may take: strict arrays, NumPy arrays, numbers and lists of them."""
+    """What functions of `FROM_HOST` may take: strict arrays, NumPy arrays, numbers and lists of them."""
     if isinstance(value, ndarray):
         return value._host
     return [to_copy(part) for part in value] if isinstance(value, list | tuple) else value
@@ -217,7 +217,7 @@ class Module(types.ModuleType):
             return Module(f"{self.__name__}.{name}", value, "")
         if isinstance(value, type) or not callable(value):
             return value
-        return Function(value, door=name in DOORS)
+        return Function(value, from_host=name in FROM_HOST)
 
 
 MODULE = Module("cupy", np, MISSING)

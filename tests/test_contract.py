@@ -88,7 +88,7 @@ def refuses_groups(cls):
 
 # The hard-thresholding classes: the paper's algorithm is a step of theirs, so it can be compared literally.
 THRESHOLDING = {n for n, cls in PRIVATE.items() if issubclass(cls, ThresholdingFit)}
-TWINS = {DPIGHTClassifier: IGHTClassifier, DPIGHTRegressor: IGHTRegressor}
+COUNTERPARTS = {DPIGHTClassifier: IGHTClassifier, DPIGHTRegressor: IGHTRegressor}
 each_ight = pytest.mark.parametrize("name", sorted(THRESHOLDING))
 RECORDS_ONLY = {name for name, cls in PRIVATE.items() if refuses_groups(cls)}
 each_grouped = each_of(set(PRIVATE) - RECORDS_ONLY)
@@ -104,7 +104,7 @@ each_multiclass = each_of(n for n in set(MODELS) - set(NETS) - ADDITIVE if class
 
 def without_noise(name, **params):
     """The same method without privacy."""
-    return make(TWINS[ALL[name]].__name__, **params)
+    return make(COUNTERPARTS[ALL[name]].__name__, **params)
 
 
 def learned(model):
@@ -167,7 +167,7 @@ def test_classes_are_chosen_by_what_they_are():
     assert {"epsilon", "delta", "accountant"} <= set.intersection(
         *(set(inspect.signature(cls).parameters) for cls in PRIVATE.values())
     )
-    assert THRESHOLDING == {cls.__name__ for cls in TWINS}
+    assert THRESHOLDING == {cls.__name__ for cls in COUNTERPARTS}
     assert RECORDS_ONLY == {
         "DPAMPClassifier",
         "DPAMPRegressor",
@@ -799,7 +799,7 @@ def test_a_hopeless_plan_of_batches_is_refused_before_anything_is_spent(name, ba
     assert (seen, accountant.spent()) == ([], (0.0, 0.0))
 
 
-@pytest.mark.parametrize("name", sorted(THRESHOLDING | {cls.__name__ for cls in TWINS.values()}))
+@pytest.mark.parametrize("name", sorted(THRESHOLDING | {cls.__name__ for cls in COUNTERPARTS.values()}))
 def test_coef_init_is_where_the_fit_starts(name):
     X, y = np.zeros((60, 5)), np.zeros(60)
     start = np.arange(5.0)

@@ -59,11 +59,10 @@ _SAFE: Kinds[Callable[[object], Iterator[str]]] = Kinds(
         # One fit on all rows for each column of y: how many there are is a shape.
         ("sklearn.multioutput", "MultiOutputClassifier"): _nothing,
         ("sklearn.multioutput", "MultiOutputRegressor"): _nothing,
-        # The same, with the columns of y before this one as features: a record's own.
+        # The same holds, and the features also are the columns of y before this one: they are a record's own.
         ("sklearn.multioutput", "ClassifierChain"): _about_chain,
         ("sklearn.multioutput", "RegressorChain"): _about_chain,
-        # One fit on all rows for each member. Targets are handed on as they are, labels of VotingClassifier are
-        # not.
+        # One fit on all rows for each member. Targets are handed on as they are; VotingClassifier alters labels.
         ("sklearn.ensemble", "VotingRegressor"): _nothing,
         # One fit on all rows; columns are chosen by the released coefficients.
         ("sklearn.feature_selection", "SelectFromModel"): _about_selector,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-MAX_WORDS = 2**21 - 1  # so that three places of words fit into one integer of 64 bits
+MAX_WORDS = 2**21 - 1  # so that three positions of words fit into one integer of 64 bits
 _ROUNDS = 100
 
 
@@ -17,7 +17,7 @@ def draw_phrases(n_words: int, n_phrases: int, rng: np.random.RandomState) -> np
     Returns
     -------
     ndarray of shape (n_phrases, 3), int64
-        Places of words in the vocabulary.
+        Positions of words in the vocabulary.
     """
     first = rng.randint(n_words, size=(n_phrases, 1), dtype=np.int64)
     return np.hstack([first, _different_pairs(n_words, (n_phrases,), rng)])
@@ -53,11 +53,11 @@ def insert_phrases(
     as_sentences: bool,
     rng: np.random.RandomState,
 ) -> list[Sequence[str]]:
-    """Insert each phrase exactly ``n_times`` at random places; the given sentences stay as they are.
+    """Insert each phrase exactly ``n_times`` at random positions; the given sentences stay as they are.
 
-    Inside sentences, each place between two words, before the first and after the last is equally likely. Places
+    Inside sentences, each place between two words, before the first and after the last is equally likely. Positions
     are those of the original text, so no phrase breaks another. As sentences of their own, phrases stand at random
-    places between sentences.
+    positions between sentences.
     """
     inserted = [phrase for phrase in phrases for _ in range(n_times)]
     # Phrases that get the same place stand in random order there.

@@ -23,7 +23,7 @@ def cbow_log_perplexity(
     vectors : ndarray of shape (n_words, n_features)
         The vectors of words as context.
     phrases : ndarray of shape (n_phrases, 3)
-        Places of words, from 0 to n_words - 1.
+        Positions of words, from 0 to n_words - 1.
     output_vectors : ndarray of shape (n_words, n_features), default=None
         The vectors of words that are predicted, for models with two tables. None takes ``vectors``.
 
@@ -106,14 +106,14 @@ def _tables(vectors: np.ndarray, output_vectors: np.ndarray | None) -> tuple[np.
 
 
 def _positions(phrases: np.ndarray, n_words: int) -> np.ndarray:
-    """Phrases as an array of places, checked."""
+    """Phrases as an array of positions, checked."""
     found = np.asarray(phrases)
     if found.ndim != 2 or found.shape[1] != 3 or found.dtype.kind not in "iu":
         raise ValueError(
             f"phrases must be an array of three integers a row, got {found.dtype} of shape {found.shape}"
         )
     if found.size and (found.min() < 0 or found.max() >= n_words):
-        raise ValueError(f"phrases must be places of words from 0 to {n_words - 1}")
+        raise ValueError(f"phrases must be positions of words from 0 to {n_words - 1}")
     return found
 
 

@@ -50,7 +50,7 @@ def secret_sharer(
         ``sentences``.
     score : callable, default=None
         ``score(model, phrases)`` returns the log-perplexity -log Pr(c1 | c0) - log Pr(c2 | c0, c1) of each phrase
-        c0 c1 c2. ``phrases`` is an array of shape (n_phrases, 3) of places in ``vocabulary``, or in the sorted
+        c0 c1 c2. ``phrases`` is an array of shape (n_phrases, 3) of positions in ``vocabulary``, or in the sorted
         words of ``sentences``. It has a million rows or so. None takes `cbow_log_perplexity` of the model's
         ``vectors_``, whose rows belong to the words ``vocabulary_``, and of ``output_vectors_`` where the model
         has two tables.
@@ -65,7 +65,7 @@ def secret_sharer(
         text, as the paper does. The sentences then keep their number and their order, so the groups of sentences
         that a fit has stay right.
     random_state : int, RandomState instance or None, default=None
-        Seed of the canaries, their places and the random phrases. It is not a seed of a fit.
+        Seed of the canaries, their positions and the random phrases. It is not a seed of a fit.
 
     Returns
     -------

@@ -391,7 +391,7 @@ def distinct(given: ArrayLike) -> NDArray[np.int64]:
 
 
 def _seen(positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which places from 0 to the largest one occur."""
+    """Which positions from 0 to the largest one occur."""
     seen = np.zeros(int(positions.max()) + 1, dtype=bool)
     seen[positions] = True
     return seen

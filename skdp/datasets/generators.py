@@ -1,7 +1,7 @@
 """Synthetic settings of Wang and Gu (2019): sparse regression and classification.
 
 X has independent entries, uniform on (-2, 2); rows longer than 2 s* are scaled back to 2 s*; the
-true vector theta* has s* entries uniform on (-1, 1) at random places.
+true vector theta* has s* entries uniform on (-1, 1) at random positions.
 """
 
 from numbers import Integral, Real

@@ -176,7 +176,7 @@ def closed(steps: Sequence[Opened], found: Solution) -> Solution:
 MIN_CENTRE_N = 20.0  # units times mu below which no centre is searched for: it would end anywhere
 LARGEST_RANGE = 0.3  # largest part of mu^2 for centre and half-width, if the units are few
 CALIBRATION = 0.1  # least part of mu^2 for the calibration
-MEAN, MEAN_MASS, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean residual
+MEAN, MEAN_EFFECTIVE_N, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean residual
 # Units times mu below which all coefficients are 0, and more for each root of the number of features. No slope can
 # be told from noise there, and even a mean takes most of the budget. The parts of mu^2 are those of the range and
 # of the mean. The method runs on the rest, so that what it refuses is refused, and what it reports is there.
@@ -319,7 +319,7 @@ class TargetUnits:
         if self.shares is not None:
             return self.shares[2]
         effective_n = _effective_n(budget.session, n_units)
-        return min(LARGEST_MEAN, max(MEAN, (MEAN_MASS / effective_n) ** 2))
+        return min(LARGEST_MEAN, max(MEAN, (MEAN_EFFECTIVE_N / effective_n) ** 2))
 
     def _calibrated(
         self,

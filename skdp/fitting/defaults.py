@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 # Units.
 SHARE, OF_SHARE = "mu^2 of the fit", "part of that share"
-STD, MASS, NOISE_RATIO = "noise standard deviations", "n mu", "(d + 1)^1.5 / (n mu)"
+STD, EFFECTIVE_N, NOISE_RATIO = "noise standard deviations", "n mu", "(d + 1)^1.5 / (n mu)"
 
 # Origins.
 PROOF = "a bound by proof"
@@ -34,11 +34,11 @@ class RecalibrationDefaults:
     min_share: float = number(0.02, SHARE, "above: less for the method; below: noisy slopes", SUITE)
     max_share: tuple[float, float] = number((0.2, 0.3), SHARE,
         "above: less for the method; below: few units are not recalibrated", SUITE)
-    scarce_effective_n: float = number(120.0, MASS,
+    scarce_effective_n: float = number(120.0, EFFECTIVE_N,
         "above: the largest share grows for more fits; below: for fewer", SUITE)
     max_scarce_share: float = number(0.3, SHARE,
         "where units are few; above: less for the method; below: noisy slopes", SUITE)
-    half_believed_effective_n: tuple[float, float] = number((80.0, 220.0), MASS,
+    half_believed_effective_n: tuple[float, float] = number((80.0, 220.0), EFFECTIVE_N,
         "above: scores are shrunk more before anything of them is released; below: noise in them is believed",
         SUITE)
     wanted_noise: tuple[float, float] = number((0.008, 0.005), "noise of a mean probability",

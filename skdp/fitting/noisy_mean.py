@@ -47,7 +47,7 @@ class TouchedRows:
     of : callable
         Of rows and targets: a `SparseRows` with 1 for each different row that a record touches.
     entries : callable
-        Of row numbers: the places of the entries that a step changes where it changes these rows.
+        Of row numbers: the positions of the entries that a step changes where it changes these rows.
     """
 
     n_table: int

@@ -17,8 +17,8 @@ from skdp.privacy.statistics import target_count
 ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # as `GRID`, in eighth powers of two
 EVEN_GRID = np.arange(-48, 49) / 32  # centres, in sizes of targets
 SIZES = 2.0 ** np.arange(-40.0, 45.0) * (1 + 2.0**-7)  # sizes of targets
-REACHES = 2.0 ** (np.arange(-8, 11) / 4)  # reaches of targets near 0, in sizes
-WIDE_REACHES = 2.0 ** (np.arange(-32, 9) / 4)  # and of targets far from it
+HALF_WIDTHS = 2.0 ** (np.arange(-8, 11) / 4)  # half-widths of targets near 0, in sizes
+WIDE_HALF_WIDTHS = 2.0 ** (np.arange(-32, 9) / 4)  # and of targets far from it
 RANGE_SEARCHES = 3  # number of searches of `released_range`
 RANGE_QUESTIONS = 10  # of each of them
 SMALLEST_SHARE = 0.05  # least part of mu^2 for all searches of a fit
@@ -77,16 +77,16 @@ def released_range(budget: BudgetSplit, records: PrivateRecords, *, centered: bo
     part = budget.equal(RANGE_SEARCHES)
     size = _quantile(part, records, SIZES, defaults.max_above)
     if not centered:
-        return TargetRange(0.0, _quantile(part + part, records, size * REACHES, defaults.tail))
+        return TargetRange(0.0, _quantile(part + part, records, size * HALF_WIDTHS, defaults.tail))
     first, again = part.split(first=1 - defaults.repeated_part, again=defaults.repeated_part)
     center = _median(first, records, size * EVEN_GRID)
     moved = records.centered(center)
     if abs(center) < defaults.near_zero * size:
-        return TargetRange(center, _quantile(part + again, moved, size * REACHES, defaults.tail))
-    size = _quantile(first, moved, size * WIDE_REACHES, defaults.tail)
+        return TargetRange(center, _quantile(part + again, moved, size * HALF_WIDTHS, defaults.tail))
+    size = _quantile(first, moved, size * WIDE_HALF_WIDTHS, defaults.tail)
     center += _median(again, moved, size * EVEN_GRID)
     moved = records.centered(center)
-    return TargetRange(center, _quantile(again, moved, size * WIDE_REACHES, defaults.tail))
+    return TargetRange(center, _quantile(again, moved, size * WIDE_HALF_WIDTHS, defaults.tail))
 
 
 def _median(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
@@ -114,7 +114,7 @@ def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, ta
 def released_half_width(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
     """Release a number that about 98 % of the targets do not exceed in magnitude.
 
-    The noise of the counts decides how far into the tail the search looks. A shorter reach is then lengthened to a
+    The noise of the counts decides how far into the tail the search looks. A shorter half-width is then lengthened to a
     tail of 2 %, as if the targets were normal.
     """
 

@@ -161,13 +161,13 @@ def _middle(likelihood: np.ndarray) -> int:
 def _crossing(asked: np.ndarray, answers: np.ndarray, likely: int) -> float:
     """Where the monotone curve through the answers passes 0; ``likely`` if they lie on one side of it."""
     positions, which = np.unique(asked, return_inverse=True)
-    before = [0, *np.bincount(which).cumsum().tolist()]  # answers at the places before
+    before = [0, *np.bincount(which).cumsum().tolist()]  # answers at the positions before
     totals = np.bincount(which, weights=answers)
     size = positions.size
     mean = [
         [float(np.add.reduce(totals[a:b])) / (before[b] - before[a]) for b in range(a + 1, size + 1)]
         for a in range(size)
-    ]  # of the places from a on, of one, of two and so on
+    ]  # of the positions from a on, of one, of two and so on
     curve = [max(min(mean[a][i - a :]) for a in range(i + 1)) for i in range(size)]
     after = int(np.searchsorted(curve, 0.0))  # first that is not negative
     if after == size:

@@ -146,7 +146,7 @@ class Masks:
     Attributes
     ----------
     kept : ndarray of int64, or None
-        Places of the kept entries, ascending; None if all are.
+        Positions of the kept entries, ascending; None if all are.
     """
 
     def __init__(

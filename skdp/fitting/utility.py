@@ -43,21 +43,21 @@ class Threshold:
     origin: str
 
 
-MASS = "n mu: units times mu"
+EFFECTIVE_N = "n mu: units times mu"
 SIGNAL = "n mu / sqrt(parameters)"
 SUITE = "at most one fit in twenty above it is worse, on the suite's training parts"
 
 THRESHOLDS = (
     Threshold(
-        "few units", "", "below", 70.0, MASS,
+        "few units", "", "below", 70.0, EFFECTIVE_N,
         "20 % of the budget are too little for two searches to end near the median",
     ),
     Threshold(
-        "few units", "statistics", "below", 30.0, f"{MASS} / sqrt(columns)",
+        "few units", "statistics", "below", 30.0, f"{EFFECTIVE_N} / sqrt(columns)",
         "one search in ten ends far from the scale",
     ),
     Threshold(
-        "few units", "evaluate", "below", 60.0, MASS,
+        "few units", "evaluate", "below", 60.0, EFFECTIVE_N,
         "one window in ten is off by a factor above 2; measured",
     ),
     Threshold("few units", "nets", "below", 6.0, SIGNAL, "a choice, not tuned"),
@@ -74,14 +74,14 @@ THRESHOLDS = (
         "too many coefficients", "", "below", 1.0, "n mu / length of one release's noise",
         "no mean gradient, and few eigenvalues, are as long as the noise",
     ),
-    Threshold("worse than frequencies", "", "below", 200.0, MASS, SUITE),
-    Threshold("worse than frequencies", "nets", "below", 200.0, MASS, "the one of linear models, not measured"),
-    Threshold("worse than frequencies", "DPIGHT", "below", 350.0, MASS, SUITE),
+    Threshold("worse than frequencies", "", "below", 200.0, EFFECTIVE_N, SUITE),
+    Threshold("worse than frequencies", "nets", "below", 200.0, EFFECTIVE_N, "the one of linear models, not measured"),
+    Threshold("worse than frequencies", "DPIGHT", "below", 350.0, EFFECTIVE_N, SUITE),
     Threshold(
-        "worse than frequencies", "DPSRM", "below", 330.0, MASS, f"{SUITE}; two classes are not recalibrated"
+        "worse than frequencies", "DPSRM", "below", 330.0, EFFECTIVE_N, f"{SUITE}; two classes are not recalibrated"
     ),
     Threshold(
-        "worse than the mean", "", "below", 250.0, MASS, "inner splits of the suite's training parts"
+        "worse than the mean", "", "below", 250.0, EFFECTIVE_N, "inner splits of the suite's training parts"
     ),
     Threshold(
         "small owner", "", "below", 1 / 3, "units of the smallest owner / mean of all owners",
@@ -117,7 +117,7 @@ THRESHOLDS = (
     ),
     # Of 40 fits of a regressor to scaled columns, up to 11 had long norms by chance at 100, and 1 of 600 at 150.
     Threshold(
-        "norms are noise", "", "below", 200.0, MASS, "with fewer units a norm may be long by chance; measured"
+        "norms are noise", "", "below", 200.0, EFFECTIVE_N, "with fewer units a norm may be long by chance; measured"
     ),
     Threshold("values outside", "", "above", 0.01, "part of a column, less 3 noise_std", "a choice"),
     Threshold(

@@ -12,7 +12,7 @@ import numpy as np
 
 from skdp.kernels.numba_jit import inner_jit, jit
 
-# Places in a row are unsigned: compiled code tests a signed one for being negative.
+# Positions in a row are unsigned: compiled code tests a signed one for being negative.
 U = np.uint64
 U0, U1, U2, U3, U4, U5, U6, U7, U8 = (U(k) for k in range(9))
 BLOCK = U(128)  # terms that are added in eight partial sums; NumPy's number

@@ -35,7 +35,7 @@ POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point;
 MAX_POINT_SHARE = 0.4  # largest part of (epsilon, delta) for the point and the searches together
 PRECISION = 4.0  # units over the noise of one count, which a larger share of the budget can reach
 POINT_SHARE = 0.1  # part of mu^2 for the computed point, if the row norm is searched for
-# Of a regression: as many searches as range and calibration of the targets count for, and their parts of mu^2.
+# The range and the calibration of a regression's targets count as so many searches; below are their parts of mu^2.
 TARGET_SEARCHES = 4
 RANGE_SHARE, CALIBRATION_SHARE, MEAN_SHARE = 0.35, 0.25, 0.2
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm

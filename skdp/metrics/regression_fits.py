@@ -23,14 +23,14 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import binned_residuals, residual_moments, residual_squares
 from skdp.statistics.column_moments import Counted, released_counts, released_once
 
-# Shares of mu^2. Windows: .05, .1 and .15 gave R2 nearly the same error at 1,000 and 5,000 records.
+# All are shares of mu^2. Windows of .05, .1 and .15 gave R2 nearly the same error at 1,000 and 5,000 records.
 WINDOW_SHARE = 0.1  # of each window that is searched
 BIN_SHARE = 0.15  # of mean errors by prediction; a choice
 SPREAD_SHARE = 0.04  # of squares for sampling variances; bounds in their place double the intervals, measured
 COUNT_SHARE = 0.05  # of the number of units, where it is private; as of the statistics' searches
 CAUTION = 2.0  # noise standard deviations by which a search takes fewer units than were counted
 TAIL = 0.005  # part of a normal column that lies outside of its window
-MAX_CENTRE = 12.0  # reaches from 0, from which on a search's centres, 1/48 of that apart, are too coarse
+MAX_CENTRE = 12.0  # half-widths from 0, from which on a search's centres, 1/48 of that apart, are too coarse
 N_BINS = 10  # of mean errors by prediction; a choice
 
 NAMES = ("u", "u2", "v", "v2", "abs")

@@ -120,7 +120,7 @@ class Candidates:
         for estimator, of_one in zip(self.estimators, spaces):
             for space in of_one:
                 sizes = {name: 1 if is_distribution(values) else len(values) for name, values in space.items()}
-                for positions in places_of(sizes):
+                for positions in positions_of(sizes):
                     params = {
                         name: values.rvs(random_state=fixed)
                         if is_distribution(values)
@@ -131,7 +131,7 @@ class Candidates:
 
 
 def _positions(sizes: dict[str, int], order: random.Random) -> Iterator[dict[str, int]]:
-    """Places in lists of these sizes: all combinations, or some in which every entry occurs."""
+    """Positions in lists of these sizes: all combinations, or some in which every entry occurs."""
     number = 1
     for size in sizes.values():
         number *= size

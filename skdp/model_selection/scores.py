@@ -24,7 +24,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics import mean
 from skdp.statistics.column_moments import released_once
 
-# Probabilities below this count as this one in the logarithmic loss; the worst loss is then 6.9. A choice.
+# Probabilities below this count as this one in the logarithmic loss; the worst loss is then 6.9. The number is a choice.
 LEAST_PROBABILITY = 1e-3
 WORST_ERROR = 1e150  # of a prediction that is not finite: beyond the bounds that are released
 _BEST, _WORST = 0.0, -math.log(LEAST_PROBABILITY)
@@ -44,7 +44,7 @@ class ScoreTerms:
 
 
 def _labels(y: object, classes: np.ndarray) -> Integers:
-    """Places of labels in the sorted classes; -1 for a label that is not there."""
+    """Positions of labels in the sorted classes; -1 for a label that is not there."""
     cells = as_cells(y)
     if is_untyped(cells):
         found = np.asarray(label_codes(cells.ravel(), classes))

@@ -9,8 +9,8 @@ from skdp.kernels.protocols import Integers
 from skdp.privacy import PrivacySession
 
 _STEPS = 2**53  # of the probability with which a unit is in the part to score on
-# Standard deviations of the number of units in a part, where each tosses a coin, below its mean. Searches for
-# bounds of values end far beyond them if there are fewer units than n_public. A choice.
+# Each unit tosses a coin, and a part is planned for this many standard deviations fewer units than the mean.
+# Searches for bounds of values end far beyond them if there are fewer units than n_public. The number is a choice.
 _STDS_BELOW = 3.0
 
 

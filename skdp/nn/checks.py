@@ -79,7 +79,7 @@ def public_data(model: "NetFit", seen: Mapping[str, object]) -> tuple[Matrix, np
     Returns
     -------
     tuple of (table, targets), or None
-        Targets are numbers, or places in ``classes_``.
+        Targets are numbers, or positions in ``classes_``.
     """
     if model.validation is None:
         return None

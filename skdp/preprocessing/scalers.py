@@ -29,7 +29,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 # Choices, made on tables of other seeds, as those of the automatic fits.
 WINDOW_SHARE = 0.6  # of mu^2, for the windows of a standard scaler
 WINDOW_TAIL = 0.012  # part of a normal column outside of its window
-LEAST_VARIANCE = 1e-6  # in units of the squared reach of the window
+LEAST_VARIANCE = 1e-6  # in units of the squared half-width of the window
 # Shares of a quantile scaler: magnitudes, and twice medians and distances; magnitudes and distances.
 SHARES = (0.25, 0.2, 0.15, 0.2, 0.2)
 SHARES_FROM_0 = (0.5, 0.5)
@@ -221,7 +221,7 @@ def _deviation(
     spread: float,
     share: float,
 ) -> np.ndarray:
-    """Release standard deviations around ``middle``, in reaches of the window; at least those of their noise.
+    """Release standard deviations around ``middle``, in half-widths of the window; at least those of their noise.
 
     ``spread`` is the standard deviation of the noise in ``middle``.
     """

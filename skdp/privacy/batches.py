@@ -258,7 +258,7 @@ class Batch(_Secret):
     # Whether a row of the ledger counts it; the batches of a partition share one list.
     _counted: list[bool]
     _units: NDArray[np.int64] | None
-    _positions: NDArray[np.int64] | None  # of the units; see `number_of_places`
+    _positions: NDArray[np.int64] | None  # of the units; see `number_of_positions`
     _key: int | None  # for random numbers of its statistic, where the plan's extra needs some
 
     def __init__(self) -> None:
@@ -356,12 +356,12 @@ def draw_units(
     return _subset(count, size, words[_WORDS:], stream, bits)
 
 
-def number_of_places(plan: BatchPlan, count: int) -> int:
-    """Number of places that the units of a batch are spread over: one more than the most that can be drawn.
+def number_of_positions(plan: BatchPlan, count: int) -> int:
+    """Number of positions that the units of a batch are spread over: one more than the most that can be drawn.
 
-    A drawn unit gets a place of its own, by an injection that is uniform on all injections. So the places of the
+    A drawn unit gets a position of its own, by an injection that is uniform on all injections. So the positions of the
     others have the same law whether or not a unit was drawn: the restriction of a uniform injection is uniform.
-    The others alone are at most as many as can be drawn, and one more unit finds a free place. The sizes above,
+    The others alone are at most as many as can be drawn, and one more unit finds a free position. The sizes above,
     which the sampler cuts off, are charged by `batch_numerical_error` already.
 
     Parameters
@@ -372,8 +372,8 @@ def number_of_places(plan: BatchPlan, count: int) -> int:
 
     Examples
     --------
-    >>> from skdp.privacy.batches import BatchPlan, number_of_places
-    >>> number_of_places(BatchPlan(1, "Poisson", 256 / 60000, 256, 60000, 1.0, 1.0), 60000)
+    >>> from skdp.privacy.batches import BatchPlan, number_of_positions
+    >>> number_of_positions(BatchPlan(1, "Poisson", 256 / 60000, 256, 60000, 1.0, 1.0), 60000)
     496
     """
     if plan.sampling != POISSON:

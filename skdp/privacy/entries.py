@@ -39,7 +39,7 @@ def clipped_bound(l2: float, size: int, clip: float) -> float:
 
 
 def values_at(at: Integers, positions: Integers, values: Integers) -> Integers:
-    """The values at ascending places of a vector whose entries other than 0 are listed."""
+    """The values at ascending positions of a vector whose entries other than 0 are listed."""
     found = np.zeros(at.size, dtype=np.int64)
     if positions.size:
         where = np.minimum(np.searchsorted(positions, at), positions.size - 1)
@@ -48,7 +48,7 @@ def values_at(at: Integers, positions: Integers, values: Integers) -> Integers:
     return found
 
 
-def places_between(positions: Integers, ranks: Integers) -> Integers:
+def positions_between(positions: Integers, ranks: Integers) -> Integers:
     """The positions of those entries that are not listed, given by their ranks among all that are not."""
     # The r-th of them has as many listed ones before it as there are with position - index <= r.
     return ranks + np.searchsorted(positions - np.arange(positions.size), ranks, side="right")

@@ -11,7 +11,7 @@ from skdp.privacy.statistics import column_moments
 
 # Weights of the numbers and of the squares beside the values, by what a unit can change. Under replace-one they
 # are about as large as they may be without more noise for the values, see `column_moments`: 1 + p^2 + s^2 / 4 is
-# at most 4 with one class, and at most 2 with several. Else they cost 31 % more noise: a choice.
+# at most 4 with one class, and at most 2 with several. Else they cost 31 % more noise, which is a choice.
 OF_ONE_CLASS = (1.5, 1.5)
 OF_CLASSES = (0.86, 1.0)
 OF_ABSENT = (0.75, 0.75)

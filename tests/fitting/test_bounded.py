@@ -21,7 +21,7 @@ from skdp.nn.net_fit import NetFit
 from tests.kinds import quick_alone
 
 ALL = dict(skdp.all_estimators())
-# Front doors also cut their columns: tests/linear_model/auto/test_harm.py has `DPLinearRegression`, and
+# Automatic estimators also cut their columns: tests/linear_model/auto/test_harm.py has `DPLinearRegression`, and
 # tests/linear_model/additive/test_estimators.py the additive one.
 BOUNDED = [
     name

@@ -166,7 +166,7 @@ def cases(layout, sizes, seed, d=5):
 
 @each_layout
 @pytest.mark.parametrize("sizes", sorted(SIZES))
-def test_places_are_those_of_numpy(layout, sizes):
+def test_positions_are_those_of_numpy(layout, sizes):
     for seed, unit in enumerate(GRIDS):
         rng, X, groups, members = cases(layout, sizes, seed)
         dense = (X.toarray() if sp.issparse(X) else X).astype(np.float64)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.kernels import gradient_kernel, hard_threshold
-from skdp.kernels.gradient import cpu as doors
+from skdp.kernels.gradient import cpu as cpu_kernels
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from tests import strict_arrays
 from tests.gpu_sources.host_kernels import OneLane, compiler
@@ -132,13 +132,13 @@ BAD_ARGUMENTS = [
 
 
 @pytest.mark.parametrize(("wrong", "message"), BAD_ARGUMENTS)
-def test_both_doors_refuse_the_same_arguments(wrong, message, monkeypatch):
+def test_both_kernels_refuse_the_same_arguments(wrong, message, monkeypatch):
     arguments = {"y": [0, 1, 2], "loss": MultinomialLoss(3), **wrong}
     with pytest.raises(ValueError, match=message):
         gradient_kernel(np.eye(3), **arguments)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "cupy", None)
-        patch.setattr(doors, "is_cupy", lambda X: True)
+        patch.setattr(cpu_kernels, "is_cupy", lambda X: True)
         with pytest.raises(ValueError, match=message):
             gradient_kernel(np.eye(3), **arguments)
         with pytest.raises(ImportError, match="cupy"):  # right arguments do reach the device
@@ -161,7 +161,7 @@ def test_targets_that_lie_on_a_device_are_checked_too(on_host):
     [([0, 4], [0, 1, 2]), ([0, -1], [0, 1, 2]), ([0, 1], [0, 3, 2]), ([0, 1], [0, 1, 5]),
      ([0, 1], [1, 1, 2])],
 )  # fmt: skip
-def test_both_doors_refuse_a_broken_csr(on_host, indices, indptr):
+def test_both_kernels_refuse_a_broken_csr(on_host, indices, indptr):
     for make in (gradient_kernel, on_host):
         X = sp.csr_matrix((2, 4))
         X.data, X.indices = np.ones(2), np.array(indices, dtype=np.int32)

@@ -385,7 +385,7 @@ def test_containers():
 
 
 @pytest.mark.parametrize("model", [MODEL, RandomForestClassifier(5, random_state=0).fit(X[:500], Y[:500])])
-def test_scores_of_private_rows_do_not_depend_on_places(model):
+def test_scores_of_private_rows_do_not_depend_on_positions(model):
     rows = X[:150]
     asked = functools.partial(row_scores, model, "predict_proba", n_outputs=2, fixed=False)
     whole = asked(rows)

@@ -173,7 +173,7 @@ def test_pieces_come_to_the_host(xp, count):
     assert set(sizes) == {AT_ONCE}
 
 
-def test_places_are_looked_at_on_the_device(xp):
+def test_positions_are_looked_at_on_the_device(xp):
     check_batch_independence(linear_pieces, 3, device="cuda")
     with pytest.raises(UnsupportedAccounting, match="place"):
         check_batch_independence(lambda X, y: [Vectors(X + X.sum(axis=0) * 1e-9)], 3, device="cuda")

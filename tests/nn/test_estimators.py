@@ -581,7 +581,7 @@ def test_what_a_start_can_be_is_told():
         make("DPMLPClassifier").load("anything.npz")
 
 
-def test_places_are_looked_at_one_by_one_where_the_number_of_records_is_private(monkeypatch):
+def test_positions_are_looked_at_one_by_one_where_the_number_of_records_is_private(monkeypatch):
     """There a missing group moves the rows after it, also in the scores for the recalibration."""
     looked = []
     monkeypatch.setattr("skdp.nn.decision.require_batch_independence", lambda *args: looked.append(args))

@@ -72,7 +72,7 @@ def test_ghost_norms_keep_few_gram_matrices(monkeypatch):
     assert np.array_equal(single.squares, whole.squares)
 
 
-def test_the_check_of_places_multiplies_few_rows_out():
+def test_the_check_of_batch_independence_multiplies_few_rows_out():
     """64 gradients of 512 x 512 numbers of float32 are 64 MB."""
 
     def function(X, y):

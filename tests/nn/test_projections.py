@@ -23,7 +23,7 @@ from skdp.privacy import (
     accounting,
 )
 from skdp.privacy.accounting import minibatch
-from skdp.privacy.batches import Batch, BatchPlan, number_of_places
+from skdp.privacy.batches import Batch, BatchPlan, number_of_positions
 from skdp.privacy.gradients import projections
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -130,7 +130,7 @@ def test_vectors_are_the_same_drawn_at_once_or_one_by_one(monkeypatch):
 def test_a_record_changes_one_block_by_no_more_than_its_factor():
     """Poisson places; the record takes 25 forms, among others that are large, small, or not finite."""
     rng = np.random.default_rng(0)
-    spread = number_of_places(PLAN, 66)
+    spread = number_of_positions(PLAN, 66)
     worst = 0.0
     for key in KEYS[:10]:
         X = rng.normal(size=(66, 12)) * 10.0 ** rng.integers(-4, 7, size=(66, 1))
@@ -169,10 +169,10 @@ def test_huge_sums_wrap_and_stay_below_the_largest_integer():
 
 
 @pytest.mark.blas
-def test_places_and_neighbours_change_no_bit_of_the_others():
+def test_positions_and_neighbours_change_no_bit_of_the_others():
     rng = np.random.default_rng(8)
     X = rng.normal(size=(66, 12)) * 3.0
-    spread = number_of_places(PLAN, 66)
+    spread = number_of_positions(PLAN, 66)
     units = np.arange(0, 50, 2)
     positions = rng.permutation(spread)[: units.size]
     found = pieces(X, None)

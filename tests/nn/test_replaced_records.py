@@ -35,7 +35,7 @@ from skdp.nn import (
 from skdp.nn.inputs import Inputs
 from skdp.nn.task import NetTask, Targets
 from skdp.privacy import PrivateRecords
-from skdp.privacy.batches import Batch, BatchPlan, number_of_places
+from skdp.privacy.batches import Batch, BatchPlan, number_of_positions
 from skdp.privacy.gradients import blocks
 from tests.privacy.exact.test_clipped_sum import unit_norm
 
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.blas
 CLIP, GRID = 0.7, 2.0**-24
 METHODS = ("materialized", "ghost", "one-by-one", "microbatch")
 PLAN = BatchPlan(1, "Poisson", 0.3, 20, 66, 1.0, 1.0)
-SPREAD = number_of_places(PLAN, 66)
+SPREAD = number_of_positions(PLAN, 66)
 RECORDS = {
     "materialized": 20,
     "ghost": 20,

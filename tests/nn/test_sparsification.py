@@ -162,7 +162,7 @@ def test_all_entries_are_the_sum_without_a_mask_bit_for_bit_but_for_norms():
         (np.array([1.0]), "int64"),
     ],
 )
-def test_wrong_places_are_refused(entries, word):
+def test_wrong_positions_are_refused(entries, word):
     with pytest.raises(ValueError, match=word):
         PrivateRecords(rows()).gradient_sum(pieces, CLIP, size=SIZE, entries=entries)
 

@@ -207,7 +207,7 @@ class BesideTokens(Layer):
         return dy
 
 
-def test_the_check_of_places_looks_at_tokens():
+def test_the_check_of_batch_independence_looks_at_tokens():
     task.require_batch_independence(net().build((8,)), "materialized", "float32")
     with pytest.raises(UnsupportedAccounting, match="last bits"):
         task.require_batch_independence(net(BesideTokens()).build((8,)), "materialized", "float32")

@@ -375,7 +375,7 @@ def test_bad_input_spends_nothing(cls, params, table, words):
 
 
 def test_bounds_that_leave_no_room_for_sums_are_refused():
-    refused_unspent(DPStandardScaler, {"bounds": (0.0, 5e-324)}, SMALL, "reaches")
+    refused_unspent(DPStandardScaler, {"bounds": (0.0, 5e-324)}, SMALL, "half_widths")
 
 
 def refused_unspent(cls, params, table, words):

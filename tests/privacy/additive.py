@@ -26,7 +26,7 @@ CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
 N = 200
 INF = math.inf
 # Thresholds of public numbers with which so few records take all steps.
-OPEN = {"LEAST_MASS": 0.0, "MOST_NOISE": INF, "MANY_MASS": 0.0}
+OPEN = {"MIN_EFFECTIVE_N": 0.0, "MOST_NOISE": INF, "CURVES_EFFECTIVE_N": 0.0}
 # Probabilities from which a curve, or a product, is taken: below 0 all are, above 1 none is.
 ALL = {**OPEN, "_look": -1.0, "_look_at_pairs": -1.0}
 NOTHING = {**OPEN, "_look": 2.0, "_look_at_pairs": 2.0}
@@ -36,13 +36,13 @@ BOUNDS = [[-5.0, 0.0, 0.0, 0.0], [5.0, 8.0, 3.0, 1.0]]
 MORE = "Gram matrix of more features"
 LOOKS = ("wide gradient", "products", "Gram matrix")
 PATHS = {
-    "few records": ({}, {"LEAST_MASS": INF}, (0, 0, 1)),
+    "few records": ({}, {"MIN_EFFECTIVE_N": INF}, (0, 0, 1)),
     "many columns": ({}, {**OPEN, "MOST_NOISE": 0.0}, (0, 0, 1)),
     "columns of two values": ({}, ALL, (0, 0, 1)),
-    "a rare class": ({}, {**ALL, "LEAST_MASS": 0.7 * N * CLAIM}, (0, 0, 1)),
+    "a rare class": ({}, {**ALL, "MIN_EFFECTIVE_N": 0.7 * N * CLAIM}, (0, 0, 1)),
     "nothing shown": ({}, NOTHING, (1, 1, 1)),
     "no products": ({"interactions": 0}, ALL, (1, 0, 2)),
-    "two functions, no products": ({}, {**ALL, "MANY_MASS": INF}, (1, 0, 2)),
+    "two functions, no products": ({}, {**ALL, "CURVES_EFFECTIVE_N": INF}, (1, 0, 2)),
     "all": ({}, ALL, (1, 1, 2)),
     "all by evidence": ({}, OPEN, None),
     "curves": ({}, {**ALL, "_look_at_pairs": 2.0}, (1, 1, 2)),

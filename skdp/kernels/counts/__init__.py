@@ -1,4 +1,4 @@
-"""Loops over cells whose integers are added by column: places, thresholds and windows, of records or of groups.
+"""Loops over cells whose integers are added by column: positions, thresholds and windows, of records or of groups.
 
 Privacy: what a unit adds is a function of its own cells alone. A record's cells are looked at one by one. Those of
 a group are collected in tables that are cleared before the next group. All sums are integers modulo 2**64, so no

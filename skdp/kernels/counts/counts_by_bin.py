@@ -1,6 +1,6 @@
 """Counts by column and place: the power-of-two bin of a cell's magnitude, or its bin between increasing edges.
 
-Tables have two more places a column than are returned: place 0 for cells that count nowhere or lie below the
+Tables have two more positions a column than are returned: place 0 for cells that count nowhere or lie below the
 edges, and the last one for cells above them. No loop then has a branch on whether a cell counts.
 """
 
@@ -63,7 +63,7 @@ def power_of_two_counts(X: Matrix, members: GroupRows | None, first: int, count:
         # below all.
         edges = np.broadcast_to(np.arange(1.0, count + 2.0), (X.shape[1], count + 1))
         return bin_counts(_log2_bins(X, first, count), members, edges, most)
-    exponent = np.arange(2049)  # 0 for zero, 2047 for infinity too, 2048 for NaN; see `_octave`
+    exponent = np.arange(2049)  # 0 for zero, 2047 for infinity too, 2048 for NaN; see `_log2_bins`
     positions = np.clip(exponent - 1023 - first, 0, count - 1) + 1
     positions[[0, 2048]] = 0
     bins = np.empty((X.shape[1], 0)), np.empty((0, 2)), positions.astype(np.int32)[None]
@@ -85,7 +85,7 @@ def _log2_bins(X: Matrix, first: int, count: int) -> Matrix:
 def bin_counts(X: Matrix, members: GroupRows | None, edges: Floats, most: int) -> Integers:
     """Count the cells of each column in bins [e0, e1), [e1, e2), ..., of which the last holds its right edge too.
 
-    A record adds ``most`` to the places of its cells. A group of r rows, k of them in a place, adds the integer
+    A record adds ``most`` to the positions of its cells. A group of r rows, k of them in a place, adds the integer
     part of ``most * k / r`` there.
 
     Parameters
@@ -126,7 +126,7 @@ def _counts(X: Matrix, members: GroupRows | None, bins: Bins, count: int, most: 
             total[at] += n - in_column
         else:
             stored = int(most_stored(csr[2], *members))
-            # A group's stored values have at most that many places, and one more for zeros in each column.
+            # A group's stored values have at most that many positions, and one more for zeros in each column.
             stored_room = (
                 np.zeros_like(total), _empty(min(2 * stored, total.size) + 1), _empty(largest_group(members) + 1),
                 np.zeros_like(zeros), _empty(min(stored, d) + 1),
@@ -349,7 +349,7 @@ def _add_group(share, touched, n_touched, local, total):
 def _groups(X, order, starts, a, bins, count, most, room, total):
     """Add the shares of each group in the columns from ``a`` on; ``bins`` and ``total`` begin there.
 
-    A group's cells are counted in a table, ``local``, and the places with a count are listed, so that only they
+    A group's cells are counted in a table, ``local``, and the positions with a count are listed, so that only they
     are cleared. The loop has no branch on whether a place is new, because the processor could not predict it.
     """
     edges, guesses, start = bins

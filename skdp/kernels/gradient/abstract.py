@@ -308,7 +308,7 @@ class GradientKernel(ABC):
         for name, value in (("clip_norm", clip_norm), ("clip_diff_norm", clip_diff_norm)):
             if not 0.0 < value < np.inf:
                 raise ValueError(f"{name} must be finite and positive, got {value!r}.")
-        # The largest norm of what a unit adds.
+        # A unit adds at most this norm.
         bound = (1.0 - momentum) * float(clip_diff_norm) + momentum * float(clip_norm)
         if momentum == 1.0:
             return self.clipped_sum(theta, clip_norm, unit, rows=rows)

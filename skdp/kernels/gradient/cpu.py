@@ -151,7 +151,7 @@ class CpuKernel(GradientKernel):
         self, theta: ArrayLike, previous: ArrayLike, rows: Rows, limits: tuple[float, float], momentum: float,
         unit: float, size: float,
     ) -> Integers:  # fmt: skip
-        """See `RecursiveSums`."""
+        """See `recursive_sum`."""
         run = self._pass("recursive", rows, self._members)
         points = [self._layout(point, run.shape) for point in (theta, previous)]
         arguments = (

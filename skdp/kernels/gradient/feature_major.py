@@ -148,7 +148,7 @@ class FeatureMajor:
         self, theta: Floats, vectors: tuple[Floats, Floats], mask: Mask, constants: tuple[int, float, float],
         limit: float, inverse_unit: float,
     ) -> Integers:  # fmt: skip
-        """The sum of `GradientSums.clipped_sum` over all rows, theta (p, K) in the user's units."""
+        """The sum of `GradientKernel.clipped_sum` over all rows, theta (p, K) in the user's units."""
         kappa, (p, n_outputs), d = constants[-1], theta.shape, len(self._chunks[0][-1][-1]) - 1
         base = theta[d] * kappa if p > d else np.zeros(n_outputs)
         one = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0

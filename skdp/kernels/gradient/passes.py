@@ -19,10 +19,10 @@ from skdp.kernels.threads import n_threads, run_blocks
 BLOCK_COST, SMALL_BLOCK_COST = 2**20, 2**18
 MOST_BLOCKS, FEW_BLOCKS = 64, 8
 
-# Entries of chosen rows that are copied together. Rows: as many as stay in the second-level cache. Columns: as
-# many as a batch has, because neighbours in a column lie in one line of the cache.
+# So many entries of chosen rows are copied together: of rows as many as stay in the second-level cache, of columns
+# as many as a batch has, because neighbours in a column lie in one line of the cache.
 ROW_ENTRIES, COLUMN_ENTRIES = 2**15, 2**20
-# Cells of a `LazyTable` that are made together: half a megabyte, for a second-level cache of one.
+# So many cells of a `LazyTable` are made together: they take half a megabyte of a second-level cache of one.
 MADE_ENTRIES = 2**16
 
 Arguments: TypeAlias = tuple[object, ...]  # of a compiled pass

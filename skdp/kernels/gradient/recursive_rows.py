@@ -27,7 +27,7 @@ from skdp.kernels.row_factors import clip_scale
 
 NO_MASK = np.empty(0, dtype=np.bool_)
 
-# Rows of a CSR block.
+# A CSR block has this many rows.
 BLOCK = 128
 
 

@@ -33,7 +33,7 @@ from skdp.linear_model.additive.plots import MOST_PANELS, draw_shapes
 from skdp.linear_model.additive.search import MOST_PAIRS, CurveSearch, Parts, reason_for_a_line
 from skdp.linear_model.additive.shapes import Interaction, Shape, importances_of, interactions_of, shapes_of
 from skdp.linear_model.auto.fit import AutoFit
-from skdp.linear_model.auto.public_bounds import column_places
+from skdp.linear_model.auto.public_bounds import column_positions
 from skdp.linear_model.auto.steps import Growth
 from skdp.privacy import N_FUNCTIONS, PrivacySession, accounting
 
@@ -324,7 +324,7 @@ class AdditiveFit(AutoFit):
         else:
             listed = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
             names = getattr(self, "feature_names_in_", None)
-            chosen = column_places("columns", listed, function.n_features, names)
+            chosen = column_positions("columns", listed, function.n_features, names)
         if not chosen:
             raise ValueError("columns must name at least one column; None takes the strongest ones")
         shapes = shapes_of(function, chosen)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.linear_model.auto.public_bounds import column_places
+from skdp.linear_model.auto.public_bounds import column_positions
 
 NAME = "categories"
 # Number of values of one column; a choice. Each is a feature of its own, and few records have a rare value, so
@@ -45,7 +45,7 @@ def category_values(given: Any, n_features: int, names: object = None) -> tuple[
         Those of a column in the order in which they were given.
     """
     given = {} if given is None else given
-    positions = column_places(NAME, given, n_features, names)
+    positions = column_positions(NAME, given, n_features, names)
     codes = {
         place: _codes(column, values) for place, (column, values) in zip(positions, given.items(), strict=True)
     }

@@ -6,7 +6,7 @@ All of it is post-processing of released gradients whose noise is known.
 import numpy as np
 from scipy.special import logsumexp
 
-# Squared signal over noise of a block's first entry: each is as likely as the others where there is a signal.
+# Where there is a signal, each of these is as likely as the others: squared signal over noise of the first entry.
 RATIOS = 4.0 ** np.arange(-3.0, 9.0)
 # Fractions of blocks that have a signal, which are tried, and the exponent of Jeffreys' prior of a fraction: most
 # tables have few curves or hardly a line, and each of both makes what is in doubt clear.

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.polynomial import polynomial
 
-from skdp.linear_model.auto.public_bounds import column_places
+from skdp.linear_model.auto.public_bounds import column_positions
 from skdp.privacy import EDGE, SMOOTH_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def monotone_signs(given: Any, n_features: int, names: object = None, categories
     signs = np.zeros(n_features, dtype=np.int64)
     if not given:
         return signs
-    codes = set(column_places("categories", categories or {}, n_features, names))
-    for place, (column, sign) in zip(column_places(NAME, given, n_features, names), given.items(), strict=True):
+    codes = set(column_positions("categories", categories or {}, n_features, names))
+    for place, (column, sign) in zip(column_positions(NAME, given, n_features, names), given.items(), strict=True):
         if place in codes:
             raise ValueError(
                 f"the column {column!r} is in {NAME} and in categories, whose values are codes without an order: "

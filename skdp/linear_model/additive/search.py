@@ -29,11 +29,11 @@ from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, ac
 
 # All chosen on inner splits of the training parts of the suite, and on generated tables
 # (`examples/additive_tables.py`).
-# Units times mu below which only a line is fitted. And (d + 1)^1.5 / (n mu) above which: the noise of a Gram
-# matrix against its eigenvalues. Of classes both are asked again of what 2 (1 - sum of squared frequencies)
+# Only a line is fitted below this many units times mu, and where (d + 1)^1.5 / (n mu), the noise of a Gram matrix
+# against its eigenvalues, is above the second number. Of classes both are asked again of what 2 (1 - sum of squared frequencies)
 # leaves of n mu. K classes have K - 1 scores, and each needs the least effective number of units.
-LEAST_MASS, MOST_NOISE = 125.0, 0.15
-MANY_MASS = 1000.0  # the same, for more than 2 functions of a column, and for products
+MIN_EFFECTIVE_N, MOST_NOISE = 125.0, 0.15
+CURVES_EFFECTIVE_N = 1000.0  # the same, for more than 2 functions of a column, and for products
 FEW_FUNCTIONS = 2
 # Factors of the functions in the wide gradient, where a line's feature has 1.
 WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
@@ -47,7 +47,7 @@ COUNTS = {1: 0.6, 2: 0.25, 4: 0.15}  # numbers of functions that a curve may get
 LIKELY_SHARE = 0.25
 TOP = 8  # columns whose products are looked at
 MOST_PAIRS = TOP * (TOP - 1) // 2
-# Parts of the steps' budget: for products, and for a Gram matrix of more features.
+# Products, and a Gram matrix of more features, take these parts of the steps' budget.
 PAIRS, GRAM = 0.1, 0.1
 # A mean square that is closer to the one of a column of two values tells no third value.
 TWO_VALUED = 0.005
@@ -75,7 +75,8 @@ class Parts:
     last: tuple[float, ...]
 
 
-# Below `MANY_MASS`, where more is lost by curves that are not seen than by noise of the last rounds; and above.
+# The first holds below `CURVES_EFFECTIVE_N`, where more is lost by curves that are not seen than by noise of the
+# last rounds; the second above.
 # Two rounds or more before the look: what a single short step leaves of a steep line looks like curves. Labels of
 # three classes that a line tells nearly without error lost 7, 4 and 2 % of accuracy at epsilon .5, 1 and 4 with
 # one round, and lose 5, 3 and 1 % with two.
@@ -93,7 +94,7 @@ def reason_for_a_line(shape: PublicShape, epsilon: float, delta: float) -> str:
 
 def too_little(name: str, effective_n: float, n_columns: int, n_scores: int = 1) -> str:
     """Why an effective number of units of this name is too little for curves; empty where it is enough."""
-    least = LEAST_MASS * n_scores
+    least = MIN_EFFECTIVE_N * n_scores
     if effective_n < least:
         return f"{name} = {effective_n:.3g} is below {least:g}: curves could not be told from noise"
     noise = (n_columns + 1) ** 1.5 / effective_n
@@ -198,14 +199,14 @@ class CurveSearch:
 
     def run(self, steps: Steps, share: float) -> None:
         """Spend the share: rounds of the line, the wide gradient, products, rounds of all."""
-        parts, self._ran = self.parts[self._effective >= MANY_MASS], True
+        parts, self._ran = self.parts[self._effective >= CURVES_EFFECTIVE_N], True
         # In looks rows weigh as in rounds of the line: added features are bounded, and a pass is saved.
         self._lines, self._weighted = steps.rows, steps.weighted
         for i, part in enumerate(parts.first):
             steps.round(share * part, first=i == 0)
         rest = 1.0 - math.fsum(parts.first) - parts.look
         asked = self._look(steps, share * parts.look)
-        if self._effective >= MANY_MASS and self.n_interactions:
+        if self._effective >= CURVES_EFFECTIVE_N and self.n_interactions:
             pairs = self._candidates(steps, asked)
             if len(pairs):
                 asked = self._look_at_pairs(steps, asked, pairs, share * PAIRS)
@@ -224,7 +225,7 @@ class CurveSearch:
     def _look(self, steps: Steps, share: float) -> "Asked":
         """Release the wide gradient, and choose the columns that get functions."""
         lines, curved = steps.rows, self._curved
-        d, k = lines.n_features, N_FUNCTIONS if self._effective >= MANY_MASS else FEW_FUNCTIONS
+        d, k = lines.n_features, N_FUNCTIONS if self._effective >= CURVES_EFFECTIVE_N else FEW_FUNCTIONS
         counts = np.zeros(d, dtype=np.int64)
         counts[curved] = k
         wide = Expansion.make(counts, (), WEIGHTS, self._levels_of, self._levels, LEVEL_WEIGHT)
@@ -298,7 +299,7 @@ class CurveSearch:
         found, d = self._expansion, columns.seen.size
         (center, scale), place = columns.scaled(), columns.seen
         unit = np.ones(len(theta))  # one-hots are 1 from now on
-        unit[level_places(found)] = LEVEL_WEIGHT
+        unit[level_positions(found)] = LEVEL_WEIGHT
         found = Expansion.make(found.counts, found.pairs, 1.0, found.levels_of, found.levels)
         # Squares of larger coefficients overflow, and no table may end a fit that has spent its budget.
         is_known = bool(np.abs(theta).max() < MAX_COEFFICIENT)
@@ -317,7 +318,7 @@ def _with_pairs(found: Expansion, pairs: np.ndarray) -> Expansion:
     return Expansion.make(found.counts, pairs, 1.0, found.levels_of, found.levels, found.level_weight)
 
 
-def level_places(found: Expansion) -> slice:
+def level_positions(found: Expansion) -> slice:
     """Where the one-hots stand in a row."""
     first = len(found.counts) + found.owner.size
     return slice(first, first + found.levels.size)
@@ -326,7 +327,7 @@ def level_places(found: Expansion) -> slice:
 def mean_squares(found: Expansion) -> np.ndarray:
     """Mean squares that are expected of the features of a row and of the constant."""
     squares = np.ones(found.n_features + 1)
-    squares[level_places(found)] = OF_LEVELS / np.bincount(found.levels_of)[found.levels_of]
+    squares[level_positions(found)] = OF_LEVELS / np.bincount(found.levels_of)[found.levels_of]
     return squares
 
 

@@ -227,7 +227,7 @@ class _Column:
         return _noise_std(curves, positions, rows, q)
 
     def _own(self) -> NDArray[np.int64]:
-        """Places of the column's functions and levels among the added features."""
+        """Positions of the column's functions and levels among the added features."""
         after = self.function.curves.expansion.owner.size
         return np.concatenate([self.functions, after + self.levels])
 

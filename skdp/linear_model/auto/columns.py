@@ -1,12 +1,12 @@
-"""Columns in units of their own: reaches, means and deviations are released; the model is linear between cuts.
+"""Columns in units of their own: half-widths, means and deviations are released; the model is linear between cuts.
 
-1. Reach. Each column's records are counted by power-of-two bins of their magnitude. Which power-of-two bin is the
+1. Half-width. Each column's records are counted by power-of-two bins of their magnitude. Which power-of-two bin is the
    highest is a posterior: columns share a prior, and the half-width is the upper end of a high quantile. It is
    lowered where nearly all cells lie far below it. A column of which the posterior knows little is left out: its
    coefficients are 0. Public ends take the place of all this. Cells beyond the ends of a window count as the end.
 2. Moments of u = x / half_width: the second moments of the rows (u, 1), moved towards their mean over the columns.
 3. Columns that look standardized are taken as they are.
-4. Zoom, for columns far from 0 whose variance is lost in the noise, such as years: histograms find a window
+4. Shifted histograms, for columns far from 0 whose variance is lost in the noise, such as years: histograms find a window
    around their values.
 """
 
@@ -127,7 +127,7 @@ def standardize(
     own: float,
     given: np.ndarray | None = None,
 ) -> Columns:
-    """Release reaches, means and deviations of the columns, with two shares of mu^2.
+    """Release half-widths, means and deviations of the columns, with two shares of mu^2.
 
     Without an intercept, and for CSR rows, columns are scaled by their root mean square and not centred.
 
@@ -162,7 +162,7 @@ def standardize(
         unseen = np.isfinite(columns.half_width) & (variance < DEFAULTS.columns.far_evidence * noise)
         far = np.flatnonzero(unseen & ~taken & (found.in_two > DEFAULTS.columns.far_part * records.n_units))
         if far.size:
-            _zoom(budget, records, columns, far, found.ends)
+            _shift_windows(budget, records, columns, far, found.ends)
     return columns
 
 
@@ -388,7 +388,7 @@ def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
     return center + away * max(0.0, 1.0 - (found.size - 1) * noise**2 / max(float(away @ away), 1e-300))
 
 
-def _zoom(
+def _shift_windows(
     budget: BudgetSplit, records: PrivateRecords, columns: Columns, far: np.ndarray, ends: np.ndarray
 ) -> None:
     """Move the windows of columns that are far from 0 to where their records are, within public ends."""

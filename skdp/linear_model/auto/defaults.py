@@ -7,7 +7,7 @@ The code reads ``DEFAULTS.group.name``. Shares are parts of mu^2, the budget of 
 
 from dataclasses import dataclass
 
-from skdp.fitting.defaults import MASS, NOISE_RATIO, NOT_TUNED, NUMERICAL, OF_SHARE, PROOF, SHARE, STD, number
+from skdp.fitting.defaults import EFFECTIVE_N, NOISE_RATIO, NOT_TUNED, NUMERICAL, OF_SHARE, PROOF, SHARE, STD, number
 
 __all__ = ["DEFAULTS", "BinDefaults", "Defaults", "HistogramDefaults"]
 
@@ -34,7 +34,7 @@ class ChoiceDefaults:
         PERTURBED)
     wide_features: int = number(256, "features",
         "above: dense signals take `DPIGHT`; below: tables of unrelated columns are smoothed", PERTURBED)
-    min_effective_n: float = number(75.0, MASS,
+    min_effective_n: float = number(75.0, EFFECTIVE_N,
         "above: a regression releases a constant where slopes would help; below: slopes that are noise", SUITE)
     min_effective_n_per_feature: float = number(1.0, "n mu / features",
         "above: wide tables get a constant where slopes would help; below: slopes that are noise", SUITE)
@@ -209,7 +209,7 @@ class TargetDefaults:
     share: float = number(0.06, SHARE, "above: less for the gradients; below: windows miss the targets", SUITE)
     max_share: float = number(0.5, SHARE,
         "where units are few; above: less for the gradients; below: windows miss the targets", SUITE)
-    effective_n: float = number(30.0, MASS,
+    effective_n: float = number(30.0, EFFECTIVE_N,
         "above: the share, (this / n mu)^2 between its limits, grows for more fits; below: for fewer", SUITE)
     parts: tuple[float, float] = number((0.4, 0.6), OF_SHARE,
         "counts by bins, histograms: more for one is less for the other", UNRECORDED)
@@ -297,7 +297,7 @@ class ClassDefaults:
         "above: squares overflow, and coefficients are 0", PROOF)
     max_recalibrated_noise: float = number(0.2, NOISE_RATIO,
         "above: the gradients lose more than recalibration mends; below: slopes stay wrong", SUITE)
-    min_recalibrated_effective_n: float = number(700.0, MASS,
+    min_recalibrated_effective_n: float = number(700.0, EFFECTIVE_N,
         "above: slopes stay wrong; below: the gradients lose more than recalibration mends", SUITE)
     n_scores: int = number(512, "simulated scores",
         "above: time; below: the curvature is off by more than some 3 %", NUMERICAL)
@@ -361,7 +361,7 @@ class NumberDefaults:
     mean_share: float = number(0.04, SHARE, "above: less for the gradients; below: a noisy mean", SUITE)
     max_mean_share: float = number(0.17, SHARE,
         "where units are few; above: less for the gradients; below: a noisy mean", SUITE)
-    mean_effective_n: float = number(20.0, MASS,
+    mean_effective_n: float = number(20.0, EFFECTIVE_N,
         "above: the share, (this / n mu)^2 between its limits, grows for more fits; below: for fewer", SUITE)
     mean_bias: float = number(0.2, "deviation of the residuals",
         "what the clips may have left; above: the mean is shrunk less; below: more", SUITE)
@@ -378,7 +378,7 @@ class NumberDefaults:
     max_constant_range_share: float = number(0.6, SHARE,
         "where a constant is released and units are fewest; above: a noisy mean; below: windows miss the targets",
         SUITE)
-    constant_effective_n: float = number(25.0, MASS,
+    constant_effective_n: float = number(25.0, EFFECTIVE_N,
         "above: the share, (this / n mu)^2 between its limits, grows for more fits; below: for fewer", SUITE)
     constant_clip: float = number(0.8, "half-widths of the targets",
         "above: more noise; below: tails are cut", SUITE)
@@ -390,9 +390,9 @@ class NumberDefaults:
 class SlopeDefaults:
     """The slope of the targets on the predictions of a regression."""
 
-    min_effective_n: float = number(300.0, MASS,
+    min_effective_n: float = number(300.0, EFFECTIVE_N,
         "above: steep predictions stay; below: the slope costs more than it mends", TAILS)
-    effective_n: float = number(300.0, MASS,
+    effective_n: float = number(300.0, EFFECTIVE_N,
         "above: the share, (this / n mu)^2 between its limits, grows for more fits; below: for fewer", TAILS)
     min_share: float = number(0.015, SHARE, "above: less for the gradients; below: a noisy slope", TAILS)
     max_share: float = number(0.03, SHARE,

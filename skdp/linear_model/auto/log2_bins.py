@@ -61,7 +61,7 @@ def highest_log2_bins(
 
     Parameters
     ----------
-    counts : ndarray of shape (..., n_columns, n_octaves)
+    counts : ndarray of shape (..., n_columns, n_bins)
         Released.
     noise : float
         Its standard deviation.
@@ -72,7 +72,7 @@ def highest_log2_bins(
 
     Notes
     -----
-    An power-of-two bin that lies `distant` or more above the likely one is taken where its count alone is larger
+    A power-of-two bin that lies `distant` or more above the likely one is taken where its count alone is larger
     than `sure_evidence` standard deviations of noise. The normal tail, times the looks, is then the rate of a
     range that noise made 16 times too large.
     """

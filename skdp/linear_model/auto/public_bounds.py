@@ -67,12 +67,12 @@ def column_ends(given: object, n_features: int, names: object = None) -> np.ndar
         ends = per_column(NAME, given, n_features, finite=False)
         return None if ends is None else np.stack(ends)
     found = np.outer([-math.inf, math.inf], np.ones(n_features))
-    for place, (column, pair) in zip(column_places(NAME, given, n_features, names), given.items(), strict=True):
+    for place, (column, pair) in zip(column_positions(NAME, given, n_features, names), given.items(), strict=True):
         found[:, place] = _pair(column, pair)
     return found
 
 
-def column_places(parameter: str, given: Iterable[Any], n_features: int, names: Any = None) -> list[int]:
+def column_positions(parameter: str, given: Iterable[Any], n_features: int, names: Any = None) -> list[int]:
     """Return the numbers of columns that a parameter gives by name or by number; no column may be given twice.
 
     Parameters

@@ -1,6 +1,6 @@
 """Linear regression by a released Gram matrix and a few noisy gradients of standardized rows.
 
-The method is ours (`DPLinearRegression` has its description). Stages: reaches and moments of the columns, the
+The method is ours (`DPLinearRegression` has its description). Stages: half-widths and moments of the columns, the
 range of the targets, the Gram matrix, gradients, and the mean residual. The first gradients are clipped near their
 typical norm: they have little noise, and are those of a robust regression. The last one is clipped farther out,
 because the mean of a skewed target lies in its tail.

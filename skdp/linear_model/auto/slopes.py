@@ -52,9 +52,9 @@ def released_slope(
     only = theta.copy()
     only[d:] = 0.0
     effective_n = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    reaches = math.sqrt(DEFAULTS.slopes.noise * effective_n * math.sqrt(share) / 2.0)
-    reaches = min(DEFAULTS.slopes.max_deviations, max(DEFAULTS.slopes.min_deviations, reaches))
-    bound, clip = reaches * spread, reaches * deviation
+    n_deviations = math.sqrt(DEFAULTS.slopes.noise * effective_n * math.sqrt(share) / 2.0)
+    n_deviations = min(DEFAULTS.slopes.max_deviations, max(DEFAULTS.slopes.min_deviations, n_deviations))
+    bound, clip = n_deviations * spread, n_deviations * deviation
     constant = spread if rows.shape.fit_intercept else 0.0
     scored = rows.residual(theta).predicted(only)
     scored = scored.with_intercept(constant) if constant else scored

@@ -71,8 +71,8 @@ def stochastic_descent(task: Task, plan: StepPlan[SGDSettings]) -> Solution:
     task.expect(steps)
     start = begin(task, plan)
     if settings.clip_norm is None:
-        # Half the median. Unlike gradient descent, these steps gain nothing from a larger clip norm at small
-        # noise.
+        # The clip norm is half the median: unlike gradient descent, these steps gain nothing from a larger one
+        # where the noise is small.
         start = replace(start, clip_norm=start.scales.clip_norm)
     # The features are smoothed; the intercept below them is not.
     rule = Optimizer(

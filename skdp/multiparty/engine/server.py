@@ -32,9 +32,9 @@ from skdp.privacy.noise import KeyStream
 # Steps of a round; the tag of a frame is its round and its step.
 INPUT, OUTPUT, RESULT = 0, 1, 2
 _STEPS = 4
-# Tags of frames before the rounds.
+# Tags of frames before the rounds count from here.
 _OFFLINE = 2**62
-# Values of a frame of the offline phase. A choice, not tuned: 3 megabytes.
+# A frame of the offline phase has this many values, which are 3 megabytes. The number is a choice, not tuned.
 _BLOCK = 2**18
 
 

@@ -12,7 +12,7 @@ What happens in ``skdp party``, in this order:
    estimator (`skdp.base.fit`): it reserves the budget, reads, makes its own plan of public numbers
    (`skdp.base.plan.FitPlan`, the same at every party), and solves.
 5. At every opening `engine.NetworkEngine` adds the sums of all parties and the servers' noise. At the first one
-   the parties compare their `terms.Terms`, and the ledger commits the charge.
+   the parties compare their `terms.PlanTerms`, and the ledger commits the charge.
 6. ``run._write`` writes `model.model_document` and the report; `model.load_model` reads the model back.
 """
 

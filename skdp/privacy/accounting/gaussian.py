@@ -335,7 +335,7 @@ def bounded_range_mu(epsilon: float) -> float:
 
     Notes
     -----
-    Privacy. BoundedStatistic range means that the privacy loss lies in an interval [t - epsilon, t]. Among such
+    Privacy. Bounded range means that the privacy loss lies in an interval [t - epsilon, t]. Among such
     pairs the law on the two end points is the easiest to tell apart, because any convex function of the likelihood
     ratio is largest there. Its trade-off function has one inner vertex. So by the chord argument of `pure_mu` it
     is mu-GDP with mu = Phi^-1(p) - Phi^-1(q), where p and q are the probabilities of the loss t. This is largest

@@ -73,10 +73,10 @@ from skdp.privacy.log import LOGGER
 
 _PACKAGE = "skdp.privacy.budget"  # pickles and files of skops name the package, not this file
 
-# By path, identity and part of a ledger.
+# Handles are found by path, identity and part of a ledger.
 _HANDLES: dict[tuple[str, str, Part | None], "BudgetAccountant"] = {}
 
-# By identity of a ledger: the rows that this process reserved.
+# This process reserved these rows, listed by the identity of their ledger.
 _MADE_HERE: dict[str, set[int]] = {}
 
 

@@ -70,11 +70,11 @@ _home = secrets.token_hex(16)  # names this process: the system uses process num
 _BLOCKS: contextvars.ContextVar[tuple[Block, ...]] = contextvars.ContextVar("skdp_blocks", default=())
 _OPEN: list[Block] = []  # of the whole process, in the order of their beginning
 _INHERITED: list[Block] = []  # those that were open where this process was forked
-# By estimator: the block in which each thread or task used it; None means no block.
+# Each estimator has here the block in which each thread or task used it; None means no block.
 _USED: weakref.WeakKeyDictionary[object, dict[Who, Block | None]] = weakref.WeakKeyDictionary()
-# Accountant of each block that ended, and who had entered it.
+# A block that ended leaves its accountant here, and who had entered it.
 _ENDED: list[tuple[Hashable | None, Who]] = []
-# By estimator: how many blocks had ended when it was made.
+# Each estimator has here how many blocks had ended when it was made.
 _BORN: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
 
 

@@ -20,7 +20,7 @@ from skdp.privacy.pieces import OuterSum, Piece
 ROWS = 64  # a block of `gradient_sum`
 SIZES = (1, 2, 8, 33, 63)
 # Most numbers of products that are looked at together. If there are more, it is 16 rows at a time: rows of float32
-# stand at 16 places of a cache line.
+# stand at 16 positions of a cache line.
 PRODUCTS, FEWEST = 2**22, 16
 MOVED = (
     "a row's numbers changed, if only in their last bits, with the row's place or with the other rows of a batch "
@@ -30,7 +30,7 @@ MOVED = (
     "records is public"
 )
 DIES = (
-    "plain products of NumPy kill a process here: {}. The look at places is made of products, so it was "
+    "plain products of NumPy kill a process here: {}. The check of batch independence is made of products, so it was "
     "not started, and nothing was spent. Unset OPENBLAS_CORETYPE, or set OPENBLAS_CORETYPE=Sandybridge, "
     "before Python starts"
 )
@@ -123,7 +123,7 @@ def _agree(
     rows: NDArray[np.int64],
     at: "NDArray[np.int64] | slice[None, None, int | None]" = slice(None),
 ) -> bool:
-    """Whether the pieces have ``at`` these places the numbers of these rows of ``wanted``."""
+    """Whether the pieces have ``at`` these positions the numbers of these rows of ``wanted``."""
     return len(wanted) == len(found) and all(
         _same(a[rows], b[at])
         for arrays, piece in zip(wanted, found)
@@ -137,7 +137,7 @@ def _same(a: NDArray[np.float64 | np.int64], b: NDArray[np.float64 | np.int64]) 
 
 
 def _products_stay(piece: Piece) -> bool:
-    """Whether a sum of outer products has the same bits at other places if it is multiplied out.
+    """Whether a sum of outer products has the same bits at other positions if it is multiplied out.
 
     Few rows at a time: all of them would take gigabytes where layers are large.
     """

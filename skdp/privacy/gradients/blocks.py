@@ -1,4 +1,4 @@
-"""Sums of clipped gradients in blocks of places; `gradient_sum` has the proof."""
+"""Sums of clipped gradients in blocks of positions; `gradient_sum` has the proof."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.batches import Batch, number_of_places
+from skdp.privacy.batches import Batch, number_of_positions
 from skdp.privacy.gradients.function import GradientFunction
 from skdp.privacy.gradients.microbatches import run_means
 from skdp.privacy.gradients.parts import HALF_ULP, Entries, MeasuredPart, Part, kept_rows, parts_of
@@ -15,7 +15,7 @@ from skdp.privacy.gradients.totals import Total
 from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
 
-BLOCK = 64  # places whose records BLAS adds
+BLOCK = 64  # positions whose records BLAS adds
 LARGEST_CLIP = 2.0**50  # in units of the grid
 LARGEST_FACTOR = 2.0**30  # of a record
 LARGEST_SQUARE = 2.0**80  # of the arrays that a gradient is made of
@@ -25,14 +25,14 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class Places:
+class Positions:
     """Where the units of a sum stand.
 
     Attributes
     ----------
     order : ndarray of int
-        Row numbers, by place.
-    place : ndarray of int
+        Row numbers, by position.
+    position : ndarray of int
         Of each of them.
     ends : ndarray of int
         Where the rows of each block end. The number of blocks is public.
@@ -41,48 +41,48 @@ class Places:
     """
 
     order: NDArray[np.int64]
-    place: NDArray[np.int64]
+    position: NDArray[np.int64]
     ends: NDArray[np.int64]
     expected: int
 
 
-def places_of(rows: Rows, batch: Batch | None, run: int) -> Places:
-    """The places of a batch's units, in blocks that hold whole runs of ``run`` places."""
+def positions_of(rows: Rows, batch: Batch | None, run: int) -> Positions:
+    """The positions of a batch's units, in blocks that hold whole runs of ``run`` positions."""
     count, units = rows.shape.n_units, rows.units_of(batch)
     if batch is None or units is None:
-        order = place = np.arange(count)
+        order = position = np.arange(count)
         spread = expected = count
     elif batch._positions is None:
-        raise ValueError("this sum needs the places of the units: draw the batch with places=True")
+        raise ValueError("this sum needs the positions of the units: draw the batch with positions=True")
     else:
-        by_place = np.argsort(batch._positions)
-        order, place = units[by_place], batch._positions[by_place]
-        spread, expected = number_of_places(batch._plan, count), batch.batch_size
+        by_position = np.argsort(batch._positions)
+        order, position = units[by_position], batch._positions[by_position]
+        spread, expected = number_of_positions(batch._plan, count), batch.batch_size
     step = run * max(1, BLOCK // run)
-    ends = np.searchsorted(place, np.arange(step, spread + step, step))
-    return Places(order, place, ends, expected)
+    ends = np.searchsorted(position, np.arange(step, spread + step, step))
+    return Positions(order, position, ends, expected)
 
 
 @dataclass(frozen=True, repr=False)
 class BlockSum:
-    """The gradients of some units, added one block of places after the other.
+    """The gradients of some units, added one block of positions after the other.
 
     Attributes
     ----------
     rows : Rows
     function : GradientFunction
-    positions : Places
+    positions : Positions
     ghost : bool
         Whether sums of outer products are added without multiplying them out.
     run : int
-        Places of a microbatch, or 0 if each record is clipped.
+        Positions of a microbatch, or 0 if each record is clipped.
     entries : sequence of Entries, default=None
         Of each piece, those that are clipped and added; None takes all.
     """
 
     rows: Rows
     function: GradientFunction
-    positions: Places
+    positions: Positions
     ghost: bool = False
     run: int = 0
     entries: Sequence[Entries] | None = None
@@ -170,7 +170,7 @@ class BlockSum:
         pieces: Sequence[Piece] = self.function.of_rows(self.rows, part)
         with np.errstate(all="ignore"):  # a warning would tell of a value
             if self.run:
-                pieces = run_means(pieces, weights, self.positions.place[at] // self.run, self.run)
+                pieces = run_means(pieces, weights, self.positions.position[at] // self.run, self.run)
                 weights = np.ones(pieces[0].n_rows)
             return self._clipped(pieces, weights, limit)
 

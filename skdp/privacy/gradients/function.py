@@ -59,7 +59,7 @@ class PieceKinds:
     public. The pieces of all others, at every call, are compared with these. A marked function that gives other
     kinds is refused when it first gets rows, after the release was charged. An empty batch has no rows, so the
     step of the refusal would tell whether batches were empty. Mark only functions whose kinds cannot change.
-    What depends on the kinds (margins of rounding, places of entries) is public, and right with or without a mark.
+    What depends on the kinds (margins of rounding, positions of entries) is public, and right with or without a mark.
 
     Examples
     --------

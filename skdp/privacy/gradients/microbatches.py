@@ -1,4 +1,4 @@
-"""Mean gradients of microbatches: runs of places."""
+"""Mean gradients of microbatches: runs of positions."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from skdp.privacy.pieces import Piece, SparseRows, Vectors
 def run_means(
     pieces: Sequence[Piece], weights: NDArray[np.float64], run: NDArray[np.int64], length: int
 ) -> list[Vectors]:
-    """Mean gradient of each run of places that has a row.
+    """Mean gradient of each run of positions that has a row.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def run_means(
     run : ndarray of int of shape (n_rows,)
         Which run each row is in, ascending.
     length : int
-        Places of a run. The sums are divided by this public number: places without a row count as 0.
+        Positions of a run. The sums are divided by this public number: positions without a row count as 0.
 
     Returns
     -------

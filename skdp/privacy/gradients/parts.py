@@ -33,7 +33,7 @@ class Entries:
     positions : ndarray of int
         Where they are among the piece's entries, ascending.
     mask : ndarray of float64 of shape (n_entries,)
-        One at these places, and zero elsewhere.
+        One at these positions, and zero elsewhere.
     """
 
     positions: NDArray[np.int64]
@@ -41,7 +41,7 @@ class Entries:
 
     @classmethod
     def at(cls, positions: NDArray[np.int64], n_entries: int) -> Self:
-        """The entries at some places of a piece."""
+        """The entries at some positions of a piece."""
         mask = np.zeros(n_entries)
         mask[positions] = 1.0
         return cls(positions, mask)

@@ -64,7 +64,7 @@ class Projections:
 
 @dataclass(frozen=True, repr=False)
 class ProjectedSum(BlockSum):
-    """Gradients whose norms are estimated, added one block of places after the other, in float64.
+    """Gradients whose norms are estimated, added one block of positions after the other, in float64.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 Privacy
 -------
-The places that are found have the law of ``flatnonzero(rounded_gaussian(sigma, size) >= limit)``. That is the law
+The positions that are found have the law of ``flatnonzero(rounded_gaussian(sigma, size) >= limit)``. That is the law
 of the samplers, and not that of ideal normal numbers. `skdp.privacy.noise.samplers` draws a number as a
 sign, a bin and an offset within the bin, and starts again at "minus zero". Bin j has probability mass_j / 2^191,
 and a sign 1 / 2. So the integers below 2^192 can be divided into four parts. A uniform one, U, says enough:
@@ -49,7 +49,7 @@ def find_above(
     heads: Words, words: Words, bounds: Words, rules: tuple[int, float, float, np.int64, np.int64],
     limit: int, start: int, stop: int, out: Integers,
 ) -> tuple[int, int]:  # fmt: skip
-    """Go on from ``start``; returns how many numbers are decided, and how many places ``out`` holds.
+    """Go on from ``start``; returns how many numbers are decided, and how many positions ``out`` holds.
 
     ``heads`` has the first 16 bits of four numbers in each word, and ``words`` all other bits. ``bounds`` has a, b
     and c, a row of three words each, and ``rules`` what offsets need.

@@ -121,7 +121,7 @@ def selection_numerical_error(k: int, n_candidates: int, epsilon: float = 0.0) -
     n_candidates : int in [1, 2**40]
         Number of scores. The bounds hold for every number in this range.
     epsilon : float >= 0, default=0
-        BoundedStatistic range of one selection: what one data set leaves out with probability 2^-100 may be
+        Bounded range of one selection: what one data set leaves out with probability 2^-100 may be
         exp(epsilon) times as likely on the other.
 
     Returns

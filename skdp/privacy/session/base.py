@@ -13,7 +13,7 @@ from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION, WITHOUT_REPLACEMENT
 from skdp.privacy.accounting.releases import LedgerRow, release_of
-from skdp.privacy.batches import Batch, BatchPlan, Partition, draw_units, empty_bits, number_of_places
+from skdp.privacy.batches import Batch, BatchPlan, Partition, draw_units, empty_bits, number_of_positions
 from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.budget import Reservation
 from skdp.privacy.mechanisms.mechanism import Mechanism, Prepared
@@ -111,8 +111,8 @@ class MinibatchSampler:
         counted = self._counted(plan, rows.family) if plan.sampling == PARTITION else None
         units, placed = self.units(plan, rows.n_real_units), None
         if positions and units is not None and shape.n_records is not None:
-            # No one may know who shares a block with whom: the places come from the key, like the units.
-            spread = number_of_places(plan, shape.n_records)
+            # No one may know who shares a block with whom: the positions come from the key, like the units.
+            spread = number_of_positions(plan, shape.n_records)
             placed = self._keys.commit().permutation(spread, units.size)
         return Batch._make(plan, units, rows.family, placed, self._key(plan), counted)
 

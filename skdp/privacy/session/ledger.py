@@ -143,7 +143,7 @@ class Ledger:
         self._by_cost: dict[tuple[object, ...], LedgerRow] = {}  # the rows
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
-        # The last one. A reference to the statistic would keep its records in memory.
+        # Only the last noise is kept, and weakly: a reference to the statistic would keep its records in memory.
         self._noise: tuple[ReferenceType[BoundedStatistic], object, grid.Noise] | None = None
         self.mu2 = self.calibrate()
 

@@ -181,7 +181,7 @@ class Minibatches(SessionBase):
             Of this session, with a release left.
         records : PrivateRecords
         positions : bool, default=False
-            Whether units get places too, as `PrivateRecords.gradient_sum` needs them. It needs none where it
+            Whether units get positions too, as `PrivateRecords.gradient_sum` needs them. It needs none where it
             rounds each unit by itself: there none are drawn.
 
         Returns

@@ -90,7 +90,7 @@ def clipped_sum(
     added in the order of its rows.
     """
     rows = records._rows
-    # Where a unit can come or go, the rows after it would move to other places of what the function is given.
+    # Where a unit can come or go, the rows after it would move to other positions of what the function is given.
     fixed = rows.shape.n_records is not None and rows.units_of(batch) is None
     at_once = CHUNK if rowwise or fixed else 1
     found = sum_of_units(rows, function, clip_norm, size=size, batch=batch, at_once=at_once)

@@ -20,7 +20,7 @@ MOST_OF_SQUARES = math.sqrt(((1 + math.sqrt(5)) / 2) ** 5 / 4)
 def column_moments(
     records: HoldsRows,
     centers: ArrayLike,
-    reaches: ArrayLike,
+    half_widths: ArrayLike,
     *,
     present: float,
     squares: float,
@@ -35,8 +35,8 @@ def column_moments(
     Parameters
     ----------
     records : PrivateRecords
-    centers, reaches : array-like of shape (n_features,), or float
-        Finite, ``reaches`` > 0; public or released.
+    centers, half_widths : array-like of shape (n_features,), or float
+        Finite, ``half_widths`` > 0; public or released.
     present, squares : float
         Finite, >= 0, and ``squares`` at most 1.665. Public.
     adjacency : {"replace-one", "zero-out", "add-remove"}
@@ -86,9 +86,9 @@ def column_moments(
     """
     rows = records._rows
     d, k = rows.shape.n_features, 1 if n_classes is None else int(n_classes)
-    center, half_width = numbers("centers", centers, d), numbers("reaches", reaches, d)
+    center, half_width = numbers("centers", centers, d), numbers("half_widths", half_widths, d)
     if not (np.isfinite([center, half_width]).all() and (half_width > 0).all()):
-        raise ValueError("centers and reaches must be finite, and reaches > 0")
+        raise ValueError("centers and half_widths must be finite, and half_widths > 0")
     if not (0 <= present < math.inf and 0 <= squares <= MOST_OF_SQUARES and k >= 1):
         raise ValueError("present and squares must be >= 0, squares at most 1.665, n_classes >= 1")
     host_only(rows)

@@ -14,17 +14,17 @@ __all__ = ["column_sums"]
 
 
 def column_sums(
-    records: HoldsRows, centers: ArrayLike, reaches: ArrayLike, *, around: ArrayLike | None = None
+    records: HoldsRows, centers: ArrayLike, half_widths: ArrayLike, *, around: ArrayLike | None = None
 ) -> BoundedStatistic:
     """Sum over the units of u = (x - center) / half_width, clipped to [-1, 1], or of its square around a number.
 
-    Each column has its own centre, reach and number. A group adds the mean over its rows. NaN counts as the
+    Each column has its own centre, half-width and number. A group adds the mean over its rows. NaN counts as the
     centre of its column. Sample weights and the intercept take no part.
 
     Parameters
     ----------
-    centers, reaches : array-like of shape (n_features,), or float
-        Finite, ``reaches`` > 0; public or released.
+    centers, half_widths : array-like of shape (n_features,), or float
+        Finite, ``half_widths`` > 0; public or released.
     around : array-like of shape (n_features,), or float, default=None
         None sums u. A number m sums ``min((u - m)^2, 1) - 1/2``. Finite; public or released.
 
@@ -52,10 +52,10 @@ def column_sums(
     """
     rows = records._rows
     d = rows.shape.n_features
-    center, half_width = numbers("centers", centers, d), numbers("reaches", reaches, d)
+    center, half_width = numbers("centers", centers, d), numbers("half_widths", half_widths, d)
     middle = numbers("around", 0.0 if around is None else around, d)
     if not (np.isfinite([center, half_width, middle]).all() and (half_width > 0).all()):
-        raise ValueError("centers, reaches and around must be finite, and reaches > 0")
+        raise ValueError("centers, half_widths and around must be finite, and half_widths > 0")
     host_only(rows)
     squares = around is not None
     bound = 0.5 if squares else 1.0

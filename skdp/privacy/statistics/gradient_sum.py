@@ -9,7 +9,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.kernels.protocols import Integers
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import BoundedStatistic
-from skdp.privacy.gradients.blocks import BlockSum, places_of
+from skdp.privacy.gradients.blocks import BlockSum, positions_of
 from skdp.privacy.gradients.device import AT_ONCE
 from skdp.privacy.gradients.function import GradientFunction, PieceFunction
 from skdp.privacy.gradients.parts import entries_of
@@ -59,19 +59,19 @@ def gradient_sum(
     size : int
         Number of entries of all pieces together; public.
     batch : Batch, default=None
-        Of ``session.draw(plan, records, places=True)``. None takes all units.
+        Of ``session.draw(plan, records, positions=True)``. None takes all units.
     clipping : {"materialized", "ghost", "microbatch", "one-by-one", "projections"}, default="materialized"
         "materialized" multiplies each `OuterSum` out, by one product a record. "ghost" does not: norms come from
         Gram matrices in float64, and the sum is one product in float64 (less memory for large layers, and slower
-        for small ones). "microbatch" clips the mean gradient of ``microbatch_size`` places. "one-by-one" gives
-        the function a single row at a time: slow, and without any assumption on places. "projections" estimates
+        for small ones). "microbatch" clips the mean gradient of ``microbatch_size`` positions. "one-by-one" gives
+        the function a single row at a time: slow, and without any assumption on positions. "projections" estimates
         norms from random projections. It needs a batch of a plan with ``n_projections``, and its result has
         infinite bounds; `skdp.privacy.statistics.projected_sum` has the proof.
     microbatch_size : int, default=None
-        Number of places L of a microbatch. The sum is then over the microbatches: a mean divides it by one L-th
+        Number of positions L of a microbatch. The sum is then over the microbatches: a mean divides it by one L-th
         of the number of units.
     entries : ndarray of int64, default=None
-        Places of the entries that are clipped and added, ascending; public or released. All others count as 0 and
+        Positions of the entries that are clipped and added, ascending; public or released. All others count as 0 and
         are left out of the sum. None takes all. Not with "ghost" and "projections", whose norms are those of whole
         gradients.
 
@@ -95,7 +95,7 @@ def gradient_sum(
 
         C' = (C - sqrt(D) - 2) / (1 + 2 e + 2**-22 [+ 2**-10 if ghost]),    e = 66 * 64 u (1 + 2**-10).
 
-    Records stand at places; 64 places are a block. A block's sum is that of s_i g_i, rounded to the nearest
+    Records stand at positions; 64 positions are a block. A block's sum is that of s_i g_i, rounded to the nearest
     integers after multiplication by C', with s_i = 1 / max(N_i, C' unit / w_i), and blocks are added as integers:
     in float64 where public numbers bound all of them by 2**53, which is exact. "If ghost" is where ghost norms are
     asked for and a piece is an `OuterSum`. Of a `SparseRows`, "the numbers of the pieces" are those of the table
@@ -119,19 +119,19 @@ def gradient_sum(
        off by at most 66 * 2**-53 T S_i s_i each. s_i is at most 2**-11 / (66 * 64 * 2**-53 T S_i), so a block is
        off by at most 2**-11. (T S_i is summed over such pieces. All this is in float64.)
     6. *One block changes.* On a neighbouring data set one record is replaced, or is absent. All others have the
-       same numbers, factors and places. So the block sums differ by at most ||s_i g_i|| + ||s_j g_j'||, and by
+       same numbers, factors and positions. So the block sums differ by at most ||s_i g_i|| + ||s_j g_j'||, and by
        twice what steps 3 to 5 give; the product with C' rounds by 2**-46 C' more. Rounding to integers moves each
        entry by at most 1/2 on either side. Together the integers move by at most C' (1 + 2 e + 2**-22 ...) +
        sqrt(D) <= C if a record is absent, and by at most 2 C if it is replaced.
     7. A record whose norms are not finite or too large leaves the block: its rows are removed, and not only
        multiplied by 0, which would turn inf to NaN.
 
-    **Places.** Without a batch a record's place is its index. In a drawn batch the places are a uniformly random
-    injection, from the fit's key, into more places than units can be drawn. With and without a unit the places of
-    the others have the same law (`number_of_places`). So the sum is a mixture over what the others are and where
+    **Positions.** Without a batch a record's position is its index. In a drawn batch the positions are a uniformly random
+    injection, from the fit's key, into more positions than units can be drawn. With and without a unit the positions of
+    the others have the same law (`number_of_positions`). So the sum is a mixture over what the others are and where
     they stand, and in every term the unit changes one block. The bounds for sampled releases need no more.
 
-    **Microbatches.** The mean gradient of L places (places without a record count as 0) is computed by products of
+    **Microbatches.** The mean gradient of L positions (positions without a record count as 0) is computed by products of
     its own, and clipped as if it was one record's. A record that is absent or replaced changes one of them by
     anything, so what is added moves by at most 2 ``clip_norm``. Therefore the bound on what a unit adds is twice
     the clip norm: the noise multiplier is the standard deviation over 2 ``clip_norm``. Under replace-one the
@@ -176,7 +176,7 @@ def gradient_sum(
         return sum_of_units(rows, dense, clip_norm, size=size, batch=batch, at_once=at_once)
     ghost = clipping == "ghost" and OuterSum in made.types
     own = None if chosen is None else entries_of(chosen, made.sizes)
-    blocks = BlockSum(rows, made, places_of(rows, batch, run or 1), ghost, run, own)
+    blocks = BlockSum(rows, made, positions_of(rows, batch, run or 1), ghost, run, own)
 
     source = rows.source(
         lambda unit: blocks.on_grid(clip_norm, unit), blocks.plain if math.isinf(clip_norm) else None,
@@ -187,7 +187,7 @@ def gradient_sum(
 
 
 def _checked(entries: Integers, size: int, clipping: str) -> Integers:
-    """The places of entries, copied: nobody changes them after they were checked."""
+    """The positions of entries, copied: nobody changes them after they were checked."""
     if clipping in ("ghost", "projections"):
         raise ValueError(
             f"clipping={clipping!r} takes the norms of whole gradients: with entries= use 'materialized', "
@@ -195,14 +195,14 @@ def _checked(entries: Integers, size: int, clipping: str) -> Integers:
         )
     found = np.array(entries)
     if found.ndim != 1 or found.dtype != np.int64 or not found.size:
-        raise ValueError("entries must be a vector of int64 with at least one place")
+        raise ValueError("entries must be a vector of int64 with at least one position")
     if found[0] < 0 or found[-1] >= size or np.any(np.diff(found) <= 0):
-        raise ValueError(f"entries must be different places below {size} in ascending order")
+        raise ValueError(f"entries must be different positions below {size} in ascending order")
     return found
 
 
 def _run(clipping: str, microbatch_size: int | None) -> int:
-    """Places of a microbatch, or 0."""
+    """Positions of a microbatch, or 0."""
     if clipping not in CLIPPINGS:
         raise ValueError(f"clipping must be one of {list(CLIPPINGS)}, got {clipping!r}")
     if (clipping == "microbatch") != (microbatch_size is not None):

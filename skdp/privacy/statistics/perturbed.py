@@ -151,7 +151,7 @@ class PerturbedDomain(Domain):
         start = self.loss.start_value  # the same for every record of a classification
         if start is None:
             start = LIMIT * threshold(self.loss) ** 2
-        # alpha / 2 ||theta||^2 - push ||theta|| <= F(theta) <= F(0) <= mass start.
+        # alpha / 2 ||theta||^2 - push ||theta|| <= F(theta) <= F(0) <= total_weight start.
         root = math.sqrt(self.push**2 + 2 * self.alpha * total_weight * start)
         self.reach = (self.push + root) / self.alpha * (1 + 2.0**-40)
         self.reach = min(self.reach, super().farthest(total_weight))

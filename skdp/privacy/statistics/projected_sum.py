@@ -8,7 +8,7 @@ import numpy as np
 from skdp.kernels.protocols import Integers
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import BoundedStatistic
-from skdp.privacy.gradients.blocks import places_of
+from skdp.privacy.gradients.blocks import positions_of
 from skdp.privacy.gradients.device import AT_ONCE
 from skdp.privacy.gradients.function import GradientFunction
 from skdp.privacy.gradients.projections import (
@@ -66,7 +66,7 @@ def projected_sum(
     4. *Factors.* s_i is also at most B / S_i and 2**-11 / (66 * 64 u T S_i), S_i and T S_i added up over the
        pieces. B is the least of ``norm_ratio``, 2**20 and 2**55 / C'. Smaller factors only shorten what is added.
        So ||s_i g_i|| <= min(Z_i, B), a cap that no projection must enforce.
-    5. *Products.* Sums over a block of 64 places are made in float64. Their terms are off by at most 66 u T S_i
+    5. *Products.* Sums over a block of 64 positions are made in float64. Their terms are off by at most 66 u T S_i
        s_i each, so a block is off by at most 2**-11, and by 2**-27 more by the product with C', as entries are at
        most 64 * 2**20. Nothing in this depends on how long other records are.
     6. *Integers.* They stay below 64 * 2**55 before the blocks are added, modulo 2**64. One block changes, by at
@@ -82,14 +82,14 @@ def projected_sum(
     if batch is None or batch._key is None or not isinstance(extra, ProjectedNorms):
         raise ValueError(
             "clipping='projections' needs a batch of a plan with projections: give extra=ProjectedNorms() to the "
-            "BatchGroup of session.plan_batches, then session.draw(plan, records, places=True)"
+            "BatchGroup of session.plan_batches, then session.draw(plan, records, positions=True)"
         )
     projections, ratio = Projections(batch._key, extra.n_projections), extra.norm_ratio
     blocks: ProjectedSum | ProjectedUnits
     if rows.shape.n_records is None:
         blocks = ProjectedUnits(rows, function.dense, size, rows.units_of(batch), AT_ONCE, projections, ratio)
     else:
-        positions = places_of(rows, batch, 1)
+        positions = positions_of(rows, batch, 1)
         blocks = ProjectedSum(rows, function, positions, projections=projections, norm_ratio=ratio)
 
     source = rows.source(

@@ -36,7 +36,7 @@ def residual_moments(
     ----------
     records : PrivateRecords
     center, half_width, residual_half_width : float
-        Finite, the reaches > 0. Public or released.
+        Finite, the half-widths > 0. Public or released.
     weights : array-like of shape (5,)
         a, w, b, c and e, each in [0, 1]. Sums of weight 0 are left out. Public.
     adjacency : {"replace-one", "zero-out", "add-remove"}
@@ -252,9 +252,9 @@ def _sums(
     return BoundedStatistic.from_source(source, shape, l2=l2, adjacency=adjacency)
 
 
-def _positive(*reaches: float) -> None:
-    if not all(math.isfinite(half_width) and half_width > 0 for half_width in reaches):
-        raise ValueError("reaches must be finite and > 0")
+def _positive(*half_widths: float) -> None:
+    if not all(math.isfinite(half_width) and half_width > 0 for half_width in half_widths):
+        raise ValueError("half-widths must be finite and > 0")
 
 
 def _two_columns(rows: Rows) -> None:

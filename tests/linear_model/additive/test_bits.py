@@ -50,20 +50,20 @@ def rare(y):
 # Why the fit is left to the line: parameters, thresholds of the search, of the automatic solver, and a word of the
 # reason that the model gives.
 REASONS = {
-    "few records": ({}, {"LEAST_MASS": INF}, "n mu"),
+    "few records": ({}, {"MIN_EFFECTIVE_N": INF}, "n mu"),
     "many columns": ({}, {**OPEN, "MOST_NOISE": 0.0}, "too many columns"),
     "two values": ({}, ALL, "two values"),
     "two values, public bounds": ({"feature_bounds": [[0.0] * 4, [1.0] * 4]}, ALL, "two values"),
-    "groups": ({"unit": "group"}, {"LEAST_MASS": INF}, "n mu"),
+    "groups": ({"unit": "group"}, {"MIN_EFFECTIVE_N": INF}, "n mu"),
     "groups, two values": ({"unit": "group"}, ALL, "two values"),
     "add-remove": (
-        {"adjacency": "add-remove", "n_public": 210, "C": 0.5}, {"LEAST_MASS": INF}, "n mu"
+        {"adjacency": "add-remove", "n_public": 210, "C": 0.5}, {"MIN_EFFECTIVE_N": INF}, "n mu"
     ),
     "zero-out, two values": ({"adjacency": "zero-out", "C": "auto"}, ALL, "two values"),
-    "a constant": ({"epsilon": 0.05}, {"LEAST_MASS": 250.0}, "n mu"),
-    "a rare class": ({}, {**ALL, "LEAST_MASS": 300.0}, "class frequencies"),
-    "three classes": ({"classes": (0, 1, 2)}, {"LEAST_MASS": INF}, "n mu"),
-    "class weights": ({"class_weight": {1: 3.0}}, {"LEAST_MASS": INF}, "n mu"),
+    "a constant": ({"epsilon": 0.05}, {"MIN_EFFECTIVE_N": 250.0}, "n mu"),
+    "a rare class": ({}, {**ALL, "MIN_EFFECTIVE_N": 300.0}, "class frequencies"),
+    "three classes": ({"classes": (0, 1, 2)}, {"MIN_EFFECTIVE_N": INF}, "n mu"),
+    "class weights": ({"class_weight": {1: 3.0}}, {"MIN_EFFECTIVE_N": INF}, "n mu"),
 }  # fmt: skip
 OF_CLASSES = ("a rare class", "three classes", "class weights")
 LINES = [(task, why) for task in TASKS for why in REASONS if task == "classes" or why not in OF_CLASSES]

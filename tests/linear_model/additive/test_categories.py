@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.linear_model.additive.categories import category_values, check_categories
-from skdp.linear_model.auto.public_bounds import column_ends, column_places
+from skdp.linear_model.auto.public_bounds import column_ends, column_positions
 
 NAMES = np.array(["age", "region", "ward"], dtype=object)
 WRONG = {
@@ -76,7 +76,7 @@ def test_unknown_columns():
 
 
 def test_no_column_is_named_twice():
-    assert column_places("it", {"ward": 0, np.int64(0): 0}, 3, NAMES) == [2, 0]
+    assert column_positions("it", {"ward": 0, np.int64(0): 0}, 3, NAMES) == [2, 0]
     with pytest.raises(ValueError, match="categories names column 2 twice, by name and by number"):
         category_values({"ward": [1, 2], 2: [1, 2]}, 3, NAMES)
     with pytest.raises(ValueError, match="feature_bounds names column 2 twice"):

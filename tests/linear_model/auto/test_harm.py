@@ -376,7 +376,7 @@ def test_predictions_that_are_all_the_same_have_no_slope():
     assert np.isfinite(model.predict([[5.0, 0.0]])).all()
 
 
-def test_a_zoom_stays_within_public_ends():
+def test_shifted_histograms_stay_within_public_ends():
     r = np.random.default_rng(0)
     X = np.column_stack([r.uniform(18, 65, 3000), r.normal(size=3000), r.random(3000) < 0.3])
     for seed in range(10):
@@ -423,7 +423,7 @@ def test_public_ends_separate_the_noise_of_seeded_fits():
         assert regressor(**given)._noise_parameters() == {**plain, **given}
 
 
-def test_a_zoom_may_leave_the_first_window_and_never_the_public_ends():
+def test_shifted_histograms_may_leave_the_first_window_and_never_the_public_ends():
     """The first window was lowered, or public ends do not meet the values: no ends may cross."""
     r = np.random.default_rng(0)
     x = r.normal(2000, 10, 4000)

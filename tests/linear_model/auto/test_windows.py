@@ -85,7 +85,7 @@ def test_a_dummy_is_told_from_a_column_that_is_narrow(q):
 
 
 def test_columns_with_an_atom_are_given_up():
-    """Benefits of the suite: dummies that are mostly 1 were zoomed into windows of .003 by luck, log loss 4.2."""
+    """Benefits of the suite: dummies that are mostly 1 got windows of .003 by luck, log loss 4.2."""
     X = np.column_stack([(rng.random(N) < q) for q in (0.65, 0.78)] + [rng.normal(40, 5, N)])
     records = PrivateRecords(X[:3000].astype(float), np.zeros(3000))
     for seed in range(10):

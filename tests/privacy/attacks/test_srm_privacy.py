@@ -138,7 +138,7 @@ def half_the_noise(monkeypatch):
 
 
 SWAPPED = "the printed sensitivity, C1 and C2 swapped"
-TWINS = {
+MUTANTS = {
     SWAPPED: lambda patch: with_bound(patch, lambda g, large, small: (1 - g) * large + g * small),
     "half the noise": half_the_noise,
     "noise of add-remove": lambda patch: patch.setattr(grid, "factor", lambda adjacency: 1.0),
@@ -152,17 +152,17 @@ SETTINGS = {"the difference is not paid for": {"momentum": 0.2, "C2": 4.0}}
 
 @pytest.mark.parametrize(
     "name",
-    ["half the noise", *(pytest.param(n, marks=pytest.mark.slow) for n in sorted(TWINS) if n != "half the noise")],
+    ["half the noise", *(pytest.param(n, marks=pytest.mark.slow) for n in sorted(MUTANTS) if n != "half the noise")],
 )
 def test_mutants_on_full_batches_are_caught(name, monkeypatch):
-    TWINS[name](monkeypatch)
+    MUTANTS[name](monkeypatch)
     low, high, _ = attack(runs=400, **SETTINGS.get(name, {}))
     assert shown_mu(low, high) > MU
 
 
 def test_the_swap_costs_nothing_where_both_clips_are_equal(monkeypatch):
     """So it is the swap that is caught above, and not the patch."""
-    TWINS[SWAPPED](monkeypatch)
+    MUTANTS[SWAPPED](monkeypatch)
     low, high, _ = attack(runs=400, C2=C1)
     assert shown_mu(low, high) <= MU
 
@@ -194,7 +194,7 @@ def test_poisson_batches_reach_the_claim_and_stay_below():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["half the noise", "no clip of the difference", SWAPPED])
 def test_mutants_on_poisson_batches_are_caught(name, monkeypatch):
-    TWINS[name](monkeypatch)
+    MUTANTS[name](monkeypatch)
     low, high, multiplier = attack(runs=1200, **POISSON)
     assert shown_epsilon(low, high) > poisson_claim(multiplier)
 
@@ -233,7 +233,7 @@ def test_without_replacement_stays_below_its_claim_and_needs_more_noise():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["no clip of the gradient", "no clip of the difference"])
 def test_mutants_without_replacement_are_caught(name, monkeypatch):
-    TWINS[name](monkeypatch)
+    MUTANTS[name](monkeypatch)
     low, high, multiplier = attack(runs=1500, **FIXED)
     assert shown_epsilon(low, high, 0.55) > fixed_claim(multiplier)
 
@@ -277,5 +277,5 @@ def test_a_whole_fit_stays_below_its_claim_and_comes_near():
 
 @pytest.mark.slow
 def test_a_whole_fit_with_the_printed_sensitivity_is_caught(monkeypatch):
-    TWINS[SWAPPED](monkeypatch)
+    MUTANTS[SWAPPED](monkeypatch)
     assert fit_attack(250, first=1) > MU  # the first release has no momentum yet

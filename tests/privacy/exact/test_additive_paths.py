@@ -379,7 +379,7 @@ def any_fit(rng):
     groups = rng.integers(0, max(2, n // 4), n) if rng.random() < 0.3 else None
     low = (0.0, 250.0, math.inf)
     thresholds = {
-        "LEAST_MASS": low[rng.integers(2)], "MANY_MASS": low[rng.integers(3)],
+        "MIN_EFFECTIVE_N": low[rng.integers(2)], "CURVES_EFFECTIVE_N": low[rng.integers(3)],
         "MOST_NOISE": math.inf, "_look": [-1.0, 0.1, 0.25][rng.integers(3)],
         "_look_at_pairs": [-1.0, 0.1, 0.25][rng.integers(3)],
     }  # fmt: skip

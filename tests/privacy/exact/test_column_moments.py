@@ -148,7 +148,7 @@ def test_more_of_the_squares_would_not_be_free():
     with pytest.raises(ValueError, match="CSR matrix has no classes"):
         statistic(sp.csr_matrix(np.eye(3)), np.zeros(3))
     for center, half_width in ((math.nan, 1.0), (0.0, 0.0), (0.0, math.inf)):
-        with pytest.raises(ValueError, match="centers and reaches"):
+        with pytest.raises(ValueError, match="centers and half_widths"):
             column_moments(
                 PrivateRecords(np.eye(3)), center, half_width, present=1.0, squares=1.0, adjacency="zero-out"
             )

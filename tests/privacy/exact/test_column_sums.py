@@ -40,8 +40,8 @@ def data(n=9, seed=0):
     return np.random.default_rng(seed).normal(size=(n, 4)).round(1)
 
 
-def sums(X, around=None, centers=CENTER, reaches=REACH, **options):
-    return PrivateRecords(X, **options).column_sums(centers, reaches, around=around)
+def sums(X, around=None, centers=CENTER, half_widths=REACH, **options):
+    return PrivateRecords(X, **options).column_sums(centers, half_widths, around=around)
 
 
 def counts(X, edges=EDGES, adjacency="replace-one", **options):
@@ -204,12 +204,12 @@ def test_a_mutant_that_adds_a_groups_rows_is_caught(monkeypatch, name):
 
 def test_numbers_that_are_none_are_refused_before_anything_is_read():
     records = PrivateRecords(data())
-    for centers, reaches, around in (
+    for centers, half_widths, around in (
         (math.nan, 1.0, None), (0.0, 0.0, None), (0.0, -1.0, None), (0.0, math.inf, None),
         (0.0, 1.0, math.nan), (np.zeros(3), 1.0, None), (0.0, 1.0, np.zeros((1, 4))),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=r"must be|shape"):
-            records.column_sums(centers, reaches, around=around)
+            records.column_sums(centers, half_widths, around=around)
     for edges in ([0.0], 1.0, [0.0, 0.0], [1.0, 0.0], [0.0, math.nan], np.zeros((3, 2)), np.zeros((1, 4, 2))):
         with pytest.raises(ValueError, match="edges must"):
             records.histogram(edges, adjacency="replace-one")

@@ -91,7 +91,7 @@ def test_the_last_bit_of_each_bound_decides(limit, place):
 
 
 @pytest.mark.parametrize("sigma", [0.5, 100.0, 513.0, 1500.5, 2.0**30, 2.0**40])
-def test_places_have_the_law_of_normal_numbers_that_reach_the_limit(sigma):
+def test_positions_have_the_law_of_normal_numbers_that_reach_the_limit(sigma):
     n, limits = 300_000, (-3.0, -0.7, 0.0, 0.3, 1.3, 2.0, 4.0)
     for limit in limits:
         whole = round(limit * sigma)

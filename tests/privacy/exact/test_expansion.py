@@ -276,11 +276,11 @@ def test_a_row_is_a_function_of_itself_and_a_mean_of_all_rows_is_found(form):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["all", "four each"])
-def test_the_look_at_places_passes(name, dtype):
+def test_the_check_of_batch_independence_passes(name, dtype):
     check_batch_independence(lambda X, y: [Vectors(EXPANSIONS[name].of(MAP.of(X)).whole())], D, dtype)
 
 
-def test_the_look_at_places_finds_a_table_of_all_rows():
+def test_the_check_of_batch_independence_finds_a_table_of_all_rows():
     def mutant(X, y):
         made = MAP.of(X)
         of_all = OfAllRows(made.X, None, made.numbers)

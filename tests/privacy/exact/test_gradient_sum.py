@@ -1,4 +1,4 @@
-"""Sums of clipped gradients in blocks of places: what one record or group changes.
+"""Sums of clipped gradients in blocks of positions: what one record or group changes.
 
 The function of most tests gives back what stands in the rows. So a test chooses every number of a record's
 gradient, also numbers that no net would compute.
@@ -15,7 +15,7 @@ from scipy.stats import chi2
 from skdp.exceptions import UnsupportedAccounting
 from skdp.kernels import record_squares
 from skdp.privacy import BatchGroup, Outer, OuterSum, PieceKinds, PrivacySession, PrivateRecords, Vectors
-from skdp.privacy.batches import Batch, BatchPlan, number_of_places
+from skdp.privacy.batches import Batch, BatchPlan, number_of_positions
 from skdp.privacy.gradients import blocks, parts
 from skdp.privacy.gradients.microbatches import run_means
 from tests.privacy.exact.test_clipped_sum import unit_norm
@@ -167,7 +167,7 @@ def largest_moves(clipping, trials, seed=0):
         X = rows(200, seed=rng.integers(2**32)) + rng.choice([0.0, 1.0])
         X[rng.random(200) < 0.2] = hurtful(rng)
         units = np.sort(rng.permutation(199)[: rng.integers(1, 100)]) + 1
-        positions = rng.permutation(number_of_places(PLAN, 200))
+        positions = rng.permutation(number_of_positions(PLAN, 200))
         for i in range(2):
             X[0] = hurtful(rng) if i else (rng.choice([-1.0, 1.0]) * np.ones(FEATURES))
             sums = integers(X, batch=(np.append(0, units), positions[: units.size + 1]), clipping=clipping)
@@ -398,13 +398,13 @@ def test_microbatches_need_a_public_number_of_records():
 # ---------------------------------------------------------------- places
 
 
-def test_places_are_uniform_injections():
+def test_positions_are_uniform_injections():
     """Chi-square of the place of one unit, and of the block that two share; false alarms below 1e-6."""
     n, draws = 40, 4000
     records = PrivateRecords(rows(n))
     with PrivacySession(records, epsilon=1.0, delta=1e-5, minibatches=True) as session:
         (plan,) = session.plan_batches([BatchGroup(draws, 10)], n_units=n)
-        spread = number_of_places(plan, n)
+        spread = number_of_positions(plan, n)
         found = [session.draw(plan, records, positions=True) for _ in range(draws)]
     for batch in found:
         assert np.unique(batch._positions).size == batch._units.size <= spread - 1
@@ -422,13 +422,13 @@ def test_places_are_uniform_injections():
 
 def test_there_is_a_place_for_one_unit_more_than_can_be_drawn():
     rare = BatchPlan(1, "Poisson", 1e-3, 100, 100_000, 1.0, 1.0)
-    assert 200 < number_of_places(rare, 100_000) < 300
-    assert number_of_places(PLAN, 200) <= 201
+    assert 200 < number_of_positions(rare, 100_000) < 300
+    assert number_of_positions(PLAN, 200) <= 201
     fixed = BatchPlan(1, "without replacement", 0.3, 60, 200, 1.0, 1.0)
-    assert number_of_places(fixed, 200) == 60
+    assert number_of_positions(fixed, 200) == 60
 
 
-def test_a_batch_gets_places_where_they_are_needed():
+def test_a_batch_gets_positions_where_they_are_needed():
     X = rows(50)
     for options, placed in (({}, True), ({"n_public": 50}, False), ({"groups": np.arange(50)}, False)):
         records = PrivateRecords(X, **options)
@@ -439,7 +439,7 @@ def test_a_batch_gets_places_where_they_are_needed():
             assert (batch._positions is not None) == placed
             assert session.gaussian(sum_of(records, batch=batch), plan).shape == (SIZE,)
             if placed:
-                with pytest.raises(ValueError, match="places=True"):
+                with pytest.raises(ValueError, match="positions=True"):
                     sum_of(records, batch=session.draw(plan, records))
                 with pytest.raises(TypeError):
                     batch.__reduce__()

@@ -163,7 +163,7 @@ def test_shipped_table():
 
 
 def test_series_of_the_log_mass():
-    """The expansion in the docstring of ``_samplers``, order by order in h^2."""
+    """The expansion in the docstring of ``samplers``, order by order in h^2."""
     order = 3
     moments = []
     for n in range(order + 1):

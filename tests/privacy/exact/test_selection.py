@@ -18,7 +18,7 @@ from skdp.privacy.mechanisms.top_k import release as top_k_release
 ALARM = 1e-7  # of each chi-square test
 
 
-def places_of(chosen, table):
+def positions_of(chosen, table):
     return np.array([table[tuple(one)] for one in chosen])
 
 
@@ -54,7 +54,7 @@ def test_zeros_are_chosen_with_the_law_of_the_dense_choice(scale):
     assert statistic > limit
 
 
-def test_places_of_zeros_are_uniform():
+def test_positions_of_zeros_are_uniform():
     """Each of the 97 places without a score in 1/97 of 8,000 draws; false alarm 1e-7."""
     positions, scores = np.array([0, 50, 99]), np.array([5, 5, 5])
     stream = noise.KeyStream(3)
@@ -63,7 +63,7 @@ def test_places_of_zeros_are_uniform():
         counts[sparse_top_k(positions, scores, 100, 5, 1e6, stream)] += 1
     others = np.delete(counts, positions)
     expected = others.mean()
-    # Places of one draw differ from each other, so the statistic is below a chi-square one.
+    # Positions of one draw differ from each other, so the statistic is below a chi-square one.
     assert ((others - expected) ** 2 / expected).sum() < chi2.isf(ALARM, others.size - 1)
     assert abs(counts.sum() - 8000) < 0.5
 

@@ -22,7 +22,7 @@ from skdp.privacy import noise
 from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan, batch_numerical_error
 from skdp.privacy.bounded import BoundedStatistic
-from skdp.privacy.entries import places_between
+from skdp.privacy.entries import positions_between
 from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 from skdp.privacy.mechanisms.grid import Noise
 from skdp.privacy.session.base import SessionBase
@@ -316,7 +316,7 @@ def gaussian_above(
     drawn = noise.rounded_gaussian(sigma, support.size, stream)
     listed = support[drawn + integers >= least]
     others = noise.rounded_gaussian_above(sigma, least, bounded.size - support.size, stream)
-    positions = np.concatenate([listed, places_between(support, others)])
+    positions = np.concatenate([listed, positions_between(support, others)])
     return np.sort(positions), dict(_gaussian_row(drawn_with))
 
 

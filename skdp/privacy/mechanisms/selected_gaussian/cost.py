@@ -5,7 +5,7 @@ Notes
 **Privacy.** A step makes k private choices, each of bounded range e, and then one Gaussian release of noise
 multiplier z. All of them read the same batch, and each may depend on the results before it. On all records the
 pair of k envelopes (`pairs.BoundedRangePair`) and one N(1/z, 1), N(0, 1) dominates the step, because dominating
-pairs compose adaptively (Zhu, Dong and Wang 2022). Call it (P, R). BoundedStatistic range and Gaussian noise are
+pairs compose adaptively (Zhu, Dong and Wang 2022). Call it (P, R). Bounded range and Gaussian noise are
 symmetric, so it dominates for a unit that leaves and for one that comes.
 
 A Poisson sample has the unit with probability q. Given the other sampled units, the laws with and without it in
@@ -63,7 +63,7 @@ class SelectedPair(DominatingPair):
         Noise multiplier.
     choices : int
     epsilon : float
-        BoundedStatistic range of one choice.
+        Bounded range of one choice.
     rate : float
         Sampling rate; 1 for all records.
     releases : int
@@ -223,7 +223,7 @@ class SelectedGaussian(GaussianOnBatches):
         Of the Gaussian noise on the chosen coordinates.
     choices : int
     choice_epsilon : float
-        BoundedStatistic range of one choice.
+        Bounded range of one choice.
     sampling_rate : float, optional
         Of Poisson batches.
     """

@@ -4,7 +4,7 @@ import numpy as np
 
 from skdp.kernels.protocols import Integers
 from skdp.privacy.batches import uniform_subset
-from skdp.privacy.entries import places_between
+from skdp.privacy.entries import positions_between
 from skdp.privacy.noise.integers import BLOCK
 from skdp.privacy.noise.keystream import KeyStream, Seed, check_integer, check_number, stream_of
 
@@ -14,7 +14,7 @@ def sparse_top_k(
 ) -> Integers:
     """Select k of ``size`` candidates as `gumbel_top_k` does, where most scores are 0.
 
-    Candidates without a score are never visited. Their chances and their places have the exact law, so the time
+    Candidates without a score are never visited. Their chances and their positions have the exact law, so the time
     grows with the number of scores and with k alone.
 
     Parameters
@@ -72,5 +72,5 @@ def sparse_top_k(
         words = source.words(min(depth * (count - done), BLOCK) + reserve)
         done, others, one = select_sparse(words, reserve, values, scale, gone, others, one, tree, done, count)
     ranks = uniform_subset(size - at.size, size - at.size - others, source)
-    unscored = places_between(at, ranks)
+    unscored = positions_between(at, ranks)
     return np.sort(np.concatenate([at[gone], unscored]))

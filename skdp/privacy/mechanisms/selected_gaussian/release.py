@@ -55,7 +55,7 @@ class Choices(BatchExtra):
     share : float, default=0.25
         Part of a batch's cost, in zero-concentrated DP, that the choices take; in (0, 1).
     epsilon : float, default=inf
-        BoundedStatistic range of one choice. A plan has it; in a `BatchGroup` it counts for nothing.
+        Bounded range of one choice. A plan has it; in a `BatchGroup` it counts for nothing.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Choices(BatchExtra):
 
     @property
     def odds(self) -> float:
-        """BoundedStatistic range of one choice times the noise multiplier."""
+        """Bounded range of one choice times the noise multiplier."""
         return 2.0 * math.sqrt(self.share / (1.0 - self.share) / self.choices)
 
     def unit_release(self, releases: int, sampling: str, rate: float) -> SelectedGaussian:
@@ -203,7 +203,7 @@ class Selection(NamedTuple):
     size : int
         Number of chosen coordinates.
     epsilon : float
-        BoundedStatistic range of one of them.
+        Bounded range of one of them.
     score_clip, value_clip : float or None
         Largest score, and largest l2 norm of the chosen entries.
     threshold : float or None

@@ -77,7 +77,7 @@ class TopKReleases(SessionBase):
         k : int
             Between 1 and the number of scores.
         epsilon : float
-            BoundedStatistic range of **one** of the k choices; the call costs k of them.
+            Bounded range of **one** of the k choices; the call costs k of them.
         purpose : str, default="selection"
 
         Returns
