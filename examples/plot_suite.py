@@ -6,9 +6,9 @@ How good is the automatic estimator on ordinary tables?
 prices; 4 to 64 columns, 133 to 21,000 training rows) and on shifted targets. Skill 1 is as good as without
 privacy, skill 0 is the mean of the targets or the majority of the classes, below 0 is harm.
 
-The constants of the method were chosen on parts of these tables' training rows. So this page shows what was
-reached there; other tables say more. The figures are means over 5 splits. They are read from a file of this
-documentation.
+The constants of the method were chosen on parts of these tables' training rows. So this page shows what
+was reached there; other tables say more. The figures are means over 5 splits. They are read from a file of
+this documentation.
 """
 
 # %%

@@ -2,11 +2,11 @@
 Regression on small and middle-sized tables
 ===========================================
 
-This script measures all private regressions that are made for dense tables, with their defaults, next to ridge
-without privacy: R2 on a held-out quarter, mean over 10 splits, delta = 1e-5. Each fit has noise of its own.
-Features are standardised with means and deviations of the training part, which stand for public constants; y is
-left in its units. ``normal`` and ``correlated`` are generated: y = X w + noise, with the given R2 of the best
-model.
+This script measures all private regressions that are made for dense tables, with their defaults, next to
+ridge without privacy: R2 on a held-out quarter, mean over 10 splits, delta = 1e-5. Each fit has noise of its
+own. Features are standardised with means and deviations of the training part, which stand for public
+constants; y is left in its units. ``normal`` and ``correlated`` are generated: y = X w + noise, with the
+given R2 of the best model.
 
 The documentation does not run it. ``--tables`` writes the CSV files that the pages include::
 

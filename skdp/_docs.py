@@ -237,8 +237,7 @@ Smith2022 = Smith and Thakurta (2022)
 Talwar2015 = Talwar, Thakurta and Zhang (2015)
     K. Talwar, A. Thakurta and L. Zhang, "Nearly optimal private LASSO", NeurIPS 2015.
 Tramer2021 = Tramer and Boneh (2021)
-    F. Tramer and D. Boneh, "Differentially private learning needs better features (or much more data)", ICLR
-    2021.
+    F. Tramer and D. Boneh, "Differentially private learning needs better features (or much more data)", ICLR 2021.
 Wang2018 = Wang (2018)
     Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive prediction and
     estimation in unbounded domain", UAI 2018.
@@ -248,8 +247,8 @@ WangB2020 = B. Wang et al. (2020)
     B. Wang, Q. Gu, M. Boedihardjo, L. Wang, F. Barekat and S. J. Osher, "DP-LSSGD: a stochastic optimization
     method to lift the utility in privacy-preserving ERM", MSML 2020.
 WangGu2019 = Wang and Gu (2019)
-    L. Wang and Q. Gu, "Differentially private iterative gradient hard thresholding for sparse learning", IJCAI
-    2019.
+    L. Wang and Q. Gu, "Differentially private iterative gradient hard thresholding for sparse
+    learning", IJCAI 2019.
 WangYe2017 = Wang, Ye and Xu (2017)
     D. Wang, M. Ye and J. Xu, "Differentially private empirical risk minimization revisited: faster and more
     general", NeurIPS 2017.
@@ -258,8 +257,8 @@ Yuan2014 = Yuan, Li and Zhang (2014)
 ZhangJ2017 = Zhang et al. (2017)
     J. Zhang, K. Zheng, W. Mou and L. Wang, "Efficient private ERM for smooth objectives", IJCAI 2017.
 ZhangH2021 = Zhang, Mironov and Hejazinia (2021)
-    H. Zhang, I. Mironov and M. Hejazinia, "Wide network learning with differential privacy", arXiv:2103.01294,
-    2021.
+    H. Zhang, I. Mironov and M. Hejazinia, "Wide network learning with differential privacy",
+    arXiv:2103.01294, 2021.
 """
 
 

@@ -22,13 +22,13 @@ Array = NDArray[np.float64]
 class Loss(Protocol):
     """What a loss has; inherit from it to write one of your own.
 
-    A loss of your own fits where gradients are clipped record by record: the parameter ``loss`` of the estimators
-    that take gradient steps. The clip then bounds what a record adds, whatever the derivative is, so no fact below
-    enters the privacy claim. One thing does: the derivative of a record must follow from that record alone, to the
-    last bit. The package looks at it with generated records and can prove nothing, and the report says
-    "record-wise by the user's declaration". A record adds nothing if its derivative is not finite or cannot be
-    computed. Mechanisms that release a minimiser refuse such a loss: there a wrong ``lipschitz`` would void the
-    claim.
+    A loss of your own fits where gradients are clipped record by record: the parameter ``loss`` of the
+    estimators that take gradient steps. The clip then bounds what a record adds, whatever the derivative is, so
+    no fact below enters the privacy claim. One thing does: the derivative of a record must follow from that
+    record alone, to the last bit. The package looks at it with generated records and can prove nothing, and the
+    report says "record-wise by the user's declaration". A record adds nothing if its derivative is not finite or
+    cannot be computed. Mechanisms that release a minimiser refuse such a loss: there a wrong ``lipschitz`` would
+    void the claim.
 
     The facts are class attributes or properties; all but ``name`` and ``smoothness`` have a default.
 

@@ -111,9 +111,9 @@ def _frames(top: FrameType | None = None) -> Iterator[FrameType]:
 def _other_tops() -> list[FrameType]:
     """The tops of the stacks of all other threads.
 
-    The top of this thread is the frame of the function that asks. A local variable of this function that held the
-    frame would make a cycle, and no frame around it, nor its variables, would be freed before a garbage
-    collection.
+    The top of this thread is the frame of the function that asks. A local variable of this function that
+    held the frame would make a cycle, and no frame around it, nor its variables, would be freed before a
+    garbage collection.
     """
     me = threading.get_ident()
     return [top for who, top in sys._current_frames().items() if who != me]

@@ -10,8 +10,8 @@ groups, one changed record moves others from fold to fold, and a fold's fit sees
   not safe: a group may have another number of rows, which shifts the rows behind it.
 * Add-remove: none is safe. A removed record shifts the positions of all behind it.
 
-Scores of the held-out rows are unpaid whatever the splitter. `skdp.model_selection` and `skdp.metrics` pay for
-them.
+Scores of the held-out rows are unpaid whatever the splitter. `skdp.model_selection` and `skdp.metrics`
+pay for them.
 """
 
 import numbers

@@ -138,8 +138,8 @@ class SecretSharerDisplay:
             The adjacency of the claim. To exchange a unit costs epsilon under the first, and 2 epsilon under the
             others: one leaves, another comes.
         top : float, default=0.1
-            A canary is counted if its rank is among this share of the highest ranks. Choose it before you see
-            ranks.
+            A canary is counted if its rank is among this share of the highest ranks. Choose it before
+            you see ranks.
         confidence : float, default=0.95
             Probability with which the bound holds, for one number of insertions.
 

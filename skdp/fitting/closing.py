@@ -1,8 +1,8 @@
 """The decision of a linear model, and the closing steps around its method, which take a part of the budget.
 
-A fit runs the list of its closing steps around its method, the first outermost. Each step plans its part and
-leaves the rest to what it encloses, in the decision as in the releases. `TargetUnits` is the step of most
-regressions.
+A fit runs the list of its closing steps around its method, the first outermost. Each step plans its part
+and leaves the rest to what it encloses, in the decision as in the releases. `TargetUnits` is the step of
+most regressions.
 """
 
 import math

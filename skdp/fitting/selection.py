@@ -158,13 +158,13 @@ class AdaFEST(Selection):
     Notes
     -----
     A record counts with 1 for each different token, and its counts are clipped to an l2 norm of 1. The noise
-    multipliers s of the counts and z of the gradient together cost as much as one release of multiplier (s^-2 +
-    z^-2)^-1/2.
+    multipliers s of the counts and z of the gradient together cost as much as one release of multiplier
+    (s^-2 + z^-2)^-1/2.
 
     References
     ----------
-    B. Ghazi et al., "Sparsity-preserving differentially private training of large embedding models" (NeurIPS
-    2023).
+    B. Ghazi et al., "Sparsity-preserving differentially private training of large embedding
+    models" (NeurIPS 2023).
 
     Examples
     --------

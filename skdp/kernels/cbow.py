@@ -232,8 +232,8 @@ def sum_cbow_gradients(
         Of the words in one table; or the vectors of words in a context, then those of targets and negatives.
     n_words : int
     negatives : tuple (int, ndarray of uint64, ndarray of int64)
-        How many negatives a window draws, and the alias table they are drawn from. One that is the target is left
-        out.
+        How many negatives a window draws, and the alias table they are drawn from. One that is the target
+        is left out.
     key : int
         Public randomness of this call. A window's negatives follow from the key and its own words alone.
     finest, limit : float

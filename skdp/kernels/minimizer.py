@@ -13,8 +13,8 @@ not, a fixed schedule runs from theta = 0; beta is the smoothness of F, G bounds
   point with ||g|| <= tau - 2e appears within (4 beta/(3 alpha)) log(beta G^2/(alpha (tau - 2e)^2)) steps if
   tau >= 4e, and there the computed norm plus the bound is at most tau.
 
-tau >= 4e is chosen from public numbers, so convergence is never an output: no exception, no warning, no weaker
-point.
+tau >= 4e is chosen from public numbers, so convergence is never an output: no exception, no warning,
+no weaker point.
 """
 
 import math

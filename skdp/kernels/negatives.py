@@ -18,8 +18,8 @@ class Negatives:
         How many negatives a window draws.
     keep : ndarray of uint64 of shape (n_words,)
     alias : ndarray of int64 of shape (n_words,)
-        Walker's alias table: of 2**32 equal parts a word keeps so many of its own column, and its alias gets the
-        others.
+        Walker's alias table: of 2**32 equal parts a word keeps so many of its own column, and its alias
+        gets the others.
 
     Examples
     --------

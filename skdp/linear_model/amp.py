@@ -1,7 +1,7 @@
 """Approximate minima perturbation: the minimiser of a randomly tilted convex objective.
 
-User guide, "Minima perturbation", has the theorem and its proof; `PrivacySession.objective_perturbation` is the
-release.
+User guide, "Minima perturbation", has the theorem and its proof; `PrivacySession.objective_perturbation`
+is the release.
 """
 
 import math

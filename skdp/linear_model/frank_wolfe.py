@@ -315,8 +315,7 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
 
     radius = changed(
         text="""Radius of the l1 ball that holds the coefficients. "auto" is ``0.7 (n mu)^(1/3) g / m^2``, at most
-        ``30 g / m^2``. Here m is the released median sup norm of the rows, and g that of the gradients at
-        0."""
+        ``30 g / m^2``. Here m is the released median sup norm of the rows, and g that of the gradients at 0."""
     )
     fit_intercept = changed(
         text="""Whether to fit an intercept. A number near the median of y is released first, subtracted from y and

@@ -52,8 +52,8 @@ def accuracy_score(
     Raises
     ------
     ValueError, TypeError
-        If a parameter or the data are not as described, or if a scorer of scikit-learn calls it. No budget is
-        spent.
+        If a parameter or the data are not as described, or if a scorer of scikit-learn calls it. No
+        budget is spent.
     PrivacyBudgetExceeded
         If the accountant does not hold (epsilon, delta). Nothing was read.
 

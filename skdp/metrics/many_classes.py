@@ -1,5 +1,5 @@
-"""The evaluation of a model of three or more classes: three tables in one release, and one for each class if
-asked.
+"""The evaluation of a model of three or more classes: three tables in one release, and one for each
+class if asked.
 
 A record is in one cell of each of these tables:
 
@@ -44,14 +44,14 @@ MOST_CLASSES = 1000  # their confusion matrix has a million cells
 class ManyClassEvaluation(Evaluation, ManyClassPlots):
     """Released scores of a model of three or more classes.
 
-    It is a mapping from the name of a score to a `ReleasedScore`. Predictions are the classes of the largest
-    probability.
+    It is a mapping from the name of a score to a `ReleasedScore`. Predictions are the classes of the
+    largest probability.
 
     Attributes
     ----------
     confusion_matrix : ndarray of shape (n_classes, n_classes)
-        Estimated counts; rows are true classes, columns predicted ones. Entries may be negative, because of the
-        noise.
+        Estimated counts; rows are true classes, columns predicted ones. Entries may be negative, because
+        of the noise.
     confusion_noise_std : float
         Standard deviation of the noise in each entry.
     recall_by_class, precision_by_class : dict of label to ReleasedScore

@@ -86,9 +86,9 @@ def mean_squared_error(
     Parameters
     ----------
     y_bounds : tuple of (low, high), default=None
-        Public numbers between which targets and useful predictions lie: residuals are clipped to their distance,
-        or to a smaller window that is released for 10 % of the budget (of mu^2). None sets no limit to that
-        window.
+        Public numbers between which targets and useful predictions lie: residuals are clipped to their
+        distance, or to a smaller window that is released for 10 % of the budget (of mu^2). None sets no limit
+        to that window.
 
     Returns
     -------

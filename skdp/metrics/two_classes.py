@@ -203,8 +203,8 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         Parameters
         ----------
         costs : mapping with keys "fp" and "fn", default=None
-            Cost of a false positive and of a false negative, at least 0. None gives both the cost 1: the best
-            accuracy.
+            Cost of a false positive and of a false negative, at least 0. None gives both the cost 1:
+            the best accuracy.
 
         Returns
         -------

@@ -103,8 +103,8 @@ def probability_workload(n_bins: int) -> Floats:
 
 
 def bin_centers(edges: Floats) -> Floats:
-    """Return the probability in the middle of each bin on the logit scale; outer bins are as wide as their
-    neighbours.
+    """Return the probability in the middle of each bin on the logit scale; outer bins are as wide as
+    their neighbours.
 
     Parameters
     ----------

@@ -44,9 +44,9 @@ class Candidates:
 
     Notes
     -----
-    A draw chooses an estimator with equal probabilities, then one of its dicts, then a value of each parameter. It
-    depends on nothing else, and draws are independent: also of a grid, which scikit-learn draws without
-    replacement.
+    A draw chooses an estimator with equal probabilities, then one of its dicts, then a value of each
+    parameter. It depends on nothing else, and draws are independent: also of a grid, which scikit-learn draws
+    without replacement.
     """
 
     def __init__(self, estimator: BaseEstimator | Sequence[BaseEstimator], param_distributions: object) -> None:

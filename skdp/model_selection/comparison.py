@@ -339,8 +339,8 @@ def compare(
     y : array-like of shape (n_samples,)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only. All rows of a group are in one
-        part.
+        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only. All rows of a group are
+        in one part.
     test_size : float in (0, 1), default=0.25
         Share of the records (or groups) that the models are evaluated on, drawn afresh.
     scoring : str or sequence of str, default=None

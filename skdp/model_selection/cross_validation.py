@@ -115,11 +115,11 @@ def cross_validate(
         Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are
         replaced by those of the folds.
     groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only. All rows of a group are in one
-        fold.
+        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only. All rows of a group are
+        in one fold.
     cv : int, default=5
-        Number of folds, from 2 to 100. Folds are drawn afresh and read no value; a splitter of scikit-learn is not
-        taken.
+        Number of folds, from 2 to 100. Folds are drawn afresh and read no value; a splitter of scikit-learn
+        is not taken.
     scoring : str or sequence of str, default=None
         Which scores of `skdp.metrics.evaluate` are listed. None lists all. It changes no release.
     evaluation_share : float in (0, 1), default=0.2

@@ -190,8 +190,8 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         Raises
         ------
         TypeError, ValueError
-            If a parameter, an entry of ``param_distributions`` or the data are not as described. No budget is
-            spent.
+            If a parameter, an entry of ``param_distributions`` or the data are not as described. No
+            budget is spent.
         PrivacyBudgetExceeded
             If the accountant does not hold (epsilon, delta). Nothing was read.
         RuntimeError

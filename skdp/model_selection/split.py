@@ -92,10 +92,10 @@ def train_test_split(
 
     Notes
     -----
-    **Privacy.** The split is no release, and costs nothing. What the two parts release costs together the dearer
-    of them and not their sum, because two neighbouring tables differ in one part only. The parts on which both
-    tables agree release with the same law on both, so their releases are public randomness of the other part's
-    process.
+    **Privacy.** The split is no release, and costs nothing. What the two parts release costs together the
+    dearer of them and not their sum, because two neighbouring tables differ in one part only. The parts on
+    which both tables agree release with the same law on both, so their releases are public randomness of the
+    other part's process.
 
     *Records, replace-one and zero-out.* The number of rows is public. The positions of the test part are a uniform
     choice of a public number of them, by coins that read no record (or a public choice: a seed, or the last

@@ -57,8 +57,7 @@ class OwnRecords:
     Attributes
     ----------
     sizes : tuple of int
-        Units of every owner: records, or groups with ``unit="group"``; 1 for each with ``unit="owner"``.
-        Public.
+        Units of every owner: records, or groups with ``unit="group"``; 1 for each with ``unit="owner"``. Public.
     index : int or None
         Which owner this process is, from 0. None: it is nobody, and X is a single row that does not count. Then a
         fit plans what the owners' fits do, and its sums have nobody's records.
@@ -102,8 +101,8 @@ class Owners:
     y : ndarray of shape (n_records,)
         Targets, or class indices.
     owners : array-like of shape (n_records,), OwnRecords or None
-        Who holds each record; None is one owner. `OwnRecords` says that all rows are those of one of several
-        owners.
+        Who holds each record; None is one owner. `OwnRecords` says that all rows are those of one
+        of several owners.
     groups : array-like of shape (n_records,), default=None
         Who each record is about, for ``unit="group"``.
     unit : {"record", "group", "owner"}, default="record"

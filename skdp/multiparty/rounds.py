@@ -1,9 +1,8 @@
 """How many rounds of noisy gradient descent: the number that minimises a proven bound on the excess.
 
-Let J be alpha-strongly convex and L-smooth, theta_0 = 0, and
-theta_{t+1} = theta_t - (grad J(theta_t) + xi_t) / L with independent noise of mean 0 and variance s^2 in each
-of D entries. Let a = 1 - alpha / L and let theta_bar be the average of theta_1 .. theta_T with weights a^(T-t).
-Then
+Let J be alpha-strongly convex and L-smooth, theta_0 = 0, and theta_{t+1} = theta_t - (grad J(theta_t) + xi_t) / L
+with independent noise of mean 0 and variance s^2 in each of D entries. Let a = 1 - alpha / L and let theta_bar be
+the average of theta_1 .. theta_T with weights a^(T-t). Then
 
     E J(theta_bar) - J* <= J0 / (a^-T - 1) + D s^2 / L,        J0 = J(0).                          (1)
 

@@ -1,8 +1,7 @@
 """Windows that slide over images: gathered, put back, and pooled.
 
-Images have shape (n_rows, height, width, channels). NumPy arrays go to compiled loops, which load
-numba when a net first computes. Arrays of other libraries take the plain functions here, which give the same
-numbers.
+Images have shape (n_rows, height, width, channels). NumPy arrays go to compiled loops, which load numba when a net
+first computes. Arrays of other libraries take the plain functions here, which give the same numbers.
 """
 
 from dataclasses import dataclass

@@ -270,9 +270,8 @@ class DPQuantileScaler(ColumnScaler):
     -----
     **Privacy.** All columns are searched together. A question is a vector of d counts, to which a unit adds 1/2 or
     -1/2. So its l2 sensitivity is ``sqrt(d)`` under replace-one, and half of that under zero-out and add-remove.
-    It is released with Gaussian noise, and the number of questions is public: 9 for magnitudes, 7
-    and 9 for medians, and twice 7 for distances. `transform` maps each row by itself, by released
-    numbers.
+    It is released with Gaussian noise, and the number of questions is public: 9 for magnitudes, 7 and 9 for
+    medians, and twice 7 for distances. `transform` maps each row by itself, by released numbers.
 
     {privacy.unprotected}
 
@@ -299,9 +298,8 @@ class DPQuantileScaler(ColumnScaler):
         default=True,
     )
     bounds = changed(
-        text="""Public numbers, or one for each column, between which medians are searched. None searches for
-        the magnitudes on a public grid first, which takes 25 % of the budget (of mu^2), or half without
-        centring."""
+        text="""Public numbers, or one for each column, between which medians are searched. None searches for the
+        magnitudes on a public grid first, which takes 25 % of the budget (of mu^2), or half without centring."""
     )
     unit = changed(more="A group counts as one: the share of its rows below a number.")
     center_: np.ndarray = fitted(

@@ -1,8 +1,8 @@
 """PrivateRecords: the data of a fit, of which only bounded statistics come out.
 
-Every public name returns a `BoundedStatistic`, another `PrivateRecords` or a public shape (tested by enumeration).
-Each statistic is a function of `skdp.privacy.statistics`, with its proof; those that most methods use are methods
-too.
+Every public name returns a `BoundedStatistic`, another `PrivateRecords` or a public shape (tested by
+enumeration). Each statistic is a function of `skdp.privacy.statistics`, with its proof; those that most methods
+use are methods too.
 """
 
 import math

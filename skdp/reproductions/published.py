@@ -119,12 +119,12 @@ def true_epsilon(method: str, setting: Setting, n_features: int) -> float:
     Notes
     -----
     **Privacy.** A record is with one owner. Replacing it moves that owner's minimiser by at most s = 2G/(n_(1)
-    alpha) in l2 norm, so by sqrt(d) s in l1 norm. The published scales of an owner alone, of the average and of
-    Pathak et al. are s/epsilon, s/(m epsilon) and s/epsilon for a movement of s, s/m and s/m. In the objective a
-    record moves the linear term by 2G/n_(1), and the determinant of the Hessian by the factor 1 + 1/(4 n_(1)
-    alpha) at most for the logistic loss with rows in the unit ball. T Gaussian releases whose sensitivity is
-    sqrt(2) epsilon / sqrt(T) of their standard deviation are mu-GDP with mu = sqrt(2) epsilon (Dong, Roth & Su
-    2022).
+    alpha) in l2 norm, so by sqrt(d) s in l1 norm. The published scales of an owner alone, of the average and
+    of Pathak et al. are s/epsilon, s/(m epsilon) and s/epsilon for a movement of s, s/m and s/m. In the
+    objective a record moves the linear term by 2G/n_(1), and the determinant of the Hessian by the factor 1 +
+    1/(4 n_(1) alpha) at most for the logistic loss with rows in the unit ball. T Gaussian releases whose
+    sensitivity is sqrt(2) epsilon / sqrt(T) of their standard deviation are mu-GDP with mu = sqrt(2) epsilon
+    (Dong, Roth & Su 2022).
     """
     wide = math.sqrt(n_features) * setting.epsilon
     if METHODS[method] == "gaussian":

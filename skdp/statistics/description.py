@@ -43,10 +43,9 @@ def describe(
     bounds : tuple of (low, high) or dict, default=None
         Public numbers: a pair for all columns of numbers, or a dict of pairs by column. Values are clipped to
         them. None, or a column that the dict leaves out, searches for a window on a public grid, which takes up to
-        40 % of what the columns of numbers get. The window leaves out values that few
-        units have, and ``noise_std`` does not say so: the mean of a skewed column is then too low, and that of a
-        rare 0 or 1 in a column of floats may be 0. Of whole numbers (types without NaN) a window is at least 2
-        long.
+        40 % of what the columns of numbers get. The window leaves out values that few units have, and
+        ``noise_std`` does not say so: the mean of a skewed column is then too low, and that of a rare 0 or 1 in a
+        column of floats may be 0. Of whole numbers (types without NaN) a window is at least 2 long.
     categories : dict of list, default=None
         Public labels, by column. A number is the label of equal value, and a text of equal text. Other values
         count as "other" and missing ones as "missing", unless these are labels. A column of bools has the labels
@@ -76,9 +75,9 @@ def describe(
 
     Notes
     -----
-    **Privacy.** Each of d columns of numbers counts 5 times as much as one of q columns of categories when mu^2 is
-    divided. The releases have Gaussian noise, and these l2 sensitivities under replace-one, and under zero-out and
-    add-remove:
+    **Privacy.** Each of d columns of numbers counts 5 times as much as one of q columns of categories when mu^2
+    is divided. The releases have Gaussian noise, and these l2 sensitivities under replace-one, and under
+    zero-out and add-remove:
 
     * counts of all categories, as one vector: each unit adds 1 to one cell of each column, or a group its shares.
       ``sqrt(2 q)``, and ``sqrt(q)``. With ``by`` a cell is a pair of a category and a group, and counts of
@@ -143,8 +142,8 @@ def crosstab(
     Returns
     -------
     ReleasedTable
-        The rows are the labels of ``a`` and the columns those of ``b``. Counts may be negative, because of the
-        noise.
+        The rows are the labels of ``a`` and the columns those of ``b``. Counts may be negative, because
+        of the noise.
 
     See Also
     --------

@@ -24,9 +24,9 @@ def mean(
         column on a public grid, which takes 40 % of the budget (of mu^2). The window leaves out values that few
         units have, and ``noise_std`` does not say so. For shares, of a column of 0 and 1, give ``(0, 1)``.
     skipna : bool, default=False
-        Whether NaN is a missing value, which is left out; ``count`` then says how many values are left. It is
-        released, too: with bounds at no more noise under replace-one, else for 5 % of the budget. False refuses
-        NaN.
+        Whether NaN is a missing value, which is left out; ``count`` then says how many values are left.
+        It is released, too: with bounds at no more noise under replace-one, else for 5 % of the budget.
+        False refuses NaN.
     {unit}
         A group counts as one: the mean of its rows.
 

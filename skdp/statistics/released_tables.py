@@ -35,8 +35,8 @@ class ReleasedTable:
     value : ndarray of shape (n_rows, n_columns)
         NaN where a row has no such number, or where the noise hides it.
     noise_std : ndarray of shape (n_rows, n_columns)
-        Standard deviation of the noise in each number, made of public and released numbers; NaN where there is
-        none.
+        Standard deviation of the noise in each number, made of public and released numbers; NaN where
+        there is none.
     index, columns : tuple
         Labels of the rows and of the columns. With several ``index_names`` a row's label is a tuple.
     index_names : tuple of str

@@ -97,10 +97,10 @@ class WordParameters(MinibatchFit[SentenceProblem]):
         default="group",
         text="""Whose change the claim protects. "group" is a document or a person: all sentences with one of
         ``groups`` in `fit`; their summed gradient is clipped as one. "record" is one window, and needs a public
-        vocabulary. A word of a text is in up to ``2 * window + 1`` windows, so this protects less than one word.
-        The number of windows is then public: words of the vocabulary that have another one near them. Fits with
-        other vocabularies show other such numbers, and no epsilon covers them; ``n_public`` keeps them
-        private.""",
+        vocabulary. A word of a text is in up to ``2 * window + 1`` windows, so this protects less than one
+        word. The number of windows is then public: words of the vocabulary that have another one near them.
+        Fits with other vocabularies show other such numbers, and no epsilon covers them; ``n_public`` keeps
+        them private.""",
     )
     _gone: ClassVar[dict[str, str]] = {
         **MinibatchFit._gone,

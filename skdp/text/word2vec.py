@@ -134,8 +134,8 @@ class DPWord2Vec(WordParameters):
         y : None
             Ignored.
         groups : array-like of shape (n_sentences,), default=None
-            The document or person that each sentence belongs to; needed by, and allowed with, ``unit="group"``
-            only.
+            The document or person that each sentence belongs to; needed by, and allowed with,
+            ``unit="group"`` only.
         **more : dict
             ``sample_weight=None`` or nothing: windows have no weighted form.
         """
@@ -315,8 +315,8 @@ class DPWord2Vec(WordParameters):
         Parameters
         ----------
         path : str or path
-            The first line has the number of words and the length of a vector; each other line a word and its
-            vector.
+            The first line has the number of words and the length of a vector; each other line a word
+            and its vector.
 
         Raises
         ------

@@ -6,8 +6,8 @@ Privacy: one warp works on a row (or a group) at a time, so what a unit adds is 
 integers are added by 64-bit integer atomics, exactly, in any order. Norms and factors are float64, as on the CPU,
 so the proof of the norm bound is the one of `GradientKernel`.
 
-**Not run on a device in this release**: the tests compile the source for the host and compare it with the CPU
-kernels.
+**Not run on a device in this release**: the tests compile the source for the host and compare it with
+the CPU kernels.
 """
 
 from types import ModuleType

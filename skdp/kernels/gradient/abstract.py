@@ -296,8 +296,8 @@ class GradientKernel(ABC):
            these are less than 12 u, and the margin (p K + 16) 2 u of C' has 18 u to spare.
         3. Rounding adds at most sqrt(D) / 2, so the norm is at most C' + sqrt(D) / 2 = L - 1.
 
-        A unit adds exactly 0 if one of its two norms is not finite (with g = 1 only the present one
-        counts).
+        A unit adds exactly 0 if one of its two norms is not finite (with g = 1 only the
+        present one counts).
 
         References
         ----------

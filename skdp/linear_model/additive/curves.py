@@ -20,8 +20,8 @@ class Curves:
     Attributes
     ----------
     columns : ndarray of int64 of shape (n_seen,)
-        Columns of the user's table that have standardized cells ``t = (clip(x, low, high) - center) / scale``,
-        ascending.
+        Columns of the user's table that have standardized cells
+        ``t = (clip(x, low, high) - center) / scale``, ascending.
     center, scale : ndarray of shape (n_seen,)
         In the units of the columns. A missing value counts as the centre.
     low, high : ndarray of shape (n_seen,)

@@ -12,10 +12,9 @@ from skdp.linear_model.auto.estimators import C_OF_NUMBERS, CLASS_WEIGHT, Y_BOUN
 class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
     """Additive model of classes that is differentially private: a sum of shapes that can be drawn.
 
-    `DPLogisticRegression`, with smooth functions of the columns where a line does not do, and with a few
-    products of two columns. Nothing is asked about the data. It is the first choice for tables that no line
-    fits. Where so little can be told from noise that curves would do harm, it is the linear estimator, bit for
-    bit.
+    `DPLogisticRegression`, with smooth functions of the columns where a line does not do, and with a few products
+    of two columns. Nothing is asked about the data. It is the first choice for tables that no line fits. Where so
+    little can be told from noise that curves would do harm, it is the linear estimator, bit for bit.
 
     The score of a row, the log odds of the second class or the logit of each class, is ``intercept_`` plus the
     contributions of its columns and products. `explain` lists them, `plot_shapes` draws them.

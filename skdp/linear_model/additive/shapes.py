@@ -40,8 +40,8 @@ class Shape:
         Standard deviation of ``values`` over draws of the privacy noise, as far as this is known; nan where it is
         not. Of a column with ``monotone`` it is the one before its shape was made monotone.
     low, high : float
-        Ends of the released or public window; values beyond count as the end. Infinite where the column is not
-        cut.
+        Ends of the released or public window; values beyond count as the end. Infinite where the column
+        is not cut.
     center, scale : float
         Released mean and standard deviation of the column. For a model that stayed a line, its fill value and a
         fifth of its window, or 1 without a window.

@@ -1,10 +1,10 @@
 """When a fitted model may be no better than a constant, read from what was released.
 
-The noise of the last releases and what the model explains are known after a fit. The noise alone says little: a
-strong model stands it. So the expected loss by noise is compared with a power of the gain. Power, weights and
-limits were chosen on inner splits of the training parts of the suite and on generated tables with tails
-(`examples/heavy_tails.py`), so that at most one fit in 400 was worse than a constant by more than .02 without a
-warning.
+The noise of the last releases and what the model explains are known after a fit. The noise alone says
+little: a strong model stands it. So the expected loss by noise is compared with a power of the gain. Power,
+weights and limits were chosen on inner splits of the training parts of the suite and on generated tables
+with tails (`examples/heavy_tails.py`), so that at most one fit in 400 was worse than a constant by more than
+.02 without a warning.
 """
 
 from skdp.base.plan import Advice

@@ -1,9 +1,9 @@
 """The slope of the targets on the predictions of a regression, over all rows alike.
 
-Steps along gradients of rows of which long ones weigh less find a line of the bulk. Where the targets bend, as
-with logarithms of amounts, this line is too steep for the tail. So targets are regressed once more, on the
-prediction alone: a single number has little noise, and rows weigh less only where they lie several deviations
-away.
+Steps along gradients of rows of which long ones weigh less find a line of the bulk. Where the targets bend,
+as with logarithms of amounts, this line is too steep for the tail. So targets are regressed once more, on
+the prediction alone: a single number has little noise, and rows weigh less only where they lie several
+deviations away.
 """
 
 import math

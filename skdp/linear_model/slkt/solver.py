@@ -338,8 +338,8 @@ def published_transfer(
 ) -> Solution:
     """Run Algorithm 2 as published, with the noise of Theorem 3.3.3, which no proof supports.
 
-    The task's session is exact. gamma is the largest entry of any record's gradient at the teacher, as in the
-    theorem.
+    The task's session is exact. gamma is the largest entry of any record's gradient at the teacher, as
+    in the theorem.
     """
     budget, records = task.budget, task.records
     d, n, alpha = records.n_features, records.n_units, settings.alpha

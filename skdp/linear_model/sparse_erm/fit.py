@@ -61,8 +61,8 @@ class SparseGradientFit(LinearFit):
     learning_rate: Auto = parameters.more(
         parameters.LEARNING_RATE,
         """With a number a step is ``theta <- theta - learning_rate * released``, and the last iterate is the
-        result. "auto" averages the iterates, and drops values below half of the threshold as false alarms (user
-        guide).""",
+        result. "auto" averages the iterates, and drops values below half of the threshold as false alarms
+        (user guide).""",
     )
     clip_norm: Auto = parameters.more(
         parameters.CLIP_SUP_NORM,

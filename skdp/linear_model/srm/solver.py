@@ -94,8 +94,8 @@ class Schedule:
     Attributes
     ----------
     max_iter : int
-        Planned steps; each uses one released v, so there is one release on a first batch and ``max_iter - 1`` on
-        others.
+        Planned steps; each uses one released v, so there is one release on a first batch and
+        ``max_iter - 1`` on others.
     early : int
         Releases after the first that get more noise.
     """

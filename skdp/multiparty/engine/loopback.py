@@ -24,8 +24,8 @@ _MOST_OWNERS = 2**20  # for which `field` proves that no sum overflows
 
 
 class LoopbackEngine:
-    """Secure sums among processes of one machine: the whole protocol over real sockets, for tests and
-    measurements.
+    """Secure sums among processes of one machine: the whole protocol over real sockets, for tests
+    and measurements.
 
     It is for tests and measurements. It protects nobody from the machine it runs on: whoever controls that sees
     every share. The parties of a real deployment run the same protocol in processes of their own.

@@ -1,9 +1,8 @@
 """Shares of discrete Laplace noise, from secret random bits that mpyc makes among the servers.
 
-All secrets here are shares of degree t among the k servers: of random bits, of digits, of the noise. No bit of
-a value is opened, and nobody knows one: mpyc opens squares of random numbers, which tell nothing of a root's
-sign, and products are shared anew. So the noise is that of the honest servers whatever t servers know, with no
-surplus.
+All secrets here are shares of degree t among the k servers: of random bits, of digits, of the noise. No bit of a
+value is opened, and nobody knows one: mpyc opens squares of random numbers, which tell nothing of a root's sign,
+and products are shared anew. So the noise is that of the honest servers whatever t servers know, with no surplus.
 
 **That holds where every server follows the protocol, and nobody notices where one does not.** The opened squares
 are products of shares, so they have degree 2t: k = 2t + 1 shares give one number each time, and none is left to

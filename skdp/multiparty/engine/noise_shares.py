@@ -31,8 +31,7 @@ j. The values of a B-spline at the integers add up to 1 for every j.
 
 This rounding moves with an integer x: ``x + R_1 + ... + R_j`` is the random rounding of ``x + N(0, sigma^2)``.
 Every theorem on the Gaussian mechanism holds, also for batches and for adaptive releases; both data sets'
-probabilities carry the factors. At s = 512, the least that `open` accepts, the factor is 1 +- exp(-2.5
-million).
+probabilities carry the factors. At s = 512, the least that `open` accepts, the factor is 1 +- exp(-2.5 million).
 
 *What the sampler adds.* A share is drawn with a log-error of 2^-50, up to 13.25 s, and a probability of 2^-100 is
 treated wrongly (`skdp.privacy.noise`). The log-errors of j shares add up. The cut-off has two effects on a sum n:
@@ -41,9 +40,9 @@ treated wrongly (`skdp.privacy.noise`). The log-errors of j shares add up. The c
   it is Gaussian with mean n / j, at most 10.5 s / sqrt(j), and variance s^2 (1 - 1/j). So all its ways are a
   part of at most j 2 Q((13.25 - 10.5 / sqrt j) / sqrt(1 - 1/j)) <= 2^-49 j (2 <= j <= 4) of the whole.
 * Sums beyond 10.5 sigma count as if they were wrong. On a neighbouring data set the same output needs another
-  noise, different by at most sigma / noise_multiplier. So all outputs but a probability of ``erfc((10.4 - 1 /
-  noise_multiplier) / sqrt 2)`` a value are within 10.5 sigma on both; the 0.1 covers what rounding moves, j / 2
-  units.
+  noise, different by at most sigma / noise_multiplier. So all outputs but a probability of
+  ``erfc((10.4 - 1 / noise_multiplier) / sqrt 2)`` a value are within 10.5 sigma on both; the 0.1 covers what
+  rounding moves, j / 2 units.
 
 References
 ----------

@@ -100,10 +100,9 @@ def load_model(path: str | os.PathLike[str]) -> Pipeline:
     Returns
     -------
     sklearn.pipeline.Pipeline
-        Its first step maps rows by the plan's public bounds, its second is the plan's estimator with the
-        released coefficients. ``predict``, ``score`` and, of a classifier, ``predict_proba`` and
-        ``decision_function`` take rows in the units of the plan's features. Fitting it would be a new private
-        fit.
+        Its first step maps rows by the plan's public bounds, its second is the plan's estimator with the released
+        coefficients. ``predict``, ``score`` and, of a classifier, ``predict_proba`` and ``decision_function`` take
+        rows in the units of the plan's features. Fitting it would be a new private fit.
 
     Raises
     ------

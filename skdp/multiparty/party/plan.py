@@ -4,9 +4,9 @@
 party's fit then makes.
 
 A plan is a TOML file. It is public and complete: the estimator and its parameters, the columns with their
-public bounds, the classes, the number of units of every owner, the budget, the servers, addresses, certificates,
-deadlines and the version of the software. Its hash is SHA-256 of its canonical JSON. All parties compare hashes
-first.
+public bounds, the classes, the number of units of every owner, the budget, the servers, addresses,
+certificates, deadlines and the version of the software. Its hash is SHA-256 of its canonical JSON. All parties
+compare hashes first.
 """
 
 import hashlib

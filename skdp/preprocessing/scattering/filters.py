@@ -24,9 +24,8 @@ class Filters:
     out : tuple of int
         Number of samples that are kept of each axis.
     wavelets : dict
-        The spectra of the L wavelets of scale j at resolution r, by (j, r): ndarray of float32 of shape
-        (L, M / 2**r, 2 N / 2**r). Each real value stands twice, for the real and the imaginary part of what it
-        multiplies.
+        The spectra of the L wavelets of scale j at resolution r, by (j, r): ndarray of float32 of shape (L, M /
+        2**r, 2 N / 2**r). Each real value stands twice, for the real and the imaginary part of what it multiplies.
     low_pass : list of (ndarray, ndarray)
         For each resolution, the matrices that smooth, subsample and cut off the border along the two axes.
     """

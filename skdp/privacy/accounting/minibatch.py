@@ -107,12 +107,11 @@ def sampled_epsilon(
     Parameters
     ----------
     groups : sequence of (noise_multiplier, rate, count), (noise_multiplier, rate, count, n, b) or (size, release)
-        `count` releases, each on a fresh sample of that rate. The noise multiplier is std / sensitivity under
-        the adjacency: std / (2C) under replace-one, std / C otherwise, where every record's contribution lies
-        in the C-ball and the divisor is a constant. Batches without replacement need n and b too. Everything
-        must have been fixed before the data were touched: this is no filter.
-        Other mechanisms on batches are given as a release, such as a `ProjectedGaussian`, with ``size`` times its
-        noise.
+        `count` releases, each on a fresh sample of that rate. The noise multiplier is std / sensitivity under the
+        adjacency: std / (2C) under replace-one, std / C otherwise, where every record's contribution lies in the
+        C-ball and the divisor is a constant. Batches without replacement need n and b too. Everything must have
+        been fixed before the data were touched: this is no filter. Other mechanisms on batches are given as a
+        release, such as a `ProjectedGaussian`, with ``size`` times its noise.
     delta : float in (0, 1)
     mu : float >= 0, default=0.0
         Gaussian-DP parameter of everything else that is released, on all records.

@@ -208,9 +208,9 @@ class BudgetAccountant:
         Parameters
         ----------
         *names : str
-            Names of the parts: at most 64 letters, digits, ".", "_" and "-" each. The file keeps them. Names that
-            it has already give handles of the same parts; new names beside them must be given together with all of
-            them.
+            Names of the parts: at most 64 letters, digits, ".", "_" and "-" each. The file keeps them. Names
+            that it has already give handles of the same parts; new names beside them must be given together with
+            all of them.
 
         Returns
         -------
@@ -220,8 +220,8 @@ class BudgetAccountant:
         Raises
         ------
         TypeError, ValueError
-            If a name is not as described, if new names leave out parts that are there, or if this is a handle of a
-            part.
+            If a name is not as described, if new names leave out parts that are there, or if this is a handle
+            of a part.
         PrivacyBudgetExceeded
             If the ledger is gone or an older copy.
 
@@ -427,8 +427,8 @@ class BudgetAccountant:
         the cost of them all. If results decided whether or how to go on, the reading is itself a result (it is an
         odometer, and the ceiling a filter): claim the ceiling, ``(accountant.epsilon, accountant.delta)``, which
         holds in every case. Whoever goes on until the noise is lucky, and then quotes the reading, claims too
-        little: for 400 fits of mu = 0.1 that stop at a lucky one, the real delta is about 7 times the stated 0.001
-        (simulated).
+        little: for 400 fits of mu = 0.1 that stop at a lucky one, the real delta is about 7 times the stated
+        0.001 (simulated).
         """
         ceiling, charged, _ = self._read()
         return spent_by_worst(charged, ceiling)

@@ -6,9 +6,9 @@ Let (E, D) be the ceiling. Whatever was released before, a fit is one of these:
 * pure epsilon-DP, which is mu-GDP with mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon));
 * (epsilon, delta)-DP without a mu, as with objective perturbation.
 
-The first fit that is charged decides about the rule. It is chosen before anything was released. If it has a mu, a
-fit without one is refused later. A fit with a mu is refused unless one of these holds for it and all that is
-charged:
+The first fit that is charged decides about the rule. It is chosen before anything was released. If it has a
+mu, a fit without one is refused later. A fit with a mu is refused unless one of these holds for it and all
+that is charged:
 
 A. all are pure, and the sum of epsilon is at most E;
 B. sqrt(sum of mu^2) is at most M, the largest mu that is (E, D)-DP;

@@ -98,8 +98,8 @@ def asked_charge(fit: Callable[[BudgetAccountant], object]) -> InnerCharge | Non
     Parameters
     ----------
     fit : callable
-        Takes an accountant and fits with it. It ends where the fit asks for its reservation, before a value is
-        read.
+        Takes an accountant and fits with it. It ends where the fit asks for its reservation, before a
+        value is read.
 
     Returns
     -------

@@ -58,15 +58,15 @@ def check_batch_independence(
 ) -> None:
     """Refuse a function whose numbers for a row change with the row's place, its neighbours or their number.
 
-    A function that uses its arrays again is refused too: `PrivateRecords.gradient_sum` calls it from several
-    threads.
+    A function that uses its arrays again is refused too: `PrivateRecords.gradient_sum` calls it from
+    several threads.
 
     Parameters
     ----------
     function : callable
         As for `PrivateRecords.gradient_sum`. No record is read: it gets 64 rows of normal random numbers, in
-        changing order, parts of them, and 64 rows of which half hold NaN, infinite, huge, tiny or equal values or
-        zeros.
+        changing order, parts of them, and 64 rows of which half hold NaN, infinite, huge, tiny or equal
+        values or zeros.
     n_features : int
     dtype : {"float64", "float32"}, default="float64"
         Of the rows.
@@ -193,8 +193,8 @@ def _look_at_equal_rows(
 ) -> None:
     """Refuse a function whose numbers for equal rows change if one row among them is another one.
 
-    Columns that are constant, or hold whole numbers only, are a branch of their own in functions that look for
-    them.
+    Columns that are constant, or hold whole numbers only, are a branch of their own in functions that
+    look for them.
     """
     for row in (X[:1], np.rint(4 * X[:1])):
         equal = np.tile(row, (ROWS, 1))

@@ -49,8 +49,8 @@ class Projections:
     def of(self, sizes: Sequence[int]) -> Drawn:
         """A function that gives all vectors, some at a time, each cut into parts of these sizes.
 
-        It keeps them if they are small. Large ones come one at a time, each from a stream of its own, in every
-        call.
+        It keeps them if they are small. Large ones come one at a time, each from a stream of its own,
+        in every call.
         """
         if sum(sizes) * self.count > KEPT:
             return lambda: (self._drawn(sizes, 1, j) for j in range(self.count))

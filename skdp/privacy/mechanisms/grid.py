@@ -126,8 +126,8 @@ def integer_grid(bounded: BoundedStatistic, s: float, unit: float, *, additive: 
         Its sensitivity: of an entry, or in l1 norm if noise is added.
     unit : float
     additive : bool, default=False
-        Whether integer noise is added to every entry, so that a sum may wrap around, and roundings of all entries
-        count.
+        Whether integer noise is added to every entry, so that a sum may wrap around, and roundings of
+        all entries count.
     """
     unit = grid_of(bounded, unit, additive=additive)
     return unit, math.floor(s / unit) + 1 + bounded._value.roundings * (bounded.size if additive else 1)

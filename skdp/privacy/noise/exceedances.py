@@ -14,9 +14,9 @@ and a sign 1 / 2. So the integers below 2^192 can be divided into four parts. A 
 * c <= U: every other sign and bin. The limit is not reached.
 
 U is drawn from its first bits on. If the first 16 are above those of c, then U >= c whatever the others are. If
-not, the other 176 bits are drawn. So nothing is rounded, and the error that is proven for `rounded_gaussian` holds
-here; `gaussian_numerical_error` counts it. A number starts 40 times at most, which fails with a probability below
-2^-360.
+not, the other 176 bits are drawn. So nothing is rounded, and the error that is proven for `rounded_gaussian`
+holds here; `gaussian_numerical_error` counts it. A number starts 40 times at most, which fails with a
+probability below 2^-360.
 
 Stopping. A number begins only if all words are there that it may need, before any of its bits is looked at. So the
 end of a buffer does not depend on the number in progress.

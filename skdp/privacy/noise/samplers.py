@@ -37,12 +37,12 @@ Selection. The k largest of score_i + Gumbel(scale), in order, have the law of k
 weights exp(score_i / scale) (Plackett-Luce; Yellott 1977), so no Gumbel number is formed: a binary tree of weight
 sums is descended k times, the chosen leaf is set to zero and its path summed again. With u = 2^-53: a weight
 exp(-t), t = (max - score) / scale <= 128, carries 2 u t from the quotient and 4 u from the exponential, 260 u;
-numerator and denominator 520 u. The choice between subtrees a, b is a Bernoulli draw of exactly the float64 a/(a +
-b) <= 1/2 (bits compared as far as needed), off by 2 u; sums of positive numbers over L levels by L u, once along
-the path and once at the root. Together below (520 + 4 L) u < 2^-43 for L <= 50: the log-error of every selection's
-conditional probability. Leaves with t > 128 get weight zero; the weights are computed anew, from the largest
-remaining score, when the root falls below 2^-32, so what a selection misses has probability below n e^-128 2^32 <
-2^-100.
+numerator and denominator 520 u. The choice between subtrees a, b is a Bernoulli draw of exactly the float64
+a/(a + b) <= 1/2 (bits compared as far as needed), off by 2 u; sums of positive numbers over L levels by L u, once
+along the path and once at the root. Together below (520 + 4 L) u < 2^-43 for L <= 50: the log-error of every
+selection's conditional probability. Leaves with t > 128 get weight zero; the weights are computed anew, from the
+largest remaining score, when the root falls below 2^-32, so what a selection misses has probability below n
+e^-128 2^32 < 2^-100.
 """
 
 from fractions import Fraction

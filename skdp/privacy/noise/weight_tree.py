@@ -12,10 +12,10 @@ one when a score exceeds it or the root falls below 2^-64: a rule on present sco
 
 Error (u = 2^-53; compare `skdp.privacy.noise.samplers`). A weight exp(-t), t <= 144, carries 2 u t from the
 quotient and 4 u from the exponential, less than 292 u; numerator and denominator 584 u. With 2 u of the Bernoulli
-draws and 4 L u of the sums over L levels the log-error of a selection's probability is below (586 + 4 L) u < 2^-43
-= 1024 u for L <= 100. Leaves with t > 144 get weight 0: beside a root of at least 2^-64 they have probability
-below n e^-144 2^64 < n 2^-143 < 2^-100 for n <= 2^40. These are the two numbers that `selection_numerical_error`
-charges.
+draws and 4 L u of the sums over L levels the log-error of a selection's probability is below (586 + 4 L) u <
+2^-43 = 1024 u for L <= 100. Leaves with t > 144 get weight 0: beside a root of at least 2^-64 they have
+probability below n e^-144 2^64 < n 2^-143 < 2^-100 for n <= 2^40. These are the two numbers that
+`selection_numerical_error` charges.
 """
 
 from decimal import Decimal, localcontext

@@ -71,8 +71,8 @@ class PrivacyReport:
     Parameters
     ----------
     epsilon, delta : float
-        The claim. It is that of the plan, also if fewer releases were made. `epsilon` is inf if `guarantee` is not
-        "proven".
+        The claim. It is that of the plan, also if fewer releases were made. `epsilon` is inf if `guarantee`
+        is not "proven".
     adjacency : {"replace-one", "zero-out", "add-remove"}
     unit : {"record", "group", "owner", "window"}, default="record"
         Whose change the claim protects.
@@ -216,8 +216,8 @@ class PrivacyReport:
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon proven for this fit at another delta, numerical error of the samplers included.
 
-        It is the epsilon of the plan and not of the releases made, because how many were made may depend on the
-        data.
+        It is the epsilon of the plan and not of the releases made, because how many were made may depend
+        on the data.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """A session that pays once for fits inside it, each with a session of its own.
 
 Every unit of the data lies at one *place*, and each fit reads the units of some places: those of a
-cross-validation read all folds but one. A unit pays for the fits that read its place, and the dearest place is
-claimed.
+cross-validation read all folds but one. A unit pays for the fits that read its place, and the dearest
+place is claimed.
 
 Privacy
 -------

@@ -126,8 +126,8 @@ class EngineReleases(SessionBase):
         PrivacyBudgetExceeded
             If the plan holds no further release. Nothing was opened.
         UnsupportedAccounting
-            If the statistics are of a batch, or differ in what they protect; or if the samplers' errors do not
-            fit.
+            If the statistics are of a batch, or differ in what they protect; or if the samplers' errors
+            do not fit.
 
         Notes
         -----

@@ -1,7 +1,7 @@
 """The account of a session: its plans, what they may still release, and what was released.
 
-Nothing here draws noise or reads a statistic, and nothing here locks: `PrivacySession` holds its lock around every
-call.
+Nothing here draws noise or reads a statistic, and nothing here locks: `PrivacySession` holds its lock
+around every call.
 """
 
 import math

@@ -66,8 +66,8 @@ def clipped_sum(
     Raises
     ------
     TypeError, ValueError
-        If the vectors that the function computes from rows of zeros are not of this shape or dtype. Nothing was
-        read.
+        If the vectors that the function computes from rows of zeros are not of this shape or dtype.
+        Nothing was read.
 
     Notes
     -----

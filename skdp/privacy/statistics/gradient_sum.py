@@ -48,14 +48,14 @@ def gradient_sum(
         ``function(X, y)`` takes some rows, an array in C order or a CSR matrix as the records are stored, and
         their targets (None without targets). It returns a list of pieces (`Vectors`, `Outer`, `OuterSum`,
         `SparseRows`) with a row for each row. It gets at most 64 rows at once. **A row's numbers must be a
-        function of this row and of public or released values alone, to the last bit**: whatever its place, its
-        neighbours and the number of rows; see `check_batch_independence`. It is called from several threads at
-        once, so every call makes new arrays. It must not keep what it was given, and must not raise, warn or print
-        for any values. Functions of one fit may be marked by `PieceKinds`: only the first is then called with
-        zeros.
+        function of this row and of public or released values alone, to the last bit**: whatever its place,
+        its neighbours and the number of rows; see `check_batch_independence`. It is called from several
+        threads at once, so every call makes new arrays. It must not keep what it was given, and must not
+        raise, warn or print for any values. Functions of one fit may be marked by `PieceKinds`: only the
+        first is then called with zeros.
     clip_norm : float
-        Largest l2 norm of a unit's gradient, at least 2**-29. inf (no clipping) can only be released without
-        noise.
+        Largest l2 norm of a unit's gradient, at least 2**-29. inf (no clipping) can only be
+        released without noise.
     size : int
         Number of entries of all pieces together; public.
     batch : Batch, default=None
@@ -71,9 +71,9 @@ def gradient_sum(
         Number of positions L of a microbatch. The sum is then over the microbatches: a mean divides it by one L-th
         of the number of units.
     entries : ndarray of int64, default=None
-        Positions of the entries that are clipped and added, ascending; public or released. All others count as 0 and
-        are left out of the sum. None takes all. Not with "ghost" and "projections", whose norms are those of whole
-        gradients.
+        Positions of the entries that are clipped and added, ascending; public or released. All others count as 0
+        and are left out of the sum. None takes all. Not with "ghost" and "projections", whose norms are those of
+        whole gradients.
 
     Returns
     -------
@@ -131,12 +131,12 @@ def gradient_sum(
     the others have the same law (`number_of_positions`). So the sum is a mixture over what the others are and where
     they stand, and in every term the unit changes one block. The bounds for sampled releases need no more.
 
-    **Microbatches.** The mean gradient of L positions (positions without a record count as 0) is computed by products of
-    its own, and clipped as if it was one record's. A record that is absent or replaced changes one of them by
-    anything, so what is added moves by at most 2 ``clip_norm``. Therefore the bound on what a unit adds is twice
-    the clip norm: the noise multiplier is the standard deviation over 2 ``clip_norm``. Under replace-one the
-    session doubles it once more. In a sampled batch that is needed: its bound is about laws with and without a
-    unit.
+    **Microbatches.** The mean gradient of L positions (positions without a record count as 0) is computed by
+    products of its own, and clipped as if it was one record's. A record that is absent or replaced changes one
+    of them by anything, so what is added moves by at most 2 ``clip_norm``. Therefore the bound on what a unit
+    adds is twice the clip norm: the noise multiplier is the standard deviation over 2 ``clip_norm``. Under
+    replace-one the session doubles it once more. In a sampled batch that is needed: its bound is about laws with
+    and without a unit.
 
     **On a device.** The function gets CuPy arrays of 64 rows, the last of them zeros where there are fewer, and
     its pieces come to the host. Norms, factors and sums are computed there, as above.

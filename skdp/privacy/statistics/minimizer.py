@@ -18,8 +18,8 @@ computed points have ||grad F|| <= tau, so each is within tau / alpha of its min
 A unit that is a group has the loss l_i = mean of its rows' losses: a mean of gradients of norm <= G again has
 norm <= G.
 
-The points are those of `skdp.kernels.minimizer`. Their tau follows from public numbers, and it holds on every data
-set.
+The points are those of `skdp.kernels.minimizer`. Their tau follows from public numbers, and it holds on
+every data set.
 """
 
 import numpy as np

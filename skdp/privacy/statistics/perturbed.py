@@ -1,9 +1,8 @@
 """The minimiser of an l2-regularised sum of losses with a random linear term, and the error of the computed one.
 
 F(theta) = sum_i l_i(theta) + (penalty / 2) ||theta||^2 + <b, theta>, solved as the mean over the public count n by
-the solver of `skdp.kernels.minimizer`. Its proof needs only bounds on the gradient and on rounding
-errors. Here both include b / n. No entry of b is drawn beyond `REACH` standard deviations, so the bounds are
-public.
+the solver of `skdp.kernels.minimizer`. Its proof needs only bounds on the gradient and on rounding errors. Here
+both include b / n. No entry of b is drawn beyond `REACH` standard deviations, so the bounds are public.
 
 The computed point satisfies ||grad F|| <= n tau with b the drawn grid values. These are a continuous Gaussian
 vector rounded to the grid, so with respect to the latter ||grad F|| <= n tau + sqrt(p) grid / 2, and the computed

@@ -35,8 +35,8 @@ def projected_sum(
     Returns
     -------
     BoundedStatistic
-        Of shape (size,), with infinite bounds. Only `PrivacySession.gaussian` takes it, with the plan of its
-        batch.
+        Of shape (size,), with infinite bounds. Only `PrivacySession.gaussian` takes it, with the plan
+        of its batch.
 
     Notes
     -----

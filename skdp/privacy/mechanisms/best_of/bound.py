@@ -23,8 +23,8 @@ H is the profile of one trial: any upper bound of it, at negative x too, gives a
 profile of the reverse direction, 1 - t <= e^x (1 - s) + H'(x) for every x. The same holds with Q and Q'
 exchanged, so a profile that is not symmetric needs both (`best_of_delta` takes one direction).
 
-*mu-GDP trials*: H(x) = Phi(mu/2 - x/mu) - e^x Phi(-mu/2 - x/mu) and t(s) = Phi(Phi^-1(s) - mu), in both
-directions.
+*mu-GDP trials*: H(x) = Phi(mu/2 - x/mu) - e^x Phi(-mu/2 - x/mu) and t(s) = Phi(Phi^-1(s) - mu), in
+both directions.
 
 Trials of which only a dominating pair or (epsilon, delta) is known: `skdp.privacy.mechanisms.best_of.pairs`.
 
@@ -37,12 +37,12 @@ and q1 = min(q, e^a q_exact on V). Then q - q1 has mass at most b, and q' >= e^-
 An event of probability s has at least e^-a (s - b) within V under the exact Q, so s' >= e^-a t(e^-a (s - b)).
 Hence 1 - s' is at most a + 1 - t, taken at 1 - s + a + b.
 
-*Numbers.* With u = 1 - s and v = 1 - t, the points (phi'(t), phi'(s)) form a curve from (E K, E K) down. Between
-two nodes both coordinates fall, and the slope of the curve lies between the bounds that its factors have at the
-nodes. So it lies below two lines, and the corner where they meet is added to the nodes. The upper hull of all
-these points is above the curve, and a hinge is an edge of the hull: g is bounded from above, and nothing else is
-approximated. The error is of second order in the width of a cell. Sums are raised by 1e-9, far above their
-rounding.
+*Numbers.* With u = 1 - s and v = 1 - t, the points (phi'(t), phi'(s)) form a curve from (E K, E K) down.
+Between two nodes both coordinates fall, and the slope of the curve lies between the bounds that its factors
+have at the nodes. So it lies below two lines, and the corner where they meet is added to the nodes. The upper
+hull of all these points is above the curve, and a hinge is an edge of the hull: g is bounded from above, and
+nothing else is approximated. The error is of second order in the width of a cell. Sums are raised by 1e-9, far
+above their rounding.
 
 Why the coarser bound of Koskela, Redberg and Wang (2024), E K H(epsilon - log C) with C the largest w_j, is
 weaker: it moves all hinges to the largest w_j.

@@ -127,9 +127,9 @@ class GaussianReleases(SessionBase):
     def gaussian_above(self, bounded: BoundedStatistic, plan: Plan, limit: float) -> NDArray[np.int64]:
         """Release where a statistic with the noise of ``plan`` is at least ``limit``.
 
-        It costs as much as `gaussian`, whose result it is computed from. Entries of a batch's sum that are 0 are
-        not visited, and most of their noise is not drawn to the last bit. So its time depends on the number of
-        others.
+        It costs as much as `gaussian`, whose result it is computed from. Entries of a batch's sum that are 0
+        are not visited, and most of their noise is not drawn to the last bit. So its time depends on the
+        number of others.
 
         Parameters
         ----------
