@@ -30,10 +30,10 @@ from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, PublicShape, accountin
 # Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
 NORMS = ("clip_norm", "row_norm")
-# Half-widths by which a prediction may lie from the centre where the range of the targets was released. The half-width
-# leaves out 2 % of the targets, or more of skewed ones where noise hides the tail: a cut there costs accuracy. Of
-# 1, 1.5, 2, 3 and 5 this is the smallest that took less than .002 of R^2 on every table of inner splits of the
-# training parts of the suite, and from all but one in a thousand fits to the usual tables of
+# Half-widths by which a prediction may lie from the centre where the range of the targets was released. The
+# half-width leaves out 2 % of the targets, or more of skewed ones where noise hides the tail: a cut there costs
+# accuracy. Of 1, 1.5, 2, 3 and 5 this is the smallest that took less than .002 of R^2 on every table of inner
+# splits of the training parts of the suite, and from all but one in a thousand fits to the usual tables of
 # `examples/prediction_bounds.py`, where 1.5 took up to .08 from skewed targets.
 MARGIN = 2.0
 
@@ -335,9 +335,9 @@ def prediction_bounds(model: LinearFit, found: Mapping[str, Any]) -> tuple[float
     """The bounds that follow from the attributes of a solution.
 
     They are, in this order: those among the attributes; the public range of the targets that the user gave;
-    `MARGIN` released half-widths about the released centre. They are infinite where nothing of the targets is given or
-    released, and with ``bounded=False``. All are released or public numbers, so a cut is post-processing and costs
-    nothing; ``bounded`` changes no release, and the noise of a seeded fit does not depend on it.
+    `MARGIN` released half-widths about the released centre. They are infinite where nothing of the targets is
+    given or released, and with ``bounded=False``. All are released or public numbers, so a cut is post-processing
+    and costs nothing; ``bounded`` changes no release, and the noise of a seeded fit does not depend on it.
     """
     if not model.bounded:
         return NOWHERE

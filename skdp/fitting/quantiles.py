@@ -114,8 +114,8 @@ def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, ta
 def released_half_width(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
     """Release a number that about 98 % of the targets do not exceed in magnitude.
 
-    The noise of the counts decides how far into the tail the search looks. A shorter half-width is then lengthened to a
-    tail of 2 %, as if the targets were normal.
+    The noise of the counts decides how far into the tail the search looks. A shorter half-width is then lengthened
+    to a tail of 2 %, as if the targets were normal.
     """
 
     def count(bound: float) -> BoundedStatistic:

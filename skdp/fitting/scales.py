@@ -17,8 +17,8 @@ from skdp.privacy import PrivateRecords, accounting
 # All of these were chosen on held-out parts of training sets and on synthetic data of other seeds.
 CLIP_SHARE = 0.02  # part of the session's mu^2 for all medians together, if the units are many
 LARGEST_SHARE = 0.2  # the largest such part, if the units are few
-# A count's standard deviation is the number of units over this. Far from the median the count is half of all units,
-# so noise ends the search there with probability P(Z < -4.5) = 3e-6.
+# A count's standard deviation is the number of units over this. Far from the median the count is half of all
+# units, so noise ends the search there with probability P(Z < -4.5) = 3e-6.
 PRECISION = 11.0
 QUESTIONS = 8  # counts that find a median on the whole grid
 CLIP_FACTOR = 0.5  # clip norm over the median gradient norm at the start

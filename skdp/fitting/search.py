@@ -13,8 +13,8 @@ import numpy as np
 from skdp.base.plan import BudgetSplit
 from skdp.privacy import BoundedStatistic, GaussianPlan, PrivacySession
 
-# Quarter powers of two from 2^-32 to 2^32, moved off the powers of sqrt(2) at which the norms of normalised rows
-# tie.
+# Quarter powers of two from 2^-32 to 2^32, moved off the powers of sqrt(2) at which the norms of
+# normalised rows tie.
 GRID = 2.0 ** (np.arange(-128, 128) / 4) * (1 + 2.0**-7)
 EVERYTHING = (-math.inf, math.inf)
 QUESTIONS = 10  # most questions of a search that asks again; a choice, not tuned

@@ -7,8 +7,8 @@ from skdp.fitting.defaults import DEFAULTS
 from skdp.fitting.optimizers import Rule, sum_of_squares
 from skdp.privacy import accounting
 
-# Chosen on held-out parts of the training data of MNIST, and of digits, breast_cancer, diabetes and two made-up
-# tables.
+# All were chosen on held-out parts of the training data of MNIST, and of digits, breast_cancer, diabetes and two
+# generated tables.
 CLIP_NORM = 0.1  # below the gradients of nearly all records, which then count the same
 # Largest standard deviation that the noise of all steps gives an entry, for classes and for numbers.
 WALK, REGRESSION_WALK = 0.6, 0.3

@@ -75,10 +75,13 @@ THRESHOLDS = (
         "no mean gradient, and few eigenvalues, are as long as the noise",
     ),
     Threshold("worse than frequencies", "", "below", 200.0, EFFECTIVE_N, SUITE),
-    Threshold("worse than frequencies", "nets", "below", 200.0, EFFECTIVE_N, "the one of linear models, not measured"),
+    Threshold(
+        "worse than frequencies", "nets", "below", 200.0, EFFECTIVE_N, "the one of linear models, not measured"
+    ),
     Threshold("worse than frequencies", "DPIGHT", "below", 350.0, EFFECTIVE_N, SUITE),
     Threshold(
-        "worse than frequencies", "DPSRM", "below", 330.0, EFFECTIVE_N, f"{SUITE}; two classes are not recalibrated"
+        "worse than frequencies", "DPSRM", "below", 330.0, EFFECTIVE_N,
+        f"{SUITE}; two classes are not recalibrated",
     ),
     Threshold(
         "worse than the mean", "", "below", 250.0, EFFECTIVE_N, "inner splits of the suite's training parts"
@@ -117,7 +120,8 @@ THRESHOLDS = (
     ),
     # Of 40 fits of a regressor to scaled columns, up to 11 had long norms by chance at 100, and 1 of 600 at 150.
     Threshold(
-        "norms are noise", "", "below", 200.0, EFFECTIVE_N, "with fewer units a norm may be long by chance; measured"
+        "norms are noise", "", "below", 200.0, EFFECTIVE_N,
+        "with fewer units a norm may be long by chance; measured",
     ),
     Threshold("values outside", "", "above", 0.01, "part of a column, less 3 noise_std", "a choice"),
     Threshold(

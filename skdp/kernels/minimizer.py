@@ -32,8 +32,8 @@ from skdp.losses import Loss, is_shipped
 GAP = 1e-6  # tau over G / n, where rounding allows it
 UNIT = 2.0**-52  # twice the unit roundoff: pays for second-order terms
 NEWTON_STEPS, CG_STEPS = 2000, 400  # most steps; a choice, not tuned
-# An interval is halved so often at most. Between two kinks a step may be 1e-13 of Newton's, which 40 halvings do not reach: the
-# fit then takes the fixed schedule, which runs for hours.
+# An interval is halved so often at most. Between two kinks a step may be 1e-13 of Newton's, which 40 halvings do
+# not reach: the fit then takes the fixed schedule, which runs for hours.
 LINE_STEPS = 200
 BLOCK = 1024  # rows that BLAS sums at once, in its own order
 DEPTH = BLOCK + 128  # roundings of a term of a sum over any number of rows, see `added`

@@ -114,7 +114,9 @@ class Candidates:
         )
 
     def _chosen(
-        self, spaces: list[list[dict[str, Any]]], places_of: Callable[[dict[str, int]], Iterator[dict[str, int]]]
+        self,
+        spaces: list[list[dict[str, Any]]],
+        positions_of: Callable[[dict[str, int]], Iterator[dict[str, int]]],
     ) -> Iterator[Candidate]:
         fixed = np.random.RandomState(0)
         for estimator, of_one in zip(self.estimators, spaces):

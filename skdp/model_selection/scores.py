@@ -24,7 +24,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics import mean
 from skdp.statistics.column_moments import released_once
 
-# Probabilities below this count as this one in the logarithmic loss; the worst loss is then 6.9. The number is a choice.
+# Probabilities below this count as this one in the logarithmic loss; the worst loss is then 6.9, by choice.
 LEAST_PROBABILITY = 1e-3
 WORST_ERROR = 1e150  # of a prediction that is not finite: beyond the bounds that are released
 _BEST, _WORST = 0.0, -math.log(LEAST_PROBABILITY)

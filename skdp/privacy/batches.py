@@ -359,10 +359,10 @@ def draw_units(
 def number_of_positions(plan: BatchPlan, count: int) -> int:
     """Number of positions that the units of a batch are spread over: one more than the most that can be drawn.
 
-    A drawn unit gets a position of its own, by an injection that is uniform on all injections. So the positions of the
-    others have the same law whether or not a unit was drawn: the restriction of a uniform injection is uniform.
-    The others alone are at most as many as can be drawn, and one more unit finds a free position. The sizes above,
-    which the sampler cuts off, are charged by `batch_numerical_error` already.
+    A drawn unit gets a position of its own, by an injection that is uniform on all injections. So the positions of
+    the others have the same law whether or not a unit was drawn: the restriction of a uniform injection is
+    uniform. The others alone are at most as many as can be drawn, and one more unit finds a free position. The
+    sizes above, which the sampler cuts off, are charged by `batch_numerical_error` already.
 
     Parameters
     ----------

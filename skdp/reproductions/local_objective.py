@@ -39,8 +39,8 @@ from skdp.multiparty.owners import Owners
 from skdp.privacy import PrivacySession
 from skdp.reproductions.local_gradient import OWN_NOISE
 
-# The random linear term gets this share of (epsilon, delta). The rest covers the distance between the computed and the
-# exact minimiser, which is tiny.
+# The random linear term gets this share of (epsilon, delta). The rest covers the distance between the computed and
+# the exact minimiser, which is tiny.
 OBJECTIVE_SHARE = 0.95
 
 

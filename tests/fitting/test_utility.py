@@ -36,7 +36,7 @@ OF_OWNERS = replace(CLASSIFIER, owners=OWNERS)
 NET = NetFacts(500, math.inf)
 
 
-def with_effective_n(facts, effective_n):
+def with_n(facts, effective_n):
     return replace(facts, effective_n=effective_n)
 
 
@@ -80,18 +80,18 @@ ZERO_OUT = replace(GRADIENT, adjacency="zero-out")  # half of the noise
 MOMENTS = replace(GRADIENT, release="second moments")
 HALF = replace(CLASSIFIER, weight=0.5)
 BEFORE = [  # facts that warn, facts just at the threshold, and words of the warning
-    (with_effective_n(CLASSIFIER, 69.0), with_effective_n(CLASSIFIER, 70.0), "mostly noise; give clip_norm= as a public"),
+    (with_n(CLASSIFIER, 69.0), with_n(CLASSIFIER, 70.0), "mostly noise; give clip_norm= as a public"),
     (of("statistics", 59.0), of("statistics", 60.0), "few for 4 columns"),
     (of("evaluate", 59.0), of("evaluate", 60.0), "released windows of targets"),
     (replace(CLASSIFIER, constant=True), CLASSIFIER, "only a constant is released"),
-    (with_effective_n(OF_OWNERS, 69.0), with_effective_n(OF_OWNERS, 70.0), "sums that are opened"),
-    (with_effective_n(GRADIENT, 9.9), with_effective_n(GRADIENT, 10.0), "25 coefficients are too many for 1000 records"),
-    (with_effective_n(ZERO_OUT, 4.9), with_effective_n(ZERO_OUT, 5.0), "longer than any mean gradient"),
-    (with_effective_n(MOMENTS, 11.1), with_effective_n(MOMENTS, 5**1.5), "larger than most eigenvalues"),
-    (with_effective_n(CLASSIFIER, 182.0), with_effective_n(CLASSIFIER, 200.0), "of the classes.* About 1100 records"),
+    (with_n(OF_OWNERS, 69.0), with_n(OF_OWNERS, 70.0), "sums that are opened"),
+    (with_n(GRADIENT, 9.9), with_n(GRADIENT, 10.0), "25 coefficients are too many for 1000 records"),
+    (with_n(ZERO_OUT, 4.9), with_n(ZERO_OUT, 5.0), "longer than any mean gradient"),
+    (with_n(MOMENTS, 11.1), with_n(MOMENTS, 5**1.5), "larger than most eigenvalues"),
+    (with_n(CLASSIFIER, 182.0), with_n(CLASSIFIER, 200.0), "of the classes.* About 1100 records"),
     (of("DPIGHT", 349.0), of("DPIGHT", 350.0), "frequencies of the classes"),
-    (with_effective_n(HALF, 399.0), with_effective_n(HALF, 400.0), "frequencies of the classes"),
-    (with_effective_n(REGRESSOR, 249.0), with_effective_n(REGRESSOR, 250.0), "worse than the mean of y"),
+    (with_n(HALF, 399.0), with_n(HALF, 400.0), "frequencies of the classes"),
+    (with_n(REGRESSOR, 249.0), with_n(REGRESSOR, 250.0), "worse than the mean of y"),
     (with_owners(part=0.33), with_owners(part=0.34), "the smallest owner has 90 of 1000 records"),
     (noisy(0.51), noisy(0.5), "moves the scores by about 0.51.* Use more records"),
     (noisy(0.51, penalised=True), noisy(0.5, penalised=True), "Use a larger alpha, more"),
@@ -167,10 +167,10 @@ def test_every_row_of_the_table_decides_a_warning(monkeypatch):
 
 def test_few_units_are_named_once():
     """Where released scales are noise, and where a fit tells at its end, nothing is said of probabilities."""
-    (only,) = utility_warnings(with_effective_n(CLASSIFIER, 60.0))
+    (only,) = utility_warnings(with_n(CLASSIFIER, 60.0))
     assert "scales are mostly noise" in only.text
-    assert len(utility_warnings(with_effective_n(replace(CLASSIFIER, searched=()), 60.0))) == 1
-    assert utility_warnings(with_effective_n(replace(CLASSIFIER, searched=(), doubts=True), 60.0)) == ()
+    assert len(utility_warnings(with_n(replace(CLASSIFIER, searched=()), 60.0))) == 1
+    assert utility_warnings(with_n(replace(CLASSIFIER, searched=(), doubts=True), 60.0)) == ()
     assert utility_warnings(CLASSIFIER) == utility_warnings(REGRESSOR) == ()
     (small,) = utility_warnings(replace(with_net(signal=5.0), task="classes", effective_n=100.0))
     assert "a net of 500 parameters" in small.text

@@ -24,8 +24,8 @@ def dense_table(X: object) -> Floats:
 def rows_at_once(X: Floats) -> int:
     """Rows of a block, in which a loop goes column by column: all of them where columns are one after another.
 
-    Elsewhere the cache lines of a block stay in the first-level cache, also where long rows lie at positions that it
-    maps to the same few lines.
+    Elsewhere the cache lines of a block stay in the first-level cache, also where long rows lie at positions that
+    it maps to the same few lines.
     """
     return max(1, len(X)) if X.flags.f_contiguous else min(256, max(8, BLOCK // X.shape[1]))
 

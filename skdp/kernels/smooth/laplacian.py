@@ -28,8 +28,8 @@ HUGE = 2.0**800
 FORGOTTEN = 60 * math.log(2)
 # Largest smoothing of the recursive passes. Beyond it 1 - r is so small that rounding of r shows.
 LARGEST_RECURSIVE = 1e3
-# A block of one line has so many entries that in and out fit the second-level cache together and handing out blocks
-# costs little; the second number is for columns beside each other.
+# A block of one line has so many entries that in and out fit the second-level cache together and handing out
+# blocks costs little; the second number is for columns beside each other.
 LINE_BLOCK, COLUMN_BLOCK = 60_000, 65_000
 # WIDE or more columns are passed row by row, TILE at once. Fewer are passed four at a time, and fewer than FEW
 # long ones one at a time.

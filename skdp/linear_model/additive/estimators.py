@@ -111,8 +111,8 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     target_scale_ : float
         About 2.5 released standard deviations of y; 0 where nothing of y was found, and the model predicts 0.
     prediction_bounds_ : tuple of (float, float)
-        Ends to which `predict` is cut: ``y_bounds``, or three half-widths about the centre. Where many targets surely
-        lie beyond the window, an end is the one of their highest power-of-two bin. Infinite with
+        Ends to which `predict` is cut: ``y_bounds``, or three half-widths about the centre. Where many targets
+        surely lie beyond the window, an end is the one of their highest power-of-two bin. Infinite with
         ``bounded=False``.
     n_iter_ : int
         Number of gradients that led to a step.

@@ -30,8 +30,8 @@ from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, ac
 # All chosen on inner splits of the training parts of the suite, and on generated tables
 # (`examples/additive_tables.py`).
 # Only a line is fitted below this many units times mu, and where (d + 1)^1.5 / (n mu), the noise of a Gram matrix
-# against its eigenvalues, is above the second number. Of classes both are asked again of what 2 (1 - sum of squared frequencies)
-# leaves of n mu. K classes have K - 1 scores, and each needs the least effective number of units.
+# against its eigenvalues, is above the second number. Of classes both are asked again of what 2 (1 - sum of
+# squared frequencies) leaves of n mu. K classes have K - 1 scores, and each needs the least effective number.
 MIN_EFFECTIVE_N, MOST_NOISE = 125.0, 0.15
 CURVES_EFFECTIVE_N = 1000.0  # the same, for more than 2 functions of a column, and for products
 FEW_FUNCTIONS = 2

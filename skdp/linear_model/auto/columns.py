@@ -1,13 +1,13 @@
 """Columns in units of their own: half-widths, means and deviations are released; the model is linear between cuts.
 
-1. Half-width. Each column's records are counted by power-of-two bins of their magnitude. Which power-of-two bin is the
-   highest is a posterior: columns share a prior, and the half-width is the upper end of a high quantile. It is
+1. Half-width. Each column's records are counted by power-of-two bins of their magnitude. Which power-of-two bin is
+   the highest is a posterior: columns share a prior, and the half-width is the upper end of a high quantile. It is
    lowered where nearly all cells lie far below it. A column of which the posterior knows little is left out: its
    coefficients are 0. Public ends take the place of all this. Cells beyond the ends of a window count as the end.
 2. Moments of u = x / half_width: the second moments of the rows (u, 1), moved towards their mean over the columns.
 3. Columns that look standardized are taken as they are.
-4. Shifted histograms, for columns far from 0 whose variance is lost in the noise, such as years: histograms find a window
-   around their values.
+4. Shifted histograms, for columns far from 0 whose variance is lost in the noise, such as years: histograms find a
+   window around their values.
 """
 
 import math

@@ -7,7 +7,17 @@ The code reads ``DEFAULTS.group.name``. Shares are parts of mu^2, the budget of 
 
 from dataclasses import dataclass
 
-from skdp.fitting.defaults import EFFECTIVE_N, NOISE_RATIO, NOT_TUNED, NUMERICAL, OF_SHARE, PROOF, SHARE, STD, number
+from skdp.fitting.defaults import (
+    EFFECTIVE_N,
+    NOISE_RATIO,
+    NOT_TUNED,
+    NUMERICAL,
+    OF_SHARE,
+    PROOF,
+    SHARE,
+    STD,
+    number,
+)
 
 __all__ = ["DEFAULTS", "BinDefaults", "Defaults", "HistogramDefaults"]
 

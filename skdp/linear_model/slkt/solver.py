@@ -323,8 +323,8 @@ def student(inputs: Matrix, labels: np.ndarray, norm: float, s: int, n_features:
     p = inputs.shape[1]
     theta = np.zeros((p, *labels.shape[1:]))
     rule = AcceleratedStep(1.0 / norm**2, theta)
-    # Not `descend`, which releases something in each step and compares thresholded points, not where gradients are
-    # taken.
+    # `descend` does not fit: it releases something in each step, and compares thresholded points, not those at
+    # which gradients are taken.
     for _ in range(STUDENT_STEPS):
         gradient = np.asarray(inputs.T @ (inputs @ theta - labels))
         before, theta = (theta, rule.accept(keep_largest(rule.step(theta, gradient, 0.0), s, n_features)))

@@ -42,7 +42,7 @@ FIRST_BATCH_RATIO = 3.0  # size of the first batch over that of the others
 FIRST_WEIGHT = 1.4  # noise multiplier of the first release over that of the last ones
 EARLY_WEIGHT = 1.45  # the same for the first half of the other releases
 WINDOW, EARLY_MOMENTUM = 5.8, 2.4  # last momentum times the number of steps; first over last
-# The last clip norm, over the norm that a median row's gradient has at most, is `precision` over 170, between these.
+# The last clip norm over the largest norm of a median row's gradient is `precision` over 170, between these.
 LARGEST_CLIP, LEAST_CLIP, PRECISION_PER_CLIP = 0.835, 0.625, 170.0
 EARLY_CLIP = 0.65  # first clip norm over the last
 DIFFERENCES = 0.41  # clip norm of differences times the number of steps, over the last clip norm

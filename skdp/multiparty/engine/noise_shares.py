@@ -60,8 +60,8 @@ LEAST_SHARE = 512.0
 
 # A sum of shares counts up to this many sigma. A choice: the two errors that it weighs are both negligible here.
 _REACH, _ROUNDED_REACH = 10.5, 10.4
-# Ways to make a sum within the half-width that a cut-off share misses: at most 2^-52.3 a share; the rest is for
-# rounding.
+# Ways to make a sum within the half-width that a cut-off share misses: at most 2^-52.3 a share; the rest is
+# for rounding.
 _MISSING = 2.0**-49
 # The factor of the convolution is far below the least float; this is charged in its place.
 _LEAST_ERROR = 2.0**-1000

@@ -47,8 +47,7 @@ _APPLICATION_ID = 0x736B6470  # "skdp", in the header of the file
 _VERSION = 3
 _BUSY_SECONDS = 60.0  # longest wait for another process's transaction; a choice, not tuned
 _COLUMNS = tuple(FitRow.__annotations__)
-# By version: the statements that make it of the version before. A part is never deleted, so no number is used
-# again.
+# These statements make a version of the version before. A part is never deleted, so no number is used again.
 _SINCE = {
     2: (
         "CREATE TABLE writes (number INTEGER PRIMARY KEY, token TEXT)",
@@ -73,8 +72,8 @@ _SCHEMA = (
 # the middle of a visit would inherit SQLite's view of its locks and wait for ever.
 LOCK = threading.RLock()
 
-# By identity of a ledger: the last write that this process saw, and those that came in pickles and are not checked
-# yet.
+# Each ledger's identity has the last write that this process saw, and those that came in pickles and are not
+# checked yet.
 _SEEN: dict[str, set[Write]] = {}
 
 

@@ -30,7 +30,7 @@ MOVED = (
     "records is public"
 )
 DIES = (
-    "plain products of NumPy kill a process here: {}. The check of batch independence is made of products, so it was "
+    "plain products of NumPy kill a process here: {}. This check is made of products, so it was "
     "not started, and nothing was spent. Unset OPENBLAS_CORETYPE, or set OPENBLAS_CORETYPE=Sandybridge, "
     "before Python starts"
 )

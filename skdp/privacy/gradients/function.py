@@ -58,8 +58,8 @@ class PieceKinds:
     marked by `of` of one object. The first that is used is called with rows of zeros; its kinds of pieces are
     public. The pieces of all others, at every call, are compared with these. A marked function that gives other
     kinds is refused when it first gets rows, after the release was charged. An empty batch has no rows, so the
-    step of the refusal would tell whether batches were empty. Mark only functions whose kinds cannot change.
-    What depends on the kinds (margins of rounding, positions of entries) is public, and right with or without a mark.
+    step of the refusal would tell whether batches were empty. Mark only functions whose kinds cannot change. What
+    depends on the kinds (margins of rounding, positions of entries) is public, and right with or without a mark.
 
     Examples
     --------

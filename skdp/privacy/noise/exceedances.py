@@ -2,10 +2,10 @@
 
 Privacy
 -------
-The positions that are found have the law of ``flatnonzero(rounded_gaussian(sigma, size) >= limit)``. That is the law
-of the samplers, and not that of ideal normal numbers. `skdp.privacy.noise.samplers` draws a number as a
-sign, a bin and an offset within the bin, and starts again at "minus zero". Bin j has probability mass_j / 2^191,
-and a sign 1 / 2. So the integers below 2^192 can be divided into four parts. A uniform one, U, says enough:
+The positions that are found have the law of ``flatnonzero(rounded_gaussian(sigma, size) >= limit)``. That is the
+law of the samplers, and not that of ideal normal numbers. `skdp.privacy.noise.samplers` draws a number as a sign,
+a bin and an offset within the bin, and starts again at "minus zero". Bin j has probability mass_j / 2^191, and a
+sign 1 / 2. So the integers below 2^192 can be divided into four parts. A uniform one, U, says enough:
 
 * U < a: plus, and a bin beyond that of the limit. The limit is reached. (a is the sum of these bins' masses.)
 * a <= U < b: plus, and the bin of the limit. Its offset is drawn, and decides. (b - a is the mass of this bin.)

@@ -126,10 +126,11 @@ def gradient_sum(
     7. A record whose norms are not finite or too large leaves the block: its rows are removed, and not only
        multiplied by 0, which would turn inf to NaN.
 
-    **Positions.** Without a batch a record's position is its index. In a drawn batch the positions are a uniformly random
-    injection, from the fit's key, into more positions than units can be drawn. With and without a unit the positions of
-    the others have the same law (`number_of_positions`). So the sum is a mixture over what the others are and where
-    they stand, and in every term the unit changes one block. The bounds for sampled releases need no more.
+    **Positions.** Without a batch a record's position is its index. In a drawn batch the positions are a
+    uniformly random injection, from the fit's key, into more positions than units can be drawn. With and without
+    a unit the positions of the others have the same law (`number_of_positions`). So the sum is a mixture over
+    what the others are and where they stand, and in every term the unit changes one block. The bounds for sampled
+    releases need no more.
 
     **Microbatches.** The mean gradient of L positions (positions without a record count as 0) is computed by
     products of its own, and clipped as if it was one record's. A record that is absent or replaced changes one

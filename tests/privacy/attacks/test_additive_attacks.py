@@ -1,8 +1,8 @@
 """Additive models against the best attacker, and against one who sees the choice or the model alone.
 
-The wide gradient is attacked as a release of its own with the whole budget; whole fits with all that they release,
-with the choice of columns, and with the scores that they give. The mutants are the shipped code with one thing
-replaced.
+The wide gradient is attacked as a release of its own with the whole budget; whole fits with all that they
+release, with the choice of columns, and with the scores that they give. The mutants are the shipped code with
+one thing replaced.
 """
 
 import numpy as np

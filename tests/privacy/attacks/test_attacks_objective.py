@@ -1,10 +1,10 @@
 """Objective perturbation in two dimensions: the worst neighbours that a search finds, by exact densities.
 
 The map from the minimiser theta to the linear term is explicit, b = -(sum grad l_i(theta) + penalty theta), so
-that theta has the density N(b; 0, std^2 I) |det(H + penalty I)|. The hockey-stick divergence of two neighbours is
-an integral over the plane, taken on a grid. The search moves the two records that differ and the others, inside
-the disk of the row norm. It must never pass the claim, and must come near to it: the same search catches half the
-noise.
+that theta has the density N(b; 0, std^2 I) |det(H + penalty I)|. The hockey-stick divergence of two neighbours
+is an integral over the plane, taken on a grid. The search moves the two records that differ and the others,
+inside the disk of the row norm. It must never pass the claim, and must come near to it: the same search catches
+half the noise.
 """
 
 import dataclasses

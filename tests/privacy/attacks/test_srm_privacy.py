@@ -152,7 +152,10 @@ SETTINGS = {"the difference is not paid for": {"momentum": 0.2, "C2": 4.0}}
 
 @pytest.mark.parametrize(
     "name",
-    ["half the noise", *(pytest.param(n, marks=pytest.mark.slow) for n in sorted(MUTANTS) if n != "half the noise")],
+    [
+        "half the noise",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in sorted(MUTANTS) if n != "half the noise"),
+    ],
 )
 def test_mutants_on_full_batches_are_caught(name, monkeypatch):
     MUTANTS[name](monkeypatch)

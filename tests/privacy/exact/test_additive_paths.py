@@ -1,8 +1,8 @@
 """Every path of an additive model: what is released decides, and every statistic stays within its sensitivity.
 
-A fit is replayed on a neighbour, and on tables that have nothing in common but their public shape. Nothing that
-leaves may differ: attributes, report, ledger, warnings, log. The mutants are the shipped code with one thing
-replaced.
+A fit is replayed on a neighbour, and on tables that have nothing in common but their public shape. Nothing
+that leaves may differ: attributes, report, ledger, warnings, log. The mutants are the shipped code with
+one thing replaced.
 """
 
 import logging

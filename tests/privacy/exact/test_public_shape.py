@@ -202,7 +202,7 @@ def _readers(path):
 
 
 def test_only_these_places_read_the_number_of_rows():
-    """A reader that is not on the list may leak a private number: put what it needs into `PublicShape`, or argue for it there."""
+    """A reader that is not on the list may leak: put what it needs into `PublicShape`, or argue for it there."""
     files = []
     for room in ("base", "fitting", "linear_model", "privacy", "reproductions", "text"):
         files += sorted((PACKAGE / room).rglob("*.py"))

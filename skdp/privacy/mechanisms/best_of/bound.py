@@ -71,7 +71,8 @@ Error = tuple[float, float]
 _UP = 1.0 + 1e-9
 # A normal tail is off by less than this part at the arguments that matter, with a wide margin.
 _TAIL_ERROR = 1e-12
-# The curve has this many nodes, which is a choice: more nodes lower the total by less than 1e-4 of itself from 0.05 to 10.
+# The curve has this many nodes, which is a choice: more nodes lower the total by less than 1e-4 of itself from
+# 0.05 to 10.
 _NODES = 2000
 _LOWEST, _HIGHEST = (-37.5, 8.3)  # normal quantiles of u at the outer nodes: u is then 0 or 1 in float64
 _EVEN = 0.02  # weight of the quantile itself in the distance of nodes, beside that of the curve's logarithms

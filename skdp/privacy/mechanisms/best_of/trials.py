@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from skdp.kernels.protocols import Floats
 
 SHAPES = (0, 1)
-# The mean is at most this: what the tails of drawn noise miss counts once for each trial, and takes 20 % of delta with it.
+# The mean is at most this: what drawn noise misses in its tails counts once for each trial, and takes 20 % of
+# delta with it.
 MOST_TRIALS = 1000
 
 
