@@ -35,9 +35,9 @@ class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
     )
     learning_rate: Auto = parameter(
         real(low=0, strict=True, high=1e100, word="auto"),
-        """Size of the first step; the gradient that it multiplies is at most ``clip_norm`` long. "auto" is as long
-        as the signal and the noise allow, by public numbers. For Adam it is at most 0.03, and 3 over the number of
-        steps.""",
+        """Size of the first step; the gradient that it multiplies is at most ``clip_norm`` long. "auto" is as
+        long as the signal and the noise allow, by public numbers. For Adam it is at most 0.03, and 3 over the
+        number of steps.""",
         default="auto",
     )
     optimizer: Literal["sgd", "adam"] | SGD | Adam = parameters.OPTIMIZER

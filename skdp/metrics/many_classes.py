@@ -151,11 +151,10 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         return [table.pairs(ranks) for table in self._of_class]
 
     def _mean_area(self) -> Estimate:
-        """Mean of the areas of all classes. The noise of tables is independent, so the squares of the lengths
-        on each side add up. The records are the same, so for the population the lengths add up. Where an
-        interval ends at 0 or 1, values may be cut, and errors are to one side: then both are means of intervals
-        that hold for all classes at once. Where a class is not clear, its value is biased, and nothing is
-        known."""
+        """Mean of the areas of all classes. The noise of tables is independent, so the squares of the lengths on
+        each side add up. The records are the same, so for the population the lengths add up. Where an interval
+        ends at 0 or 1, values may be cut, and errors are to one side: then both are means of intervals that hold
+        for all classes at once. Where a class is not clear, its value is biased, and nothing is known."""
         areas, k = self._areas(), len(self._of_class)
         value = np.array([area.value for area in areas])
         mean, one = float(value.mean()), np.repeat((1.0, 0.0), OF_CLASS)

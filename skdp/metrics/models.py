@@ -174,8 +174,8 @@ def _rows_alone(model: object) -> bool:
 
 
 def _at_once(model: BaseEstimator, method: str, X: Any) -> int | None:
-    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that positions do not
-    matter."""
+    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that positions
+    do not matter."""
     from skdp.kernels import rows_alone
     from skdp.privacy import Vectors, check_batch_independence
 

@@ -142,8 +142,8 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     )
     shape: Literal[0, 1] = parameter(
         described("{0, 1}", _check_shape),
-        """Of the law of their number: 1 is geometric; 0 is logarithmic, with more single trials and more long
-        searches.""",
+        """Of the law of their number: 1 is geometric; 0 is logarithmic, with more single trials and more
+        long searches.""",
         default=1,
     )
     scoring: str | None = parameter(

@@ -77,8 +77,8 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
     )
     costs: Mapping[str, float] | None = parameter(
         described('dict with keys "fp" and "fn"', lambda _, given: check_costs(cast("Any", given))),
-        """Cost of a false positive and of a false negative, at least 0. None gives both the cost 1: the best
-        accuracy.""",
+        """Cost of a false positive and of a false negative, at least 0. None gives both the cost 1: the
+        best accuracy.""",
         default=None,
     )
     test_size: float = parameter(

@@ -37,8 +37,8 @@ class GradientPerturbationFit(MultipartyFit):
 
     max_iter: AutoInt = parameter(
         integer(low=1, high=1e6, word="auto"),
-        """Number of rounds. "auto" minimises a proven bound on the excess, from public numbers, and is at most
-        500.""",
+        """Number of rounds. "auto" minimises a proven bound on the excess, from public numbers, and is
+        at most 500.""",
         default="auto",
     )
     learning_rate: Auto = parameter(

@@ -81,8 +81,8 @@ class MultipartyFit(LinearFit):
     weighting: Literal["owner", "record"] = parameter(
         choice(*WEIGHTINGS),
         """"owner" gives every owner the same weight, as published; the noise is that of ``m`` owners of the
-        smallest one's size. "record" gives every record (or group) the same weight; the noise is that of their
-        number.""",
+        smallest one's size. "record" gives every record (or group) the same weight; the noise is that of
+        their number.""",
         default="owner",
     )
     noise: Literal["gaussian", "laplace"] = parameter(

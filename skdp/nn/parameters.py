@@ -66,8 +66,8 @@ class NetParameters(MinibatchFit[Problem]):
     )
     max_rows_per_group: int | None = parameter(
         integer(low=1, none=True),
-        """Public. Of a group with more rows, so many are drawn at random and the others are left out. None takes
-        all.""",
+        """Public. Of a group with more rows, so many are drawn at random and the others are left out.
+        None takes all.""",
         default=None,
         place="last",
     )

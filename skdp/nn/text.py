@@ -42,8 +42,8 @@ class SequenceNet(NetClassifier):
     )
     max_length: int | None = parameter(
         _public(integer(low=1), "tokens that are read of each record"),
-        """Public number of tokens that are read of each record. Required; it is never the longest row of the
-        records.""",
+        """Public number of tokens that are read of each record. Required; it is never the longest row of
+        the records.""",
         default=None,
     )
     n_features: int = parameter(integer(low=1), "Length of a token's vector.", default=64)

@@ -49,8 +49,8 @@ class WordParameters(MinibatchFit[SentenceProblem]):
     vector_size: int = parameter(SIZE, "Length of a word's vector.", default=100)
     window: int = parameter(
         SIZE,
-        """Words on either side of a target that are its context. Words that are not in the vocabulary are left out
-        first.""",
+        """Words on either side of a target that are its context. Words that are not in the vocabulary are
+        left out first.""",
         default=4,
     )
     negative: int = parameter(
@@ -70,14 +70,14 @@ class WordParameters(MinibatchFit[SentenceProblem]):
     )
     max_words_per_group: int = parameter(
         SIZE,
-        """Public, for ``vocabulary="private"``: the most different words that count of a group, the most frequent
-        first.""",
+        """Public, for ``vocabulary="private"``: the most different words that count of a group, the most
+        frequent first.""",
         default=200,
     )
     max_vocabulary_size: int = parameter(
         integer(low=1, high=MOST_WORDS),
-        """Public, for ``vocabulary="private"``: the most words that are kept, those with the largest noisy
-        counts.""",
+        """Public, for ``vocabulary="private"``: the most words that are kept, those with the largest
+        noisy counts.""",
         default=10000,
     )
     vocabulary_share: float = parameter(

@@ -464,7 +464,7 @@ def test_bad_scores_are_refused(score, message):
         (lambda ok: cbow_log_perplexity(np.zeros(3), np.zeros((1, 3), int)), "matrices of one shape"),
         (lambda ok: cbow_log_perplexity(np.full((3, 2), np.nan), np.zeros((1, 3), int)), "finite"),
         (lambda ok: cbow_log_perplexity(np.zeros((3, 2)), np.zeros((1, 3))), "three integers a row"),
-        (lambda ok: cbow_log_perplexity(np.zeros((3, 2)), np.array([[0, 1, 3]])), "places of words from 0 to 2"),
+        (lambda ok: cbow_log_perplexity(np.zeros((3, 2)), np.array([[0, 1, 3]])), "positions of words from 0"),
     ],
 )  # fmt: skip
 def test_bad_input_of_the_parts(call, message):

@@ -39,7 +39,7 @@ else:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["alexnet", "vgg13"])
 def test_one_private_step_fits_in_memory(name):
-    """Measured with one thread: 1.5 and 2.4 GB, the check of places included."""
+    """Measured with one thread: 1.5 and 2.4 GB, the check of batch independence included."""
     command = [sys.executable, "-c", ONE_STEP.format(name=name)]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-2000:]

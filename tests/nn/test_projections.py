@@ -128,7 +128,7 @@ def test_vectors_are_the_same_drawn_at_once_or_one_by_one(monkeypatch):
 
 
 def test_a_record_changes_one_block_by_no_more_than_its_factor():
-    """Poisson places; the record takes 25 forms, among others that are large, small, or not finite."""
+    """Poisson positions; the record takes 25 forms, among others that are large, small, or not finite."""
     rng = np.random.default_rng(0)
     spread = number_of_positions(PLAN, 66)
     worst = 0.0

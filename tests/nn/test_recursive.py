@@ -1,4 +1,4 @@
-"""Recursive momentum of nets: the formula, places, what one record changes, and what is refused."""
+"""Recursive momentum of nets: the formula, positions, what one record changes, and what is refused."""
 
 import math
 import warnings
@@ -133,7 +133,7 @@ def test_without_clips_each_batch_corrects_the_whole_gradient(line):
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
-# ------------------------------------------------------------------ places
+# ------------------------------------------------------------------ positions
 
 
 LAYERS = ["Dense", "Conv2D, padding", "GroupNorm", "Embedding", "LSTM"]

@@ -50,7 +50,7 @@ RECORDS = {
     "ghost": 20,
     "one-by-one": 8,
     "microbatch": 50,
-}  # where runs are clipped most places are taken
+}  # where runs are clipped most positions are taken
 VARIANTS = 33  # of a record: 528 pairs
 IMAGE, ROW = (4, 4, 2), (5,)
 END = (Flatten(), Dense(1))
@@ -191,7 +191,7 @@ def test_a_gradient_that_is_not_finite_adds_nothing(layer, method):
             own = np.concatenate([p.dense().ravel() for p in function(X[:1], y[:1])])
         finite = np.isfinite(own).all()
         assert not finite or (np.isfinite(target) and not np.isnan(row))
-        # Where the record is left out, the places of the others change, and how their sum is rounded.
+        # Where the record is left out, the positions of the others change, and how their sum is rounded.
         assert distance(integers(np.arange(12)), without) <= (1.0 if finite else 2e-3)
 
 

@@ -69,8 +69,8 @@ class AdditiveFit(AutoFit):
 
     interactions: int = parameter(
         integer(low=0),
-        """Most products of two columns. 0 asks for none, and leaves their share of the budget to the other
-        steps.""",
+        """Most products of two columns. 0 asks for none, and leaves their share of the budget to the
+        other steps.""",
         default=8,
     )
     monotone: object = parameter(

@@ -72,9 +72,8 @@ class AutoFit(LinearFit):
         described("tuple of (low, high) or dict", check_feature_bounds),
         """Public ends of the columns, for ``solver="moments"``: (low, high), each a number or one a column,
         infinite where none are known, or a dict of such pairs by column name or number. Values beyond them are
-        cut. A column with both ends needs no release of its range, which is worth most for years and where
-        records are few. Without an intercept and for CSR rows the windows hold 0. Do not read them from the
-        data.""",
+        cut. A column with both ends needs no release of its range, which is worth most for years and where records
+        are few. Without an intercept and for CSR rows the windows hold 0. Do not read them from the data.""",
         default=None,
         releases="unless default",
     )

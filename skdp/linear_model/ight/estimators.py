@@ -157,8 +157,8 @@ class NonPrivateThresholdingFit(ThresholdingFit):
     coef_init: object = parameters.EXACT_COEF_INIT
     tol: float = parameter(
         real(low=0),
-        """Stop when a step moves the parameters by at most ``tol`` times their norm. 0 takes all ``max_iter``
-        steps.""",
+        """Stop when a step moves the parameters by at most ``tol`` times their norm. 0 takes all
+        ``max_iter`` steps.""",
         default=1e-4,
     )
     n_iter_: int = fitted("int", "Number of gradient steps.")

@@ -90,9 +90,9 @@ class SparseGradientFit(LinearFit):
     )
     schedule: Literal["cyclic", "published"] = parameter(
         choice(*SCHEDULES),
-        """Used with ``batch_groups`` in `fit` only. "cyclic" visits the groups in a new random order each epoch.
-        "published" draws a group with replacement for each step, beforehand, and charges the one drawn most
-        often.""",
+        """Used with ``batch_groups`` in `fit` only. "cyclic" visits the groups in a new random order each
+        epoch. "published" draws a group with replacement for each step, beforehand, and charges the one
+        drawn most often.""",
         default="cyclic",
     )
     batch_size: int | None = parameter(

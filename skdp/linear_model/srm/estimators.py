@@ -49,8 +49,8 @@ class MomentumFit(StochasticFit):
     )
     output: Literal["last", "random"] = parameter(
         choice("last", "random"),
-        """Which iterate is the result. "random" draws one uniformly from all before the last, the start among
-        them.""",
+        """Which iterate is the result. "random" draws one uniformly from all before the last, the
+        start among them.""",
         default="last",
     )
     n_iter_: int = fitted("int", 'Number of steps taken: ``max_iter``, or fewer with ``output="random"``.')

@@ -395,7 +395,7 @@ def test_microbatches_need_a_public_number_of_records():
             sum_of(PrivateRecords(rows(10), **options), clipping="microbatch")
 
 
-# ---------------------------------------------------------------- places
+# ---------------------------------------------------------------- positions
 
 
 def test_positions_are_uniform_injections():

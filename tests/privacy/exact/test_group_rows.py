@@ -47,7 +47,7 @@ def test_records_have_no_groups_to_limit():
 
 @pytest.mark.parametrize("before", [False, True], ids=["fresh", "after a statistic"])
 def test_limited_records_and_their_parents_share_no_order_of_rows(before):
-    # Rows of a group are sorted once a fit. The limited records have other rows at other places.
+    # Rows of a group are sorted once a fit. The limited records have other rows at other positions.
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400).astype(float)
     groups, theta = rng.integers(0, 5, 400), np.array([0.3, -1.0, 2.0])

@@ -11,7 +11,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.statistics import binned_residuals, residual_moments, residual_squares
 
 GRID = 2.0**-20
-WINDOW = (10.0, 4.0, 0.5)  # centre and half-width of y, reach of the residual
+WINDOW = (10.0, 4.0, 0.5)  # centre and half-width of y, half-width of the residual
 HALVES = (0.5, 1.0, 0.5, 1.0, 0.5)
 WEIGHTS = {
     "halves": HALVES, "even": (1.0, 1.0, 1.0, 1.0, 1.0), "R2": (0.5, 1.0, 0.0, 1.0, 0.0),

@@ -55,7 +55,7 @@ def test_zeros_are_chosen_with_the_law_of_the_dense_choice(scale):
 
 
 def test_positions_of_zeros_are_uniform():
-    """Each of the 97 places without a score in 1/97 of 8,000 draws; false alarm 1e-7."""
+    """Each of the 97 positions without a score in 1/97 of 8,000 draws; false alarm 1e-7."""
     positions, scores = np.array([0, 50, 99]), np.array([5, 5, 5])
     stream = noise.KeyStream(3)
     counts = np.zeros(100)
