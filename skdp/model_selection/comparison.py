@@ -377,7 +377,7 @@ def compare(
     Notes
     -----
     **Privacy.** A record of the training part is in k fits of ``mu / sqrt(k)`` each, which compose to mu
-    [Dong2022]_, and in no evaluation. A record of the test part is in k evaluations of ``mu / sqrt(k)``, and in no
+    ([Dong2022]_), and in no evaluation. A record of the test part is in k evaluations of ``mu / sqrt(k)``, and in no
     fit. Two neighbouring tables differ in one part only, so the dearer part is claimed, and not the sum. The whole
     is charged at once, before a value is read.
 
