@@ -219,6 +219,7 @@ class LinearFit(_Frame):
             huber_threshold=problem.loss.lipschitz if huber and "target_scale_" in found else math.inf,
             shrinkage=found.get("shrinkage_", 1.0),
             slope_noise=solution.slope_noise,
+            own_loss=not is_shipped(problem.loss),
         )
         return released_warnings(facts)
 

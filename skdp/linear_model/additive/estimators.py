@@ -61,8 +61,8 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
     record is replaced, by G / n under zero-out and add-remove. The Gram matrices are those of rows scaled down to
     norm C: sqrt(2) C^2, or C^2. Both hold whatever the features of a row are, because these are functions of that
     row and of public or released numbers alone. A group contributes the mean over its rows. Which releases follow
-    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_). Choices, shapes,
-    their noise, monotone shapes and explanations are post-processing.
+    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_). Choices,
+    shapes, their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
 
@@ -134,8 +134,8 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     record is replaced, by G / n under zero-out and add-remove. The Gram matrices are those of rows scaled down to
     norm C: sqrt(2) C^2, or C^2. Both hold whatever the features of a row are, because these are functions of that
     row and of public or released numbers alone. A group contributes the mean over its rows. Which releases follow
-    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_). Choices, shapes,
-    their noise, monotone shapes and explanations are post-processing.
+    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_). Choices,
+    shapes, their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
 

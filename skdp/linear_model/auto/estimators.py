@@ -54,7 +54,8 @@ class DPLogisticRegression(AutoFit, LabelModel, PrivateFit[Problem]):
 
     Notes
     -----
-    **Privacy.** Every release is a sum with Gaussian noise ([Balle2018]_); shares of the budget are shares of mu^2.
+    **Privacy.** Every release is a sum with Gaussian noise ([Balle2018]_); shares of the budget are shares of
+    mu^2.
 
     * Magnitudes of the columns without ``feature_bounds``: counts of the records by power-of-two bins of each
       column. They move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
@@ -122,7 +123,8 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
 
     Notes
     -----
-    **Privacy.** Every release is a sum with Gaussian noise ([Balle2018]_); shares of the budget are shares of mu^2.
+    **Privacy.** Every release is a sum with Gaussian noise ([Balle2018]_); shares of the budget are shares of
+    mu^2.
 
     * Magnitudes of the columns without ``feature_bounds``: counts of the records by power-of-two bins of each
       column. They move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
