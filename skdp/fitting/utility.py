@@ -470,11 +470,8 @@ def _tiny(facts: Released) -> Iterator[str]:
         if is_given("tiny scale", released):
             what = "the smallest that can be released" if released <= SMALLEST else "tiny"
             zeros = "" if facts.task == "classes" else ", or more than half of the targets 0"
-            scaled = (
-                ""
-                if facts.task == "classes" or not facts.own_loss
-                else (", and scale y by public numbers, because a loss of your own takes y in its own units")
-            )
+            own = facts.own_loss and facts.task != "classes"
+            scaled = ", and scale y by public numbers, because a loss of your own is in units of y" if own else ""
             yield (
                 f"the released {name} is {what} ({released:.1g}): unless the data are on such a scale, more than "
                 f"half of the rows may be empty{zeros}, and the coefficients are of no use; give {name}= as a "
