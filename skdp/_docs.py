@@ -11,7 +11,7 @@ A docstring names a shared text by its key in braces, alone on its line. Several
 ``{Notes}``
     becomes the section of that name in what `document` was given.
 ``[Wang2021]_``
-    becomes "Wang (2021) [1]_".
+    becomes "Wang (2021) [1]_", and ``([Wang2021]_)`` becomes "(Wang, 2021 [1]_)".
 ``.. [Wang2021] Chapter 2.`` in the section References
     becomes the numbered reference; what follows the key is added to it.
 
@@ -280,7 +280,7 @@ _WIDTH = 110  # columns of a line of a reference
 # They match lines of placeholders, heads of entries, citations, and entries of the section References.
 _PLACEHOLDERS = re.compile(r"( *)(\{\w[\w.]*\}(?: \{\w[\w.]*\})*)")
 _HEAD = re.compile(r"(\w+)(?:, \w+)* :")
-_CITED = re.compile(r"\[([A-Z]\w+\d{4})\]_")
+_CITED = re.compile(r"(\()?\[([A-Z]\w+\d{4})\]_")
 _REFERENCE = re.compile(r"( *)\.\. \[([A-Z]\w+\d{4})\] ?(.*)")
 _EXPANDED: dict[Hashable, list[str]] = {}  # lines of what is documented, its citations by key
 
@@ -431,7 +431,11 @@ def _numbered(lines: list[str]) -> list[str]:
     number = {key: n for n, key in enumerate((m[2] for m in matches if m), 1)}
 
     def cite(match: re.Match[str]) -> str:
-        return f"{REFERENCES[match[1]][0]} [{number[match[1]]}]_"
+        opened, key = match.groups()
+        name = REFERENCES[key][0]
+        if opened:
+            name = re.sub(r" \((\d+)\)$", r", \1", f"({name}")
+        return f"{name} [{number[key]}]_"
 
     found: list[str] = []
     for line, match in zip(lines, matches):

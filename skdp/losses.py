@@ -310,6 +310,13 @@ PROBES = 64  # generated records at which a loss of the user's own is looked at
 # Linear predictors among them that are far from 0, or no numbers.
 EXTREME_SCORES = np.array([0.0, -0.0, 1e3, -1e3, 1e300, -1e300, np.inf, -np.inf, np.nan])
 _SHIPPED = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
+# What a loss of the user's own must give: the other facts have a default.
+_REQUIRED = {
+    "name": "a word for messages and reports",
+    "smoothness": "a bound on the second derivative in z, which sizes the steps: a public number that you prove",
+    "value": "a method (z, y) that returns the loss of each record",
+    "derivative": "a method (z, y) that returns the derivative in z of each record's loss",
+}
 # Losses of regressions by gradient steps, by the word that these take, made of the parameter ``huber_threshold``.
 NAMED: dict[str, Callable[[Any], Loss]] = {
     "squared": lambda _: SquaredLoss(),
@@ -325,8 +332,10 @@ def is_shipped(loss: object) -> bool:
     return any(type(loss) is kind for kind in _SHIPPED)
 
 
-def check_loss(loss: Any) -> None:
+def check_loss(loss: Any, words: tuple[str, ...] = ()) -> None:
     """Raise unless ``loss`` is of this module, or has all of `Loss` with one linear predictor and may be used.
+
+    ``words`` are those that the caller takes in place of an object.
 
     TypeError or ValueError name what is missing; UnsupportedAccounting says that the derivative or the value
     raises for some numbers, or that a record's number depends on other records.
@@ -341,10 +350,14 @@ def check_loss(loss: Any) -> None:
     ]
     if isinstance(loss, type):
         raise TypeError(f"loss must be an instance: pass {loss.__name__}(), not the class")
+    if missing and Loss in type(loss).__mro__:
+        told = "; ".join(f"{name} is {_REQUIRED[name]}" for name in missing)
+        raise TypeError(f"{type(loss).__name__} has no {' and no '.join(missing)} (see skdp.losses.Loss): {told}")
     if missing:
+        choices = ", ".join([*map(repr, words), "an object of skdp.losses"])
         raise TypeError(
-            f"loss must be one of {[cls.name for cls in _SHIPPED]} or inherit from skdp.losses.Loss, got "
-            f"{type(loss).__name__} without {', '.join(missing)}"
+            f"loss must be {choices}, or inherit from skdp.losses.Loss and give {', '.join(_REQUIRED)}, got "
+            f"{type(loss).__name__}"
         )
     if loss.n_outputs != 1:
         raise TypeError("a loss of your own has one linear predictor: n_outputs must be 1")

@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import types
 import warnings
 
 import numpy as np
@@ -172,32 +173,46 @@ def test_what_has_no_pickle_or_holds_itself_is_unlike_everything():
 
 LOSS = """
 class Own:
-    name, smoothness = "own", {smoothness}
+    name, smoothness, table = "own", {smoothness}, {{"slope": {entry}}}
 
     def value(self, z, y):
         return abs(z - y) {more}
 
     def derivative(self, z, y):
-        return {slope} * SLOPE * (z > y) + self.factor()
-
-    def factor(self):
-        return offset
+        return {slope} * SLOPE * (z > y) + helper(z)
 """
 
 
-def own_loss(smoothness=1.0, more="", slope=2, offset=0.0, number=1.0):
+def own_loss(monkeypatch, smoothness=1.0, entry=1.0, more="", slope=2, helped=0.0, number=1.0):
     """A loss that is written anew under its old name, as in a notebook."""
-    space = {"__name__": "__main__", "SLOPE": number}
-    text = LOSS.format(smoothness=smoothness, more=more, slope=slope).replace("\n", "\n    ")
-    exec(f"def make(offset):{text}\n    return Own()", space)
-    return space["make"](offset)
+    notebook = types.ModuleType("notebook")
+    monkeypatch.setitem(sys.modules, "notebook", notebook)
+    notebook.SLOPE = number
+    exec(f"def helper(z):\n    return {helped}", vars(notebook))
+    exec(LOSS.format(smoothness=smoothness, entry=entry, more=more, slope=slope), vars(notebook))
+    return notebook.Own()
 
 
-def test_two_losses_of_one_name_have_different_contexts():
-    others = ({}, {"smoothness": 2.0}, {"more": "+ 1"}, {"slope": 3}, {"offset": 1.0}, {"number": 2.0})
-    found = [seed_context({"loss": own_loss(**changes)}) for changes in others]
+def test_two_losses_of_one_name_have_different_contexts(monkeypatch):
+    others = (
+        {}, {"smoothness": 2.0}, {"entry": 2.0}, {"more": "+ 1"}, {"slope": 3}, {"helped": 1.0}, {"number": 2.0}
+    )  # fmt: skip
+    found = [seed_context({"loss": own_loss(monkeypatch, **changes)}) for changes in others]
     assert len(set(found)) == len(others)
-    assert seed_context({"loss": own_loss()}) == found[0]
+    assert seed_context({"loss": own_loss(monkeypatch)}) == found[0]
+
+
+def test_a_loss_that_may_not_be_looked_at_is_unlike_all_others():
+    class Own:
+        def value(self, z, y):
+            return z
+
+        derivative = value
+
+        def __getstate__(self):
+            raise RuntimeError("private")
+
+    assert seed_context({"loss": Own()}) != seed_context({"loss": Own()})
 
 
 def test_print_options_have_no_influence():

@@ -208,7 +208,7 @@ class LinearFit(_Frame):
         """Warnings of what released numbers show."""
         found, shape = cast("Mapping[str, float]", solution.attributes), problem.records.shape
         searched = [x for x in NORMS if isinstance(getattr(self, x, None), str) and f"{x}_" in found]
-        huber = isinstance(problem.loss, HuberLoss)
+        huber = isinstance(problem.loss, HuberLoss) and getattr(self, "loss", None) == "huber"
         facts = Released(
             task="classes" if is_classifier(self) else "numbers",
             n_features=shape.n_features,
@@ -219,6 +219,7 @@ class LinearFit(_Frame):
             huber_threshold=problem.loss.lipschitz if huber and "target_scale_" in found else math.inf,
             shrinkage=found.get("shrinkage_", 1.0),
             slope_noise=solution.slope_noise,
+            own_loss=not is_shipped(problem.loss),
         )
         return released_warnings(facts)
 

@@ -61,7 +61,7 @@ class WordOrLoss:
         if isinstance(value, str):
             check_choice(name, value, self.choices)
             return
-        check_loss(value)
+        check_loss(value, self.choices)
         if value.n_outputs != 1:
             raise TypeError(f"{name} must have one linear predictor: give {name}={self.choices[0]!r}")
         if bool(value.is_classification) != self.classes:
@@ -187,8 +187,8 @@ NAMED_LOSS: Literal["squared", "huber"] = parameter(
 LOSS: NumberLoss = parameter(
     WordOrLoss(tuple(NAMED), classes=False),
     """Huber's loss is linear beyond ``huber_threshold``. A loss of your own inherits from `skdp.losses.Loss`; then
-    targets stay in units of y, without a released centre, and `predict` gives the linear predictor. Gradients of
-    all losses are clipped.""",
+    targets stay in units of y, without a released centre: scale y by public numbers to about 1 where its unit is
+    tiny or huge. `predict` gives the linear predictor. Gradients of all losses are clipped.""",
     default="squared",
 )
 CLASS_LOSS: ClassLoss = parameter(
@@ -203,6 +203,13 @@ CLASS_LOSS: ClassLoss = parameter(
 )
 HUBER_THRESHOLD: float = parameter(
     real(low=0, strict=True), "Residual beyond which Huber's loss is linear, in units of y, > 0.", default=1.0
+)
+# Of methods whose steps are no longer than the threshold allows.
+STEP_HUBER_THRESHOLD: float = parameter(
+    real(low=0, strict=True),
+    """Residual beyond which Huber's loss is linear, in units of y, > 0. No step is longer than it allows, so give
+    a number of the order of the spread of y.""",
+    default=1.0,
 )
 PURE_DELTA = """Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure
     differential privacy. `privacy_` then reports the sampler's error as a delta below 1e-20."""

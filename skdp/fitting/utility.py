@@ -272,6 +272,8 @@ class Released:
         Columns, the part of each that lies outside of its window, and the noise in it.
     outside : float
         Least part of scores in the outermost bins.
+    own_loss : bool
+        Whether the loss is the user's own: targets stay in units of y.
     """
 
     task: Task = ""
@@ -285,6 +287,7 @@ class Released:
     slope_noise: float = 0.0
     clipped: tuple[tuple[str, float, float], ...] = ()
     outside: float = 0.0
+    own_loss: bool = False
 
 
 def utility_warnings(facts: Facts) -> tuple[Advice, ...]:
@@ -471,10 +474,12 @@ def _tiny(facts: Released) -> Iterator[str]:
         if is_given("tiny scale", released):
             what = "the smallest that can be released" if released <= SMALLEST else "tiny"
             zeros = "" if facts.task == "classes" else ", or more than half of the targets 0"
+            own = facts.own_loss and facts.task != "classes"
+            scaled = ", and scale y by public numbers, because a loss of your own is in units of y" if own else ""
             yield (
                 f"the released {name} is {what} ({released:.1g}): unless the data are on such a scale, more than "
                 f"half of the rows may be empty{zeros}, and the coefficients are of no use; give {name}= as a "
-                "public number"
+                f"public number{scaled}"
             )
 
 

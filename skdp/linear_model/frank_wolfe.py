@@ -325,7 +325,7 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
     )
 
     loss: Literal["squared", "huber"] = parameters.NAMED_LOSS
-    huber_threshold: float = parameters.HUBER_THRESHOLD
+    huber_threshold: float = parameters.STEP_HUBER_THRESHOLD
 
     def _closing(self, problem: Problem) -> Sequence[Closing]:
         literal = given(self.radius) is not None and given(self.clip_norm) is not None

@@ -377,9 +377,9 @@ def compare(
     Notes
     -----
     **Privacy.** A record of the training part is in k fits of ``mu / sqrt(k)`` each, which compose to mu
-    [Dong2022]_, and in no evaluation. A record of the test part is in k evaluations of ``mu / sqrt(k)``, and in no
-    fit. Two neighbouring tables differ in one part only, so the dearer part is claimed, and not the sum. The whole
-    is charged at once, before a value is read.
+    ([Dong2022]_), and in no evaluation. A record of the test part is in k evaluations of ``mu / sqrt(k)``, and in
+    no fit. Two neighbouring tables differ in one part only, so the dearer part is claimed, and not the sum. The
+    whole is charged at once, before a value is read.
 
     Why in one part. *Replace-one, zero-out:* the number of records (or groups) is public, and the test part is the
     end of a uniformly random order, of public size. Match the record that is replaced with its successor, and a

@@ -149,7 +149,7 @@ def cross_validate(
     -----
     **Privacy.** A record of fold j is in the k - 1 fits of the other folds and in the evaluation of fold j. Fits
     are mu_f-GDP and evaluations mu_e-GDP, each given what was released before, so the whole is mu-GDP with
-    ``mu^2 = (k - 1) mu_f^2 + mu_e^2`` [Dong2022]_. With ``evaluation_share`` s, ``mu_e^2 = s mu^2`` and
+    ``mu^2 = (k - 1) mu_f^2 + mu_e^2`` ([Dong2022]_). With ``evaluation_share`` s, ``mu_e^2 = s mu^2`` and
     ``mu_f^2 = (1 - s) mu^2 / (k - 1)``. It is charged at once, before a value is read.
 
     Why a record counts in one fold. *Replace-one, zero-out:* the number of records (or groups) is public, and

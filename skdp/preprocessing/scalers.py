@@ -258,7 +258,9 @@ class DPQuantileScaler(ColumnScaler):
     """Scale columns by released medians and quantiles of the distances from them.
 
     ``z = (x - center) / scale``. About the part ``quantile`` of the values of a column comes to lie between -1 and
-    1. {guarantee}
+    1.
+
+    {guarantee}
 
     See Also
     --------

@@ -148,7 +148,17 @@ def _serial(value: object) -> bytes:
         law = value.dist
         return _part("distribution", _name(type(law)), *map(_serial, (law.name, value.args, value.kwds)))
     if _is_own_loss(kind):
-        return _part("loss", _name(kind), _serial(value.__getstate__()), *_code_of(kind))
+        try:
+            code = list(_code_of(kind))
+        except Exception:  # a foreign class may refuse to be looked at
+            return _unlike_all()
+        return _part("loss", _by_state(value), *code)
+    return _by_state(value)
+
+
+def _by_state(value: object) -> bytes:
+    """Bytes that determine an object: its fields, parameters and attributes, code, or pickle."""
+    kind = type(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return _part("dataclass", _name(kind), _serial({**fields, **getattr(value, "__dict__", {})}))
@@ -179,16 +189,18 @@ def _code_of(kind: type) -> Iterator[bytes]:
             member = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
             if isinstance(member, FunctionType):
                 yield _part(name, *_source(member))
-            elif not name.startswith("__") and (_spelled_out(member) or isinstance(member, np.ndarray)):
+            elif not name.startswith(("__", "_abc_")):
                 yield _part(name, _serial(member))
 
 
 def _source(function: FunctionType) -> Iterator[bytes]:
-    """Code, defaults, and the plain values that the code names; equal in another process."""
+    """Code, defaults, and the values, tables and functions that the code names; equal in another process."""
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     cells = [cell for cell in cells if not isinstance(cell, type)]  # without the one of super()
     named = map(function.__globals__.get, function.__code__.co_names)
-    plain = [value for value in named if _spelled_out(value)]
+    plain = [
+        value for value in named if _spelled_out(value) or isinstance(value, dict | np.ndarray | FunctionType)
+    ]
     yield _serial((function.__defaults__, function.__kwdefaults__, plain, cells))
     yield from _digest(function.__code__)
 

@@ -62,10 +62,10 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
     Notes
     -----
     **Privacy.** Replacing one of the n_j records of owner j moves its minimiser by at most ``2 G / (n_j alpha) + 2
-    tau_j / alpha`` in l2 norm [Chaudhuri2011]_ (under zero-out the first term is half of that), with the solver's
-    gap tau_j; the models of other owners do not change. So the claim covers whoever sees every owner's noisy
-    model (parallel composition). In this process the noise of the owner with the largest sensitivity is drawn by
-    the session, and that of all others is added to what was released.
+    tau_j / alpha`` in l2 norm ([Chaudhuri2011]_) (under zero-out the first term is half of that), with the
+    solver's gap tau_j; the models of other owners do not change. So the claim covers whoever sees every owner's
+    noisy model (parallel composition). In this process the noise of the owner with the largest sensitivity is
+    drawn by the session, and that of all others is added to what was released.
 
     Erratum: ``Lap(2 G / (n_j alpha epsilon))`` in each coordinate, as in Table 6.1 of [Wang2021]_, is
     calibrated to the l2 norm, and costs sqrt(n_parameters) times epsilon. Laplace noise here has the l1 norm.

@@ -116,7 +116,7 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
     Notes
     -----
     **Privacy.** Replacing one of the n_j records of owner j moves its minimiser by at most ``D_j = 2 G / (n_j
-    alpha)`` in l2 norm [Chaudhuri2011]_ and a solver's gap. The average of m moves by ``max_j D_j / m``, in l1
+    alpha)`` in l2 norm ([Chaudhuri2011]_) and a solver's gap. The average of m moves by ``max_j D_j / m``, in l1
     norm by sqrt(p) times that; under zero-out it is half. With "corrected" the Laplace noise has scale ``sqrt(p)
     max_j D_j / epsilon``, with "published" ``max_j D_j / epsilon``. The formulas are those with delta = 0. With
     delta > 0 the pure epsilon whose mu is the budget's takes the place of epsilon.

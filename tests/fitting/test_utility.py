@@ -119,10 +119,12 @@ STANDARD = Released(n_features=4, norms=(("clip_norm", 0.5),), slope_noise=9.0)
 LONG = replace(STANDARD, norms=(("clip_norm", 6.1),))
 HUBER = Released(method="DPSGD", huber_threshold=1.0, half_width=850.0)
 HUBER_FW = replace(HUBER, method="DPFrankWolfe", half_width=16.0)
+OWN_TINY = Released(task="numbers", norms=(("clip_norm", 9e-5),), own_loss=True)
 CLIPPED = (("a", 0.2, 0.0),)
 AFTER = [
     (Released(norms=(("row_norm", 9e-5),)), Released(norms=(("row_norm", 1e-4),)), "row_norm is tiny"),
     (Released(norms=(("clip_norm", 1e-30),)), Released(), "the smallest that can be released"),
+    (OWN_TINY, replace(OWN_TINY, own_loss=False), "public number, and scale y by public numbers"),
     (Released(shrinkage=0.49), Released(shrinkage=0.5), "were shrunk to 49%"),
     (HUBER, replace(HUBER, half_width=800.0), "^huber_threshold=1 .* half-width is 850: .* such as 425"),
     (replace(HUBER, shrinkage=0.1), replace(HUBER, method="DPIGHT"), "^huber_threshold"),

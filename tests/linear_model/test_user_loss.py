@@ -387,7 +387,11 @@ def test_a_classifier_by_a_users_loss_predicts_by_sign_and_has_no_probabilities(
         (DPSGDRegressor(loss=MyLogistic()), TypeError, "must have is_classification = False"),
         (DPSGDClassifier(loss=MultinomialLoss(2)), TypeError, "give loss='logistic'"),
         (DPSGDClassifier(loss="hinge"), ValueError, "logistic"),
-        (DPSGDRegressor(loss=3), TypeError, "inherit from skdp.losses.Loss"),
+        (
+            DPSGDRegressor(loss=3),
+            TypeError,
+            "must be 'squared', 'huber', an object .* inherit from skdp.losses.Loss",
+        ),
         (DPAGDClassifier(loss=type("NoStart", (MyLogistic,), {"start_value": None})()), ValueError, "start_value"),
     ],
 )
@@ -421,14 +425,19 @@ def test_what_is_missing_is_named():
         def derivative(self, z, y):
             return z - y
 
+    class Unbounded(Loss):
+        name = "mine"
+        value = derivative = NoFacts.derivative
+
     class Unhashable(Declared):
         __hash__ = None
 
     for wrong, message in (
-        (NoFacts(), "without smoothness"),
+        (NoFacts(), "inherit from skdp.losses.Loss and give name, smoothness, value, derivative, got NoFacts"),
+        (Unbounded(), "^Unbounded has no smoothness .*: smoothness is a bound .* public number that you prove$"),
         (Declared, r"must be an instance: pass Declared\(\)"),
         (Unhashable(), "hashable"),
-        (3, "must be one of"),
+        (3, "must be an object of skdp.losses, or inherit"),
     ):
         with pytest.raises(TypeError, match=message):
             check_loss(wrong)

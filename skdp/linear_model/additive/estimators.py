@@ -56,12 +56,12 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
     classes need K - 1 times as many units.
 
     **Privacy.** Besides the releases of `DPLogisticRegression`: the wide gradient and the one of the products are
-    mean gradients with Gaussian noise [Balle2018]_, clipped to a norm G: they move by at most 2 G / n when a
+    mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
     record is replaced, by G / n under zero-out and add-remove. The Gram matrices are those of rows scaled down to
     norm C: sqrt(2) C^2, or C^2. Both hold whatever the features of a row are, because these are functions of that
     row and of public or released numbers alone. A group contributes the mean over its rows. Which releases follow
-    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes,
-    their noise, monotone shapes and explanations are post-processing.
+    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_). Choices,
+    shapes, their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
 
@@ -129,12 +129,12 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     are below 1000, three gradients fit the line, and three come last.
 
     **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the one of the products are
-    mean gradients with Gaussian noise [Balle2018]_, clipped to a norm G: they move by at most 2 G / n when a
+    mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
     record is replaced, by G / n under zero-out and add-remove. The Gram matrices are those of rows scaled down to
     norm C: sqrt(2) C^2, or C^2. Both hold whatever the features of a row are, because these are functions of that
     row and of public or released numbers alone. A group contributes the mean over its rows. Which releases follow
-    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path [Smith2022]_. Choices, shapes,
-    their noise, monotone shapes and explanations are post-processing.
+    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_). Choices,
+    shapes, their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
 

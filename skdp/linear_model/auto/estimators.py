@@ -54,7 +54,8 @@ class DPLogisticRegression(AutoFit, LabelModel, PrivateFit[Problem]):
 
     Notes
     -----
-    **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
+    **Privacy.** Every release is a sum with Gaussian noise ([Balle2018]_); shares of the budget are shares of
+    mu^2.
 
     * Magnitudes of the columns without ``feature_bounds``: counts of the records by power-of-two bins of each
       column. They move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
@@ -122,7 +123,8 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
 
     Notes
     -----
-    **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
+    **Privacy.** Every release is a sum with Gaussian noise ([Balle2018]_); shares of the budget are shares of
+    mu^2.
 
     * Magnitudes of the columns without ``feature_bounds``: counts of the records by power-of-two bins of each
       column. They move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
@@ -133,7 +135,7 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     * The range of the targets: counts by power-of-two bins, once or twice, and histograms, each with d = 1. Which
       columns need a window, and how many looks, is decided by what was released. So a later share depends on
       earlier releases. All shares add up to at most 1 on every path, and sums of mu^2 compose adaptively
-      [Smith2022]_.
+      ([Smith2022]_).
     * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.

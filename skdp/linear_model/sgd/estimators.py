@@ -178,7 +178,7 @@ class DPLSSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     """
 
     loss: NumberLoss = parameters.LOSS
-    huber_threshold: float = parameters.HUBER_THRESHOLD
+    huber_threshold: float = parameters.STEP_HUBER_THRESHOLD
     clip_norm = changed(more=OF_TARGETS)
 
     smoothing: float = parameter(
@@ -275,5 +275,5 @@ class DPSGDRegressor(StochasticDescentFit, NumberModel, PrivateFit[Problem]):
     """
 
     loss: NumberLoss = parameters.LOSS
-    huber_threshold: float = parameters.HUBER_THRESHOLD
+    huber_threshold: float = parameters.STEP_HUBER_THRESHOLD
     clip_norm = changed(more=OF_TARGETS)

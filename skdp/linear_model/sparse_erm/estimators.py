@@ -77,7 +77,8 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         """The loss of a record as a function of its linear predictor. Targets are numbers: 0 or 1 for the
         logistic loss, 0..K-1 for the multinomial. "huber" is ``HuberLoss(1.0)``. "multinomial" infers K
         from y, warns `PrivacyLeakWarning` and says so in the report; ``MultinomialLoss(K)`` declares it. A
-        loss of your own inherits from `skdp.losses.Loss`.""",
+        loss of your own inherits from `skdp.losses.Loss`. No unit of y is released: scale y by public numbers
+        to about 1 where its unit is tiny or huge.""",
         default="squared",
     )
     coef_: Any = fitted(
@@ -164,7 +165,7 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
             if self.loss not in names:
                 raise ValueError(f"loss must be one of {names}, got {self.loss!r}")
         else:
-            check_loss(self.loss)
+            check_loss(self.loss, tuple(names))
 
     def _loss_of(self, y: np.ndarray) -> tuple[Loss, tuple[str, ...]]:
         """Return the loss object, and what its choice leaks; check each target by itself."""

@@ -11,6 +11,7 @@ mechanism can forget none of these steps.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Generic, Protocol, TypeVar
 
 from skdp.privacy.accounting.releases import Release
@@ -37,6 +38,16 @@ class Prepared(Generic[T_co]):
     release: Release
     numerical_error: tuple[float, float]
     draw: Callable[[Source, KeyStream], T_co]
+
+    def __post_init__(self) -> None:
+        """Refuse other types before a session charges anything."""
+        error = self.numerical_error
+        if not isinstance(self.release, Release):
+            raise TypeError(f"release of a Prepared must be a Release, got {type(self.release).__name__}")
+        if not (isinstance(error, tuple) and len(error) == 2 and all(isinstance(x, Real) for x in error)):
+            raise TypeError(f"numerical_error of a Prepared must be (epsilon, delta), two numbers, got {error!r}")
+        if not callable(self.draw):
+            raise TypeError(f"draw of a Prepared must be callable, got {type(self.draw).__name__}")
 
 
 class Mechanism(Protocol[T_co]):

@@ -67,8 +67,9 @@ def module_of(row: Mapping[str, object], part: Literal["cost", "recheck"]) -> Mo
     name = row.get("name")
     if not isinstance(name, str) or name not in _PACKAGES:
         raise ValueError(
-            f"name of a ledger row must be one of {mechanism_names()}, got {name!r}. Import the package of a "
-            "mechanism first, and read a row of a later version of skdp with that version."
+            f"name of a ledger row must be one of {mechanism_names()}, got {name!r}. Import the package "
+            "of another mechanism first, which calls skdp.privacy.mechanisms.registry.register_mechanism, and "
+            "read a row of a later version of skdp with that version."
         )
     package = next((p for (n, key), p in _BY_KEY.items() if n == name and key in row), _PACKAGES[name])
     try:

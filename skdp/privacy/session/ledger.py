@@ -12,7 +12,7 @@ from weakref import ReferenceType, ref
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting
 from skdp.privacy.accounting.amplification import FULL_BATCH
-from skdp.privacy.accounting.releases import LedgerRow, Release, release_of, release_type
+from skdp.privacy.accounting.releases import LedgerRow, Release, release_type
 from skdp.privacy.accounting.roots import last_safe
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import BoundedStatistic
@@ -209,22 +209,23 @@ class Ledger:
         for plan in () if self.exact else plans:
             LOGGER.log(level, "plan: %s: %s", plan.purpose, _text(plan))
 
-    def admit(self, mu2: float) -> None:
-        """Refuse what the budget does not hold."""
+    def admit(self, mu2: float, remedy: str = "Give the plans smaller shares") -> None:
+        """Refuse what the budget does not hold; ``remedy`` says what helps."""
         if self.best_of:
             raise UnsupportedAccounting("the whole budget of this session is for trials")
         self.late = self.late or self.begun or bool(self.rows)
         if self.planned_mu2() + mu2 > self.mu2 * _SHARE_ROUNDING:
             left = max(0.0, 1.0 - self.planned_mu2() / self.mu2)
             raise PrivacyBudgetExceeded(
-                f"the session has {left:.4g} of its budget (mu^2) left, less than was asked for; "
-                "nothing was released. Give the plans smaller shares"
+                f"the session has {left:.4g} of its budget (mu^2) left, less than was asked for "
+                f"({mu2 / self.mu2:.4g}); nothing was released. {remedy}"
             )
 
     def admit_pure(self, epsilon: float, count: int, mu2: float) -> None:
         """Refuse a pure release that the budget does not hold; else write down its cost."""
         if self.delta > 0:
-            self.admit(mu2)
+            pure = "With delta > 0 a pure release counts by its mu: open the session with delta=0 if all are pure"
+            self.admit(mu2, "Add noise" if math.isinf(epsilon) else pure)
         elif self.pure_epsilon() + count * epsilon > self.epsilon - self.epsilon_numerical_error:
             raise PrivacyBudgetExceeded(
                 f"{self.pure_epsilon():g} of epsilon={self.epsilon:g} is spent and {count} x "
@@ -262,8 +263,8 @@ class Ledger:
 
     def _fitting(self, release: Release) -> str:
         """Which release like this one would fit, in words; the number is rounded to the safe side."""
-        name, line = release.parameter_name, {**release.describe(), "count": 1}
-        pure, is_noise = self.delta == 0, name == "noise_multiplier"
+        name, pure = release.parameter_name, self.delta == 0
+        is_noise = name == "noise_multiplier"
         whole = self.epsilon - self.epsilon_numerical_error
         left = whole - self.pure_epsilon() if pure else self.mu2 - self.planned_mu2()
 
@@ -271,7 +272,7 @@ class Ledger:
             return release.parameter / part if is_noise else release.parameter * part
 
         def excess(part: float) -> float:
-            one = release_of({**line, name: scaled(part)})
+            one = replace(release, count=1, **{name: scaled(part)})
             return release.count * float(one.pure_epsilon() or 0 if pure else one.mu() ** 2) - left
 
         if not excess(_LEAST_PART) < 0.0:

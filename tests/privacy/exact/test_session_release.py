@@ -53,6 +53,8 @@ CHANGES = {
     ),
     "nan error": lambda made: replace(made, numerical_error=(math.nan, 0.0)),
     "negative error": lambda made: replace(made, numerical_error=(-0.1, 0.0)),
+    "release of another type": lambda made: replace(made, release=None),
+    "one error": lambda made: replace(made, numerical_error=0.0),
     "another type": lambda made: SimpleNamespace(**vars(made)),
 }
 
@@ -70,12 +72,24 @@ def test_a_release_that_says_another_cost_is_refused_before_the_draw(change):
 @pytest.mark.parametrize("mechanism", [LaplaceMechanism(5.0), TopKMechanism(2, 5.0)])
 def test_a_refusal_says_what_would_fit(delta, mechanism):
     session = PrivacySession(epsilon=1.0, delta=delta)
+    session.release(statistic(), replace(mechanism, epsilon=0.07))
     with pytest.raises(PrivacyBudgetExceeded, match=r"nothing was released.*would fit") as refused:
         session.release(statistic(), mechanism)
     found = float(re.search(r"epsilon <= (\S+) would", str(refused.value)).group(1))
     with pytest.raises(PrivacyBudgetExceeded):
         session.release(statistic(), replace(mechanism, epsilon=1.01 * found))
     session.release(statistic(), replace(mechanism, epsilon=found))
+
+
+def test_a_pure_release_that_costs_too_much_by_its_mu_names_delta_0():
+    session = PrivacySession(epsilon=1.0, delta=1e-6)
+    with pytest.raises(
+        PrivacyBudgetExceeded, match=r"open the session with delta=0.*epsilon <= 0\.18\d+ would fit"
+    ):
+        session.laplace(statistic(), 0.5)
+    session.laplace(statistic(), 0.1)
+    with pytest.raises(PrivacyBudgetExceeded, match=r"Give the plans smaller shares$"):
+        session.plan_gaussian(1, share=1.0)
 
 
 def test_what_is_no_mechanism_is_refused_before_anything_is_spent():
