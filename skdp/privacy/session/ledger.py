@@ -7,6 +7,7 @@ around every call.
 import math
 from dataclasses import dataclass, replace
 from logging import DEBUG, INFO
+from typing import Any
 from weakref import ReferenceType, ref
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
@@ -272,7 +273,8 @@ class Ledger:
             return release.parameter / part if is_noise else release.parameter * part
 
         def excess(part: float) -> float:
-            one = replace(release, count=1, **{name: scaled(part)})
+            changed: dict[str, Any] = {name: scaled(part)}
+            one = replace(release, count=1, **changed)
             return release.count * float(one.pure_epsilon() or 0 if pure else one.mu() ** 2) - left
 
         if not excess(_LEAST_PART) < 0.0:
