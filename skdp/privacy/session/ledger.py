@@ -7,13 +7,12 @@ around every call.
 import math
 from dataclasses import dataclass, replace
 from logging import DEBUG, INFO
-from typing import Any
 from weakref import ReferenceType, ref
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting
 from skdp.privacy.accounting.amplification import FULL_BATCH
-from skdp.privacy.accounting.releases import LedgerRow, Release, release_type
+from skdp.privacy.accounting.releases import LedgerRow, Release, release_of, release_type
 from skdp.privacy.accounting.roots import last_safe
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import BoundedStatistic
@@ -264,8 +263,8 @@ class Ledger:
 
     def _fitting(self, release: Release) -> str:
         """Which release like this one would fit, in words; the number is rounded to the safe side."""
-        name, pure = release.parameter_name, self.delta == 0
-        is_noise = name == "noise_multiplier"
+        name, line = release.parameter_name, {**release.describe(), "count": 1}
+        pure, is_noise = self.delta == 0, name == "noise_multiplier"
         whole = self.epsilon - self.epsilon_numerical_error
         left = whole - self.pure_epsilon() if pure else self.mu2 - self.planned_mu2()
 
@@ -273,8 +272,7 @@ class Ledger:
             return release.parameter / part if is_noise else release.parameter * part
 
         def excess(part: float) -> float:
-            changed: dict[str, Any] = {name: scaled(part)}
-            one = replace(release, count=1, **changed)
+            one = release_of({**line, name: scaled(part)})
             return release.count * float(one.pure_epsilon() or 0 if pure else one.mu() ** 2) - left
 
         if not excess(_LEAST_PART) < 0.0:
