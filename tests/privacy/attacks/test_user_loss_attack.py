@@ -12,9 +12,9 @@ from skdp.kernels.declared import DeclaredSums
 from skdp.losses import Loss
 from tests.privacy.attacks.test_attacks_fits import half_the_noise, measured
 
-pytestmark = pytest.mark.thorough  # 14 s
+pytestmark = pytest.mark.thorough  # 35 s
 
-RUNS = 600
+RUNS = 1500
 
 
 class Steep(Loss):
