@@ -404,7 +404,9 @@ def without_rows(model):
         return model
     state = report.__getstate__()
     rows = [*state["mechanisms"], *(state["sampled_plan"] or ())]
-    assert len(rows) <= 30
+    # Additive fits release residuals and a Gram matrix again; DPAGD measures gradients again as often as it must.
+    most = 26 if hasattr(model, "linear_") else 30 if "DPAGD" in type(model).__name__ else 20
+    assert len(rows) <= most
     for row in rows:
         assert len(row) <= 14
         assert {type(value) for value in row.values()} <= {str, bool, int, float}

@@ -354,7 +354,9 @@ def test_small_data_mostly_give_small_models(n):
     X = RNG.normal(size=(n, 5))
     y = (X[:, 0] > 0).astype(int)
     models = [DPIGHTClassifier(classes=(0, 1), random_state=seed).fit(X, y) for seed in range(15)]
-    assert np.median([np.abs(model.decision_function(X)).max() for model in models]) < 500
+    largest = [np.abs(model.decision_function(X)).max() for model in models]
+    assert np.median(largest) < 500
+    assert n < 500 or max(largest) < 500
 
 
 # ------------------------------------------------------------------ rounds
