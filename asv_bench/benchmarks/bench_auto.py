@@ -9,7 +9,7 @@ from skdp import DPLinearRegression, DPLogisticRegression
 warnings.filterwarnings("ignore")
 
 
-class FrontDoor:
+class Automatic:
     """One fit; a suite of 32 real tables has 133 to 21,000 rows and 4 to 64 columns."""
 
     params = ([(4000, 20), (20_000, 60)], ["dense", "groups"])

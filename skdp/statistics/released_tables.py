@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._docs import document
 from skdp.privacy import PrivacyReport
 
 MOST_DIGITS = 6  # after the point of a number that is shown
@@ -192,23 +193,9 @@ class Description:
         """Standard deviations of the noise in the numbers of ``table``."""
         return self.table.noise_std
 
+    @document(ReleasedTable.to_frame)
     def to_frame(self, *, noise_std: bool = False) -> Any:
-        """Return the table of the columns as a pandas DataFrame; that of the groups is ``by_table.to_frame()``.
-
-        Parameters
-        ----------
-        noise_std : bool, default=False
-            Return the standard deviations of the noise in place of the numbers.
-
-        Returns
-        -------
-        pandas.DataFrame
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
+        """Return the table of the columns as a pandas DataFrame; the groups' table is ``by_table.to_frame()``."""
         return self.table.to_frame(noise_std=noise_std)
 
     def __repr__(self) -> str:
