@@ -13,8 +13,10 @@ import warnings
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import Directive, directives
 from numpydoc.docscrape import NumpyDocString
 from sphinx.errors import ExtensionError
 
@@ -60,21 +62,7 @@ html_theme_options = {
 }
 # Pages without subpages have nothing to show on the left.
 html_sidebars = {
-    page: []
-    for page in (
-        "index",
-        "getting_started",
-        "epsilon",
-        "comparison",
-        "constants",
-        "benchmarks",
-        "changelog",
-        "contributing/devices",
-        "contributing/architecture",
-        "glossary",
-        "references",
-        "auto_examples/*",
-    )
+    page: [] for page in ("index", "getting_started", "changelog", "glossary", "references", "auto_examples/*")
 }
 
 sphinx_gallery_conf = {
@@ -207,7 +195,35 @@ def signatures_shown(app, exception):
             raise ExtensionError(f"the page of {name} does not show its parameters {sorted(missing)}")
 
 
+class Picture(Directive):
+    """``.. picture:: NAME``: ``_static/pictures/NAME-light.svg``, and the dark picture in the dark theme.
+
+    Its content is the caption; the option ``:alt:`` says in words what the picture shows.
+    """
+
+    required_arguments = 1
+    has_content = True
+    option_spec: ClassVar = {"alt": directives.unchanged_required, "width": directives.unchanged}
+
+    def run(self):
+        folder = ROOT / "docs" / "_static" / "pictures"
+        figure = nodes.figure()
+        for theme in ("light", "dark"):
+            file = folder / f"{self.arguments[0]}-{theme}.svg"
+            if not file.is_file():
+                raise self.error(f"no such picture: {file}")
+            image = nodes.image(uri=f"/_static/pictures/{file.name}", classes=[f"only-{theme}"], **self.options)
+            figure += image
+        if self.content:
+            text = nodes.Element()
+            self.state.nested_parse(self.content, self.content_offset, text)
+            figure += nodes.caption("", "", *text[0].children)
+            figure += nodes.legend("", *text.children[1:]) if len(text) > 1 else []
+        return [figure]
+
+
 def setup(app):
+    app.add_directive("picture", Picture)
     app.connect("build-finished", signatures_shown)
     app.add_role("test", named_test)
     app.connect("include-read", changelog_as_rst)
