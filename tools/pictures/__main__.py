@@ -2,7 +2,8 @@
 
 import sys
 
-from tools.pictures.draw import NAMES, save
+from tools.pictures import NAMES
+from tools.pictures.draw import save
 
 for name in sys.argv[1:] or NAMES:
     for path in save(name):

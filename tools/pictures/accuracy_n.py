@@ -15,9 +15,11 @@ def draw(theme: Theme) -> Figure:
     _panel(left, theme, [(e, n, mean, error) for e, n, mean, error, *_ in found])
     _panel(right, theme, [(e, n, mean, error) for e, n, _, _, mean, error, _ in found])
     left.set(ylabel="accuracy on other records", ylim=(0.48, 0.68))
+    left.set_yticks([0.5, 0.55, 0.6, 0.65], ["0.50", "0.55", "0.60", "0.65"])
     left.axhline(0.5, color=theme.line, linewidth=0.8, linestyle=(0, (1, 2)))
     left.set_title("DPLogisticRegression", loc="left")
     right.set(ylabel="R² on other records", ylim=(-0.06, 0.54))
+    right.set_yticks([0, 0.1, 0.2, 0.3, 0.4, 0.5], ["0", "0.1", "0.2", "0.3", "0.4", "0.5"])
     right.axhline(0.0, color=theme.line, linewidth=0.8, linestyle=(0, (1, 2)))
     right.set_title("DPLinearRegression", loc="left")
     for ax, places in ((left, LEFT), (right, RIGHT)):

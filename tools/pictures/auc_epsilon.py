@@ -34,6 +34,7 @@ def draw(theme: Theme) -> Figure:
     epsilons = sorted({epsilon for unit, epsilon, *_ in found if unit != "none"})
     ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     ax.minorticks_off()
+    ax.set_yticks([0.64, 0.66, 0.68, 0.7, 0.72], ["0.64", "0.66", "0.68", "0.70", "0.72"])
     ax.set(ylim=(0.64, 0.737), ylabel="AUC on other people")
     power = f"{DELTA:.0e}".split("e-0")[1]
     ax.set_xlabel(f"ε of one model (δ = $10^{{-{power}}}$); smaller is more private")

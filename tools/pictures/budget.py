@@ -1,5 +1,7 @@
 """How three fits fill the ledger of a `BudgetAccountant` up to its ceiling, and how a fourth is refused."""
 
+from itertools import pairwise
+
 from matplotlib.figure import Figure
 
 from skdp.exceptions import PrivacyBudgetExceeded
@@ -48,7 +50,7 @@ def draw(theme: Theme) -> Figure:
         canvas.text(8, y + 23, f"ε = {epsilon:g} by itself", ha="left", size=SMALL, color=theme.muted)
         if total is not None:
             ends.append(LEFT + FULL * total / CEILING)
-        for k, (start, end) in enumerate(zip(ends, ends[1:])):
+        for k, (start, end) in enumerate(pairwise(ends)):
             last = k == len(ends) - 2 and total is not None
             edge, fill = colours[k]
             canvas.box(start, y, end - start, 30, fill=fill, edge=edge, round_=0, line=1.6 if last else 0.8)

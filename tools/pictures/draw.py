@@ -10,18 +10,6 @@ import matplotlib
 from tools.pictures.style import THEMES, Theme, settings
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "_static" / "pictures"
-NAMES = (
-    "epsilon",
-    "units",
-    "choosing",
-    "auc_epsilon",
-    "accuracy_n",
-    "fit",
-    "budget",
-    "report",
-    "parties",
-    "layers",
-)
 
 
 def svg(name: str, theme: Theme) -> str:
@@ -44,6 +32,8 @@ def _short(text: str) -> str:
     text = re.sub(r'(?<=id=")DejaVu[^"]*|(?<=href="#)DejaVu[^"]*', lambda name: short[name[0]], text)
     text = re.sub(r'(?<= )(?:d="[^"]*"|transform="translate\([^)]*|[xy]="[^"]*")', _rounded, text)
     text = re.sub(r'(<use xlink:href="#g\d+") transform="translate\((\S+) 0\)"', r'\1 x="\2"', text)
+    for space in re.findall(r'<path id="(g\d+)" transform="[^"]*"/>', text):  # nothing is drawn for it
+        text = re.sub(rf'<(?:use xlink:href="#|path id="){space}"[^>]*/>\n', "", text)
     return re.sub(r"\n(?=[QLMCz] ?[-\d]*)|(?<=[MLQC]) ", " ", text)
 
 

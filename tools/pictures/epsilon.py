@@ -34,7 +34,6 @@ def _outputs(ax: Axes, theme: Theme) -> None:
     at = 0.45
     low, high = norm.pdf(at, -MU / 2), norm.pdf(at, MU / 2)
     ax.annotate("", (at, high), (at, low), arrowprops={"arrowstyle": "<->", "color": theme.text, "lw": 1.1})
-    lead = {"arrowstyle": "-", "color": theme.muted, "lw": 0.8, "shrinkA": 2, "shrinkB": 1}
     for text, point, place, colour in (
         ("ratio of densities:\nat most $e^ε$", (at, 0.33), (1.75, 0.485), theme.text),
         ("δ: probability of\nlarger ratios", (1.55, 0.16), (2.2, 0.26), theme.text),

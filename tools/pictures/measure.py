@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-
-from skdp import DPLinearRegression, DPLogisticRegression
-from skdp.datasets import load_rand_hie
-from skdp.exceptions import UtilityWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+
+from skdp import DPLinearRegression, DPLogisticRegression
+from skdp.datasets import load_rand_hie
+from skdp.exceptions import UtilityWarning
 
 TABLES = Path(__file__).resolve().parents[2] / "docs" / "tables" / "automatic"
 DELTA = 1e-6
@@ -79,7 +79,7 @@ def accuracy_n(
     n_columns: int = 10,
     n_held: int = 5000,
 ) -> None:
-    """Accuracy of labels and R2 of numbers on other records, against the number of records; epsilon inf: scikit-learn."""
+    """Accuracy and R2 on other records, against the number of records; epsilon = inf is scikit-learn."""
     found: dict[tuple[float, int], list[tuple[float, float]]] = {(e, n): [] for e in epsilons for n in numbers}
     for seed in range(repeats):
         for n in numbers:
