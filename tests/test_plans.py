@@ -14,13 +14,13 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from skdp import nn
 from skdp.base import PrivateFit
-from skdp.privacy.report.purposes import MEANINGS
 from skdp.exceptions import UnsupportedAccounting
 from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
 from skdp.model_selection.comparison import Comparing
 from skdp.model_selection.cross_validation import CrossValidation
 from skdp.multiparty.multiparty_fit import MultipartyFit
 from skdp.privacy import BudgetAccountant, accounting
+from skdp.privacy.report.purposes import MEANINGS
 from skdp.statistics.describe_fit import Describe
 from tests.kinds import of_each_kind
 

@@ -1,4 +1,4 @@
-"""The command ``skdp``: a demonstration, plans, their costs, noise for a budget, data sets, ledgers, cards, joint fits.
+"""The command ``skdp``: a demonstration, plans, their costs, noise for a budget, data sets, ledgers, joint fits.
 
 Only argparse is imported here; a command brings in what it needs when it runs. Exit status: 0 done,
 1 something failed that the user did not type (no connection, no space), 2 bad input. With ``--json``
@@ -194,8 +194,9 @@ def _add_files(add: Add) -> None:
     verify = add(
         "verify",
         help="does a model card claim what its ledger costs?",
-        description="Recompute epsilon from the ledger in a model card of privacy_.card, by other code than the fit, "
-        "and compare all words of the card with the ledger. Exit status 0: verified; 1: not verified; 2: no card.",
+        description="Recompute epsilon from the ledger in a model card of privacy_.card, by other code than the "
+        "fit, and compare all words of the card with the ledger. Exit status 0: verified; 1: not verified; 2: no "
+        "card.",
     )
     verify.add_argument("card", metavar="CARD", help="a card in .html or .md, or a report as JSON")
 

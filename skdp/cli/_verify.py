@@ -19,11 +19,14 @@ def verify(arguments: argparse.Namespace) -> None:
     elif not math.isnan(found["epsilon"]):
         of = f" of {found['estimator']}" if found["estimator"] else ""
         print(f"card        {found['path']}: one fit{of}")
-        print(f"states      epsilon {found['epsilon']:.9g}, delta {found['delta']:g}, for one {found['unit']}", end="")
+        print(
+            f"states      epsilon {found['epsilon']:.9g}, delta {found['delta']:g}, for one {found['unit']}",
+            end="",
+        )
         print(f" ({found['adjacency']})")
         print(f"lists       {found['releases']} releases")
         if found["recomputed"] is not None:
-            print(f"recomputed  epsilon {found['recomputed']:.9g}, from these releases and by other code than the fit")
+            print(f"recomputed  epsilon {found['recomputed']:.9g}, of these releases, by other code than the fit")
         if found["text_checked"] and found["verified"]:
             print("words       every word and number on the card says what its ledger says")
     if not found["verified"]:
@@ -32,6 +35,6 @@ def verify(arguments: argparse.Namespace) -> None:
         if not found["text_checked"]:
             print("words       none: this is a report as JSON")
         print(
-            "verified    A card cannot show that no release was left out, that the noise was drawn as listed, or that\n"
-            "            its assumptions hold."
+            "verified    A card cannot show that no release was left out, that the noise was drawn as listed, or\n"
+            "            that its assumptions hold."
         )

@@ -1,4 +1,4 @@
-"""`PrivacyReport`: the cost of one fit, its proof and its assumptions; `verify_card` checks a card of it."""
+"""`PrivacyReport`: the cost of one fit, its proof and its assumptions."""
 
 from skdp.privacy.report.report import PrivacyReport
 from skdp.privacy.report.verify import CardCheck, verify_card

@@ -177,9 +177,9 @@ def _claim(document: Mapping[str, Json], report: "PrivacyReport", unit: str) -> 
             f"e^epsilon and a probability of delta, as likely as if the data of one {unit} had been different.",
             f"Protected: one {unit}. Data sets that cannot be told apart: "
             f"{ADJACENCY_TEXTS[report.adjacency].format(unit=unit)}.",
-            "Against: anyone who sees the released results and this card, whatever else they know and however much "
-            f"they compute. An attacker who tells apart two values of one {unit} with a false positive rate of "
-            f"{false} has a true positive rate of at most {true}.",
+            "Against: anyone who sees the released results and this card, whatever else they know and however "
+            f"much they compute. An attacker who tells apart two values of one {unit} with a false positive rate "
+            f"of {false} has a true positive rate of at most {true}.",
             f"The claim is about one fit with {document['releases']} releases of noisy numbers, all listed below.",
         ],
         lines,
@@ -199,10 +199,10 @@ def _not_covered(unit: str) -> list[str]:
 def _verification() -> list[str]:
     return [
         "Run: skdp verify FILE, with this file as FILE and the skdp of the section Versions.",
-        "It computes epsilon again from the ledger at the end of this card, by other code than the fit, and checks "
-        "that all words and tables of this card say what the ledger says.",
-        "It cannot check that the ledger lists all releases, that the noise was drawn, that the sensitivities hold, "
-        "or that the assumptions are met. A signature on this file tells who wrote it.",
+        "It computes epsilon again from the ledger at the end of this card, by other code than the fit, and "
+        "checks that all words and tables of this card say what the ledger says.",
+        "It cannot check that the ledger lists all releases, that the noise was drawn, that the sensitivities "
+        "hold, or that the assumptions are met. A signature on this file tells who wrote it.",
     ]
 
 
@@ -221,7 +221,8 @@ def sections_of(document: Mapping[str, Json], report: "PrivacyReport") -> list[S
         parts.append(Section("Model", ["Parameters as set by its user; a seed is never shown."], shown))
     if releases is not None:
         parts.append(Section("Releases", [], [], releases))
-        parts.append(Section("What the releases are", [], releases.meanings))
+        if releases.meanings:
+            parts.append(Section("What the releases are", [], releases.meanings))
     parts.append(Section("Accounting and noise", [], proof_lines(state)))
     parts.append(Section("Assumptions", ["The claim holds if:"], items=state["assumptions"]))
     if state["post_processing"]:

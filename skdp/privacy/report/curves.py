@@ -194,9 +194,11 @@ class Curves:
 
         Privacy
         -------
-        (epsilon, delta)-DP bounds it by e^epsilon alpha + delta, and by 1 - (1 - delta - alpha) e^-epsilon (Wasserman
-        and Zhou 2010, Kairouz, Oh and Viswanath 2015). Of ideal releases that are mu-GDP it is at most
-        Phi(Phi^-1(alpha) + mu), and both bounds grow by no more than 2 e^s - 2 + t with the numerical error (s, t).
+        (epsilon, delta)-DP bounds it by e^epsilon alpha + delta, and by 1 - (1 - delta - alpha) e^-epsilon
+        (Wasserman and Zhou 2010; Kairouz, Oh and Viswanath 2015). Of ideal releases that are mu-GDP it is at most
+        Phi(Phi^-1(alpha) + mu), the smallest of such bounds over their curve. With the numerical error (s, t) the
+        first bound becomes e^s (e^e alpha + d) + t, and the second grows by at most 2 s + t: both by at most
+        2 (e^s - 1) + t, since no bound is above 1.
         """
         if not self.proven:
             return 1.0

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 from skdp.privacy.accounting.releases import release_type
 from skdp.privacy.report.curves import ReportState
@@ -36,7 +36,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def state_of(document: object) -> dict[str, Any]:
+def state_of(document: object) -> ReportState:
     """The arguments of a report, from what `PrivacyReport.to_json` writes.
 
     Raises
@@ -54,7 +54,7 @@ def state_of(document: object) -> dict[str, Any]:
     state = {name: value for name, value in document.items() if name != "scope"}
     for name, value in state.items():
         state[name] = _field(name, value)
-    return state
+    return cast("ReportState", state)  # each field was checked above
 
 
 def _field(name: str, value: object) -> object:

@@ -8,8 +8,12 @@ from skdp.privacy.report.curves import ReportState
 from skdp.privacy.report.text import claim_lines, proof_lines, public_lines, release_table, title_of
 
 # Colours of scikit-learn's diagrams. JupyterLab sets its theme as an attribute, others follow the system.
-_LIGHT = "--skdp-text: #1c1e21; --skdp-quiet: #5b6470; --skdp-line: #d5dbe3; --skdp-fill: #f0f8ff; --skdp-bad: #b3261e;"
-_DARK = "--skdp-text: #e8eaed; --skdp-quiet: #a3acb8; --skdp-line: #454c56; --skdp-fill: #1e2a36; --skdp-bad: #ff8a80;"
+_LIGHT = (
+    "--skdp-text: #1c1e21; --skdp-quiet: #5b6470; --skdp-line: #d5dbe3; --skdp-fill: #f0f8ff; --skdp-bad: #b3261e;"
+)
+_DARK = (
+    "--skdp-text: #e8eaed; --skdp-quiet: #a3acb8; --skdp-line: #454c56; --skdp-fill: #1e2a36; --skdp-bad: #ff8a80;"
+)
 STYLE = f"""
 .skdp {{{_LIGHT} color: var(--skdp-text); font-family: sans-serif; font-size: 0.9rem; max-width: 70rem;}}
 @media (prefers-color-scheme: dark) {{.skdp {{{_DARK}}}}}
@@ -19,9 +23,9 @@ STYLE = f"""
 .skdp summary, .skdp .skdp-title {{background: var(--skdp-fill); cursor: pointer; padding: 0.35em 0.6em;}}
 .skdp .skdp-title {{cursor: default; font-weight: bold;}}
 .skdp .skdp-scroll {{overflow-x: auto; padding: 0.2em 0.6em;}}
-.skdp table {{border-collapse: collapse; margin: 0; color: inherit; background: none;}}
+.skdp table {{border-collapse: collapse; margin: 0; color: inherit; font-size: inherit;}}
 .skdp tr, .skdp tbody tr:nth-child(odd), .skdp tbody tr:hover {{background: none;}}
-.skdp th, .skdp td {{text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0; border: none; color: inherit;}}
+.skdp th, .skdp td {{text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0; border: none;}}
 .skdp thead th {{border-bottom: 1px solid var(--skdp-line); white-space: nowrap;}}
 .skdp tbody th {{font-weight: normal; color: var(--skdp-quiet); white-space: nowrap;}}
 .skdp .skdp-note {{color: var(--skdp-quiet); font-size: 0.85em; margin: 0.2em 0;}}
@@ -37,7 +41,9 @@ def container(parts: Iterable[str]) -> str:
 def box(title: str, body: str) -> str:
     """A titled part that is always open."""
     shown = html.escape(title)
-    return f'<div class="skdp-box"><div class="skdp-title">{shown}</div><div class="skdp-scroll">{body}</div></div>'
+    return (
+        f'<div class="skdp-box"><div class="skdp-title">{shown}</div><div class="skdp-scroll">{body}</div></div>'
+    )
 
 
 def details(title: str, body: str, *, is_open: bool = False) -> str:
@@ -74,7 +80,8 @@ def report_html(state: ReportState, scope: str) -> str:
     if releases is not None:
         body = table(releases.head, releases.rows) + notes(releases.notes)
         parts.append(details(f"Releases ({releases.count})", body, is_open=True))
-        parts.append(details("What the releases are", facts(releases.meanings)))
+        if releases.meanings:
+            parts.append(details("What the releases are", facts(releases.meanings)))
     lines = (("assumes", line) for line in state["assumptions"])
     more = (("afterwards", line) for line in state["post_processing"])
     for title, some in (

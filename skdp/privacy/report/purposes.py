@@ -62,9 +62,7 @@ MEANINGS = {
     "rounds": Meaning(
         "choices of coefficients that are not 0, each with gradients on them", "the chosen coefficients"
     ),
-    "scale": Meaning(
-        "searches for the usual length of rows, gradients or targets", "clip norms and units"
-    ),
+    "scale": Meaning("searches for the usual length of rows, gradients or targets", "clip norms and units"),
     "scale of the residuals": Meaning("counts of residuals in windows", "clipping residuals"),
     "score table": Meaning("units by label and by interval of the score", "scores and curves"),
     "search": Meaning("the best of a random number of trials", "the parameters that are searched"),

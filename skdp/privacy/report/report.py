@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from skdp.privacy.accounting.releases import LedgerRow, Row, release_of
 from skdp.privacy.report.card import report_json, write_card
 from skdp.privacy.report.curves import Builtin, Curves, ReportState
-from skdp.privacy.report.plot import draw_report
 from skdp.privacy.report.decode import parsed, state_of
 from skdp.privacy.report.page import report_html
+from skdp.privacy.report.plot import draw_report
 from skdp.privacy.report.text import ADJACENCY_TEXTS, GUARANTEE_TEXTS, report_text
 
 if TYPE_CHECKING:

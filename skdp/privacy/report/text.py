@@ -1,4 +1,4 @@
-"""The words of a report: its lines, the plan of a sampled fit, the table of releases, and the text of a terminal."""
+"""The words of a report: its lines, the plan of a sampled fit, the table of releases; and the text."""
 
 import math
 import unicodedata
@@ -111,7 +111,10 @@ def proof_lines(state: ReportState) -> list[Line]:
     unit, rechecked, numerical_error = state["unit"], state["rechecked"], state["numerical_error"]
     lines = [
         ("accountant", state["accountant"]),
-        ("recheck", "" if rechecked is None else f"the releases cost epsilon {rechecked:.6g}, found by other code"),
+        (
+            "recheck",
+            "" if rechecked is None else f"the releases cost epsilon {rechecked:.6g}, found by other code",
+        ),
         ("noise", state["noise"]),
         *_plan_lines(state),
         *(line for each in releases_of(state["mechanisms"]) for line in each.lines(unit)),
@@ -148,7 +151,7 @@ def _span(values: Sequence[float]) -> str:
 
 
 def _costs(state: ReportState, releases: Sequence[Release]) -> tuple[list[float], str]:
-    """What each release takes, and of what: of epsilon where the delta is the samplers' error alone, else of mu^2."""
+    """What each release takes, and of what: of epsilon where delta is the samplers' error alone, else of mu^2."""
     if Curves(state).sampled:
         return [0.0] * len(releases), ""
     if state["delta"] <= state["numerical_error"][1]:

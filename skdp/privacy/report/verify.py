@@ -67,8 +67,8 @@ class CardCheck(TypedDict):
 def verify_card(path: str | os.PathLike[str]) -> CardCheck:
     """Recompute epsilon from the ledger of a card, and compare all words of the card with the ledger.
 
-    A card cannot prove that its ledger lists all releases, that noise was drawn as it says, or that the assumptions
-    are met.
+    A card cannot prove that its ledger lists all releases, that noise was drawn as it says, or that the
+    assumptions are met.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ def verify_card(path: str | os.PathLike[str]) -> CardCheck:
     Returns
     -------
     dict
-        path, verified (whether there is no problem), problems (list of str), estimator, unit, adjacency, epsilon and
-        delta (as stated), recomputed (epsilon of the listed releases, or None), releases (their number) and
+        path, verified (whether there is no problem), problems (list of str), estimator, unit, adjacency, epsilon
+        and delta (as stated), recomputed (epsilon of the listed releases, or None), releases (their number) and
         text_checked (whether the file has words to compare).
 
     Raises
@@ -121,7 +121,9 @@ def _read(path: Path) -> str:
 
 
 def _document(path: Path, text: str) -> Mapping[str, object]:
-    blocks = [text] if text.lstrip().startswith("{") else [each for block in _BLOCKS for each in block.findall(text)]
+    blocks = (
+        [text] if text.lstrip().startswith("{") else [each for block in _BLOCKS for each in block.findall(text)]
+    )
     if len(blocks) != 1:
         raise ValueError(
             f"{path} is no card of skdp: it must have one ledger as JSON, got {len(blocks)}. Cards are written by "
@@ -247,10 +249,14 @@ class _Check:
             document = cast("Mapping[str, Json]", {**self.document, "report": report_json(self.report)})
             made = renderer_of(self.path)(document, self.report)
         except (ValueError, TypeError, KeyError, AssertionError, ArithmeticError) as error:
-            self.problems.append(f"the words of the card cannot be made from its ledger: {type(error).__name__} {error}")
+            self.problems.append(
+                f"the words of the card cannot be made from its ledger: {type(error).__name__} {error}"
+            )
             return
         number = 0
-        for number, (shown, wanted) in enumerate(zip_longest(text.splitlines(), made.splitlines(), fillvalue=""), 1):
+        for number, (shown, wanted) in enumerate(
+            zip_longest(text.splitlines(), made.splitlines(), fillvalue=""), 1
+        ):
             if shown != wanted:
                 self.problems.append(_difference(number, shown, wanted, wrote))
                 return
