@@ -41,6 +41,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 FORMAT = "skdp model card"
 FORMAT_VERSION = 1  # grows when the data or the rendering change, so that an old skdp refuses a new card
+CARD_FIELDS = ("format", "version", "report", "releases", "attack", "model", "notes", "versions")
 FALSE_POSITIVE_RATE = 0.05  # of the attacker in the claim's words; a convention
 HTML_SUFFIXES, MARKDOWN_SUFFIXES = (".html", ".htm"), (".md", ".markdown")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cryptography")
@@ -251,9 +252,9 @@ def _title(report: "PrivacyReport") -> str:
 
 
 def ledger_text(document: Mapping[str, Json]) -> str:
-    """The data of a card as JSON in ASCII, without a character that HTML reads as markup."""
+    """The data of a card as JSON in ASCII, without a character that HTML or Markdown could read as its own."""
     text = json.dumps(document, indent=1, allow_nan=False)
-    for each in "<>&":
+    for each in "<>&`":
         text = text.replace(each, f"\\u{ord(each):04x}")
     return text
 

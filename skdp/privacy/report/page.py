@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from skdp.privacy.accounting.releases import Line
 from skdp.privacy.report.curves import ReportState
-from skdp.privacy.report.text import claim_lines, proof_lines, public_lines, release_table, title_of
+from skdp.privacy.report.text import claim_lines, proof_lines, public_lines, release_table, title_of, use_lines
 
 # Colours of scikit-learn's diagrams. JupyterLab sets its theme as an attribute, others follow the system.
 _LIGHT = (
@@ -82,10 +82,8 @@ def report_html(state: ReportState, scope: str) -> str:
         parts.append(details(f"Releases ({releases.count})", body, is_open=True))
         if releases.meanings:
             parts.append(details("What the releases are", facts(releases.meanings)))
-    lines = (("assumes", line) for line in state["assumptions"])
-    more = (("afterwards", line) for line in state["post_processing"])
     for title, some in (
-        ("Assumptions", [*lines, *more]),
+        ("Assumptions", use_lines(state)),
         ("Public numbers", public_lines(state)),
         ("Accounting and noise", proof_lines(state)),
     ):

@@ -113,7 +113,9 @@ def proof_lines(state: ReportState) -> list[Line]:
         ("accountant", state["accountant"]),
         (
             "recheck",
-            "" if rechecked is None else f"the releases cost epsilon {rechecked:.6g}, found by other code",
+            ""
+            if rechecked is None
+            else f"the releases cost at most epsilon {cost_text(rechecked)}, found by other code",
         ),
         ("noise", state["noise"]),
         *_plan_lines(state),
@@ -129,6 +131,13 @@ def proof_lines(state: ReportState) -> list[Line]:
     return [(plain(name), plain(text)) for name, text in lines if text]
 
 
+def use_lines(state: ReportState) -> list[Line]:
+    """What the claim rests on, and what is made of released numbers afterwards."""
+    lines = [("assumes", line) for line in state["assumptions"]]
+    lines += [("afterwards", line) for line in state["post_processing"]]
+    return [(name, plain(text)) for name, text in lines]
+
+
 def _lines(state: ReportState) -> list[Line]:
     lines, public = proof_lines(state), ", ".join(f"{name}={text}" for name, text in public_lines(state))
     at = next((i for i, (name, _) in enumerate(lines) if name in ("precision", "erratum")), len(lines))
@@ -137,8 +146,7 @@ def _lines(state: ReportState) -> list[Line]:
         *lines[:at],
         *([("public", public)] if public else []),
         *lines[at:],
-        *(("assumes", plain(line)) for line in state["assumptions"]),
-        *(("afterwards", plain(line)) for line in state["post_processing"]),
+        *use_lines(state),
     ]
 
 

@@ -15,7 +15,8 @@ from typing import TypedDict, cast
 from skdp._version import __version__
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.recheck import recheck_epsilon, recheck_tail
-from skdp.privacy.report.card import FALSE_POSITIVE_RATE, FORMAT, FORMAT_VERSION, Json, report_json
+from skdp.privacy.accounting.releases import release_of
+from skdp.privacy.report.card import CARD_FIELDS, FALSE_POSITIVE_RATE, FORMAT, FORMAT_VERSION, Json, report_json
 from skdp.privacy.report.card import renderer as renderer_of
 from skdp.privacy.report.curves import Curves
 from skdp.privacy.report.decode import parsed, state_of
@@ -24,6 +25,7 @@ from skdp.privacy.report.decode import parsed, state_of
 _MOST_BYTES = 64 * 2**20  # of a card
 _RTOL = 1e-9  # by which a cost may pass the claim, as in a session: what sums round
 _SAMPLED_RTOL = 2e-3  # of the recheck of sampled releases, which is no bound
+_MOST_SAMPLED = 10**6  # releases of a row, which take seconds; a card of more would take memory at will
 _BLOCKS = (
     re.compile(r'<script type="application/json" id="skdp-card">\n(.*?)\n</script>', re.DOTALL),
     re.compile(r"^```json\n(.*?)\n```$", re.DOTALL | re.MULTILINE),
@@ -180,6 +182,14 @@ class _Check:
         if not state["mechanisms"]:
             self.problems.append("the ledger lists no release, so that no claim follows from it")
             return
+        sampled = [
+            row for row in (*state["mechanisms"], *(state["sampled_plan"] or ())) if release_of(row).on_sample
+        ]
+        if any(int(row.get("count", 1)) > _MOST_SAMPLED for row in sampled):
+            self.problems.append(
+                f"epsilon of more than {_MOST_SAMPLED:,} releases on samples is not computed here"
+            )
+            return
         log_error, tail = state["numerical_error"]
         ideal = Curves(state).ideal_delta(state["delta"]) if state["delta"] > tail else 0.0
         if state["delta"] < tail:
@@ -191,7 +201,7 @@ class _Check:
             self.recomputed = rows + log_error
             self._compare("the listed releases cost", self.recomputed, _RTOL)
             self._planned(ideal, log_error)
-        except (ValueError, ArithmeticError, UnsupportedAccounting) as error:
+        except (ValueError, ArithmeticError, MemoryError, UnsupportedAccounting) as error:
             self.problems.append(f"epsilon cannot be computed from the ledger: {error}")
             return
         if state["rechecked"] is not None:
@@ -224,6 +234,13 @@ class _Check:
         assert report is not None
         state = report.__getstate__()
         count = sum(int(row.get("count", 1)) for row in state["mechanisms"])
+        unknown = sorted(self.document.keys() - set(CARD_FIELDS))
+        if unknown:
+            self.problems.append(f"the card has unknown fields: {unknown}")
+        model = self.document.get("model")
+        named = isinstance(model, Mapping) and model.keys() == {"class", "parameters"}
+        if not (model is None or named) or not isinstance(self.document.get("notes"), str):
+            self.problems.append("model must be null or have a class and parameters, and notes must be text")
         stated = self.document.get("releases")
         if stated != count or isinstance(stated, bool):
             self.problems.append(f"the card states {stated!r} releases, and its ledger lists {count}")
