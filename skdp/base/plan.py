@@ -19,8 +19,8 @@ from skdp.privacy import (
     PrivacySession,
     PublicShape,
     VocabularyPlan,
+    meaning_of,
 )
-from skdp.privacy.report.purposes import meaning_of
 
 SEARCHES = ("recalibration", "scale")  # hold a search that ends where its answer is sure, maybe before its plan
 

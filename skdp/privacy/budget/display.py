@@ -55,7 +55,7 @@ def accountant_html(
     if rows:
         columns = _COLUMNS if list(charged) == [None] else (*_COLUMNS, "part")
         cells = [[_text(row[name]) for name in columns] for row in rows]
-        parts.append(page.details(f"Fits ({len(rows)})", page.table(columns, cells), is_open=True))
+        parts.append(page.details(f"Fits ({len(cells)})", page.table(columns, cells), is_open=True))
     return page.container(parts)
 
 

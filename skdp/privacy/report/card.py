@@ -284,7 +284,7 @@ def render_markdown(document: Mapping[str, Json], report: "PrivacyReport") -> st
         if each.facts:
             blocks.append(_markdown_table(("", ""), each.facts))
         if each.table is not None:
-            blocks.append(_markdown_table(each.table.head, each.table.rows))
+            blocks.append(_markdown_table(each.table.head, each.table.cells))
             blocks.append([f"- {_markdown(plain(note))}" for note in each.table.notes])
         if each.items:
             blocks.append([f"- {_markdown(text)}" for text in each.items])
@@ -312,7 +312,7 @@ def render_html(document: Mapping[str, Json], report: "PrivacyReport") -> str:
         if each.facts:
             body += page.facts(each.facts)
         if each.table is not None:
-            body += page.table(each.table.head, each.table.rows)
+            body += page.table(each.table.head, each.table.cells)
             body += page.notes([plain(note) for note in each.table.notes])
         if each.items:
             body += "<ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in each.items) + "</ul>"

@@ -78,7 +78,7 @@ def report_html(state: ReportState, scope: str) -> str:
     parts = [box(title_of(state, scope), claim)]
     releases = release_table(state)
     if releases is not None:
-        body = table(releases.head, releases.rows) + notes(releases.notes)
+        body = table(releases.head, releases.cells) + notes(releases.notes)
         parts.append(details(f"Releases ({releases.count})", body, is_open=True))
         if releases.meanings:
             parts.append(details("What the releases are", facts(releases.meanings)))

@@ -176,7 +176,7 @@ class ReleaseTable:
     Attributes
     ----------
     head : tuple of str
-    rows : list of list of str
+    cells : list of list of str
     notes : list of str
         What the columns mean.
     meanings : list of (str, str)
@@ -186,7 +186,7 @@ class ReleaseTable:
     """
 
     head: tuple[str, ...]
-    rows: list[list[str]]
+    cells: list[list[str]]
     notes: list[str]
     meanings: list[Line]
     count: int
@@ -232,7 +232,7 @@ def release_table(state: ReportState) -> ReleaseTable | None:
     words = [(plain(purpose), meaning_of(purpose).what) for purpose in dict.fromkeys(key[0] for key in same)]
     return ReleaseTable(
         head=tuple(kept),
-        rows=[list(cells) for cells in zip(*kept.values())],
+        cells=[list(cells) for cells in zip(*kept.values())],
         notes=notes,
         meanings=[(name, text) for name, text in words if text],
         count=sum(each.count for each in releases),
@@ -274,7 +274,7 @@ def report_text(state: ReportState, scope: str) -> str:
     lines += [f"  {name:<10}  {text}" for name, text in _lines(state)]
     table = release_table(state)
     if table is not None:
-        cells = [list(table.head), *table.rows]
+        cells = [list(table.head), *table.cells]
         widths = [max(map(len, column)) for column in zip(*cells)]
         lines.append("  releases")
         for row in cells:
