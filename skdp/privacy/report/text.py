@@ -208,8 +208,8 @@ def release_table(state: ReportState) -> ReleaseTable | None:
     for each, cost in zip(releases, costs):
         key = (each.purpose or "", each.name, each.sampling_text())
         same.setdefault(key, []).append((each, cost))
-    labels = {each.parameter_label for each in releases}
-    noise = "noise " + labels.pop() if len(labels) == 1 else "noise"
+    kinds = {each.parameter_label for each in releases}
+    noise = "noise " + kinds.pop() if len(kinds) == 1 else "noise"
     names = ("released", "mechanism", noise, "count", "sampling", "sensitivity", "share", "what for")
     columns: dict[str, list[str]] = {name: [] for name in names}
     for (purpose, name, sampling), group in same.items():
@@ -218,7 +218,7 @@ def release_table(state: ReportState) -> ReleaseTable | None:
         row = (
             purpose,
             name,
-            (f"{alike[0].parameter_label} " if labels else "") + _span([each.parameter for each in alike]),
+            (f"{alike[0].parameter_label} " if kinds else "") + _span([each.parameter for each in alike]),
             str(sum(each.count for each in alike)),
             sampling,
             _span(known) if known else "",
