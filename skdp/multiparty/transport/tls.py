@@ -9,6 +9,7 @@ to the other as a server too. So between two servers there are three connections
 """
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import socket
@@ -247,20 +248,27 @@ class _Calls:
         loop = asyncio.get_running_loop()
         context = self._context(ssl.PROTOCOL_TLS_SERVER, range(len(self.parties)))
         guests: set[asyncio.Task[None]] = set()
+        waiting: set[socket.socket] = set()
         try:
             while True:
                 connection, _ = await loop.sock_accept(listener)
                 if len(guests) >= 3 * len(self.parties) + _HANDSHAKES:
                     connection.close()
                     continue
-                guest = asyncio.create_task(self._admit(connection, context))
+                waiting.add(connection)
+                guest = asyncio.create_task(self._admit(connection, context, waiting))
                 guests.add(guest)
                 guest.add_done_callback(guests.discard)
         finally:
             await _cancel(guests)
+            for connection in waiting:  # a task that is cancelled before its first step never sees its socket
+                connection.close()
 
-    async def _admit(self, connection: socket.socket, context: ssl.SSLContext) -> None:
+    async def _admit(
+        self, connection: socket.socket, context: ssl.SSLContext, waiting: set[socket.socket]
+    ) -> None:
         """One connection: its handshake, whose it is, its hello."""
+        waiting.discard(connection)
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
@@ -272,6 +280,12 @@ class _Calls:
             self.strangers += isinstance(error, ssl.SSLError)
             connection.close()
             return
+        except BaseException:
+            # asyncio leaves a connection open whose handshake is cancelled before it has begun. The transport owns
+            # the socket: the shutdown makes it find the end of the stream, and close.
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            raise
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         index = self._number_of(writer)
         if index is None or index == self.own:

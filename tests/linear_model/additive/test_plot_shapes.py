@@ -20,7 +20,7 @@ def pyplot():
     from matplotlib import pyplot
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # such as of a layout without room
+        warnings.simplefilter("error", UserWarning)  # such as of a layout without room
         yield pyplot
     pyplot.close("all")
 
