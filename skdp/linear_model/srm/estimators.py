@@ -147,7 +147,7 @@ class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
         more="""
         It is the C1 of the notes. A number is used in every step. "auto" is 0.63 to 0.84 times the largest
         gradient norm that a record with the median row norm can have. The less noise there is, the larger it
-        is (theory pages). In the beginning it is 0.65 of that."""
+        is (theory). In the beginning it is 0.65 of that."""
     )
     clip_diff_norm: Auto = parameter(
         real(low=0, strict=True, word="auto"),
