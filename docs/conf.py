@@ -207,13 +207,15 @@ class Picture(Directive):
 
     def run(self):
         folder = ROOT / "docs" / "_static" / "pictures"
-        figure = nodes.figure()
+        figure = nodes.figure(classes=["picture"])
+        # In a box of their own: the theme hides the caption that follows a picture of the other theme.
+        figure += nodes.container()
         for theme in ("light", "dark"):
             file = folder / f"{self.arguments[0]}-{theme}.svg"
             if not file.is_file():
                 raise self.error(f"no such picture: {file}")
             image = nodes.image(uri=f"/_static/pictures/{file.name}", classes=[f"only-{theme}"], **self.options)
-            figure += image
+            figure[0] += image
         if self.content:
             text = nodes.Element()
             self.state.nested_parse(self.content, self.content_offset, text)

@@ -2,7 +2,7 @@
 What each way to clip costs
 ===========================
 
-Time and memory of a private step of a net: the table of the guide on nets. Run it with one thread:
+Time and memory of a private step of a net: a table of the benchmarks. Run it with one thread:
 ``SKDP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python clipping_costs.py``. Images are random numbers, because neither
 time nor memory depends on them. The time is that of the processor, the least over steps. The memory is the most
 that a step holds beyond what is there before it.

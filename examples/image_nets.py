@@ -10,7 +10,7 @@ documentation does not run it::
     python examples/image_nets.py fashion_mnist --architecture h-cnn-s --epsilon 3 1 --seeds 5
 
 Each fit adds a line to a file of results, and is not run again. ``--table`` writes their means and standard errors
-into the table of the guide.
+into the table of the benchmarks.
 """
 
 import argparse

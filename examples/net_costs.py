@@ -8,8 +8,8 @@ without privacy and by each way to clip. Run it with one thread::
     SKDP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python net_costs.py mnist-26010 imdb-lstm
 
 Images and texts are random numbers, because neither time nor memory depends on them. Fewer than 20 projections
-have no useful claim and are left out (see the guide on projections). Each line is
-also added to the table of the guide.
+have no useful claim and are left out (see the theory page on projections). Each line
+is also added to the table of the benchmarks.
 """
 
 import argparse

@@ -4,7 +4,7 @@ What random sparsification does to a small net
 
 This script checks claims of Zhu & Blaschko (2023) on a net of 2,410 parameters and the digits of scikit-learn. It
 fixes the noise and not epsilon, so it has no privacy: sums are released with ``epsilon=inf``, and noise is added
-here. The documentation does not run it; it takes some minutes and writes the tables of the guide, all or those
+here. The documentation does not run it; it takes some minutes and writes tables of the benchmarks, all or those
 that are named::
 
     python examples/sparsification_figures.py

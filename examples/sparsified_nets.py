@@ -13,7 +13,7 @@ documentation does not run it::
     python examples/sparsified_nets.py --data cifar10 --architecture h-cnn --epsilon 1 --rate 0 0.5
 
 Each fit adds a line to a file of results, and is not run again. ``--table`` writes all of them into the table of
-the guide.
+the benchmarks.
 """
 
 import argparse

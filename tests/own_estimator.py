@@ -1,6 +1,6 @@
 """Two private estimators of your own: normalised gradient steps, and output perturbation.
 
-The guide's page "Your own estimator" shows this file. `tests/test_own_estimator.py` puts the classes through
+The page docs/researchers/extending.rst shows this file. `tests/test_own_estimator.py` puts the classes through
 scikit-learn's `check_estimator`, the contract of skdp's own estimators, and an audit.
 """
 

@@ -1,10 +1,25 @@
 """Words of prose in the documentation by section, and the three marks of /work/shared/READER.md section 2.
 Code, literal blocks, options and tables count nothing. Usage: count_words.py [FOLDER]"""
+
 import re, sys
 from collections import Counter
 from pathlib import Path
+
 ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
-SKIP = {"code-block", "csv-table", "literalinclude", "math", "autosummary", "toctree", "include", "image", "raw", "testsetup", "list-table-"}
+SKIP = {
+    "code-block",
+    "csv-table",
+    "literalinclude",
+    "math",
+    "autosummary",
+    "toctree",
+    "include",
+    "image",
+    "raw",
+    "testsetup",
+    "list-table-",
+}
+
 
 def prose(text):
     if True:
@@ -34,21 +49,33 @@ def prose(text):
     text = re.sub(r":\w+(?::\w+)?:`([^`<]*)(<[^>]*>)?`", r"\1", text)
     return text
 
+
 def words(text):
     return re.findall(r"[A-Za-z][A-Za-z0-9'_-]*|\d[\d.,]*", text)
 
-MARKS = {"that of": r"\b(that|those) of\b", "by/of/for what": r"\b(by|of|for|from|to|in|on|with) what\b",
-         "So": r"(?:^|[.!?]\s+|\n\n)So\b", "numbers": r"(?<![\w.])\d[\d,.]*"}
+
+MARKS = {
+    "that of": r"\b(that|those) of\b",
+    "by/of/for what": r"\b(by|of|for|from|to|in|on|with) what\b",
+    "So": r"(?:^|[.!?]\s+|\n\n)So\b",
+    "numbers": r"(?<![\w.])\d[\d,.]*",
+}
 tot, table = Counter(), {}
 for path in sorted((ROOT / "docs").rglob("*.rst")):
     rel = path.relative_to(ROOT / "docs")
-    if rel.parts[0] in ("auto_examples", "_build") or "generated" in rel.parts or rel.name == "sg_execution_times.rst":
+    if (
+        rel.parts[0] in ("auto_examples", "_build")
+        or "generated" in rel.parts
+        or rel.name == "sg_execution_times.rst"
+    ):
         continue
     text = prose(path.read_text())
     sec = rel.parts[0] if len(rel.parts) > 1 else rel.name
     c = Counter(words=len(words(text)), **{k: len(re.findall(v, text)) for k, v in MARKS.items()})
-    if "-v" in sys.argv: print(f"{c['words']:6d} {rel}")
-    table.setdefault(sec, Counter()).update(c); tot.update(c)
+    if "-v" in sys.argv:
+        print(f"{c['words']:6d} {rel}")
+    table.setdefault(sec, Counter()).update(c)
+    tot.update(c)
 for sec, c in table.items():
     print(f"{sec:25s}", *(f"{k} {v}" for k, v in c.items()))
 w = tot["words"]

@@ -62,7 +62,7 @@ class RandomSparsification(GradientEstimator):
     rate is 1 - A / N, if that is positive. (The paper's appendix G leaves out the g in N.) What is not public
     is how fast the loss falls. "auto" is the best rate when it does not fall any more: 1 - B^2 / (z^2 d),
     which is 1 - (s / l)^2. This is no promise. If the step size is the best one for each rate, no rate above 0
-    makes the bound smaller. The user guide has measured rates.
+    makes the bound smaller. The benchmarks have measured rates.
 
     References
     ----------

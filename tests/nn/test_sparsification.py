@@ -102,7 +102,7 @@ def test_the_public_rate_is_that_of_the_bound_when_the_loss_stands_still():
     rest, noise = clip**2 / 2, (clip * z / batch) ** 2 * size / 2
     best = rates[np.argmin(rest / k + k * noise)]
     assert abs(chosen_sparsity(clip * z / batch, clip, size) - best) < 1e-3
-    # With the best step size for each rate the bound is least without any: the guide says so.
+    # With the best step size for each rate the bound is least without any: the theory page says so.
     assert np.argmin(np.sqrt(rest / k**2 + noise)) == 0
     assert chosen_sparsity(0.0, clip, size) == 0.0  # no noise
 

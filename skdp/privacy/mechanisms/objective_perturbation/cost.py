@@ -169,6 +169,7 @@ class ObjectivePerturbation(Release):
 
     name = "objective_perturbation"
     noise = "Gaussian linear term, grid"
+    sensitivity_of = "the gradient of the loss (l2 norm)"
 
     epsilon: float
     delta: float | None = None
