@@ -337,7 +337,7 @@ def test_the_check_the_report_and_the_page_say_what_laplace_noise_rests_on(tmp_p
     assert UNNOTICED not in NetworkEngine(None, Network(0), plain).name
     root = Path(__file__).parents[2]
     page = " ".join((root / "docs" / "theory" / "secure_aggregation.rst").read_text().split())
-    assert "Laplace noise: it removes the noise, and nobody notices" in page
+    assert "one altered message removes the noise, and nobody notices" in page
     assert "nothing is opened to those who notice" not in page
     assert "no share left that could contradict" in page
     page = " ".join((root / "docs" / "guide" / "owners.rst").read_text().split())
