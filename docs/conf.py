@@ -224,7 +224,25 @@ class Picture(Directive):
         return [figure]
 
 
+def link_short_names(app, env, node, contnode):
+    """Link `DPLogisticRegression` from any page: a name without its module, if one documented object has it."""
+    target = node["reftarget"]
+    if node.get("refdomain") != "py" or "." in target:
+        return None
+    domain = env.get_domain("py")
+    kinds = ("class", "function", "exception")
+    found = [
+        n
+        for n, o in domain.objects.items()
+        if n.rpartition(".")[2] == target and o.objtype in kinds and not o.aliased
+    ]
+    if len(found) != 1:
+        return None
+    return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], found[0], node, contnode)
+
+
 def setup(app):
+    app.connect("missing-reference", link_short_names)
     app.add_directive("picture", Picture)
     app.connect("build-finished", signatures_shown)
     app.add_role("test", named_test)

@@ -12,8 +12,8 @@ MONO, SIZE, LINE = "DejaVu Sans Mono", 7.2, 12.5  # font of the report, in point
 LEFT, WIDE = 30.0, 112  # where its lines begin, and their most characters
 # How a line begins, and its note.
 NOTES = (
-    ("epsilon", "bounds the ratio of probabilities by $e^ε$"),
-    ("delta", "probability of a larger ratio"),
+    ("epsilon", "P(output on D) ≤ $e^ε$ P(output on D') + δ"),
+    ("delta", "the δ of this bound"),
     ("guarantee", "whether a proof covers this fit"),
     ("protects", "the unit: here all records of one person"),
     ("adjacency", "which data sets are neighbours"),
