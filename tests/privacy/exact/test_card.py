@@ -242,6 +242,17 @@ def test_a_write_that_fails_leaves_what_was_there(report, tmp_path, monkeypatch)
     assert [each.read_text() for each in tmp_path.iterdir()] == ["before"]
 
 
+def test_the_report_that_a_party_writes_is_verified(report, tmp_path):
+    """`skdp party` dumps the dict of a report, in which Python's JSON has literals that JSON has not."""
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(forged(report, plan_mu=math.inf).to_dict(), indent=2))
+    assert "Infinity" in path.read_text()
+    found = verify_card(path)
+    assert (found["verified"], found["text_checked"]) == (True, False)
+    path.write_text(path.read_text().replace('"epsilon": 1.0', '"epsilon": 0.5', 1))
+    assert not verify_card(path)["verified"]
+
+
 def test_line_ends_and_a_mark_of_order_change_nothing(report, tmp_path):
     path = report.card(tmp_path / "card.md")
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
