@@ -5,9 +5,11 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import skdp
+from skdp.privacy import PrivacySession, PrivateRecords
 from tools.pictures import NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,3 +96,16 @@ def test_pages_name_pictures_that_exist_and_say_in_words_what_they_show():
         ):
             assert name in NAMES, (page.name, name)
             assert re.search(r":alt: \S", options), (page.name, name)
+
+
+def test_the_annotated_report_has_the_words_that_a_report_prints_now():
+    records = PrivateRecords(np.ones((20, 2)))
+    with PrivacySession(records, epsilon=1.0, delta=1e-6) as session:
+        session.gaussian(records.norm_count(1.0), session.plan_gaussian(1, purpose="count"))
+        lines = str(session.report()).splitlines()[1:]
+    drawn = texts(stored("report", "light"))
+    head = lines.index("  releases") + 1
+    labels = {line.split()[0] for line in lines[:head]}
+    assert labels <= {text.split()[0] for text in drawn}
+    columns = re.split(r"\s{2,}", lines[head].strip())
+    assert any(set(columns) <= set(re.split(r"\s{2,}", text.strip())) for text in drawn)

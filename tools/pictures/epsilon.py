@@ -36,7 +36,7 @@ def _outputs(ax: Axes, theme: Theme) -> None:
     ax.annotate("", (at, high), (at, low), arrowprops={"arrowstyle": "<->", "color": theme.text, "lw": 1.1})
     for text, point, place, colour in (
         ("ratio of densities:\nat most $e^ε$", (at, 0.33), (1.75, 0.485), theme.text),
-        ("δ: probability of\nlarger ratios", (1.55, 0.16), (2.2, 0.26), theme.text),
+        ("δ: area above\n$e^ε$ × density", (1.55, 0.16), (2.2, 0.26), theme.text),
         ("fit on D", (1.02, 0.35), (2.6, 0.40), theme.orange),
         ("fit on D'", (-1.4, 0.265), (-4.6, 0.30), theme.blue),
         ("$e^ε$ × density\nof fit on D'", (-1.85, 0.435), (-4.6, 0.48), theme.blue),
