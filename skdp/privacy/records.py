@@ -61,7 +61,7 @@ class PrivateRecords:
     shape : PublicShape
         Everything that is public of the records.
     n_features, n_parameters, n_units : int
-        Of the shape; ``n_parameters`` counts the intercept, ``n_units`` is what means divide by.
+        Of the shape; ``n_parameters`` counts the intercept, ``n_units`` is the divisor of means.
 
     Raises
     ------
@@ -127,8 +127,7 @@ class PrivateRecords:
     def without_data(cls, shape: PublicShape) -> "PrivateRecords":
         """Stand for records that lie in another process: their public shape, and nothing of them.
 
-        Its statistics have the bounds that those of the other process have. Release them as
-        `BoundedStatistic.absent`.
+        Its statistics have the same bounds as the other process's. Release them as `BoundedStatistic.absent`.
 
         Parameters
         ----------
@@ -205,7 +204,7 @@ class PrivateRecords:
         return self._derived(y=self._rows.targets_less(float(value)))
 
     def residual(self, theta: ArrayLike) -> "PrivateRecords":
-        """Return the same records with what a linear model predicts subtracted from their targets.
+        """Return the same records with the predictions of a linear model subtracted from their targets.
 
         Parameters
         ----------

@@ -375,9 +375,9 @@ def beside(X: Matrix, values: NDArray[np.int64]) -> NDArray[np.int64]:
 def in_rows(X: Matrix) -> Matrix:
     """An array in C order; a CSR matrix as it is.
 
-    An array of one row is in C and in Fortran order at once, and the kernels of the two add in different orders.
-    So the number of rows would change what a row adds, where it is private. (Taking some columns of an array
-    gives Fortran order, too.)
+    An array of one row is in C and in Fortran order at once, and the kernels of the two add in different orders:
+    the number of rows, where it is private, would change what a row adds. (Taking some columns of an array gives
+    Fortran order, too.)
     """
     if hasattr(X, "indptr") or X.flags.c_contiguous:
         return X

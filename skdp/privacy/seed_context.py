@@ -1,8 +1,8 @@
 """The public parameters of a seeded fit as bytes, so that two different fits of one seed share no noise.
 
-If the noise of two models is the same, their difference shows the data. So different parameters must give
-different bytes. The other direction is a convenience for tests: equal parameters should give equal bytes. Two
-objects count as different if it is unknown whether they are equal.
+Different parameters must give different bytes, because the difference of two models with the same noise shows the
+data. The other direction is a convenience for tests: equal parameters should give equal bytes. Two objects count
+as different if it is unknown whether they are equal.
 
 Parameters that `repr` spells out are their `repr`, which begins with "[". All others are hashed, with a tag for
 each type and the length of each part, behind a byte that no `repr` begins with.

@@ -26,7 +26,7 @@ MOST_PER_PUBLIC = 16
 class PublicShape:
     """The public facts about the data of one fit.
 
-    Two neighbouring data sets have equal shapes: that is what makes a decision that reads a shape public.
+    Two neighbouring data sets have equal shapes, so a decision that reads nothing else is public.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class PublicShape:
         """A number of units for which sums are laid out.
 
         A data set of more than 16 ``n_public`` units may make a sum wrap around in 64 bits. Noise is added
-        modulo 2^64 too, so what is released is then a function of the exact noisy sum: useless, and as private.
+        modulo 2^64 too, so the release is then a function of the exact noisy sum: wrong, and as private.
         """
         return self.n_units if self.n_public is None else MOST_PER_PUBLIC * self.n_units
 

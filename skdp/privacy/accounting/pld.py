@@ -124,7 +124,7 @@ class _Composed:
     def _window(
         self, theta: float, value: float, centre: float, spread: float, log_small: float
     ) -> tuple[float, float, float]:
-        """Reach above and below the centre, and log of what counts above relative to e^(K - theta centre)."""
+        """Reach above and below the centre, and log of the truncated tail relative to e^(K - theta centre)."""
         above = beyond = below = math.inf
         kappa_above = 0.0
         for part in _KAPPAS:
@@ -142,7 +142,7 @@ class _Composed:
         return above, total - above, rise - (theta + kappa_above) * above
 
     def epsilon(self, theta: float) -> float | None:
-        """Upper bound of epsilon; any theta > 0 gives one, that of the saddle point a tight one.
+        """Upper bound of epsilon. Any theta > 0 gives a bound, and the saddle point gives a tight one.
 
         None if the grid is so fine that the window has too many cells.
         """

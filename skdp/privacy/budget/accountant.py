@@ -1,7 +1,7 @@
 """The cost of several fits on the same people together, and its ceiling, kept in a ledger file.
 
-Each fit reserves its cost before it reads a value. The reservation is a committed row of a SQLite file. So
-threads, forked and spawned workers charge one ledger, and a worker that is killed stays charged.
+Each fit reserves its cost before it reads a value. The reservation is a committed row of a SQLite file: threads,
+forked and spawned workers charge one ledger, and the fit of a worker that is killed stays charged.
 
 Privacy
 -------
@@ -103,7 +103,7 @@ class _OnlyAsked(Exception):
 
 
 class BudgetAccountant:
-    """A ceiling on what several fits cost together, and the ledger that keeps it.
+    """A ceiling on the cost of several fits together, and the ledger that keeps it.
 
     Give it to estimators as `accountant=`, or fit inside `with accountant:`. It is a handle: copies, clones and
     pickles charge the same ledger, from any thread or worker process. A fit that would pass the ceiling is refused
@@ -419,7 +419,7 @@ class BudgetAccountant:
         (epsilon, delta)
             (0.0, 0.0) if nothing is charged. Else the smallest epsilon of the charged fits together, with its
             delta: 0 for a sum of pure fits, the fit's own for a single fit, and else the ceiling's. With parts:
-            the largest epsilon and the largest delta of any part; of a handle, those of its part.
+            the largest epsilon and the largest delta of any part; a handle of a part gives the cost of its part.
 
         Notes
         -----
@@ -529,7 +529,7 @@ class BudgetAccountant:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Pickles of the whole ledger are those of earlier versions.
+        # A pickle of the whole ledger names no part, as in earlier versions.
         part = () if self._part is None else (tuple(self._part),)
         return _handle, (self._path, self._id, seen_writes(self._id), *part)
 

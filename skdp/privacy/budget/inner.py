@@ -1,7 +1,7 @@
 """What stands in the place of an accountant in fits inside a fit, whose own session pays for them.
 
-An inner fit asks its accountant before it reads a value, and commits the reservation before it draws a number. So
-whoever is asked knows the cost of each inner fit beforehand, as a ledger would: its mu, or that it has none.
+An inner fit asks its accountant before it reads a value, and commits the reservation before it draws a number. The
+paying session thus knows the cost of each inner fit beforehand, as a ledger would: its mu, or that it has none.
 """
 
 import contextlib
@@ -54,8 +54,8 @@ class InnerAccountant(BudgetAccountant):
     Parameters
     ----------
     admit : callable
-        Takes an `InnerCharge`. Returns what to call before the first release, and what to call if there is none;
-        or raises PrivacyBudgetExceeded.
+        Takes an `InnerCharge`. Returns a function to call before the first release, and one to call if there is no
+        release; or raises PrivacyBudgetExceeded.
     """
 
     def __init__(self, admit: Callable[[InnerCharge], tuple[Callable[[], None], Callable[[], None]]]) -> None:

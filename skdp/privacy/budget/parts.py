@@ -1,4 +1,4 @@
-"""Parts of a ledger: named sets of records that have no record in common, and what is charged to each.
+"""Parts of a ledger: named sets of records that have no record in common, and the charges to each.
 
 A row of the table `fits` belongs to a part or, with NULL, to none. The sequence of a part holds the rows of no
 part and its own. `skdp.privacy.budget.filters` has the rules of sequences and the proof. A part is known by its
@@ -99,7 +99,7 @@ def _new(names: tuple[str, ...], known: dict[str, int]) -> list[str]:
 
 
 def _retire(connection: sqlite3.Connection, known: dict[str, int], names: tuple[str, ...]) -> None:
-    """Make room for the parts of a new split, which may not meet those of another one."""
+    """Make room for the parts of a new split, which may not meet the parts of another split."""
     if not known:
         return
     (charged,) = connection.execute(
@@ -137,7 +137,7 @@ def check_part(
         raise PrivacyBudgetExceeded(
             f"The part {part.name!r} was split for adjacency={row[1]!r} and {given} groups=, where the unit is "
             f"the {row[2]}; this fit has adjacency={adjacency!r} and the unit {kind.unit!r}, for which the parts "
-            "may have units in common. Split for what you fit: train_test_split(..., groups=, adjacency=)."
+            "may have units in common. Split by the fit's unit: train_test_split(..., groups=, adjacency=)."
         )
 
 

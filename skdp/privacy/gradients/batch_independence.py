@@ -2,8 +2,8 @@
 
 `PrivateRecords.gradient_sum` rests on a promise: a row's numbers have the same bits at every place, beside any
 other rows, and in a batch of any size. A product of BLAS breaks it: its kernels treat the last rows of a batch in
-another way than the others. So the promise is checked on the machine that fits, on rows that are generated. Other
-rows also hold what generated ones seldom do: 0 times a neighbour is NaN if the neighbour is infinite.
+another way than the others. The promise is checked on the machine that fits, on generated rows. Other rows also
+hold what generated ones seldom do: 0 times a neighbour is NaN if the neighbour is infinite.
 
 Several threads call the function. Arrays that it uses again would change between their norm and their sum.
 """

@@ -191,7 +191,7 @@ class BlockSum:
 
 
 def clip_factors(parts: Sequence[MeasuredPart], weights: Array, limit: float, size: int) -> Array:
-    """One over the larger of the gradient's norm and ``limit``; 0 for what may not enter a sum."""
+    """One over the larger of the gradient's norm and ``limit``; 0 for a gradient that may not enter a sum."""
     squares, guards, largest = np.zeros((3, weights.size))
     for part in parts:
         squares += part.squares

@@ -120,7 +120,7 @@ def parts_of(
 ) -> list[MeasuredPart]:
     """Compute the norms of all pieces; without ``ghost`` sums of outer products are multiplied out.
 
-    ``entries`` are those of each piece that are clipped and added; None takes all.
+    ``entries`` are the entries of each piece that are clipped and added; None takes all.
     """
     if entries is not None:
         return [_masked(piece, own) for piece, own in zip(pieces, entries, strict=True)]

@@ -5,7 +5,7 @@ A mechanism for statistics of all records is a class with two methods, and `Priv
     index = session.release(scores, NoisyMax(epsilon=0.1))
 
 The session keeps the order of every release. Everything is refused before anything is charged, everything is
-charged before anything is computed or drawn, and the row of the ledger is that of the cost that was charged. So a
+charged before anything is computed or drawn, and the row of the ledger states the cost that was charged. A
 mechanism can forget none of these steps.
 """
 
@@ -54,7 +54,7 @@ class Mechanism(Protocol[T_co]):
     """One way to release a statistic of all records once."""
 
     def prepare(self, bounded: BoundedStatistic, adjacency: str) -> Prepared[T_co]:
-        """Refuse what cannot be released; else say what the release costs and how it is drawn.
+        """Refuse a statistic that cannot be released; else return the cost of the release and how it is drawn.
 
         It reads the public numbers of the statistic: its bounds, its shape and its roundings.
         """

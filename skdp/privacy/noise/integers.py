@@ -76,9 +76,9 @@ def rounded_gaussian(sigma: float, size: int | tuple[int, ...], random_state: Se
     Notes
     -----
     Bins of width W (a power of two; 1 up to sigma = 512) are drawn from an alias table with
-    191-bit thresholds; the offset in a bin by rejection. A table is built in tens of milliseconds
-    and cached; that of ``CANONICAL_SIGMA`` = 2^30 is shipped. The bounds are derived in
-    ``skdp.privacy.noise.alias_tables`` and ``skdp.privacy.noise.samplers`` and tested against mpmath.
+    191-bit thresholds; the offset in a bin by rejection. A table is built in tens of milliseconds and cached; the
+    table of ``CANONICAL_SIGMA`` = 2^30 is shipped. The bounds are derived in ``skdp.privacy.noise.alias_tables``
+    and ``skdp.privacy.noise.samplers`` and tested against mpmath.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def rounded_gaussian_above(sigma: float, limit: int, size: int, random_state: Se
 
     Notes
     -----
-    The law is that of ``numpy.flatnonzero(rounded_gaussian(sigma, size) >= limit)``, up to a probability of
+    The result has the law of ``numpy.flatnonzero(rounded_gaussian(sigma, size) >= limit)``, up to a probability of
     2^-360 for each value. Where few values reach the limit, two bytes are drawn for most values
     (`skdp.privacy.noise.exceedances`).
 

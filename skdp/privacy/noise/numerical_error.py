@@ -25,8 +25,8 @@ def gaussian_numerical_error(n_values: int, noise_multiplier: float = inf) -> tu
     """What ``n_values`` draws of `rounded_gaussian` add to (epsilon, delta) of a release.
 
     A value can be drawn if its noise is below 13.25 sigma. On a neighbouring data set the same output
-    needs another noise, different by at most the sensitivity, sigma / noise_multiplier. So all but a
-    probability of ``erfc((13.25 - 1 / noise_multiplier) / sqrt 2)`` a value can be drawn on both.
+    needs another noise, different by at most the sensitivity, sigma / noise_multiplier. Up to a probability of
+    ``erfc((13.25 - 1 / noise_multiplier) / sqrt 2)`` a value can be drawn on both.
 
     Parameters
     ----------

@@ -229,7 +229,7 @@ class SessionBase:
             made = mechanism.prepare(bounded, ledger.adjacency)
             if type(made) is not Prepared:
                 raise TypeError(f"prepare of a mechanism must return a Prepared, got {type(made).__name__}")
-            # The row is fixed before the draw, and is what is charged: the mechanism's object may say other costs.
+            # The row that is charged is fixed before the draw: the mechanism's object may give other costs later.
             line, error, draw = dict(made.release.describe()), made.numerical_error, made.draw
             return self._release(
                 lambda stream: (draw(bounded._value, stream), line),
@@ -250,7 +250,7 @@ class SessionBase:
 
         The sampler's error is charged, the cost is admitted or a release of a plan used up, and the accountant's
         reservation is spent (`Keys.commit`). Only then the statistic is computed and noise is drawn; the ledger
-        rows follow. So a refusal draws nothing and charges nothing, and an interrupted release stays charged.
+        rows follow. A refusal draws nothing and charges nothing; an interrupted release stays charged.
         """
         ledger = self._ledger
         ledger.charge_numerical_error(numerical_error)

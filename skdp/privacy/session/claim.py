@@ -91,7 +91,7 @@ def claimed(ledger: Ledger) -> float:
 
 
 def claimed_mu(ledger: Ledger) -> float:
-    """The mu of what is claimed; inf for a part that was set aside, or trials, which have a point and no mu."""
+    """The mu of the claim; inf with a share set aside, or trials, which have (epsilon, delta) and no mu."""
     if ledger.set_aside or ledger.best_of:
         return math.inf
     if ledger.sampled:  # what the other releases may take, beside the sampled ones

@@ -126,8 +126,7 @@ class EngineReleases(SessionBase):
         PrivacyBudgetExceeded
             If the plan holds no further release. Nothing was opened.
         UnsupportedAccounting
-            If the statistics are of a batch, or differ in what they protect; or if the samplers' errors
-            do not fit.
+            If the statistics are of a batch or differ in adjacency or unit, or the samplers' errors do not fit.
 
         Notes
         -----
@@ -135,8 +134,8 @@ class EngineReleases(SessionBase):
         rounding of a total, are the largest over the owners. The grid and sigma follow from these public numbers,
         as for `PrivacySession.gaussian`. The engine promises to open the exact sum of the integers plus round(N(0,
         sigma^2)), modulo 2^64. That is the Gaussian mechanism and a post-processing, whoever draws the noise. The
-        ledger has the same row, but that its ``noise_std`` is that of the drawn noise. The promise is the
-        engine's, and the report lists it as an assumption; its `numerical_error` is charged beside that of the
+        ledger has the same row, except that ``noise_std`` refers to the drawn noise. The promise is the engine's,
+        and the report lists it as an assumption; its `numerical_error` is charged beside the error of the
         package's own sampler.
 
         **Order.** The statistics are computed and the engine gets ready before the charge, because nothing has
@@ -220,7 +219,7 @@ class EngineReleases(SessionBase):
         rounding of a total, are the largest over the owners. On a grid of width ``unit`` the integers' l1
         sensitivity is at most ``D = floor(l1 / unit) + 1 + roundings * size``, and discrete Laplace noise of scale
         ``D / epsilon`` is epsilon-DP. The session charges it as `PrivacySession.laplace` does, and the engine's
-        `laplace_numerical_error` beside it. The order is that of `gaussian_by_engine`.
+        `laplace_numerical_error` beside it. The order of the steps is as in `gaussian_by_engine`.
         """
         with self._lock:
             ledger, statistics = self._ledger, tuple(statistics)
@@ -347,7 +346,7 @@ def sum_of_owners(statistics: Sequence[BoundedStatistic]) -> BoundedStatistic:
     Raises
     ------
     UnsupportedAccounting
-        If the statistics are of a batch, differ in what they protect, or two are of the same records.
+        If the statistics are of a batch, differ in shape, adjacency or unit, or two are of the same records.
     """
     if not statistics or not all(isinstance(bounded, BoundedStatistic) for bounded in statistics):
         raise TypeError("statistics must be BoundedStatistic, one an owner")

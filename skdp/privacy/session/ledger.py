@@ -1,4 +1,4 @@
-"""The account of a session: its plans, what they may still release, and what was released.
+"""The account of a session: its plans, the releases that they still hold, and the releases made.
 
 Nothing here draws noise or reads a statistic, and nothing here locks: `PrivacySession` holds its lock
 around every call.
@@ -210,7 +210,7 @@ class Ledger:
             LOGGER.log(level, "plan: %s: %s", plan.purpose, _text(plan))
 
     def admit(self, mu2: float, remedy: str = "Give the plans smaller shares") -> None:
-        """Refuse what the budget does not hold; ``remedy`` says what helps."""
+        """Refuse a plan that the budget does not hold; ``remedy`` tells the user how to mend it."""
         if self.best_of:
             raise UnsupportedAccounting("the whole budget of this session is for trials")
         self.late = self.late or self.begun or bool(self.rows)

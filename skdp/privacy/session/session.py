@@ -1,8 +1,8 @@
 """PrivacySession: owns budget, adjacency, unit, key stream, plans and ledger of one fit.
 
-A plan fixes the number of releases and their noise before the data are touched. The claim is the epsilon of what
-was planned, also when fewer releases were made. Before each release the session checks it against its plan. It
-refuses what the plan does not hold: nothing is drawn, nothing leaves. `PrivacySession.report` recomputes epsilon
+A plan fixes the number of releases and their noise before the data are touched. The claim is the epsilon of the
+plans, also when fewer releases were made. Before each release the session checks it against its plan. It refuses a
+release that the plan does not hold: nothing is drawn, nothing leaves. `PrivacySession.report` recomputes epsilon
 from the ledger by other code than the calibration.
 
 Costs are counted in Gaussian DP. A release that is mu_i-GDP takes mu_i^2 of the total; sums of mu^2 compose
@@ -79,8 +79,8 @@ class PrivacySession(
         seed do not share their noise.
     set_aside : float, default=0.0
         Share in [0, 1) of (epsilon, delta), both, that is kept for a release which is (epsilon, delta)-DP but
-        has no mu (`objective_perturbation`). It is added to the rest by basic composition, so the
-        Gaussian currency is that of the remaining (epsilon, delta), and the claim is always the whole.
+        has no mu (`objective_perturbation`). It is added to the rest by basic composition, so the Gaussian
+        currency is the mu of the remaining (epsilon, delta), and the claim is always the whole.
     group_is : {"group", "owner"}, default="group"
         With unit="group": what a group is, for the report and the accountant's ledger. A ledger of one kind takes
         no fit of the other, since persons and owners are different promises.
@@ -252,7 +252,7 @@ class PrivacySession(
         erratum: str | None = None,
         post_processing: tuple[str, ...] = (),
     ) -> PrivacyReport:
-        """Recheck the ledger and return the report of what the session cost.
+        """Recheck the ledger and return the report of the session's cost.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class PrivacySession(
         unproven : bool, default=False
             Of an exact session: the estimator added noise of its own that no valid proof supports.
         erratum : str, default=None
-            Of the published constant, and what the fit uses instead.
+            Of the published constant, with the fit's replacement.
         post_processing : tuple of str, default=()
             What is made of released numbers without a further cost.
 

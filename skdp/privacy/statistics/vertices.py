@@ -50,7 +50,7 @@ class VertexScores:
     **What one record can change.** What a record adds to the scores is a function of this record, of the vertices
     that were drawn before (released) and of public numbers: its linear predictor follows from the path; when it is
     refreshed follows from the path, the public schedule and its own gradient. Whatever is stale, every entry is at
-    most ``clip_norm / n_units``, an integer on the grid. So replacing a record moves no score by more than
+    most ``clip_norm / n_units``, an integer on the grid. A replaced record changes no score by more than
     ``2 clip_norm / n_units`` (absent: half of it); the scores of +e_j and -e_j move in opposite directions. A draw
     with weights exp(score eps0 / (2 Delta)) is eps0-bounded-range.
 

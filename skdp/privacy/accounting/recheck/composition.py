@@ -1,6 +1,6 @@
 """Epsilon of a ledger by other code than the calibration, so that a mistake in one of them shows.
 
-Each mechanism's module ``recheck`` says what its rows cost, and this one adds up. Nothing here or there uses the
+Each mechanism's module ``recheck`` computes the cost of its rows; here the costs are added up. Neither uses the
 calibration or the types of releases. This checks the calibration; the sensitivity is tested on replaced records.
 """
 

@@ -58,7 +58,7 @@ def gaussian_base(trials: TrialCount, epsilon: float, delta: float) -> tuple[flo
         A fit is mu-GDP and a score is mu-GDP, on disjoint parts of the records, both drawn with the errors of
         `trial_error`.
     base_epsilon : float
-        The epsilon of that mu at ``delta``: with this delta it is what fit and score are asked for.
+        The epsilon of that mu at ``delta``: give this epsilon and delta to the fit and to the score.
 
     Examples
     --------

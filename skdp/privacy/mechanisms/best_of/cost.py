@@ -20,7 +20,7 @@ class BestOf(Release):
 
     K has the law `best_of.trials.TrialCount` of ``mean_trials`` and ``shape``. A trial fits on one
     part of the records and scores on another, each at (``base_epsilon``, ``base_delta``), ``base_mu``-GDP where it
-    is given. ``log_error`` and ``tail`` bound how far the drawn noise of a trial is from exact noise.
+    is given. ``log_error`` and ``tail`` bound the distance of a trial's drawn noise from exact noise.
 
     Privacy
     -------

@@ -91,7 +91,7 @@ def _gaussian(trials: _Trials, mu: float, epsilon: float, a: float, b: float) ->
     """Of trials that are mu-GDP; once for many searches with one budget."""
     x = np.linspace(-9.0 - mu, 9.0, _LEVELS)
     top, low = trials.slope(upper_tail(-x) - a - b), trials.slope(upper_tail(-x - mu) + a)
-    # The largest value grows with z, so that of a cell's left end bounds the integral from below.
+    # The largest value grows with z, so the value at a cell's left end bounds the integral from below.
     z = np.linspace(-9.0, 9.0, _CELLS + 1) + mu
     cells = -np.diff(upper_tail(z - mu))
     with np.errstate(over="ignore"):

@@ -96,10 +96,10 @@ class BestOfTrials(SessionBase):
         plan : BestOfPlan
             Of this session, not used yet.
         trial : callable () -> (float, object)
-            One trial: its score, larger is better, and what is released if it is the best. It must cost what the
-            plan says, charge no accountant, and keep nothing. Its random choices come from this session or from
-            keys of their own, so that the trials are independent and have one law. One that raises an Exception,
-            or has a score of NaN, has no result and the worst score.
+            One trial: its score, larger is better, and the object to release if it is the best. It must cost what
+            the plan says, charge no accountant, and keep nothing. Its random choices come from this session or
+            from keys of their own, so that the trials are independent and have one law. One that raises an
+            Exception, or has a score of NaN, has no result and the worst score.
         purpose : str, default="search"
             Written to the report.
 
@@ -116,9 +116,9 @@ class BestOfTrials(SessionBase):
 
         Notes
         -----
-        **Privacy.** `best_of.bound` has the proof. Without the number of trials as a secret it
-        does not hold. So log lines and warnings are off while trials run, what they raise is dropped, and the row
-        of the ledger does not say how many there were. The time shows it.
+        **Privacy.** `best_of.bound` has the proof. It holds only if the number of trials is secret: log lines and
+        warnings are off while trials run, their exceptions are dropped, and the row of the ledger does not say how
+        many there were. The time shows it.
         """
         with self._lock:
             self._check_open()

@@ -1,4 +1,4 @@
-"""The cost of Gaussian releases by other code than the calibration; that of their samples by dp-accounting."""
+"""The cost of Gaussian releases by other code than the calibration, and of sampled ones by dp-accounting."""
 
 import math
 from dataclasses import dataclass

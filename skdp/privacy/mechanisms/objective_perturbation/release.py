@@ -73,7 +73,7 @@ class PerturbedMinima(GaussianReleases):
         PrivacyBudgetExceeded
             If nothing is set aside, or it is used up. Nothing was drawn or released.
         ValueError
-            If the penalty is too small for what is set aside. Nothing was drawn or released.
+            If the penalty is too small for the share that is set aside. Nothing was drawn or released.
         """
         with self._lock:
             self._check_open()

@@ -9,9 +9,9 @@ pairs compose adaptively (Zhu, Dong and Wang 2022). Call it (P, R). Bounded rang
 symmetric, so it dominates for a unit that leaves and for one that comes.
 
 A Poisson sample has the unit with probability q. Given the other sampled units, the laws with and without it in
-the data are (1 - q) R0 + q P0 and R0, with R0 and P0 the step on a batch without and with the unit. So
-((1 - q) R + q P, R) dominates for a unit that leaves, and (R, (1 - q) R + q P) for one that comes: their
-hockey-stick divergences grow with those of (P, R). This is proven under zero-out and add-remove. Under replace-one
+the data are (1 - q) R0 + q P0 and R0, with R0 and P0 the step on a batch without and with the unit. The pair ((1 -
+q) R + q P, R) dominates for a unit that leaves, and (R, (1 - q) R + q P) for one that comes: their hockey-stick
+divergences grow with the divergences of (P, R). This is proven under zero-out and add-remove. Under replace-one
 the sampled unit has other values, and no pair for the choices is proven.
 
 **Numbers.** The loss of the envelope and of the normal pair moves to a grid of ``h``, in the way of

@@ -1,9 +1,9 @@
 """Privacy loss distributions of private choices and Gaussian noise on one batch, for dp-accounting.
 
 The calibration composes masses on a grid. Here the density of the loss on all records comes from its
-characteristic function, which is known in closed form: that of the envelope of bounded range to the power of the
-number of choices, times a normal one. One Fourier transform inverts it for each of the two laws. The losses of the
-sampled laws follow, and dp-accounting composes them. The other road is Renyi DP.
+characteristic function, which has a closed form: the envelope of bounded range to the power of the number of
+choices, times a normal characteristic function. One Fourier transform inverts it for each of the two laws. The
+losses of the sampled laws follow, and dp-accounting composes them. The other road is Renyi DP.
 """
 
 import functools

@@ -32,7 +32,7 @@ def word_threshold(grid: int, sigma: float, max_words: int, delta: float) -> int
     Parameters
     ----------
     grid : int
-        Largest l2 norm of what a unit adds.
+        Largest l2 norm of a unit's contribution.
     sigma : float
         Standard deviation of the noise, in units of the grid.
     max_words : int
@@ -43,7 +43,7 @@ def word_threshold(grid: int, sigma: float, max_words: int, delta: float) -> int
     Notes
     -----
     A unit of k words adds a_k to each. If no other unit has them, each is released if a_k + round(N) reaches the
-    threshold t. That has probability 1 - Phi((t - a_k - 1/2) / sigma), independently of the others. So any of
+    threshold t. That has probability 1 - Phi((t - a_k - 1/2) / sigma), independently of the others, and any of
     them is released with probability 1 - Phi((t - a_k - 1/2) / sigma)^k, which is largest if all k words are the
     unit's own. The threshold is the largest one that a k needs.
     """
