@@ -207,13 +207,15 @@ class Picture(Directive):
 
     def run(self):
         folder = ROOT / "docs" / "_static" / "pictures"
-        figure = nodes.figure()
+        figure = nodes.figure(classes=["picture"])
+        # In a box of their own: the theme hides the caption that follows a picture of the other theme.
+        figure += nodes.container()
         for theme in ("light", "dark"):
             file = folder / f"{self.arguments[0]}-{theme}.svg"
             if not file.is_file():
                 raise self.error(f"no such picture: {file}")
             image = nodes.image(uri=f"/_static/pictures/{file.name}", classes=[f"only-{theme}"], **self.options)
-            figure += image
+            figure[0] += image
         if self.content:
             text = nodes.Element()
             self.state.nested_parse(self.content, self.content_offset, text)
@@ -222,7 +224,25 @@ class Picture(Directive):
         return [figure]
 
 
+def link_short_names(app, env, node, contnode):
+    """Link `DPLogisticRegression` from any page: a name without its module, if one documented object has it."""
+    target = node["reftarget"]
+    if node.get("refdomain") != "py" or "." in target:
+        return None
+    domain = env.get_domain("py")
+    kinds = ("class", "function", "exception")
+    found = [
+        n
+        for n, o in domain.objects.items()
+        if n.rpartition(".")[2] == target and o.objtype in kinds and not o.aliased
+    ]
+    if len(found) != 1:
+        return None
+    return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], found[0], node, contnode)
+
+
 def setup(app):
+    app.connect("missing-reference", link_short_names)
     app.add_directive("picture", Picture)
     app.connect("build-finished", signatures_shown)
     app.add_role("test", named_test)

@@ -3,7 +3,7 @@ The same fit under three adjacencies
 ====================================
 
 This script fits `DPLinearRegression` and `DPLogisticRegression` under "replace-one", "zero-out" and
-"add-remove" and writes the table of the page "Before you fit": R2, AUC and log loss on a held-out quarter,
+"add-remove" and writes a table of ``docs/benchmarks/linear.rst``: R2, AUC and log loss on a held-out quarter,
 means over tables, and standard errors over seeds. A seed splits the bundled tables, draws the generated ones
 and draws the noise.
 

@@ -19,8 +19,8 @@ the test rows' own mean, or of the training rows' frequencies, by more than .02.
 
 ``--draws`` fits five tables 1,000 times each, with other noise only: the worst R2 or log loss beside the median.
 
-Run it with ``python examples/heavy_tails.py --tables --draws``: it writes the tables of the guide page of the two
-estimators (about five minutes).
+Run it with ``python examples/heavy_tails.py --tables --draws``: it writes tables of the page "Linear and
+additive models" of the benchmarks (about five minutes).
 """
 
 import argparse

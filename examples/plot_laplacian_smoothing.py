@@ -7,10 +7,10 @@ neighbours in X are neighbours in the model, such as pixels or points in time. I
 example fits curves of 100 points in time, which differ between the classes by a small hump. Then it fits the same
 records with their columns in a random order.
 
-With ``--mnist`` the script prints the table of the user guide instead (softmax regression on the 60,000 training
-images, test accuracy, and the published figures). It reads the folder that ``SKDP_DATA`` names. A fit takes one or
-two CPU seconds with batches of 6,000, about 12 with all records, the default. A run goes on where an earlier one
-with the same ``--cache`` ended::
+With ``--mnist`` the script prints a table of :doc:`/benchmarks/dense` instead (softmax regression on the 60,000
+training images, test accuracy, and the published figures). It reads the folder that ``SKDP_DATA`` names. A fit
+takes one or two CPU seconds with batches of 6,000, about 12 with all records, the default. A run goes on where an
+earlier one with the same ``--cache`` ended::
 
     python examples/plot_laplacian_smoothing.py --mnist --seeds 10 --batch-size 6000 --cache mnist.json
 """

@@ -15,7 +15,7 @@ R2 is that of a held-out quarter, floored at -1 in means. "Harmful" are fits tha
 by more than .2. "Most lost" is the largest R2 that the cut took from a fit which is better than the mean of y
 without it, and "lost over .002" the share of these fits that lost so much.
 
-Run it with ``python examples/prediction_bounds.py``: it writes the table of the page "Before you fit". The
+Run it with ``python examples/prediction_bounds.py``: it writes a table of ``docs/benchmarks/linear.rst``. The
 figures of the comment in ``skdp/fitting/linear.py`` are from the same loop over inner splits of the
 suite's tables.
 """

@@ -11,7 +11,7 @@ given R2 of the best model.
 The documentation does not run it. ``--tables`` writes the CSV files that the pages include::
 
     python examples/regression_tables.py --tables
-    python examples/regression_tables.py --records    # how many records are needed, for the page "Before you fit"
+    python examples/regression_tables.py --records    # how many records are needed, for benchmarks/linear
 
 Real data are read from the folder that ``SKDP_DATA`` names, see ``skdp data list``.
 """

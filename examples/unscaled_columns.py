@@ -12,8 +12,8 @@ Targets follow the age alone, or age and income. "Scaled" tables have mean 0 and
 times 10,000, as of columns that are all in grams; "pure noise" has labels that follow nothing. Words are rows of a
 CSR table of length 1, and categories are 0/1 columns.
 
-Run it with ``python examples/unscaled_columns.py``: it writes the table of the guide page on scales (200 fits of
-each of 12 kinds of tables, sizes and budgets; about fifteen minutes).
+Run it with ``python examples/unscaled_columns.py``: it writes a table of ``docs/benchmarks/linear.rst`` (200 fits
+of each of 12 kinds of tables, sizes and budgets; about fifteen minutes).
 """
 
 import argparse

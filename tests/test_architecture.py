@@ -100,26 +100,16 @@ def test_maps_are_what_the_docstrings_say(page):
     assert page.read_text(encoding="utf-8") == with_map(page), "run: python tools/make_map.py"
 
 
-@pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not here")
-def test_the_readme_says_where_to_look_as_the_page_on_the_architecture_does():
-    def positions(text):
-        text = text.partition("Read the code")[2].partition("Layers\n")[0].partition("A fit starts in")[0]
-        return [name for name in re.findall(r"`([\w./(),=]{4,})`", text) if name != "CONTRIBUTING.md"]
-
-    page = ROOT / "docs" / "contributing" / "architecture.rst"
-    assert positions((ROOT / "README.md").read_text()) == positions(page.read_text().replace("``", "`")) != []
-
-
 def circles(graph):
-    """Groups of modules that half-width each other."""
+    """Groups of modules that import each other, directly or not."""
 
-    def half_width(start):
+    def reachable(start):
         seen, waiting = set(), [start]
         while waiting:
             waiting += [other for other in graph[waiting.pop()] if not (other in seen or seen.add(other))]
         return seen
 
-    reached = {module: half_width(module) for module in graph}
+    reached = {module: reachable(module) for module in graph}
     found = {frozenset(b for b in reached[a] if a in reached[b]) for a in graph}
     return sorted(sorted(group) for group in found if group)
 

@@ -191,6 +191,14 @@ def _add_files(add: Add) -> None:
         "ledger", help="what was spent, and what is left", description="The fits charged to a ledger file."
     )
     ledger.add_argument("file", metavar="FILE", help="the path= of a BudgetAccountant")
+    verify = add(
+        "verify",
+        help="does a model card claim what its ledger costs?",
+        description="Recompute epsilon from the ledger in a model card of privacy_.card, by other code than the "
+        "fit, and compare all words of the card with the ledger. Exit status 0: verified; 1: not verified; 2: no "
+        "card.",
+    )
+    verify.add_argument("card", metavar="CARD", help="a card in .html or .md, or a report as JSON")
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -277,7 +285,7 @@ def build_parser() -> argparse.ArgumentParser:
 # The module of each command, which has a function of the command's name and is imported when it runs.
 _MODULES = {
     "demo": "_demo", "plan": "_plan", "epsilon": "_costs", "calibrate": "_costs", "data": "_files",
-    "ledger": "_files", "party": "_party",
+    "ledger": "_files", "party": "_party", "verify": "_verify",
 }  # fmt: skip
 
 

@@ -117,7 +117,7 @@ HALF_CLIP_NORM: Auto = parameter(
 DESCENT_CLIP_NORM: Auto = parameter(
     _CLIP,
     """Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it. "auto" is 0.5
-    to 1.4 times the median gradient norm at the start: the less noise there is, the larger it is (user guide). It
+    to 1.4 times the median gradient norm at the start: the less noise there is, the larger it is (theory). It
     is computed from released medians: the median row norm and, for groups, the median gradient norm itself. They
     take 2 % of the budget (of mu^2), up to 20 % if the records are few. ``learning_rate="auto"`` needs the same
     medians. No budget is spent on them if both parameters are numbers.""",

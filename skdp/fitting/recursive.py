@@ -50,7 +50,7 @@ Single = NDArray[np.float32]
 Floats = np.ndarray  # of float32 or float64
 Function = Callable[[Matrix, Vector | None], Sequence[Piece]]
 
-# Chosen on a held-out part of the training images of MNIST (user guide).
+# Chosen on a held-out part of the training images of MNIST (docs/benchmarks/dense.rst).
 FIRST_BATCH_RATIO = 3.0  # size of the first batch over that of the others
 DIFFERENCES = 0.1  # clip norm of differences over clip norm times momentum
 

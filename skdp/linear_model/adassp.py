@@ -28,7 +28,7 @@ from skdp.fitting.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
 
 MAX_FEATURES = 4096  # features; the release has as many entries as their square. A choice, not tuned.
-# FLOOR was chosen among ten rules on synthetic data (user guide). The other constants are choices, not tuned.
+# FLOOR was chosen among ten rules on synthetic data. The other constants are choices, not tuned.
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 TARGET_WEIGHT = (0.5, 1.0)  # weight of the targets beside the rows, in the first round and later
 ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # shares of mu^2, by the number of rounds

@@ -1,7 +1,7 @@
 """Approximate minima perturbation: the minimiser of a randomly tilted convex objective.
 
-User guide, "Minima perturbation", has the theorem and its proof; `PrivacySession.objective_perturbation`
-is the release.
+The theory page "Approximate minima perturbation" has the theorem and its proof;
+`PrivacySession.objective_perturbation` is the release.
 """
 
 import math
@@ -222,7 +222,7 @@ class DPAMPClassifier(PerturbedFit, LabelModel, PrivateFit[Problem]):
     gradient of the sum of the losses by at most 2 R. Under zero-out and add-remove it is R. The minimiser
     under a Gaussian linear term of standard deviation sigma costs what one Gaussian release of that gradient
     costs, if the penalty is a few R^2 / epsilon. The proof follows the exact analysis of objective
-    perturbation of [Redberg2023]_, sharpened in the user guide. The computed point gets
+    perturbation of [Redberg2023]_, sharpened on the theory page. The computed point gets
     a second, tiny noise, which makes approximate solving and floating point safe. Both compose by basic
     composition: 98 % of epsilon for the first, or 93 % if the row norm is released. There is no proof for
     several classes; use `DPLogisticRegression` or `DPIGHTClassifier`.

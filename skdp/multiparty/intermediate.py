@@ -26,6 +26,7 @@ def report_at(report: PrivacyReport, iteration: int, n_iter: int) -> PrivacyRepo
     made: dict[str, Any] = {
         **report.__getstate__(),
         "mechanisms": rows,
+        "rechecked": None,
         "plan_mu": None if report.plan_mu is None else accounting.rows_mu(rows),
         "assumptions": [
             *report.assumptions,

@@ -46,6 +46,8 @@ from .pieces import SparseRows as SparseRows
 from .pieces import Vectors as Vectors
 from .records import PrivateRecords as PrivateRecords
 from .report import PrivacyReport as PrivacyReport
+from .report import verify_card as verify_card
+from .report.purposes import meaning_of as meaning_of
 from .seed_context import seed_context as seed_context
 from .session.composed import ComposedSession as ComposedSession
 from .session.composed import InnerFits as InnerFits

@@ -111,7 +111,7 @@ class DPRRPSGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     learning_rate = changed(
         more="""
         "auto" is a constant over the smoothness of the mean loss, which follows from the released median row
-        norm. It is at most 5, and less if the noise of T steps would carry the iterate too far (user guide)."""
+        norm. It is at most 5, and less if the noise of T steps would carry the iterate too far (theory)."""
     )
     clip_norm: Auto = parameters.DESCENT_CLIP_NORM
     n_iter_: int = fitted(

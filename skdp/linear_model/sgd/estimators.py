@@ -42,7 +42,7 @@ class StochasticDescentFit(StochasticFit):
             hint=" (the course of the step sizes is optimizer=SGD(schedule=...))",
         ),
         more="""
-        The steps of "auto" are as long as the noise and the curvature allow, and need no tuning (user guide).""",
+        The steps of "auto" are as long as the noise and the curvature allow, and need no tuning (theory).""",
     )
     optimizer: Literal["sgd", "adam"] | SGD | Adam = parameters.OPTIMIZER
     clip_norm: Auto = parameters.HALF_CLIP_NORM

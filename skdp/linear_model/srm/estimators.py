@@ -147,7 +147,7 @@ class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
         more="""
         It is the C1 of the notes. A number is used in every step. "auto" is 0.63 to 0.84 times the largest
         gradient norm that a record with the median row norm can have. The less noise there is, the larger it
-        is (user guide). In the beginning it is 0.65 of that."""
+        is (theory). In the beginning it is 0.65 of that."""
     )
     clip_diff_norm: Auto = parameter(
         real(low=0, strict=True, word="auto"),
@@ -161,7 +161,7 @@ class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
         median row norm tells, up to 1.55 if the clip norm is small. It falls linearly by 15 %."""
     )
     output = changed(more="The paper's theorem is about that one, but the last is much better.")
-    sampling = changed(more="The paper draws without replacement (user guide).")
+    sampling = changed(more="The paper draws without replacement.")
 
     _erratum = ERRATUM
     _auto_samples = True

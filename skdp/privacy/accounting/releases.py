@@ -68,6 +68,8 @@ class Release:
         Key of the number that fixes the cost of one release, and its name in a report.
     noise : str
         What the report calls the noise.
+    sensitivity_of : str
+        What the sensitivity of a row is measured on, and by which norm.
     accountants : tuple of {"pld", "rdp"}
         Which of them have a proof for releases on all records; none unless a kind says so.
     is_gaussian_dp : bool
@@ -82,6 +84,7 @@ class Release:
     parameter_name: ClassVar[str] = "epsilon"
     parameter_label: ClassVar[str] = "epsilon"
     noise: ClassVar[str]
+    sensitivity_of: ClassVar[str] = "the released numbers"
     accountants: ClassVar[tuple[str, ...]] = ()
     is_gaussian_dp: ClassVar[bool] = False
     last_keys: ClassVar[tuple[str, ...]] = ()

@@ -1,9 +1,10 @@
 """The text of an accountant, for a terminal and for a notebook."""
 
-import html
 from collections.abc import Mapping, Sequence
 
 from skdp.privacy.budget.filters import Ceiling, Sequences, remaining_after_all, spent_by_worst
+from skdp.privacy.report import page
+from skdp.privacy.report.text import plain
 
 CLAIM = "claim the ceiling, unless number and cost of the fits were fixed beforehand"
 _COLUMNS = ("time", "user", "estimator", "epsilon", "delta", "unit", "adjacency", "state")
@@ -50,21 +51,15 @@ def accountant_html(
             if name is not None:
                 cost = spent_by_worst({name: charged[name]}, ceiling)
                 lines[f"spent in {name}"] = f"epsilon {cost[0]:.6g}, delta {cost[1]:g}"
-    body = "".join(f"<tr>{_head(name)}{_cell(text)}</tr>" for name, text in lines.items())
-    parts = [f"<table><caption>BudgetAccountant</caption>{body}</table>"]
+    parts = [page.box("BudgetAccountant", page.facts(lines.items()))]
     if rows:
         columns = _COLUMNS if list(charged) == [None] else (*_COLUMNS, "part")
-        head = "".join(map(_head, columns))
-        cells = ("".join(_cell("" if row[name] is None else row[name]) for name in columns) for row in rows)
-        fitted = "".join(f"<tr>{line}</tr>" for line in cells)
-        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{fitted}</tbody></table>")
-    return "<div>" + "".join(parts) + "</div>"
+        cells = [[_text(row[name]) for name in columns] for row in rows]
+        parts.append(page.details(f"Fits ({len(cells)})", page.table(columns, cells), is_open=True))
+    return page.container(parts)
 
 
-def _head(text: str) -> str:
-    return f'<th style="text-align:left">{html.escape(text)}</th>'
-
-
-def _cell(value: object) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return f'<td style="text-align:left">{html.escape(text)}</td>'
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return plain(f"{value:.6g}" if isinstance(value, float) else str(value))

@@ -12,6 +12,7 @@ from skdp.privacy.accounting import (
     rows_delta,
     rows_epsilon,
     rows_mu,
+    tradeoff,
 )
 from skdp.privacy.accounting.minibatch import planned_epsilon
 from skdp.privacy.accounting.releases import LedgerRow, Release, release_of, releases_of
@@ -47,6 +48,7 @@ class ReportState(TypedDict):
     erratum: str | None
     estimator: str | None
     post_processing: list[str]
+    rechecked: float | None
 
 
 class Curves:
@@ -186,6 +188,29 @@ class Curves:
             enough = self.epsilon_at(math.exp(middle)) <= epsilon
             low, high = (low, middle) if enough else (middle, high)
         return math.exp(high)
+
+    def power(self, alpha: float) -> float:
+        """Most that an attacker's true positive rate can be at a false positive rate ``alpha``.
+
+        Privacy
+        -------
+        (epsilon, delta)-DP bounds it by e^epsilon alpha + delta, and by 1 - (1 - delta - alpha) e^-epsilon
+        (Wasserman and Zhou 2010; Kairouz, Oh and Viswanath 2015). Of ideal releases that are mu-GDP it is at most
+        Phi(Phi^-1(alpha) + mu), the smallest of such bounds over their curve. With the numerical error (s, t) the
+        first bound becomes e^s (e^e alpha + d) + t, and the second grows by at most 2 s + t: both by at most
+        2 (e^s - 1) + t, since no bound is above 1.
+        """
+        if not self.proven:
+            return 1.0
+        epsilon, delta = self._state["epsilon"], self._state["delta"]
+        bounds = [1.0, 1.0 - (1.0 - delta - alpha) * math.exp(-epsilon)]
+        if epsilon < 700.0:
+            bounds.append(math.exp(epsilon) * alpha + delta)
+        mu = self.mu
+        if mu < math.inf:
+            log_error, tail = self._numerical_error
+            bounds.append(1.0 - float(tradeoff(mu, alpha)) + 2.0 * math.expm1(log_error) + tail)
+        return min(bounds)
 
     def event(self, accountant: str) -> "DpEvent":
         """The plan as an event of dp-accounting; see `PrivacyReport.event_for`."""

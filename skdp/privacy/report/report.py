@@ -5,17 +5,23 @@ events are computed from its rows on demand.
 """
 
 import copy
+import json
 import math
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.accounting.releases import LedgerRow, Row, release_of
+from skdp.privacy.report.card import report_json, write_card
 from skdp.privacy.report.curves import Builtin, Curves, ReportState
+from skdp.privacy.report.decode import parsed, state_of
+from skdp.privacy.report.page import report_html
 from skdp.privacy.report.plot import draw_report
-from skdp.privacy.report.text import ADJACENCY_TEXTS, GUARANTEE_TEXTS, report_html, report_text
+from skdp.privacy.report.text import ADJACENCY_TEXTS, GUARANTEE_TEXTS, report_text
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -101,6 +107,9 @@ class PrivacyReport:
         Name of the class that was fitted.
     post_processing : sequence of str, optional
         What is made of released numbers afterwards without a further cost, such as a cut of predictions.
+    rechecked : float, optional
+        Epsilon of the releases that were made, at the delta of the claim and with the numerical error, computed by
+        other code than the calibration. Sessions recheck every claim before they make a report.
 
     Attributes
     ----------
@@ -137,6 +146,7 @@ class PrivacyReport:
     erratum = _Field[str | None]()
     estimator = _Field[str | None]()
     post_processing = _Field[list[str]]()
+    rechecked = _Field[float | None]()
     scope = "one fit"
 
     def __init__(
@@ -158,6 +168,7 @@ class PrivacyReport:
         erratum: str | None = None,
         estimator: str | None = None,
         post_processing: Sequence[str] = (),
+        rechecked: float | None = None,
     ) -> None:
         state: ReportState = {
             "epsilon": float(epsilon),
@@ -176,6 +187,7 @@ class PrivacyReport:
             "erratum": None if erratum is None else str(erratum),
             "estimator": None if estimator is None else str(estimator),
             "post_processing": [str(line) for line in post_processing],
+            "rechecked": None if rechecked is None else float(rechecked),
         }
         _check_state(state)
         object.__setattr__(self, "_state", state)
@@ -193,7 +205,7 @@ class PrivacyReport:
 
     def __setstate__(self, state: ReportState) -> None:
         # Reports that older versions pickled have no such lines.
-        object.__setattr__(self, "_state", {"post_processing": [], **state})
+        object.__setattr__(self, "_state", {"post_processing": [], "rechecked": None, **state})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivacyReport):
@@ -279,6 +291,76 @@ class PrivacyReport:
         """The inverse of `to_dict`."""
         given = {key: value for key, value in state.items() if key != "scope"}
         return cls(**cast("ReportState", given))  # checked by the constructor
+
+    def to_json(self) -> str:
+        """The report as strict JSON, in which an infinite number is the text "inf".
+
+        Returns
+        -------
+        str
+        """
+        return json.dumps(report_json(self), indent=1, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        PrivacyReport
+
+        Raises
+        ------
+        ValueError
+            If the text is no JSON, or a field is missing, unknown or impossible.
+        """
+        return cls(**state_of(parsed(text)))
+
+    def card(self, path: str | os.PathLike[str], *, model: object = None, notes: str = "") -> Path:
+        """Write a model card: claim, data without data, releases, assumptions, and how to verify it.
+
+        The command ``skdp verify CARD`` and `verify_card` recompute epsilon from the ledger in the card.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File that ends in ``.html`` or ``.md``. It is replaced if it exists, at once and never by half a card.
+        model : object, optional
+            The fitted object with this report as ``privacy_``. Its class and parameters are written to the card,
+            but no seed, no accountant and nothing that was fitted.
+        notes : str, optional
+            Text for the card, such as the intended use. It is shown as given; nothing checks it.
+
+        Returns
+        -------
+        pathlib.Path
+
+        Raises
+        ------
+        ValueError
+            If the suffix is another one, or ``model`` has another report.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from skdp import DPFrankWolfeRegressor
+        >>> from skdp.datasets import make_sparse_regression
+        >>> from skdp.privacy import verify_card
+        >>> X, y = make_sparse_regression(500, 20, n_informative=3, random_state=0)
+        >>> model = DPFrankWolfeRegressor(epsilon=1.0, delta=1e-5).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = model.privacy_.card(Path(folder) / "card.md", model=model)
+        ...     verify_card(path)["verified"]
+        True
+        """
+        return write_card(self, path, model, notes)
 
     def __repr__(self) -> str:
         return report_text(self._state, self.scope)

@@ -1,13 +1,15 @@
-"""The text of a report: its lines, the plan of a sampled fit, the table of releases."""
+"""The words of a report: its lines, the plan of a sampled fit, the table of releases; and the text."""
 
-import html
 import math
+import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from skdp.privacy.accounting.amplification import FULL_BATCH
 from skdp.privacy.accounting.releases import Line, Release, releases_of
 from skdp.privacy.accounting.text import cost_text, number_text
 from skdp.privacy.report.curves import Curves, ReportState
+from skdp.privacy.report.purposes import meaning_of
 
 GUARANTEE_TEXTS = {
     "proven": "holds for the plan of this fit",
@@ -19,6 +21,14 @@ ADJACENCY_TEXTS = {
     "zero-out": "one {unit} is replaced by an empty one; the number of {unit}s is public",
     "add-remove": "one {unit} comes or goes; the number of {unit}s is private",
 }
+
+
+def plain(text: str) -> str:
+    """The text in one line, and with codes for characters that nobody sees or that move others."""
+    hidden = ("C", "Zl", "Zp")  # control, format, surrogate and private characters; separators of lines
+    return "".join(
+        f"\\u{{{ord(each):x}}}" if unicodedata.category(each).startswith(hidden) else each for each in text
+    )
 
 
 # ---------------------------------------------------------------------- the plan of a sampled fit
@@ -63,37 +73,84 @@ def _plan_lines(state: ReportState) -> list[Line]:
     return lines
 
 
-# ---------------------------------------------------------------------- lines and table
+# ---------------------------------------------------------------------- lines
 
 
-def _title(state: ReportState, scope: str) -> str:
+def title_of(state: ReportState, scope: str) -> str:
+    """What was released, in a line."""
     estimator = state["estimator"]
-    return f"Privacy of {scope}" + (f" of {estimator}" if estimator else "")
+    return plain(f"Privacy of {scope}" + (f" of {estimator}" if estimator else ""))
 
 
-def _lines(state: ReportState) -> list[Line]:
+def _delta_text(state: ReportState) -> str:
+    text, tail = cost_text(state["delta"]), state["numerical_error"][1]
+    if 0.0 < state["delta"] <= tail:
+        return f"{text} (0 but for the finite precision of the noise)"
+    return text
+
+
+def claim_lines(state: ReportState) -> list[Line]:
+    """The claim, and who is protected."""
     unit, guarantee, adjacency = state["unit"], state["guarantee"], state["adjacency"]
-    numerical_error = state["numerical_error"]
-    lines = [
+    return [
         ("epsilon", cost_text(state["epsilon"])),
-        ("delta", cost_text(state["delta"])),
+        ("delta", _delta_text(state)),
         ("guarantee", f"{guarantee} ({GUARANTEE_TEXTS[guarantee]})"),
         ("protects", f"one {unit}"),
         ("adjacency", f"{adjacency} ({ADJACENCY_TEXTS[adjacency].format(unit=unit)})"),
+    ]
+
+
+def public_lines(state: ReportState) -> list[Line]:
+    """What was taken as public, one line a name."""
+    return [(plain(name), plain(number_text(value))) for name, value in state["public"].items()]
+
+
+def proof_lines(state: ReportState) -> list[Line]:
+    """How the claim was computed."""
+    unit, rechecked, numerical_error = state["unit"], state["rechecked"], state["numerical_error"]
+    lines = [
         ("accountant", state["accountant"]),
+        (
+            "recheck",
+            ""
+            if rechecked is None
+            else f"the releases cost at most epsilon {cost_text(rechecked)}, found by other code",
+        ),
         ("noise", state["noise"]),
         *_plan_lines(state),
         *(line for each in releases_of(state["mechanisms"]) for line in each.lines(unit)),
-        ("public", ", ".join(f"{k}={number_text(v)}" for k, v in state["public"].items())),
         (
-            "numerical_error",
-            f"epsilon {numerical_error[0]:.2g}, delta {numerical_error[1]:.2g}" if any(numerical_error) else "",
+            "precision",
+            f"of the noise: epsilon {numerical_error[0]:.2g} and delta {numerical_error[1]:.2g}, included above"
+            if any(numerical_error)
+            else "",
         ),
         ("erratum", state["erratum"] or ""),
-        *(("assumes", line) for line in state["assumptions"]),
-        *(("afterwards", line) for line in state["post_processing"]),
     ]
-    return [(name, text) for name, text in lines if text]
+    return [(plain(name), plain(text)) for name, text in lines if text]
+
+
+def use_lines(state: ReportState) -> list[Line]:
+    """What the claim rests on, and what is made of released numbers afterwards."""
+    lines = [("assumes", line) for line in state["assumptions"]]
+    lines += [("afterwards", line) for line in state["post_processing"]]
+    return [(name, plain(text)) for name, text in lines]
+
+
+def _lines(state: ReportState) -> list[Line]:
+    lines, public = proof_lines(state), ", ".join(f"{name}={text}" for name, text in public_lines(state))
+    at = next((i for i, (name, _) in enumerate(lines) if name in ("precision", "erratum")), len(lines))
+    return [
+        *claim_lines(state),
+        *lines[:at],
+        *([("public", public)] if public else []),
+        *lines[at:],
+        *use_lines(state),
+    ]
+
+
+# ---------------------------------------------------------------------- table
 
 
 def _span(values: Sequence[float]) -> str:
@@ -101,72 +158,127 @@ def _span(values: Sequence[float]) -> str:
     return texts[0] if texts[0] == texts[1] else " to ".join(texts)
 
 
-def _costs(state: ReportState, releases: Sequence[Release]) -> list[float]:
-    """What each release takes: of epsilon where the delta is that of the samplers' error alone, else of mu^2."""
+def _costs(state: ReportState, releases: Sequence[Release]) -> tuple[list[float], str]:
+    """What each release takes, and of what: of epsilon where delta is the samplers' error alone, else of mu^2."""
     if Curves(state).sampled:
-        return [0.0] * len(releases)
+        return [0.0] * len(releases), ""
     if state["delta"] <= state["numerical_error"][1]:
         pure = [each.pure_epsilon() for each in releases]
         if None not in pure:
-            return [float(epsilon or 0) for epsilon in pure]
-    return [each.mu() ** 2 for each in releases]
+            return [float(epsilon or 0) for epsilon in pure], "epsilon"
+    return [each.mu() ** 2 for each in releases], "mu^2 (Gaussian DP), which adds up"
 
 
-def _table(state: ReportState) -> list[list[str]]:
-    """Head and lines of the releases: those of one purpose, mechanism and sampling are one line.
+@dataclass(frozen=True)
+class ReleaseTable:
+    """The releases: those of one purpose, mechanism and sampling are one row.
 
-    Where every release has a part of the budget, the last column says how much.
+    Attributes
+    ----------
+    head : tuple of str
+    cells : list of list of str
+    notes : list of str
+        What the columns mean.
+    meanings : list of (str, str)
+        What the names in the first column stand for, where that is known.
+    count : int
+        Number of releases.
+    """
+
+    head: tuple[str, ...]
+    cells: list[list[str]]
+    notes: list[str]
+    meanings: list[Line]
+    count: int
+
+
+def release_table(state: ReportState) -> ReleaseTable | None:
+    """The releases of a report; None without any.
+
+    Where every release has a part of the budget, a column says how much. Mechanism and sampling are a note where
+    all rows agree.
     """
     releases = releases_of(state["mechanisms"])
-    costs = _costs(state, releases)
+    if not releases:
+        return None
+    costs, budget = _costs(state, releases)
     total = math.fsum(costs)
     shares = 0.0 < total < math.inf
     same: dict[tuple[str, str, str], list[tuple[Release, float]]] = {}
     for each, cost in zip(releases, costs):
         key = (each.purpose or "", each.name, each.sampling_text())
         same.setdefault(key, []).append((each, cost))
-    table = [["purpose", "mechanism", "noise", "count", "sampling", "sensitivity"]]
+    kinds = {each.parameter_label for each in releases}
+    noise = "noise " + kinds.pop() if len(kinds) == 1 else "noise"
+    names = ("released", "mechanism", noise, "count", "sampling", "sensitivity", "share", "what for")
+    columns: dict[str, list[str]] = {name: [] for name in names}
     for (purpose, name, sampling), group in same.items():
         alike = [each for each, _ in group]
-        noise = f"{alike[0].parameter_label} {_span([each.parameter for each in alike])}"
-        count = str(sum(each.count for each in alike))
         known = [each.sensitivity for each in alike if each.sensitivity is not None]
-        table.append([purpose, name, noise, count, sampling, _span(known) if known else ""])
-        if shares:
-            table[-1].append(f"{math.fsum(cost for _, cost in group) / total:.1%}")
-    if shares:
-        table[0].append("share")
-    return table if releases else []
+        row = (
+            purpose,
+            name,
+            (f"{alike[0].parameter_label} " if kinds else "") + _span([each.parameter for each in alike]),
+            str(sum(each.count for each in alike)),
+            sampling,
+            _span(known) if known else "",
+            f"{math.fsum(cost for _, cost in group) / total:.1%}" if shares else "",
+            meaning_of(purpose).why,
+        )
+        for cells, cell in zip(columns.values(), row):
+            cells.append(plain(cell))
+    notes = _notes(state["unit"], releases, columns, noise, budget if shares else "")
+    kept = {name: cells for name, cells in columns.items() if any(cells)}
+    words = [(plain(purpose), meaning_of(purpose).what) for purpose in dict.fromkeys(key[0] for key in same)]
+    return ReleaseTable(
+        head=tuple(kept),
+        cells=[list(cells) for cells in zip(*kept.values())],
+        notes=notes,
+        meanings=[(name, text) for name, text in words if text],
+        count=sum(each.count for each in releases),
+    )
+
+
+def _notes(
+    unit: str, releases: Sequence[Release], columns: dict[str, list[str]], noise: str, budget: str
+) -> list[str]:
+    """What the columns mean; mechanism and sampling are removed where all rows agree, and become a note."""
+    every = []
+    if len(set(columns["mechanism"])) == 1:
+        every.append(f"is {columns.pop('mechanism')[0]}")
+    if set(columns["sampling"]) == {FULL_BATCH}:
+        del columns["sampling"]
+        every.append(f"reads all {unit}s")
+    notes = [f"every release {' and '.join(every)}"] if every else []
+    labels = {each.parameter_label for each in releases}
+    if "multiplier" in labels:
+        notes.append("multiplier: standard deviation of the noise / sensitivity")
+    if "epsilon" in labels:
+        notes.append("epsilon: what one release costs by itself")
+    lines, notes = ["; ".join(notes)] if notes else [], []
+    of = dict.fromkeys(each.sensitivity_of for each in releases if each.sensitivity is not None)
+    if of:
+        notes.append(f"sensitivity: the most that one {unit} changes {' or '.join(of)}, in their units")
+    if any(" to " in cell for name in (noise, "sensitivity") for cell in columns[name]):
+        notes.append('"a to b": smallest and largest of a row')
+    lines += ["; ".join(notes)] if notes else []
+    return lines + ([f"share: of the budget that the releases took, in {budget}"] if budget else [])
+
+
+# ---------------------------------------------------------------------- a terminal
 
 
 def report_text(state: ReportState, scope: str) -> str:
     """The report for a terminal."""
-    lines = [_title(state, scope)]
+    lines = [title_of(state, scope)]
     lines += [f"  {name:<10}  {text}" for name, text in _lines(state)]
-    table = _table(state)
-    if table:
-        widths = [max(map(len, column)) for column in zip(*table)]
+    table = release_table(state)
+    if table is not None:
+        cells = [list(table.head), *table.cells]
+        widths = [max(map(len, column)) for column in zip(*cells)]
         lines.append("  releases")
-        for cells in table:
-            padded = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths))
+        for row in cells:
+            padded = "  ".join(cell.ljust(width) for cell, width in zip(row, widths))
             lines.append(f"    {padded.rstrip()}")
+        lines += [f"    ({note})" for note in table.notes]
     return "\n".join(lines)
-
-
-def report_html(state: ReportState, scope: str) -> str:
-    """The report for a notebook."""
-    body = "".join(
-        f'<tr><th style="text-align:left">{html.escape(name)}</th>'
-        f'<td style="text-align:left">{html.escape(text)}</td></tr>'
-        for name, text in _lines(state)
-    )
-    title = html.escape(_title(state, scope))
-    parts = [f"<table><caption>{title}</caption>{body}</table>"]
-    table = _table(state)
-    if table:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table[0])
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>" for cells in table[1:]
-        )
-        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
-    return "<div>" + "".join(parts) + "</div>"

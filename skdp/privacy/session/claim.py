@@ -37,8 +37,7 @@ def make_report(
     if unproven and not ledger.exact:
         raise ValueError("a session with a finite epsilon makes proven releases only")
     claim = math.inf if ledger.exact else claimed(ledger)
-    if not ledger.exact:
-        recheck(ledger, claim)
+    rechecked = None if ledger.exact else recheck(ledger, claim)
     assumptions = (_ONCE[ledger.protects], *ledger.assumptions, *assumptions)
     if seeded:
         assumptions += ("the seed is secret and never used for another fit: for testing only",)
@@ -61,6 +60,7 @@ def make_report(
         erratum=erratum,
         estimator=estimator,
         post_processing=post_processing,
+        rechecked=rechecked,
     )
     if not ledger.exact:
         LOGGER.info("%s: report, epsilon=%.6g, delta=%.6g", estimator, report.epsilon, report.delta)
@@ -102,13 +102,18 @@ def claimed_mu(ledger: Ledger) -> float:
     return math.sqrt(ledger.mu2) if ledger.delta > 0 else accounting.pure_mu(ledger.epsilon)
 
 
-def recheck(ledger: Ledger, claim: float) -> None:
-    """Compute the cost of the rows by other code than the calibration; a larger one than the claim is a bug."""
+def recheck(ledger: Ledger, claim: float) -> float | None:
+    """Compute the cost of the rows by other code than the calibration; a larger one than the claim is a bug.
+
+    Returns
+    -------
+    float or None
+        The epsilon of the rows, or of the claims of fits inside the session; None without rows.
+    """
     if not ledger.rows:
-        return
+        return None
     if ledger.inner_claims:
-        _recheck_sums(ledger, claim)
-        return
+        return _recheck_sums(ledger, claim)
     words = accounting.recheck_tail(ledger.rows)
     if words > ledger.numerical_error[1]:
         raise PrivacyAccountingError(
@@ -118,12 +123,14 @@ def recheck(ledger: Ledger, claim: float) -> None:
         )
     pure = ledger.delta == 0
     ideal = 0.0 if pure else (ledger.delta - ledger.numerical_error[1]) * math.exp(-ledger.numerical_error[0])
-    found = accounting.recheck_epsilon(ledger.rows, ideal, adjacency=ledger.adjacency)
-    if not found + ledger.numerical_error[0] <= claim * (1 + 1e-9):
+    found = accounting.recheck_epsilon(ledger.rows, ideal, adjacency=ledger.adjacency, complete=True)
+    found += ledger.numerical_error[0]
+    if not found <= claim * (1 + 1e-9):
         raise PrivacyAccountingError(
-            f"the ledger costs epsilon={found + ledger.numerical_error[0]:.9g} but {claim:.9g} was claimed; "
+            f"the ledger costs epsilon={found:.9g} but {claim:.9g} was claimed; "
             "this is a bug in skdp, please report it. The result is discarded"
         )
+    return found
 
 
 def inner_lines(ledger: Ledger, reports: Iterable[Iterable[PrivacyReport]]) -> list[str]:
@@ -132,7 +139,7 @@ def inner_lines(ledger: Ledger, reports: Iterable[Iterable[PrivacyReport]]) -> l
     return [line for line in dict.fromkeys(lines) if line != _ONCE[ledger.protects]]
 
 
-def _recheck_sums(ledger: Ledger, claim: float) -> None:
+def _recheck_sums(ledger: Ledger, claim: float) -> float:
     """Add up what fits inside the session claim; each claim was rechecked by the session of its own fit."""
     epsilon, delta = (math.fsum(part) for part in zip(*ledger.inner_claims))
     if epsilon > claim * (1 + 1e-9) or delta > ledger.delta * (1 + 1e-9):
@@ -140,6 +147,7 @@ def _recheck_sums(ledger: Ledger, claim: float) -> None:
             f"fits inside this one cost epsilon={epsilon:.9g} and delta={delta:.9g} together, but {claim:.9g} and "
             f"{ledger.delta:.9g} were claimed; this is a bug in skdp, please report it. The result is discarded"
         )
+    return epsilon
 
 
 def _accountant_name(ledger: Ledger) -> str:

@@ -7,7 +7,7 @@ both include b / n. No entry of b is drawn beyond `REACH` standard deviations, s
 The computed point satisfies ||grad F|| <= n tau with b the drawn grid values. These are a continuous Gaussian
 vector rounded to the grid, so for that vector ||grad F|| <= n tau + sqrt(p) grid / 2, and the computed point is
 within eta = (n tau + sqrt(p) grid / 2) / penalty of the exact minimiser theta*, on any data set. Given theta*, the
-computed points of neighbours are therefore at most 2 eta apart (user guide, "Minima perturbation").
+computed points of neighbours are therefore at most 2 eta apart (theory page "Approximate minima perturbation").
 
 Gradients are summed in blocks of rows and these as a binary tree: the rounding error of a sum then does not grow
 with the number of rows, and eta is small enough for a second noise that does not matter.
@@ -103,7 +103,8 @@ def perturbed_minimizer(
     Notes
     -----
     **Privacy.** One record changes the gradient by at most the loss's Lipschitz constant times ``hypot(row_norm,
-    intercept_value)``, twice that under replace-one. The user guide, "Minima perturbation", has the theorem.
+    intercept_value)``, twice that under replace-one. The theory page "Approximate minima perturbation" has the
+    theorem.
     """
     rows = records._rows
     for name, value in (("penalty", penalty), ("row_norm", row_norm)):

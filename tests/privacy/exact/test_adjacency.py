@@ -61,7 +61,7 @@ def test_the_factor_of_delta_cannot_be_smaller(epsilon):
 
 
 def test_figures_of_the_documentation():
-    """Epsilons under replace-one of the fits in the page "Before you fit"."""
+    """Epsilons under replace-one of the fits in docs/benchmarks/linear.rst."""
     found = [gaussian_epsilon(2 * gaussian_mu(e, DELTA), DELTA) for e in (0.5, 1.0, 4.0)]
     assert np.round(found, 2).tolist() == [1.07, 2.15, 9.08]
 

@@ -223,15 +223,19 @@ def test_repr_says_everything_once_in_a_terminal():
         "exact Gaussian DP",
         "ChaCha20",
         "n_records=20190",
-        "numerical_error",
+        "precision   of the noise: epsilon 1e-09 and delta 1e-20, included above",
         "Theorem 2.5.2",
         "labels lie in classes",
         "gradients",
-        "multiplier 26.3795",
+        "noise multiplier",
+        "26.3795",
         "100.0%",
+        "multiplier: standard deviation of the noise / sensitivity",
+        "sensitivity: the most that one group changes the released numbers (l2 norm)",
+        "every release is gaussian and reads all groups",
     ):
         assert part in text
-    assert len(text.splitlines()) <= 16
+    assert len(text.splitlines()) <= 19
     assert "no privacy guarantee" in repr(without_guarantee())
     assert "no valid privacy proof" in repr(without_guarantee("unproven"))
 
@@ -250,12 +254,14 @@ def test_html_is_escaped():
         mechanisms=[{**row(), "purpose": "<img src=x>"}],
     )
     page = report._repr_html_()
-    assert page.count("<table>") == 2
+    assert page.count("<table>") == 5
     for tag in ("<script", "<b>", "<i>", "<u>", "<img"):
         assert tag not in page
     assert "&lt;script&gt;" in page
     assert "&lt;img src=x&gt;" in page
-    assert without_guarantee()._repr_html_().count("<table>") == 1
+    assert without_guarantee()._repr_html_().count("<table>") == 4
+    assert "Not private" in without_guarantee()._repr_html_()
+    assert "Not private" not in page
 
 
 # ---------------------------------------------------------------------- what it computes
@@ -590,15 +596,18 @@ def test_a_sampled_plan_is_explained_in_words():
     assert "20 x multiplier 2, Poisson, rate 0.01\n" in text
     assert "each of 120 releases sees every record with probability 0.01" in text
     assert "all other releases, on all records: mu 0.04" in text
-    assert "multiplier 1 to 2" in text  # one line for one purpose
+    assert "1 to 2" in text  # one line for one purpose
+    assert '"a to b": smallest and largest of a row' in text
     assert "share" not in text
     assert report.mechanisms == made
 
 
 def test_shares_of_a_pure_session_are_those_of_epsilon():
     rows = [{"name": "laplace", "purpose": name, "epsilon": e} for name, e in (("a", 0.9), ("b", 0.1))]
-    lines = repr(make(mechanisms=rows, epsilon=1.0, delta=0.0)).splitlines()[-2:]
-    assert [line.split()[-1] for line in lines] == ["90.0%", "10.0%"]
+    lines = repr(make(mechanisms=rows, epsilon=1.0, delta=0.0)).splitlines()
+    assert [line.split()[-1] for line in lines[-4:-2]] == ["90.0%", "10.0%"]
+    assert "noise epsilon" in lines[-5]
+    assert "in epsilon" in lines[-1]
     assert "90.0%" not in repr(make(mechanisms=rows, epsilon=1.0, delta=1e-5))
 
 
@@ -606,4 +615,4 @@ def test_rows_of_one_purpose_are_one_line():
     rows = [{**row(count=2), "sensitivity": size} for size in (0.1, 0.3)]
     text = repr(make(mechanisms=[*rows, {**row(), "purpose": "other"}], epsilon=1.0))
     line = next(line for line in text.splitlines() if line.strip().startswith("gradients"))
-    assert line.split()[2:] == ["multiplier", "26.3795", "4", "full", "batch", "0.1", "to", "0.3", "7.4%"]
+    assert line.split() == ["gradients", "26.3795", "4", "0.1", "to", "0.3", "7.4%"]

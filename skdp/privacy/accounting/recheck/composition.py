@@ -8,13 +8,16 @@ import math
 from collections.abc import Sequence
 
 from skdp.privacy.accounting.recheck.gaussian import mu_epsilon
-from skdp.privacy.accounting.recheck.row_terms import Point, Row, RowTerms
+from skdp.privacy.accounting.recheck.row_terms import Point, Row, RowTerms, check_complete
 from skdp.privacy.accounting.recheck.sampled import sampled_epsilon
 from skdp.privacy.mechanisms.registry import module_of
 
 
-def _terms_of(row: Row) -> RowTerms | Point:
-    found: RowTerms | Point = module_of(row, "recheck").terms(row)
+def _terms_of(row: Row, complete: bool = False) -> RowTerms | Point:
+    module = module_of(row, "recheck")
+    if complete:
+        check_complete(row, getattr(module, "REQUIRED", ()))
+    found: RowTerms | Point = module.terms(row)
     known = (
         (found.mu2, found.pure or 0.0)
         if isinstance(found, RowTerms)
@@ -30,7 +33,9 @@ def recheck_tail(rows: Sequence[Row]) -> float:
     return math.fsum(_terms_of(row).tail for row in rows)
 
 
-def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = None) -> float:
+def recheck_epsilon(
+    rows: Sequence[Row], delta: float, adjacency: str | None = None, *, complete: bool = False
+) -> float:
     """Recompute the epsilon of ledger rows at `delta`, independently of the calibration.
 
     Parameters
@@ -40,6 +45,9 @@ def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = N
     delta : float in [0, 1)
     adjacency : {"replace-one", "zero-out", "add-remove"}, optional
         Needed for sampled rows only.
+    complete : bool, default=False
+        Whether a row without its noise, sensitivity or grid is refused. Sessions write all three, and their own
+        recheck asks for them; rows by hand may leave out what does not change the cost.
 
     Returns
     -------
@@ -66,7 +74,7 @@ def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = N
     if not 0.0 <= delta < 1.0:
         raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
     try:
-        return _epsilon([_terms_of(row) for row in rows], delta, adjacency)
+        return _epsilon([_terms_of(row, complete) for row in rows], delta, adjacency)
     except ArithmeticError:  # numbers of a row that no release has
         return math.inf
 

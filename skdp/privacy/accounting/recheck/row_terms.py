@@ -1,7 +1,7 @@
 """How the recheck reads ledger rows, without the types that the calibration uses, and the terms that it reads."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, TypeAlias
@@ -74,6 +74,15 @@ def check_row(row: Row, *keys: str, sampling: tuple[str, ...] = (FULL_BATCH,)) -
     if {"grid", scale} <= row.keys() and number(row, "grid") > number(row, scale):
         raise ValueError(
             f"grid of a {row['name']!r} row must be at most its {scale}={row[scale]!r}, got {row['grid']!r}."
+        )
+
+
+def check_complete(row: Row, required: Iterable[str]) -> None:
+    """Refuse a row that lacks a key that every session writes: nothing could be compared with it."""
+    missing = [key for key in ("purpose", "count", *required) if key not in row]
+    if missing:
+        raise ValueError(
+            f"A complete {row['name']!r} row needs {missing}: it was removed, or no session of skdp wrote the row."
         )
 
 

@@ -23,6 +23,7 @@ class GaussianNoise(Release):
     parameter_name = "noise_multiplier"
     parameter_label = "multiplier"
     noise = "Gaussian rounded to the grid"
+    sensitivity_of = "the released numbers (l2 norm)"
 
     noise_multiplier: float
 

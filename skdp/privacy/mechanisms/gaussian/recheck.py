@@ -26,6 +26,8 @@ from skdp.privacy.accounting.recheck.sampled import (
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
 
+REQUIRED = ("sensitivity", "grid", "noise_std")  # keys of every row of a session
+
 _ROUNDING = 1e-9  # of a noise multiplier, relative: the calibration rounds it by at most 2^-40
 
 

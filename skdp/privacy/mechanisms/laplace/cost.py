@@ -17,6 +17,7 @@ class Laplace(PureRelease):
 
     name = "laplace"
     noise = "discrete Laplace on the grid"
+    sensitivity_of = "the released numbers (l1 norm)"
 
 
 RELEASE = Laplace

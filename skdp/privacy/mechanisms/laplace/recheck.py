@@ -3,6 +3,8 @@
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
 from skdp.privacy.accounting.recheck.row_terms import Row, RowTerms, check_row, count_of, number
 
+REQUIRED = ("sensitivity", "grid")  # keys of every row of a session
+
 
 def terms(row: Row) -> RowTerms:
     """The terms of a row "laplace"."""

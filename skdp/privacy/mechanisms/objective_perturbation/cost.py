@@ -6,7 +6,8 @@ and b ~ N(0, sigma^2 I).
 Privacy
 -------
 The map from b to the minimiser is a bijection, so the density of the minimiser on two neighbouring data sets is
-explicit, and with it the privacy loss Z. The user guide proves the statements below ("Minima perturbation").
+explicit, and with it the privacy loss Z. The theory page "Approximate minima perturbation" proves the statements
+below.
 With c = max |l'|, f = 2 for replace-one and 1 otherwise, s = f c R / sigma, and delta_G(epsilon, s) the exact
 curve of s-GDP:
 
@@ -169,6 +170,7 @@ class ObjectivePerturbation(Release):
 
     name = "objective_perturbation"
     noise = "Gaussian linear term, grid"
+    sensitivity_of = "the gradient of the loss (l2 norm)"
 
     epsilon: float
     delta: float | None = None

@@ -11,6 +11,8 @@ import numpy as np
 from skdp.privacy.accounting.recheck.gaussian import upper_tail
 from skdp.privacy.accounting.recheck.row_terms import Point, Row, check_row, count_of, flag, number
 
+REQUIRED = ("sensitivity", "grid")  # keys of every row of a session
+
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 

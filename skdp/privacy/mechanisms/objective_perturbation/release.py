@@ -52,8 +52,8 @@ class PerturbedMinima(GaussianReleases):
         """Release the minimiser of the objective plus ``<b, theta>`` for Gaussian b, computed approximately.
 
         Takes the whole part of the budget that was set aside, once. A second Gaussian noise, of ``plan``,
-        covers the distance between the computed and the exact minimiser, and floating point. User guide,
-        "Minima perturbation", has the theorem.
+        covers the distance between the computed and the exact minimiser, and floating point. The theory page
+        "Approximate minima perturbation" has the theorem.
 
         Parameters
         ----------

@@ -30,6 +30,8 @@ from skdp.privacy.mechanisms.gaussian.recheck import mu2_of, multiplier_of
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
 
+REQUIRED = ("sensitivity", "grid", "noise_std")  # keys of every row of a session
+
 Array = NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)

@@ -17,6 +17,7 @@ class SampledPure(PureRelease):
 
     name = "sampled_pure"
     noise = "discrete Laplace on a fresh sample, grid"
+    sensitivity_of = "the released numbers (l1 norm)"
 
     epsilon_unsampled: float | None = None
     sampling: str = FRESH_UNIFORM

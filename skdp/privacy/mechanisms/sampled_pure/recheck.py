@@ -7,6 +7,8 @@ import numpy as np
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
 from skdp.privacy.accounting.recheck.row_terms import Row, RowTerms, check_row, count_of, number
 
+REQUIRED = ("sensitivity", "grid")  # keys of every row of a session
+
 
 def terms(row: Row) -> RowTerms:
     """The terms of a row "sampled_pure": what it says, or what its sampling comes to if that is more."""

@@ -148,6 +148,7 @@ class AboveThreshold(PureRelease):
 
     name = "above_threshold"
     noise = "discrete Laplace of a sparse vector, grid"
+    sensitivity_of = "each answer"
 
     largest_keys = (*PureRelease.largest_keys, "threshold_scale", "query_scale")
 

@@ -5,6 +5,8 @@ import math
 from skdp.privacy.accounting.recheck.gaussian import pure_terms
 from skdp.privacy.accounting.recheck.row_terms import Row, RowTerms, check_row, count_of, number
 
+REQUIRED = ("sensitivity", "grid", "threshold_scale", "query_scale")  # keys of every row of a session
+
 
 def terms(row: Row) -> RowTerms:
     """The terms of a row "above_threshold": what it says, or what its scales come to if that is more."""

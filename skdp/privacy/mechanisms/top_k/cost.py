@@ -33,6 +33,7 @@ class TopK(PureRelease):
 
     name = "gumbel_top_k"
     noise = "Gumbel on integer scores, grid"
+    sensitivity_of = "each score"
 
     def mu(self) -> float:
         self._refuse_sampling()

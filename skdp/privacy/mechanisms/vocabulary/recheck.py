@@ -5,6 +5,8 @@ import math
 from skdp.privacy.accounting.recheck.row_terms import Row, RowTerms, check_row, count_of, number, whole_number
 from skdp.privacy.mechanisms.gaussian.recheck import mu2_of, multiplier_of
 
+REQUIRED = ("sensitivity", "grid", "noise_std")  # keys of every row of a session
+
 _MOST_WORDS = 10**6  # of a unit
 
 
