@@ -258,8 +258,8 @@ class Batch(_Secret):
     # Whether a row of the ledger counts it; the batches of a partition share one list.
     _counted: list[bool]
     _units: NDArray[np.int64] | None
-    _positions: NDArray[np.int64] | None  # of the units; see `number_of_positions`
-    _key: int | None  # for random numbers of its statistic, where the plan's extra needs some
+    _positions: NDArray[np.int64] | None  # positions of the units; see `number_of_positions`
+    _key: int | None  # seed of the statistic's random numbers, where the plan's extra needs some
 
     def __init__(self) -> None:
         raise TypeError("a batch is made by a session only: session.draw(plan, records)")

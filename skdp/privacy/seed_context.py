@@ -196,7 +196,7 @@ def _code_of(kind: type) -> Iterator[bytes]:
 def _source(function: FunctionType) -> Iterator[bytes]:
     """Code, defaults, and the values, tables and functions that the code names; equal in another process."""
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    cells = [cell for cell in cells if not isinstance(cell, type)]  # without the one of super()
+    cells = [cell for cell in cells if not isinstance(cell, type)]  # without the cell of super()
     named = map(function.__globals__.get, function.__code__.co_names)
     plain = [
         value for value in named if _spelled_out(value) or isinstance(value, dict | np.ndarray | FunctionType)
@@ -235,7 +235,7 @@ def _table(value: "pd.DataFrame") -> bytes:
     columns = getattr(value, "columns", None)
     if columns is None:
         entries = [_column(value)]
-    elif hasattr(value, "iloc"):  # of pandas, where two columns may have one name
+    elif hasattr(value, "iloc"):  # a data frame of pandas, where two columns may have one name
         entries = [_column(value.iloc[:, j]) for j in range(len(columns))]
     else:
         entries = [_column(value[name]) for name in columns]

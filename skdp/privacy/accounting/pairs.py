@@ -34,8 +34,8 @@ class Cells(NamedTuple):
     p_error: Floats
     r: Floats
     r_error: Floats
-    below: float  # of P, at losses below the first point
-    above: float  # of P, at losses above the last point
+    below: float  # mass of P at losses below the first point
+    above: float  # mass of P at losses above the last point
 
 
 class DominatingPair(ABC):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = Mapping[str, object]
 LedgerRow: TypeAlias = dict[str, float | int | str | bool]
-Line: TypeAlias = tuple[str, str]  # of a report: its name and its text
+Line: TypeAlias = tuple[str, str]  # a line of a report: its name and its text
 Pairs: TypeAlias = tuple[tuple[DominatingPair, ...], tuple[DominatingPair, ...]]
 
 # First and last keys of a ledger row; the mechanism's own keys come between them.

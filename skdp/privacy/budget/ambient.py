@@ -68,8 +68,8 @@ class Block:
 
 _home = secrets.token_hex(16)  # names this process: the system uses process numbers again
 _BLOCKS: contextvars.ContextVar[tuple[Block, ...]] = contextvars.ContextVar("skdp_blocks", default=())
-_OPEN: list[Block] = []  # of the whole process, in the order of their beginning
-_INHERITED: list[Block] = []  # those that were open where this process was forked
+_OPEN: list[Block] = []  # open blocks of the whole process, in the order of their beginning
+_INHERITED: list[Block] = []  # blocks that were open where this process was forked
 # Each estimator has here the block in which each thread or task used it; None means no block.
 _USED: weakref.WeakKeyDictionary[object, dict[Who, Block | None]] = weakref.WeakKeyDictionary()
 # A block that ended leaves its accountant here, and who had entered it.

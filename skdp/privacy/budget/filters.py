@@ -115,7 +115,7 @@ from scipy.special import log_ndtr
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting import compose_mu, gaussian_epsilon, gaussian_mu, pure_mu
 
-_TOLERANCE_MU, _TOLERANCE_PURE = 9.5e-11, 1e-12  # relative, of rules B and A; see the docstring
+_TOLERANCE_MU, _TOLERANCE_PURE = 9.5e-11, 1e-12  # relative margin of rules B and A; see the docstring
 
 
 class Ceiling(NamedTuple):

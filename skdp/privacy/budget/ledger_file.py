@@ -43,7 +43,7 @@ class FitRow(TypedDict):
     part: str | None
 
 
-_APPLICATION_ID = 0x736B6470  # "skdp", in the header of the file
+_APPLICATION_ID = 0x736B6470  # "skdp" in ASCII, in the header of the file
 _VERSION = 3
 _BUSY_SECONDS = 60.0  # longest wait for another process's transaction; a choice, not tuned
 _COLUMNS = tuple(FitRow.__annotations__)

@@ -77,7 +77,7 @@ class PieceKinds:
     """
 
     def __init__(self) -> None:
-        # By what the kinds may depend on: the public form of rows and targets, and the number of entries.
+        # Kinds of pieces by the public form of rows and targets, and the number of entries.
         self._known: dict[tuple[object, ...], list[PieceKind]] = {}
 
     def of(self, function: PieceFunction) -> "Marked":

@@ -15,11 +15,11 @@ from skdp.privacy.gradients.device import arrays_of, of_arrays
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
 Array = NDArray[np.float64]
-Floats = NDArray[np.float64]  # or float32
+Floats = NDArray[np.float64]  # float64 or float32
 
-# Of the Gram matrices that are there at once, on either side; a choice, not tuned.
+# Entries of the Gram matrices that are in memory at once, on either side; a choice, not tuned.
 GRAM_ENTRIES = 2**22
-# Of the gradients that are multiplied out before some of their entries are taken; a choice, not tuned.
+# Entries of gradients that are multiplied out before some of them are taken; a choice, not tuned.
 DENSE_ENTRIES = 2**18
 HALF_ULP = {"float32": 2.0**-24, "float64": 2.0**-53}
 

@@ -44,7 +44,7 @@ CANONICAL_SIGMA = 2**30  # units of the grid; its table is shipped
 TABLE_FILE = Path(__file__).parent / "data" / "rounded_gaussian_2p30.npz"
 
 TOTAL_BITS = 191  # the masses of a table add up to 2^191
-_FIXED_BITS = 320  # of fixed-point numbers
+_FIXED_BITS = 320  # bits of fixed-point numbers
 _ONE = 1 << _FIXED_BITS
 _GAUSSIAN_TAIL = Fraction(53, 4)  # sigma beyond which a magnitude is not drawn
 _STRIP = Fraction(1, 256)  # largest width of a strip, in sigma

@@ -22,7 +22,7 @@ from skdp.privacy.noise.keystream import (
 )
 
 Words = NDArray[np.uint64]
-# Here, because an annotation of a function in a function is made anew at each call.
+# At module level, because Python evaluates annotations of an inner function at each call.
 
 # In units of the grid: the proofs of the tables hold between these bounds.
 SIGMA_RANGE = (0.5, 2.0**40)

@@ -26,7 +26,7 @@ _ZEROS = memoryview(bytes(_CHUNK))
 _AHEAD = 1 << 13
 # OpenSSL counts 64-byte blocks in 32 bits, and cryptography raises beyond that. The last blocks of a
 # key are kept back, so that the next key can always be drawn from them.
-_BLOCK = 64  # bytes
+_BLOCK = 64  # bytes of one block of the cipher
 _KEY_BLOCKS = 2**32 - 16
 
 

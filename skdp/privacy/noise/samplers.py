@@ -56,7 +56,7 @@ U64 = np.uint64
 Words = NDArray[np.uint64]
 Aliases = NDArray[np.uint16]
 
-_ATTEMPTS = 30  # of one bin; the last one is taken as it is
+_ATTEMPTS = 30  # attempts of one bin; the last one is taken as it is
 WORDS_PER_DRAW = 64  # more words than a draw can need
 _TWO_64 = 18446744073709551616.0
 

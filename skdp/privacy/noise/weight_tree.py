@@ -217,7 +217,7 @@ class WeightTree:
 
     def __init__(self, n_outputs: int) -> None:
         self._n_outputs = n_outputs
-        self._scale = 0.0  # of the weights; 0: there is no tree
+        self._scale = 0.0  # scale of the weights; 0: there is no tree
         # Features that changed since the tree was brought up to date, or that any may have.
         self._pending: list[Integers] = []
         self._all_pending = False

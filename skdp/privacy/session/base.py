@@ -52,7 +52,7 @@ class Keys:
 
         Every refusal comes before. What is interrupted after it stays charged.
         """
-        if self._closed:  # by a signal handler or a mechanism in the middle of a release: nobody would pay for it
+        if self._closed:  # a signal handler or a mechanism closed it during a release, which nobody would pay for
             raise RuntimeError("this session was closed during a release, which is not made; open another one")
         if self.stream is None:
             self.stream = noise.KeyStream(self._seed, info=self.context)
@@ -92,8 +92,8 @@ class MinibatchSampler:
 
     def __init__(self, ledger: Ledger, keys: Keys) -> None:
         self._ledger, self._keys = ledger, keys
-        self.bits: tuple[int, NDArray[np.uint64]] | None = None  # to draw batches in
-        self._passes: dict[int, Pass] = {}  # by plan
+        self.bits: tuple[int, NDArray[np.uint64]] | None = None  # bit set of drawn units, kept for the next batch
+        self._passes: dict[int, Pass] = {}  # passes in progress, by id of the plan
 
     def draw(self, plan: BatchPlan, records: "PrivateRecords", positions: bool) -> Batch:
         """Draw the batch of one release; see `PrivacySession.draw`."""

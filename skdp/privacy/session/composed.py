@@ -53,7 +53,7 @@ from skdp.privacy.session.ledger import GaussianPlan, Ledger
 from skdp.privacy.session.session import PrivacySession
 
 _COINS = 2**53  # a coin is uniform on 0 .. 2^53 - 1
-_DOWN = 1.0 - 1e-9  # of an inner epsilon, so that its mu stays below its share in spite of rounding
+_DOWN = 1.0 - 1e-9  # factor of an inner epsilon, so that its mu stays below its share in spite of rounding
 _ROUNDING = 1.0 + 1e-12  # sums of shares of (epsilon, delta) may round up
 
 

@@ -23,7 +23,7 @@ from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan
 
 # Parts of epsilon and delta for the sampler's proven error; the noise gets the rest. A choice, not tuned.
 _EPSILON_NUMERICAL_ERROR, _DELTA_NUMERICAL_ERROR = 1e-5, 1e-4
-_LEAST_PART = 1e-9  # of a release's epsilon, below which nobody is told what would fit
+_LEAST_PART = 1e-9  # part of a release's epsilon; a smaller remainder is not proposed in the error message
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
 
 
@@ -126,7 +126,7 @@ class Ledger:
     ) -> None:  # fmt: skip
         self.epsilon, self.delta = float(epsilon), float(delta)
         self.adjacency, self.unit = adjacency, unit
-        self.protects = unit  # in the words of the report
+        self.protects = unit  # the unit's name in the report
         self.set_aside, self.minibatches = float(set_aside), bool(minibatches)
         self.best_of, self.best_of_used = bool(best_of), False
         self.best_of_plan: object = None
@@ -140,7 +140,7 @@ class Ledger:
         self.assumptions: list[str] = []
         self.open_batch: Batch | None = None
         self.inner_claims: list[tuple[float, float]] = []
-        self._by_cost: dict[tuple[object, ...], LedgerRow] = {}  # the rows
+        self._by_cost: dict[tuple[object, ...], LedgerRow] = {}  # rows by the cost of their release
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
         # Only the last noise is kept, and weakly: a reference to the statistic would keep its records in memory.

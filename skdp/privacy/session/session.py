@@ -115,7 +115,7 @@ class PrivacySession(
     adjacency: str
     unit: str
     exact: bool
-    _new_ledger: type[Ledger] = Ledger  # what makes the account of a session of this class
+    _new_ledger: type[Ledger] = Ledger  # class of the ledger of this session
 
     def __init__(
         self,

@@ -90,7 +90,7 @@ class VertexScores:
         self._divisor = float(self._shape.n_units)
         self._lazy, self._ratio = bool(lazy), float(refresh_ratio)
         self._steps, self._next = 0, 1.0
-        self._unit = 0.0  # of the grid of the sums; 0: nothing has been computed
+        self._unit = 0.0  # unit of the sums' grid; 0: nothing has been computed
         self._tree = WeightTree(self._kernel.shape[1])
         source = rows.source(
             self._on_grid,

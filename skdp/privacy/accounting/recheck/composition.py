@@ -75,7 +75,7 @@ def recheck_epsilon(
         raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
     try:
         return _epsilon([_terms_of(row, complete) for row in rows], delta, adjacency)
-    except ArithmeticError:  # numbers of a row that no release has
+    except ArithmeticError:  # a row has numbers that no release has
         return math.inf
 
 

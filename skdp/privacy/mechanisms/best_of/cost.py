@@ -11,7 +11,7 @@ from skdp.privacy.mechanisms.best_of.pairs import best_of_approximate
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 
 _MAX_CLAIM = 1000.0  # no claim is as large as this
-_WIDTH = 1e-7  # relative, of the bracket that is left
+_WIDTH = 1e-7  # relative width of the bracket at which bisection ends
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from skdp.privacy.accounting.recheck.row_terms import Point, Row, check_row, cou
 
 Array = NDArray[np.float64]
 
-_CELLS, _LEVELS = 4000, 1000  # of z and of s
+_CELLS, _LEVELS = 4000, 1000  # cells of z, and nodes of s
 _BASE = ("log_error", "base_mu", "base_epsilon", "base_delta")
 _MAX_TRIAL_COST = 500.0  # beyond this cost of a trial nothing is proven
 

@@ -131,7 +131,7 @@ class BestOfTrials(SessionBase):
             stream = self._keys.commit()
             if not ledger.exact:
                 ledger.charge_numerical_error((0.0, _draw_error(ledger.epsilon)))
-                # First the row: what is interrupted stays charged.
+                # First the row: an interrupted release stays charged.
                 ledger.write(_row(plan, ledger.epsilon).describe(), purpose)
             best: tuple[tuple[float, int, int], T | None] | None = None
             for _ in range(draw_trial_count(stream, plan.trials)):
@@ -155,13 +155,13 @@ def _attempt(trial: Callable[[], tuple[float, T]]) -> tuple[float, T | None]:
             score, found = trial()
             if not math.isnan(score):
                 return float(score), found
-        except Exception:  # what failed, and that it did, may depend on the records
+        except Exception:  # the error, and that there was one, may depend on the records
             pass
     return -math.inf, None
 
 
 def _row(plan: BestOfPlan, epsilon: float) -> BestOf:
-    error = (0.0, 0.0)  # of the noise: it is within the claims of a trial that has no mu
+    error = (0.0, 0.0)  # the claim of a trial without mu includes the error of its noise
     if plan.base_mu is not None:
         error = trial_error(plan.base_epsilon, plan.base_delta)
     return BestOf(

@@ -121,7 +121,7 @@ class Gaussian(GaussianNoise):
 
     noise_multiplier: float
     noise_std: float | None = None
-    n_batches: int | None = None  # of a partition that one release takes, each unit in one of them
+    n_batches: int | None = None  # batches of the partition that one release takes; each unit is in one of them
 
     @classmethod
     def variant(cls, row: Row) -> type[Release]:

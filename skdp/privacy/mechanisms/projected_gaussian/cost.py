@@ -34,11 +34,11 @@ from skdp.privacy.accounting.releases import Line
 from skdp.privacy.mechanisms.gaussian.cost import GaussianOnBatches
 
 LEAST_FACTOR = 0.5  # Z is accounted for as at least this
-_WIDTH = 0.03  # of a bin of log Z; a choice, not tuned
+_WIDTH = 0.03  # width of a bin of log Z; a choice, not tuned
 _LEFT_OUT = 0.3  # part of delta for losses above the range, if Z has no cap; a choice, not tuned
 _SMALLER = 32  # smaller bins in a bin; a choice, not tuned
 _RARE = 1e-24  # probability of Z beyond the last bin, which is charged to delta
-_LOG_RARE = -100.0  # log of the part of a normal that is charged so
+_LOG_RARE = -100.0  # log of the part of a normal that is charged to delta
 _ROUNDING = 1e-12  # relative error of the weights, much more than their functions have
 _FAR = 80.0  # shifts that leave less than e^-700 of one normal where the other is
 
@@ -73,7 +73,7 @@ class ProjectedPair(DominatingPair):
         # The tail of Z is so heavy that a larger part of delta than log_tail says is left out above.
         rare = min(0.5, _LEFT_OUT * math.exp(log_tail + LOG_TAIL) / self.rate)
         high = self._at(self._quantile(rare)).loss_range(log_tail)[1]
-        # Where losses are low they are rounded up, which costs nothing to speak of.
+        # Low losses are rounded up: the bound stays valid and grows little.
         usual = min(self._quantile(1e-3), max(LEAST_FACTOR, 6.0 * self.spread))
         low = self._at(usual).loss_range(log_tail)[0]
         return low, high

@@ -28,7 +28,7 @@ from skdp.privacy.mechanisms.projected_gaussian.cost import ProjectedGaussian, c
 
 # Below this number of projections few records with large gradients set epsilon, unless norms are capped.
 LEAST_PROJECTIONS = 20
-_REACH = 13.25  # of the noise, in standard deviations
+_REACH = 13.25  # largest noise that is drawn, in standard deviations
 _MIN_CLIP_NORM, _MAX_CLIP_NORM = (
     2.0**-600,
     2.0**600,

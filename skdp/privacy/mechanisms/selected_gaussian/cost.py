@@ -43,12 +43,12 @@ from skdp.privacy.accounting.pairs import (
 from skdp.privacy.mechanisms.gaussian.cost import GaussianOnBatches
 
 # Choices, not tuned.
-_CELLS = 3000  # of the loss of one step on all records
+_CELLS = 3000  # cells of the loss of one step on all records
 _FINE = 24.0  # cells of half the range of one choice
 _PER_SPREAD = 100.0  # cells of a standard deviation of the loss
 _LOG_CUT = math.log(1e-40)
 _ROUNDING = 1e-11  # relative error of the masses, more than the convolutions have
-_ONE_ROUNDING = 2.0**-50  # and for each choice, whose own masses are rounded
+_ONE_ROUNDING = 2.0**-50  # relative error of the masses of one choice
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 _SPREADS = 11.0  # reach of the densities, in standard deviations
 _POINTS = 2**13
-_NOISE = 1e-16  # of the largest mass: what a Fourier transform rounds
+_NOISE = 1e-16  # rounding of a Fourier transform, relative to the largest mass
 
 
 @functools.lru_cache(maxsize=16)

@@ -48,7 +48,7 @@ def word_threshold(grid: int, sigma: float, max_words: int, delta: float) -> int
     unit's own. The threshold is the largest one that a k needs.
     """
     k = np.arange(1, max_words + 1)
-    tail = -np.expm1(math.log1p(-delta) / k)  # of one word
+    tail = -np.expm1(math.log1p(-delta) / k)  # probability that one word is released
     least = shares_of_words(grid, max_words) + 0.5 - sigma * ndtri(tail)
     # ndtri is right to 1e-13 or so; the margin is far above it, and far below the noise.
     return math.ceil(float(least.max()) + 1e-8 * sigma)

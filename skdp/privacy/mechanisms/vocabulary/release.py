@@ -44,7 +44,7 @@ MOST_WORDS = 10**6
 LEAST_GRID = 2**20  # units of the grid that a unit adds: roundings stay small
 # l2 sensitivity over the largest norm of a unit's contribution, by adjacency; rounded up.
 MOVED = {"zero-out": 1.0, "add-remove": 1.0, "replace-one": math.sqrt(2.0) * (1 + 2.0**-50)}
-PART = 0.25  # of the delta that is kept for samplers
+PART = 0.25  # share of the delta that is kept for samplers' errors
 Vocabulary = tuple[tuple[str, ...], tuple[float, ...]]
 
 
@@ -184,7 +184,7 @@ class Vocabularies(GaussianReleases):
                 kept = [(word, count) for word, count in noisy if count >= plan.threshold]
                 return _shown(kept, plan.grid), row.describe()
 
-            # Of the sampler's error the plan paid.
+            # The plan paid for the sampler's error.
             return self._release(
                 draw,
                 numerical_error=(0.0, 0.0),
