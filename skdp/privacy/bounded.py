@@ -365,7 +365,7 @@ def rounded_source(
 
     def on_grid(step: float) -> NDArray[np.int64]:
         if not _LEAST <= step <= 1 / _LEAST:
-            raise ValueError(f"a grid of {step:.3g} is outside the range that float64 holds exactly")
+            raise ValueError(f"a grid of {step:.3g} leaves the range of exact floats; scale the statistic")
         # The clamp is 1-Lipschitz in every entry, so it cannot raise a sensitivity.
         with np.errstate(over="ignore"):
             return np.rint(np.clip(value() / step, -_CLAMP, _CLAMP)).astype(np.int64)
