@@ -32,7 +32,7 @@ def checked_positions(positions: ArrayLike, size: int) -> Integers:
 
 
 def clipped_bound(l2: float, size: int, clip: float) -> float:
-    """What a unit can change in ``size`` clipped entries, but for their rounding."""
+    """The change of ``size`` clipped entries by a unit, but for their rounding."""
     if not 0 < clip < math.inf:
         raise ValueError(f"clip must be finite and > 0, got {clip!r}")
     return min(l2, 2.0 * clip) + (size + 16) * 2.0**-52 * clip

@@ -6,7 +6,7 @@ An expanded row f(x) is a function of one record's row x and of public or releas
 it stands, what other rows hold, and how many rows there are change nothing (`check_batch_independence` and
 `tests/privacy/exact/test_expansion.py` look at it). Two tables that differ in one unit (a record, or all rows of a
 group, however many) have expanded tables that differ in that unit alone, and the bounds that the statistics prove
-for any rows hold for these. f enters no bound, not even by its size, as each statistic clips what a unit adds:
+for any rows hold for these. f enters no bound, not even by its size: each statistic clips a unit's contribution:
 
 * `mean_gradient`: a unit adds a vector v with ||v|| <= G, over n. Another in its place (replace-one; record or
   group) moves the mean by ||v - v'|| / n <= 2 G / n, none in its place (zero-out, add-remove, where n is public)

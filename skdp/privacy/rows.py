@@ -87,7 +87,7 @@ class Rows:
     # ---------------------------------------------------------------- rows from rows
 
     def derived(self, **changes: Unpack[Changes]) -> "Rows":
-        """The same records but for these fields. What is kept and depends on one of them is not taken along.
+        """The same records but for these fields. Kept results that depend on one of them are not taken along.
 
         Every derivation comes through here: a sorted order of other rows would read beyond these.
         """
@@ -342,7 +342,7 @@ Rows.__getstate__ = Rows.__setstate__ = Rows._refuse  # type: ignore[attr-define
 
 
 class HoldsRows(Protocol):
-    """What the statistics of `PrivateRecords` take: they are its methods, and read its rows."""
+    """The type of ``self`` in the statistics of `PrivateRecords`, which are its methods and read its rows."""
 
     _rows: Rows
 

@@ -1,4 +1,4 @@
-"""PublicShape: what is public about the data of a fit, in one object.
+"""PublicShape: the public facts about the data of a fit, in one object.
 
 Plans, grids, batch rules, warnings, exceptions, memory decisions, reports and reprs read this object and nothing
 else of the data. The real number of rows serves sums and samplers only.
@@ -74,7 +74,7 @@ class PublicShape:
         cls, X: "Matrix", *, n_groups: int | None, n_public: int | None, n_classes: int | None = None,
         fit_intercept: bool = False, intercept_value: float = 1.0,
     ) -> "PublicShape":  # fmt: skip
-        """Take what is public of X; the one place where a number of rows becomes public.
+        """Take the public facts about X; the one place where a number of rows becomes public.
 
         Parameters
         ----------

@@ -67,7 +67,7 @@ class Release:
     parameter_name, parameter_label : str
         Key of the number that fixes the cost of one release, and its name in a report.
     noise : str
-        What the report calls the noise.
+        The report's name of the noise.
     sensitivity_of : str
         What the sensitivity of a row is measured on, and by which norm.
     accountants : tuple of {"pld", "rdp"}

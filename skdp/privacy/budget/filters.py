@@ -147,7 +147,7 @@ class Charge(NamedTuple):
         return self.mu == math.inf
 
 
-# By name of a part: what is charged to its records, in order of time. None stands for the records of no part.
+# The charges to the records of each part, by its name, in order of time. None stands for the records of no part.
 Sequences: TypeAlias = Mapping[str | None, list[Charge]]
 
 
@@ -162,7 +162,7 @@ def _noise_error(fits: list[Charge]) -> float:
 
 
 def _exact_delta(fits: list[Charge], ceiling: Ceiling) -> float:
-    """D' of rule B: what is left of delta for the exact mechanisms; at most 0 if nothing is."""
+    """D' of rule B: the rest of delta for the exact mechanisms; at most 0 if none is left."""
     tail = math.fsum(fit.tail for fit in fits)
     return (ceiling.delta - tail) * math.exp(-_noise_error(fits))
 

@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 class PartKind(NamedTuple):
-    """What the records were split for: fits of another adjacency or unit are refused in these parts."""
+    """The adjacency and unit of the split: fits of another adjacency or unit are refused in these parts."""
 
     adjacency: str
     unit: str  # "record" or "group"
@@ -142,7 +142,7 @@ def check_part(
 
 
 def sequences(connection: sqlite3.Connection, part: Part | None) -> Sequences:
-    """What is charged to the records of a part; with None, of every part, and to the records of no part."""
+    """The charges to the records of a part; with None, of every part, and to the records of no part."""
     rows = connection.execute(
         "SELECT part, epsilon, delta, mu, pure, log_error, tail FROM fits WHERE state <> 'returned'"
         " ORDER BY number"
@@ -178,7 +178,7 @@ def returned_state(connection: sqlite3.Connection, number: int) -> str:
 
 
 def part_assumption(part: str, unit: str, adjacency: str) -> str:
-    """What the report of a fit of a part rests on, which no accountant can see."""
+    """The assumption of the report of a fit of a part, which no accountant can check."""
     values = (
         "; which part that is was not chosen by values of the records, as a replaced one would change parts"
         if adjacency == "replace-one"

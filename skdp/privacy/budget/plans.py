@@ -19,7 +19,7 @@ class PlanRunsOnce(PrivacyBudgetExceeded):
 
 
 def labelled(estimator: str, plan: str) -> str:
-    """What the ledger shows of a fit of a plan."""
+    """The ledger's row of a fit of a plan."""
     if not NAME.fullmatch(plan):
         raise ValueError(f"plan must be at most 64 letters, digits, '.', '_' and '-', got {plan!r}.")
     return f"{estimator} (plan {plan})"

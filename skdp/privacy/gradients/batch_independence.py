@@ -154,7 +154,7 @@ def _products_stay(piece: Piece) -> bool:
 
 
 def _others(X: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """What other rows hold: in words, and 64 rows of it."""
+    """Contents of other rows: their words for a message, and 64 rows of them."""
     for value in VALUES:
         yield f"{value:g}", np.full_like(X, value)
     for factor in LARGE:

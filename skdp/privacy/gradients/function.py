@@ -21,7 +21,7 @@ PieceFunction = Callable[[Matrix, NDArray[np.float64] | None], Sequence[Piece]]
 
 
 class PieceKind(NamedTuple):
-    """What may not change from one call to the next: what is added rests on it.
+    """Facts that may not change from one call to the next, because the sum rests on them.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class GradientFunction:
         ]
 
     def _called(self, X: Matrix, y: NDArray[np.float64] | None, count: int) -> list[Piece]:
-        """What the function gives, checked; a message says nothing about the rows."""
+        """The function's result, checked; a message says nothing about the rows."""
         with np.errstate(all="ignore"):
             found = self.function(X, y)
         pieces = list(found)

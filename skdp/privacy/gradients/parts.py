@@ -1,4 +1,4 @@
-"""Parts of records' gradients: what each adds to the norms, and the weighted sum over the records.
+"""Parts of records' gradients: their shares of the norms, and the weighted sum over the records.
 
 `skdp.privacy.statistics.gradient_sum` proves what follows from the numbers that are computed here.
 """

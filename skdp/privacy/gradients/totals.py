@@ -1,4 +1,4 @@
-"""What a thread has added of the sums of blocks, and which of its entries it has touched."""
+"""A thread's total of the sums of blocks, and the entries that it has touched."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -34,7 +34,7 @@ class Noise(NamedTuple):
     sigma : float
         Standard deviation of the noise, in units.
     sensitivity : float
-        What one unit of privacy can change in the statistic, in l2 norm, with all roundings.
+        Largest change of the statistic by one unit of privacy, in l2 norm, with all roundings.
     """
 
     unit: float

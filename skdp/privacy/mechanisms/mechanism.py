@@ -1,4 +1,4 @@
-"""What a mechanism is to a session: a statistic in, and its release, its noise's error and its draw out.
+"""The protocol of mechanisms: from a statistic to its release, its noise's error and its draw.
 
 A mechanism for statistics of all records is a class with two methods, and `PrivacySession.release` calls it::
 
@@ -30,7 +30,7 @@ class Prepared(Generic[T_co]):
     release : Release
         Its cost, and its row of the ledger.
     numerical_error : (float, float)
-        What the error of the sampler adds to epsilon and delta.
+        The part of the sampler's error in epsilon and delta.
     draw : callable (Source, KeyStream) -> object
         Computes the integers of the statistic (`Source.on_grid`), draws the noise, and returns the result.
     """

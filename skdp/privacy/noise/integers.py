@@ -71,7 +71,7 @@ def rounded_gaussian(sigma: float, size: int | tuple[int, ...], random_state: Se
 
     See Also
     --------
-    gaussian_numerical_error : what the error adds to epsilon and delta.
+    gaussian_numerical_error : the error's part of epsilon and delta.
 
     Notes
     -----
@@ -199,7 +199,7 @@ def discrete_laplace(scale: float, size: int | tuple[int, ...], random_state: Se
 
     See Also
     --------
-    laplace_numerical_error : what the error adds to epsilon and delta.
+    laplace_numerical_error : the error's part of epsilon and delta.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What the samplers' proven error adds to the epsilon and delta of a release.
+"""The samplers' proven error as a part of the epsilon and delta of a release.
 
 `skdp.privacy.noise.alias_tables` and `skdp.privacy.noise.samplers` derive the errors.
 """
@@ -112,7 +112,7 @@ def numeric_sparse_numerical_error(
 
 @functools.lru_cache(maxsize=256)
 def selection_numerical_error(k: int, n_candidates: int, epsilon: float = 0.0) -> tuple[float, float]:
-    """What one call of `gumbel_top_k` adds to (epsilon, delta).
+    """The error of one call of `gumbel_top_k` as a part of (epsilon, delta).
 
     Parameters
     ----------

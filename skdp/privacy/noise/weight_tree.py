@@ -262,7 +262,7 @@ class WeightTree:
         return chosen
 
     def _drawn(self, stream: KeyStream, count: int) -> Words:
-        """The next words, fetched for many steps at once; what is left is never used for another stream."""
+        """The next words, fetched for many steps at once; the rest is never used for another stream."""
         if stream is not self._stream or self._spare.size < count:
             self._stream, self._spare = stream, stream.words(64 * count)
         words, self._spare = self._spare[:count], self._spare[count:]

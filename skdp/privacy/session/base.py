@@ -50,7 +50,7 @@ class Keys:
     def commit(self) -> noise.KeyStream:
         """Spend the reservation, then return the stream: the last step before anything is drawn.
 
-        Every refusal comes before. What is interrupted after it stays charged.
+        Every refusal comes before. A release that is interrupted after it stays charged.
         """
         if self._closed:  # a signal handler or a mechanism closed it during a release, which nobody would pay for
             raise RuntimeError("this session was closed during a release, which is not made; open another one")
@@ -170,7 +170,7 @@ class MinibatchSampler:
 
 
 class SessionBase:
-    """What the methods of a session share; each group of methods is a class below it.
+    """The attributes that the methods of a session share; each group of methods is a class below it.
 
     Every method that plans, draws or releases begins with ``with self._lock:`` and ``self._check_open()``. The
     lock itself stands in the ``with``: no line of Python runs between taking it and the promise to return it, so
@@ -204,7 +204,7 @@ class SessionBase:
         Returns
         -------
         object
-            What the mechanism draws.
+            The result of the mechanism's draw.
 
         Raises
         ------

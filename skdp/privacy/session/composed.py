@@ -59,7 +59,7 @@ _ROUNDING = 1.0 + 1e-12  # sums of shares of (epsilon, delta) may round up
 
 @dataclass(frozen=True)
 class InnerFits:
-    """Which fits run inside a session, what each may cost, and which of them read each place.
+    """The fits inside a session, the largest cost of each, and the fits that read each place.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class InnerFits:
         return max(sum(self.charges[i] for i in place) for place in self.positions)
 
     def holds_errors(self, epsilon: float, delta: float, of_fits: Sequence[float]) -> bool:
-        """Whether what is kept for errors of drawn noise holds those at each place; as the session checks it.
+        """Whether the part kept for errors of drawn noise is enough at each place; as the session checks it.
 
         Parameters
         ----------
@@ -358,7 +358,7 @@ class ComposedSession(PrivacySession):
         Parameters
         ----------
         public, assumptions, unproven, erratum, post_processing
-            As for `PrivacySession.report`. What the fits inside assume is added.
+            As for `PrivacySession.report`. The assumptions of the fits inside are added.
 
         Returns
         -------

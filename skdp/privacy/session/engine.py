@@ -34,7 +34,7 @@ class Opening:
     grid : float
         Width of a unit.
     sensitivity : float
-        What one unit of privacy changes in the sum, roundings included: in l2 norm, of Laplace noise in l1 norm.
+        Largest change of the sum by one unit of privacy, with roundings: in l2 norm, for Laplace noise in l1 norm.
     releases : int
         Equal openings that are planned from here on, this one included.
     """
@@ -58,7 +58,7 @@ class AnyEngine(Protocol):
     def ready(self, opening: Opening) -> None:
         """Do all that may fail before an owner's numbers are needed: find the peers, lay the noise.
 
-        Called before every opening, and before the first one is charged. What it raises costs nothing, if nothing
+        Called before every opening, and before the first one is charged. An exception costs nothing, if nothing
         was opened before.
         """
 
@@ -307,7 +307,7 @@ def _surplus(engine: Engine) -> float:
 
 
 def _to_floats(opened: NDArray[np.int64], total: BoundedStatistic, unit: float) -> NDArray[np.float64]:
-    """What was opened, in the statistic's own units."""
+    """The opened sum, in the statistic's own units."""
     if opened.dtype != np.int64 or opened.shape != total.shape:
         raise TypeError(f"engine must open int64 of shape {total.shape}")
     released: NDArray[np.float64] = opened * np.float64(unit)

@@ -99,21 +99,21 @@ class Ledger:
     mu2 : float
         Total that plans divide; inf without privacy, 0 with delta = 0.
     rows : list of dict
-        What was released.
+        The rows of the releases.
     plans : list of plans
     vocabularies : list of plans
         Those of vocabularies, each around one of the plans.
     pure : list of (epsilon, count, mu^2)
         Releases that came without a plan.
     numerical_error : list of float
-        What the samplers' proven errors add to (epsilon, delta).
+        The samplers' proven errors in (epsilon, delta).
     late : bool
         Whether something was planned after a release.
     begun : bool
         Whether something was drawn for a release, maybe without a row: a draw that raised may be tried again.
     sampled : bool
     assumptions : list of str
-        What the claim rests on beside what every report lists.
+        Assumptions of the claim beside the ones that every report lists.
     inner_claims : list of (epsilon, delta)
         Of fits inside the session that are added by basic composition, and of which the rows are then.
     open_batch : Batch or None
@@ -176,7 +176,7 @@ class Ledger:
         return self.delta * (1 - _DELTA_NUMERICAL_ERROR) * math.exp(-self.epsilon_numerical_error)
 
     def aside(self) -> tuple[float, float]:
-        """What is set aside: (epsilon, delta) of an exact mechanism without mu."""
+        """The share that is set aside: (epsilon, delta) of an exact mechanism without mu."""
         if not self.set_aside:
             raise PrivacyBudgetExceeded(
                 "nothing is set aside: open the session with set_aside, a share of (epsilon, delta)"
@@ -202,7 +202,7 @@ class Ledger:
     def add(self, *plans: Plan) -> None:
         """Keep plans that were admitted, and write them to the log.
 
-        What is planned after a release may follow from it, so it is no line of level INFO.
+        A plan made after a release may follow from it, so it is no line of level INFO.
         """
         self.plans.extend(plans)
         level = DEBUG if self.rows else INFO
@@ -212,7 +212,7 @@ class Ledger:
     def admit(self, mu2: float, remedy: str = "Give the plans smaller shares") -> None:
         """Refuse a plan that the budget does not hold; ``remedy`` tells the user how to mend it."""
         if self.best_of:
-            raise UnsupportedAccounting("the whole budget of this session is for trials")
+            raise UnsupportedAccounting("the session was opened with best_of=True: its whole budget is for trials")
         self.late = self.late or self.begun or bool(self.rows)
         if self.planned_mu2() + mu2 > self.mu2 * _SHARE_ROUNDING:
             left = max(0.0, 1.0 - self.planned_mu2() / self.mu2)
@@ -303,7 +303,7 @@ class Ledger:
     # ---------------------------------------------------------------- releases
 
     def check_statistic(self, bounded: BoundedStatistic, *, batches: bool = False) -> None:
-        """Refuse what is not a statistic, or one of another unit, or one that needs a public count."""
+        """Refuse an object that is no statistic, a statistic of another unit, or one that needs a public count."""
         if not isinstance(bounded, BoundedStatistic):
             raise TypeError(f"only a BoundedStatistic can be released, got {type(bounded).__name__}")
         source = bounded._value
@@ -347,7 +347,7 @@ class Ledger:
         if delta > self.delta_numerical_error:
             raise UnsupportedAccounting(
                 f"epsilon={self.epsilon:g} leaves so little noise, or delta={self.delta:g} is so small, "
-                f"that what the sampler's tails miss (probability {min(1.0, delta):.2g}) is not negligible: use "
+                f"that the sampler's cut tails (probability {min(1.0, delta):.2g}) are not negligible: use "
                 f"a smaller epsilon (a few dozen at most), {remedy}a larger delta, or epsilon=inf for no privacy"
             )
         return [epsilon, delta]
@@ -361,7 +361,7 @@ class Ledger:
         self.numerical_error = self.check_numerical_error(numerical_error)
 
     def assume(self, line: str) -> None:
-        """Add what a claim rests on to the report, once."""
+        """Add an assumption of the claim to the report, once."""
         if line not in self.assumptions:
             self.assumptions.append(line)
 

@@ -1,7 +1,7 @@
 """Minibatches as plans and releases of a session.
 
-What is claimed. Let the other releases of the session hold at most m^2 of mu^2 (a filter: they may be chosen as
-the fit goes), and let the batches' releases be fixed: T_i of them with the dominating pair D_i. Then the whole is
+Claim. Let the other releases of the session hold at most m^2 of mu^2 (a filter: they may be chosen as the fit
+goes), and let the batches' releases be fixed: T_i of them with the dominating pair D_i. Then the whole is
 dominated by G_m x D_1^T_1 x ..., G_m the pair N(m, 1), N(0, 1), whatever the order and however the others depend
 on earlier results. Proof by induction over the releases, for all hockey-stick divergences at once: a release of
 m_1^2 leaves G_(m') with m'^2 = m^2 - m_1^2, and G_(m_1) x G_(m') = G_m; a release on a batch leaves one D_i less.
@@ -28,7 +28,7 @@ above. No such argument is written down for batches without replacement: refused
 Batches of a partition (`PARTITION`) are the parts of a random order of the units: one order for a pass, and each
 unit is in one part of it. The number of units is public, and the order is drawn without looking at the records: on
 neighbouring data sets the orders have one law, and a unit that is absent or replaced keeps its place. Give the
-orders to the adversary: what is said of each order holds for their mixture. In a pass all releases but one are
+orders to the adversary: a statement about each order holds for their mixture. In a pass all releases but one are
 then the same functions of the other units and of the earlier releases: their laws given those are equal, and mu is
 0. One release has the unit in its batch. Its statistic moves by at most 1 / z standard deviations of its noise,
 mu = 1 / z, whatever was released before. Gaussian DP composes adaptively: a pass has mu = 1 / z, and k passes have

@@ -82,10 +82,10 @@ class PrivacySession(
         has no mu (`objective_perturbation`). It is added to the rest by basic composition, so the Gaussian
         currency is the mu of the remaining (epsilon, delta), and the claim is always the whole.
     group_is : {"group", "owner"}, default="group"
-        With unit="group": what a group is, for the report and the accountant's ledger. A ledger of one kind takes
-        no fit of the other, since persons and owners are different promises.
+        With unit="group": the kind of group, for the report and the accountant's ledger. A ledger of one kind
+        takes no fit of the other, since persons and owners are different promises.
     record_is : {"record", "window"}, default="record"
-        With unit="record": what a record is, likewise. "window" is a window of words of a text.
+        With unit="record": the kind of record, likewise. "window" is a window of words of a text.
     minibatches : bool, default=False
         Whether sampled releases may be planned (`plan_batches`). An accountant then holds (epsilon, delta)
         without a mu: none is proven for sampled releases.
@@ -219,7 +219,7 @@ class PrivacySession(
             self._check_open()
             return self._keys.commit().integers(bound, size)
 
-    # ---------------------------------------------------------------- report, life and death
+    # ---------------------------------------------------------------- report, closing, pickling
 
     @property
     def mu(self) -> float:
@@ -265,7 +265,7 @@ class PrivacySession(
         erratum : str, default=None
             Of the published constant, with the fit's replacement.
         post_processing : tuple of str, default=()
-            What is made of released numbers without a further cost.
+            Computations from released numbers, which have no further cost.
 
         Returns
         -------

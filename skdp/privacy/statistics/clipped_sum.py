@@ -46,7 +46,7 @@ def clipped_sum(
         ``function(X, y)`` takes some rows, an array or a CSR matrix as the records are stored, and their
         targets (None without targets). It returns their vectors, an array or a CSR matrix of shape (number of
         rows, ``size``) of float32 or float64. A row's vector must be a function of this row and of public or
-        released values alone. The function must not keep what it was given, and must not raise for any values.
+        released values alone. The function must not keep its arguments, and must not raise for any values.
     clip_norm : float
         Largest l2 norm of a unit's vector. inf (no clipping) can only be released without noise.
     size : int
@@ -227,7 +227,7 @@ class UnitVectors:
         return self._computed(given, y, given.shape[0])
 
     def _computed(self, X: Matrix, y: Floats | None, count: int) -> Floats:
-        """What the function gives for these rows, checked; a message says nothing about the rows."""
+        """The function's result for these rows, checked; a message says nothing about the rows."""
         with np.errstate(all="ignore"):
             found = self.function(X, y)
         if issparse(found):

@@ -46,7 +46,7 @@ def column_sums(
     from a number in [0, 1]. A record adds the integer nearest to ``M v / B``, which is between -M and M. A group
     adds the integer nearest to the mean of its rows' values times M / B, held between -M and M. A unit thus adds a
     vector of l2 norm at most ``sqrt(d) M``, however many rows it has. A unit that comes or goes moves the sum by
-    that, and one that is replaced by twice as much. What a unit adds follows from its own cells, see
+    that, and one that is replaced by twice as much. A unit's contribution follows from its own cells, see
     `skdp.kernels.counts`: the values of a group's rows are added from 0 in the order of its rows. The integers are
     added modulo 2**64, as in `mean_gradient`. An empty group adds 0.
     """

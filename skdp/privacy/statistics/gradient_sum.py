@@ -50,9 +50,9 @@ def gradient_sum(
         `SparseRows`) with a row for each row. It gets at most 64 rows at once. **A row's numbers must be a
         function of this row and of public or released values alone, to the last bit**: whatever its place,
         its neighbours and the number of rows; see `check_batch_independence`. It is called from several
-        threads at once, so every call makes new arrays. It must not keep what it was given, and must not
-        raise, warn or print for any values. Functions of one fit may be marked by `PieceKinds`: only the
-        first is then called with zeros.
+        threads at once, so every call makes new arrays. It must not keep its arguments, and must not raise, warn
+        or print for any values. Functions of one fit may be marked by `PieceKinds`: only the first is then called
+        with zeros.
     clip_norm : float
         Largest l2 norm of a unit's gradient, at least 2**-29. inf (no clipping) can only be
         released without noise.
@@ -133,7 +133,7 @@ def gradient_sum(
 
     **Microbatches.** The mean gradient of L positions (positions without a record count as 0) is computed by
     products of its own, and clipped as if it was one record's. A record that is absent or replaced changes one
-    of them by anything, so what is added moves by at most 2 ``clip_norm``. The bound on a unit's contribution is
+    of them by anything, so the sum moves by at most 2 ``clip_norm``. The bound on a unit's contribution is
     therefore twice the clip norm: the noise multiplier is the standard deviation over 2 ``clip_norm``. Under
     replace-one the session doubles it once more. In a sampled batch that is needed: its bound is about laws with
     and without a unit.

@@ -78,8 +78,8 @@ def residual_moments(
     as integers, and the mean is rounded to float64. A unit's contribution is thus within 2^-30 of the vector above
     in each entry, and two units are moved apart by 2^-29, for which the bound makes room. Then it is rounded to
     the nearest integer on the grid of the release: two numbers that are x apart become integers that are at most
-    x + 1 apart, which is the one rounding that the session adds for each entry. What a unit adds follows from its
-    own rows. The integers are added modulo 2**64. An empty group adds 0.
+    x + 1 apart, which is the one rounding that the session adds for each entry. A unit's contribution follows from
+    its own rows. The integers are added modulo 2**64. An empty group adds 0.
     """
     rows = records._rows
     given = np.asarray(weights, dtype=np.float64)
@@ -107,7 +107,7 @@ def residual_moments(
 
 
 def _moved(weights: Floats, adjacency: str) -> float:
-    """What a record moves the sums by, before anything is rounded."""
+    """The change of the sums by a record, before anything is rounded."""
     a2, w2, b2, c2, e2 = (float(weight) ** 2 for weight in weights)
     if adjacency != "replace-one":
         return math.sqrt(a2 + w2 + b2 + c2 + e2)

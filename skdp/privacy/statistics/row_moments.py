@@ -1,9 +1,9 @@
-"""The second moment of rows and targets, summed in integers: what a private ridge regression needs.
+"""The second moment of rows and targets, summed in integers, for private ridge regression.
 
 Privacy
 -------
 A record becomes z = (x, w (R / Y) y) with ||x|| <= R and |y| <= Y, so ||z||^2 <= B^2 = (1 + w^2) R^2; the
-statistic is the sum of z z^T. Two facts bound what one unit moves. A unit's contribution A is positive
+statistic is the sum of z z^T. Two facts bound the change by one unit. A unit's contribution A is positive
 semidefinite (a sum of z z^T) with trace at most B^2:
 
 * absent instead of A: ||A||_F <= trace A <= B^2;

@@ -47,7 +47,7 @@ class VertexScores:
 
     Notes
     -----
-    **What one record can change.** What a record adds to the scores is a function of this record, of the vertices
+    **Change by one record.** A record's contribution to the scores is a function of this record, of the vertices
     that were drawn before (released) and of public numbers: its linear predictor follows from the path; when it is
     refreshed follows from the path, the public schedule and its own gradient. Whatever is stale, every entry is at
     most ``clip_norm / n_units``, an integer on the grid. A replaced record changes no score by more than

@@ -43,7 +43,7 @@ def pair_profile(loss: Floats, masses: Floats, infinite: float, x: Floats) -> Fl
 
 
 def pair_hinges(trials: TrialCount, loss: Floats, masses: Floats, error: Error = (0.0, 0.0)) -> Hinges:
-    """The hinges of trials that the pair dominates; what is missing of 1 in ``masses`` has infinite loss."""
+    """The hinges of trials that the pair dominates; the mass that ``masses`` lack has infinite loss."""
     slopes_of = np.exp(-loss)
     of_r = masses * slopes_of
     rest = max(0.0, 1.0 - float(of_r.sum()))

@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class BestOfPlan:
-    """What the trials of a session may cost; made by a session only.
+    """The cost of the trials of a session; made by a session only.
 
     Attributes
     ----------
     trials : TrialCount
         The law of their number.
     base_epsilon, base_delta : float
-        What a fit and a score of one trial may each claim, on disjoint parts of the records.
+        The largest claim of the fit, and of the score, of one trial, on disjoint parts of the records.
     base_mu : float or None
         The mu of both. None where a trial may be anything that is (base_epsilon, base_delta)-DP.
     delta : float
@@ -46,7 +46,7 @@ class BestOfTrials(SessionBase):
     """The best of a random number of trials."""
 
     def plan_best_of(self, mean_trials: float, *, shape: int = 1, gaussian: bool = True) -> BestOfPlan:
-        """Divide the whole budget: what one trial may cost, if the best of a random number of them is released.
+        """Divide the whole budget: the cost of one trial, if the best of a random number of them is released.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class BestOfTrials(SessionBase):
 
 
 def _attempt(trial: Callable[[], tuple[float, T]]) -> tuple[float, T | None]:
-    """One trial, of which nothing is seen but what it returns; a failed one has no result and the worst score."""
+    """One trial, of which only the result is seen; a failed one has no result and the worst score."""
     with no_log_lines(), no_warnings_of_any_library(), np.errstate(all="ignore"):
         try:
             score, found = trial()
@@ -172,5 +172,5 @@ def _row(plan: BestOfPlan, epsilon: float) -> BestOf:
 
 
 def _draw_error(epsilon: float) -> float:
-    """What the draws of the number of trials and of their order add to delta, on both data sets."""
+    """The part of delta for draws of the number of trials and of their order, on both data sets."""
     return (1.0 + math.exp(min(epsilon, 600.0))) * TRIALS_ERROR

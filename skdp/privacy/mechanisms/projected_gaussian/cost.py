@@ -142,7 +142,7 @@ def _survival(r: int, z: Floats) -> Floats:
 
 
 def _edges(r: int, ratio: float) -> Floats:
-    """Edges of the bins of Z; what is below the first moves to it."""
+    """Edges of the bins of Z; mass below the first edge moves to it."""
     low, high = (float(z) for z in _factor_of(r, np.array([1.0 - 1e-6, _RARE])))
     low, high = min(max(LEAST_FACTOR, low), ratio), min(high, ratio)
     width = min(_WIDTH, 0.2 / math.sqrt(2.0 * r))

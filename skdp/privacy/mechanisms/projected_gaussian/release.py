@@ -1,4 +1,4 @@
-"""Sums whose records are clipped by norms from random projections: what a plan, a statistic and a session add.
+"""Sums whose records are clipped by norms from random projections: additions to a plan, a statistic and a session.
 
 Two errors of samplers differ from the errors of other releases.
 
@@ -137,7 +137,7 @@ _THESE_ALONE = (
 
 
 def check_projected(adjacency: str, n_projections: int, norm_ratio: float) -> None:
-    """Refuse what has no proof, or a cost that hardly any noise can pay."""
+    """Refuse a statistic without a proof, or a cost that needs far too much noise."""
     if adjacency == "replace-one":
         raise UnsupportedAccounting(
             "clipping by projections has a proof under zero-out and add-remove only: under replace-one two norms "

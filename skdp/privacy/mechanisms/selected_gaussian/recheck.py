@@ -3,7 +3,7 @@
 The calibration composes masses on a grid. Here the density of the loss on all records comes from its
 characteristic function, which has a closed form: the envelope of bounded range to the power of the number of
 choices, times a normal characteristic function. One Fourier transform inverts it for each of the two laws. The
-losses of the sampled laws follow, and dp-accounting composes them. The other road is Renyi DP.
+losses of the sampled laws follow, and dp-accounting composes them. The alternative is Renyi DP.
 """
 
 import functools

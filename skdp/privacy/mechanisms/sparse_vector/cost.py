@@ -1,4 +1,4 @@
-"""Plans of the numeric sparse vector technique: what a run costs, and how its budget is split.
+"""Plans of the numeric sparse vector technique: the cost of a run, and the split of its budget.
 
 Privacy
 -------

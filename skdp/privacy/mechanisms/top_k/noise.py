@@ -57,7 +57,7 @@ def gumbel_top_k(scores: Integers, k: int, scale: float, stream: Seed | KeyStrea
 
     See Also
     --------
-    skdp.privacy.noise.selection_numerical_error : what the error adds to epsilon and delta.
+    skdp.privacy.noise.selection_numerical_error : the error's part of epsilon and delta.
 
     Notes
     -----

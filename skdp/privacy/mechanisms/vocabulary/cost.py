@@ -13,7 +13,7 @@ from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 
 
 def shares_of_words(grid: int, max_words: int) -> Integers:
-    """Return what a unit of k words adds to each of them, for k = 1, ..., ``max_words``, in units of the grid.
+    """Return the share of each word of a unit with k words, for k = 1, ..., ``max_words``, in units of the grid.
 
     The largest integer a with k a^2 <= grid^2: so the unit's vector has l2 norm at most ``grid``.
 
