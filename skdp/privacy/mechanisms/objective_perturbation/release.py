@@ -99,7 +99,7 @@ class PerturbedMinima(GaussianReleases):
     def _check_aside(self) -> None:
         """Refuse a second release: the first one takes all that was set aside."""
         if any(line["name"] == ObjectivePerturbation.name for line in self._ledger.rows):
-            raise PrivacyBudgetExceeded("the share set_aside of the session is spent; nothing was released")
+            raise PrivacyBudgetExceeded("the share that was set aside is spent; nothing was released")
 
     def _perturbed(
         self, minimizer: PerturbedMinimizer, plan: GaussianPlan,
