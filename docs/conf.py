@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
+from docutils.utils.math.latex2mathml import tex2mathml
 from numpydoc.docscrape import NumpyDocString
 from sphinx.errors import ExtensionError
 
@@ -45,6 +46,7 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 NumpyDocString.sections["Privacy"] = []  # shown by privacy_into_notes
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = f"skdp {release}"
 html_static_path = ["_static"]
@@ -164,6 +166,36 @@ def privacy_into_notes(app, what, name, obj, options, lines):
     lines[:] = [*lines[: heads[0]], *chain(*sections.values(), notes, *last.values())]
 
 
+@cache
+def _guide_pages():
+    """By name of a class: the page of the user guide that names it most often."""
+    pages = {
+        path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "guide").glob("*.rst"))
+    }
+    del pages["index"]  # it names all of them
+    found = {}
+    for name, _ in skdp.all_estimators():
+        counts = {page: len(re.findall(rf"`(?:~?[\w.]+\.)?{name}`", text)) for page, text in pages.items()}
+        page = max(counts, key=counts.get)
+        if counts[page]:
+            found[name] = page
+    return found
+
+
+def link_to_guide(app, what, name, obj, options, lines):
+    """Say on the page of an estimator where the user guide explains it."""
+    page = _guide_pages().get(name.rpartition(".")[2]) if what == "class" else None
+    if page is None:
+        return
+    heads = [
+        place
+        for place, (title, rule) in enumerate(pairwise(lines))
+        if title == "Parameters" and set(rule) == {"-"}
+    ]
+    if heads:
+        lines[heads[0] : heads[0]] = [f"Read more in the user guide: :doc:`/guide/{page}`.", ""]
+
+
 def _escape_bars(match):
     return match[0].replace("|", "\\|")
 
@@ -195,6 +227,36 @@ def signatures_shown(app, exception):
             raise ExtensionError(f"the page of {name} does not show its parameters {sorted(missing)}")
 
 
+def public_names(app, env, node, contnode):
+    """Link ``DPSGDClassifier`` or ``nn.Conv2D``: a name of the API without its package, if it is the only one."""
+    if node.get("refdomain") != "py":
+        return None
+    domain, end = env.get_domain("py"), "." + node["reftarget"]
+    found = [name for name, entry in domain.objects.items() if name.endswith(end) and not entry.aliased]
+    found = [name for name in found if domain.objects[name].objtype in ("class", "exception", "function")]
+    if len(found) != 1:
+        return None
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", found[0], node, contnode)
+
+
+# Of TeX, as docutils reads it: the commands that it does not know, and others for the same.
+OTHER_TEX = {r"\lt": "<", r"\gt": ">", r"\texttt": r"\text", r"\_": "_", "∎": r"\square"}
+
+
+def formula(self, node):
+    """Write a formula as MathML, which browsers show without a script that is loaded from elsewhere."""
+    block = isinstance(node, nodes.math_block)
+    text = node.astext()
+    for known, other in OTHER_TEX.items():
+        text = text.replace(known, other)
+    for part in filter(str.strip, text.split("\n\n")):
+        if r"\\" in part and not part.lstrip().startswith(r"\begin"):
+            part = rf"\begin{{aligned}}{part}\end{{aligned}}"
+        made = tex2mathml(part, as_block=block)
+        self.body.append(f'<div class="formula">{made}</div>' if block else made)
+    raise nodes.SkipNode
+
+
 class Picture(Directive):
     """``.. picture:: NAME``: ``_static/pictures/NAME-light.svg``, and the dark picture in the dark theme.
 
@@ -224,29 +286,14 @@ class Picture(Directive):
         return [figure]
 
 
-def link_short_names(app, env, node, contnode):
-    """Link `DPLogisticRegression` from any page: a name without its module, if one documented object has it."""
-    target = node["reftarget"]
-    if node.get("refdomain") != "py" or "." in target:
-        return None
-    domain = env.get_domain("py")
-    kinds = ("class", "function", "exception")
-    found = [
-        n
-        for n, o in domain.objects.items()
-        if n.rpartition(".")[2] == target and o.objtype in kinds and not o.aliased
-    ]
-    if len(found) != 1:
-        return None
-    return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], found[0], node, contnode)
-
-
 def setup(app):
-    app.connect("missing-reference", link_short_names)
     app.add_directive("picture", Picture)
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("build-finished", signatures_shown)
     app.add_role("test", named_test)
+    app.connect("missing-reference", public_names)
     app.connect("include-read", changelog_as_rst)
     app.connect("autodoc-skip-member", skip_foreign)
-    app.connect("autodoc-process-docstring", privacy_into_notes, priority=100)  # before numpydoc
+    app.connect("autodoc-process-docstring", link_to_guide, priority=90)  # before numpydoc, as the next one
+    app.connect("autodoc-process-docstring", privacy_into_notes, priority=100)
     app.connect("autodoc-process-docstring", plain_text, priority=900)  # after numpydoc

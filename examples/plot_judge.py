@@ -1,15 +1,15 @@
 """
-Judge a model for one charge
-============================
+Evaluate a model for one charge
+===============================
 
-A private model of doctor's visits is judged on people that it was not fitted to. One release, which protects these
-people as the fit protected the others, gives all scores and curves with their intervals. The records are the RAND
-Health Insurance Experiment (20,190 person-years of 5,912 people), which is bundled with skdp.
+A private model of doctor's visits is evaluated on people that it was not fitted to. One release, which protects
+these people as the fit protected the others, gives all scores and curves with their intervals. The records are the
+RAND Health Insurance Experiment (20,190 person-years of 5,912 people), which is bundled with skdp.
 """
 
 # %%
-# Split people, then fit and judge
-# --------------------------------
+# Split people, then fit and evaluate
+# -----------------------------------
 # Whole people are in one part. Parts are drawn afresh, so each part has the whole budget of the ledger.
 
 import warnings

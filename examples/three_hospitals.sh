@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Three hospitals train one model on this machine. Each is a process of its own, with its own table, key and ledger.
-# They talk over mutual TLS 1.3. README.md has the same commands for three terminals.
+# They talk over mutual TLS 1.3. docs/guide/owners.rst has the same commands for three terminals.
 #
 #   examples/three_hospitals.sh [FOLDER]      FOLDER must not hold an example yet (default: study)
 #

@@ -2,7 +2,8 @@
 What mlflow, skops, ONNX, optuna, fairlearn, skrub and dask do around a private fit
 ===================================================================================
 
-Runs every statement of the guide's page "With the tools you have". It needs a virtual environment of its own::
+Runs every statement of the section "Other libraries" of the user guide's page "Pipelines, evaluation and model
+selection". It needs a virtual environment of its own::
 
     pip install skdp mlflow skops skl2onnx onnxruntime optuna fairlearn skrub dask dask-ml
 

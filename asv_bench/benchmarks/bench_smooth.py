@@ -9,7 +9,7 @@ from skdp.kernels import laplacian_smooth
 
 class LaplacianSmooth:
     # 1,000,003 is prime: an FFT's worst case.
-    # Other sizes and smoothings: docs/benchmarks.rst.
+    # Other sizes and smoothings: docs/benchmarks/speed.rst.
     params = ([10**4, 10**6], [3.0])
     param_names = ["d", "smoothing"]
 

@@ -640,12 +640,12 @@ def test_a_run_says_the_hints_of_its_plan_first(tmp_path):
 
 
 @pytest.mark.thorough
-def test_readme_the_script_and_the_command_say_the_same(tmp_path, capsys):
-    """CI runs examples/three_hospitals.sh; the command prints what to type, which README has, too."""
+def test_the_guide_the_script_and_the_command_say_the_same(tmp_path, capsys):
+    """CI runs examples/three_hospitals.sh; the command prints the commands to type, which the guide has, too."""
     root = Path(__file__).parents[2]
-    readme = (root / "README.md").read_text()
+    guide = (root / "docs" / "guide" / "owners.rst").read_text()
     script = (root / "examples" / "three_hospitals.sh").read_text()
-    assert "skdp party example --out study" in readme
+    assert "skdp party example --out study" in guide
     epsilon, delta = CEILING
     made = f" --ceiling {epsilon:g} {delta:.0e}".replace("e-0", "e-")
     assert f'--out "$study"{made} &' in script
@@ -654,18 +654,15 @@ def test_readme_the_script_and_the_command_say_the_same(tmp_path, capsys):
     for index, name in enumerate("abc"):
         data = f"study/hospital_{name}.csv"
         command = f"skdp party --config study/plan.toml --index {index} --data {data} --out study"
-        assert f"{command}{made}\n" in readme
+        assert f"{command}{made}\n" in guide
         printed = command.replace("study", str(tmp_path / "study"))
         assert f"{printed} --ceiling {epsilon:g} {delta:g}\n" in said
 
 
-def test_the_simulation_and_the_deployment_have_names_of_their_own_everywhere():
-    root = Path(__file__).parents[2]
-    readme = " ".join((root / "README.md").read_text().split())
-    titles = [
-        (root / "docs" / "guide" / name).read_text().splitlines()[0] for name in ("multiparty.rst", "party.rst")
-    ]
-    assert "simulated in one process" in titles[0]
-    assert titles[1].startswith("Deployment: ")
-    assert f"## {titles[1]} " in readme
-    assert all(f'"{title}"' in readme for title in titles)
+def test_the_guide_tells_the_simulation_from_the_deployment():
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "owners.rst").read_text()
+    simulation, deployment = page.split("\nDeployment with ``skdp party``\n---")
+    assert "\nSimulation in one process\n---" in simulation
+    assert "in this process, which everybody must then trust" in " ".join(simulation.split())
+    assert "skdp party --config" in deployment
+    assert "skdp party --config" not in simulation

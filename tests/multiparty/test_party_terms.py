@@ -335,13 +335,15 @@ def test_the_check_the_report_and_the_page_say_what_laplace_noise_rests_on(tmp_p
     assert engine.name.endswith(f"all servers follow the protocol: {UNNOTICED}")
     plain = parse_plan({**study.document, "parameters": document([])["parameters"]})
     assert UNNOTICED not in NetworkEngine(None, Network(0), plain).name
-    guide = Path(__file__).parents[2] / "docs" / "guide"
-    page = " ".join((guide / "secure_computation.rst").read_text().split())
-    assert "Laplace noise: it removes the noise, and nobody notices" in page
+    root = Path(__file__).parents[2]
+    page = " ".join((root / "docs" / "theory" / "secure_aggregation.rst").read_text().split())
+    assert "one altered message removes the noise, and nobody notices" in page
     assert "nothing is opened to those who notice" not in page
     assert "no share left that could contradict" in page
-    page = " ".join((guide / "party.rst").read_text().split())
+    page = " ".join((root / "docs" / "guide" / "owners.rst").read_text().split())
     assert "It protects only where every server follows the protocol." in page
-    security = " ".join((guide.parents[1] / "SECURITY.md").read_text().split())
+    security = " ".join((root / "SECURITY.md").read_text().split())
     assert "Several parties" in security
-    assert "one server that alters one message removes the noise, and nobody notices" in security
+    model = " ".join((root / "docs" / "reviewers" / "threat_model.rst").read_text().split())
+    for text in (security, model):
+        assert "one server that alters one message removes the noise, and nobody notices" in text

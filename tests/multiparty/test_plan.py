@@ -276,7 +276,7 @@ def test_the_guides_plan_is_one_and_has_every_key_with_its_meaning(monkeypatch):
     for key in [key for _, key in asked] + [*plan.parameters]:
         first = next(i for i, line in enumerate(lines) if re.search(rf"(^|[ [{{]){key}( = |\])", line))
         assert "#" in lines[first] or lines[first - 1].startswith("#"), key
-    assert ".. literalinclude:: plan.toml" in (GUIDE / "party.rst").read_text()
+    assert ".. literalinclude:: plan.toml" in (GUIDE / "owners.rst").read_text()
 
 
 def kind(table):

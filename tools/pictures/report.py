@@ -8,8 +8,9 @@ from skdp import DPLogisticRegression
 from skdp.datasets import load_rand_hie
 from tools.pictures.style import SMALL, Canvas, Theme
 
-MONO, SIZE, LINE = "DejaVu Sans Mono", 7.2, 12.5  # font of the report, in points
-LEFT, WIDE = 30.0, 112  # where its lines begin, and their most characters
+MONO, SIZE, LINE = "DejaVu Sans Mono", 8.4, 13.5  # font of the report, in points
+LEFT, WIDE = 30.0, 95  # where its lines begin, and their most characters
+LAST = "what for"  # head of the table's last column
 # How a line begins, and its note.
 NOTES = (
     ("epsilon", "P(output on D) ≤ $e^ε$ P(output on D') + δ"),
@@ -37,7 +38,11 @@ def report() -> list[str]:
         model.fit(hie.data, hie.target, groups=hie.person)
     lines = str(model.privacy_).splitlines()
     # A fit of real records has no seed: here it makes the picture repeatable. Lines in brackets explain columns.
-    kept = (line for line in lines if "the seed is secret" not in line and not line.lstrip().startswith("("))
+    kept = [line for line in lines if "the seed is secret" not in line and not line.lstrip().startswith("(")]
+    # The last column of the table would make the letters too small to read.
+    last = next((line.index(LAST) for line in lines if line.endswith(LAST)), None)
+    head = next(place for place, line in enumerate(kept) if line.strip() == "releases")
+    kept[head:] = [line[:last].rstrip() for line in kept[head:]]
     return [line.removeprefix("  ").replace(", seeded: for testing only", "") for line in kept]
 
 

@@ -360,6 +360,6 @@ def _of_mixed_kinds(fit: Charge, charged: list[Charge], ceiling: Ceiling) -> str
     return (
         " Epsilons add up only where all fits are pure (delta=0). Beside Gaussian ones a pure fit counts by its"
         f" mu, up to {pure:.4g} here: all fits together would have mu={_total_mu(fits):.4g}, and this ceiling"
-        f" allows {max(0.0, _allowed_mu(fits, ceiling)):.4g} (user guide, 'Budget across fits', rules A and B)."
+        f" allows {max(0.0, _allowed_mu(fits, ceiling)):.4g} (user guide, 'Budgets across fits', rules A and B)."
         " Give pure fits an accountant of their own."
     )

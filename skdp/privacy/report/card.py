@@ -225,10 +225,11 @@ def sections_of(document: Mapping[str, Json], report: "PrivacyReport") -> list[S
         if releases.meanings:
             parts.append(Section("What the releases are", [], releases.meanings))
     parts.append(Section("Accounting and noise", [], proof_lines(state)))
-    parts.append(Section("Assumptions", ["The claim holds if:"], items=state["assumptions"]))
-    if state["post_processing"]:
-        parts.append(Section("After the releases", ["At no further cost:"], items=state["post_processing"]))
-    parts.append(Section("Not covered", items=_not_covered(state["unit"])))
+    if report.guarantee == "proven":
+        parts.append(Section("Assumptions", ["The claim holds if:"], items=state["assumptions"]))
+        if state["post_processing"]:
+            parts.append(Section("After the releases", ["At no further cost:"], items=state["post_processing"]))
+        parts.append(Section("Not covered", items=_not_covered(state["unit"])))
     if document["notes"]:
         lines = [line for line in str(document["notes"]).splitlines() if line.strip()]
         parts.append(Section("Notes", ["By the author of this card; nothing checks them."], items=lines))
@@ -297,7 +298,7 @@ def render_markdown(document: Mapping[str, Json], report: "PrivacyReport") -> st
 
 _PAGE_STYLE = (
     "body {margin: 2rem auto; max-width: 72rem; padding: 0 1rem;}\n"
-    "@media (prefers-color-scheme: dark) {body {background: #111418;}}\n"
+    "@media (prefers-color-scheme: dark) {body {background: #14181d;}}\n"
 )
 
 

@@ -7,15 +7,19 @@ from skdp.privacy.accounting.releases import Line
 from skdp.privacy.report.curves import ReportState
 from skdp.privacy.report.text import claim_lines, proof_lines, public_lines, release_table, title_of, use_lines
 
-# Colours of scikit-learn's diagrams. JupyterLab sets its theme as an attribute, others follow the system.
+# Colours of scikit-learn's diagrams. JupyterLab sets its theme as an attribute, others follow the system. The
+# background is set too: the page around may be white where the system is dark.
 _LIGHT = (
-    "--skdp-text: #1c1e21; --skdp-quiet: #5b6470; --skdp-line: #d5dbe3; --skdp-fill: #f0f8ff; --skdp-bad: #b3261e;"
+    "--skdp-text: #1c1e21; --skdp-back: #ffffff; --skdp-quiet: #5b6470; --skdp-line: #d5dbe3; "
+    "--skdp-fill: #f0f8ff; --skdp-bad: #b3261e;"
 )
 _DARK = (
-    "--skdp-text: #e8eaed; --skdp-quiet: #a3acb8; --skdp-line: #454c56; --skdp-fill: #1e2a36; --skdp-bad: #ff8a80;"
+    "--skdp-text: #e8eaed; --skdp-back: #14181d; --skdp-quiet: #a3acb8; --skdp-line: #454c56; "
+    "--skdp-fill: #1e2a36; --skdp-bad: #ff8a80;"
 )
 STYLE = f"""
-.skdp {{{_LIGHT} color: var(--skdp-text); font-family: sans-serif; font-size: 0.9rem; max-width: 70rem;}}
+.skdp {{{_LIGHT} color: var(--skdp-text); background: var(--skdp-back); font-family: sans-serif;
+  font-size: 0.9rem; max-width: 70rem; padding: 0.4em; border-radius: 0.25em;}}
 @media (prefers-color-scheme: dark) {{.skdp {{{_DARK}}}}}
 [data-jp-theme-light="true"] .skdp, html[data-theme="light"] .skdp {{{_LIGHT}}}
 [data-jp-theme-light="false"] .skdp, html[data-theme="dark"] .skdp, body.vscode-dark .skdp {{{_DARK}}}

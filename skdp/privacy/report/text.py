@@ -69,8 +69,8 @@ def _plan_lines(state: ReportState) -> list[Line]:
     secret = "drawn afresh and kept secret, which is why so little noise is enough"
     is_sampled = any(each.sampling != FULL_BATCH for each in plan)
     lines.append(("sampling", "; ".join([*parts, secret] if is_sampled else parts)))
-    lines += sorted({each.noise_line(unit) for each in plan}, reverse=True)
-    return lines
+    # A note below the releases explains multipliers.
+    return lines + sorted({line for each in plan if (line := each.noise_line(unit))[0] != "multiplier"})
 
 
 # ---------------------------------------------------------------------- lines
