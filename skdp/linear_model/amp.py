@@ -305,8 +305,8 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
     {Notes}
 
     For regression a gradient is at most ``huber_threshold`` times the row norm. Huber's derivative takes both
-    signs, and its curvature stays 1 up to the kink. This makes the analysis a little less tight: the noise is
-    5 to 15 % above that of one Gaussian release of the gradient. A row that is longer than the row norm is
+    signs, and its curvature stays 1 up to the kink. This makes the analysis a little less tight: the noise is 5 to
+    15 % larger than the noise of one Gaussian release of the gradient. A row that is longer than the row norm is
     scaled down together with its centred target.
 
     {privacy.targets}

@@ -52,16 +52,16 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
     5. along a Gram matrix of all that was chosen both gradients become one step, and two last gradients mend it.
 
     Public rules leave a fit to the linear estimator: units times mu below 125, or (d + 1)^1.5 / (n mu) above
-    .15. So do released numbers: where every column has two values, or where one class has nearly all records. K
-    classes need K - 1 times as many units.
+    .15. Released numbers do the same where every column has two values, or where one class has nearly all records.
+    K classes need K - 1 times as many units.
 
     **Privacy.** Besides the releases of `DPLogisticRegression`: the wide gradient and the one of the products are
     mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
-    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are those of rows scaled down to
-    norm C: sqrt(2) C^2, or C^2. Both hold whatever the features of a row are, because these are functions of that
-    row and of public or released numbers alone. A group contributes the mean over its rows. Which releases follow
-    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_). Choices,
-    shapes, their noise, monotone shapes and explanations are post-processing.
+    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are of rows scaled down to norm
+    C, and move by sqrt(2) C^2, or by C^2. These bounds hold whatever the features of a row are, because these are
+    functions of that row and of public or released numbers alone. A group contributes the mean over its rows.
+    Which releases follow is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path
+    ([Smith2022]_). Choices, shapes, their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
 
@@ -130,11 +130,11 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
 
     **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the one of the products are
     mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
-    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are those of rows scaled down to
-    norm C: sqrt(2) C^2, or C^2. Both hold whatever the features of a row are, because these are functions of that
-    row and of public or released numbers alone. A group contributes the mean over its rows. Which releases follow
-    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_). Choices,
-    shapes, their noise, monotone shapes and explanations are post-processing.
+    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are of rows scaled down to norm
+    C, and move by sqrt(2) C^2, or by C^2. These bounds hold whatever the features of a row are, because these are
+    functions of that row and of public or released numbers alone. A group contributes the mean over its rows.
+    Which releases follow is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path
+    ([Smith2022]_). Choices, shapes, their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
 

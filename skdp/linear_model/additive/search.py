@@ -30,8 +30,8 @@ from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, ac
 # All chosen on inner splits of the training parts of the suite, and on generated tables
 # (`examples/additive_tables.py`).
 # Only a line is fitted below this many units times mu, and where (d + 1)^1.5 / (n mu), the noise of a Gram matrix
-# against its eigenvalues, is above the second number. Of classes both are asked again of what 2 (1 - sum of
-# squared frequencies) leaves of n mu. K classes have K - 1 scores, and each needs the least effective number.
+# against its eigenvalues, is above the second number. With classes, both limits apply once more to 2 n mu (1 - sum
+# of squared frequencies). K classes have K - 1 scores, and each needs the least effective number.
 MIN_EFFECTIVE_N, MOST_NOISE = 125.0, 0.15
 CURVES_EFFECTIVE_N = 1000.0  # the same, for more than 2 functions of a column, and for products
 FEW_FUNCTIONS = 2
@@ -67,7 +67,7 @@ class Parts:
     look : float
         The wide gradient.
     last : tuple of float
-        Rounds at the end, of what is left then.
+        Rounds at the end, as parts of the budget that is left then.
     """
 
     first: tuple[float, ...]
@@ -75,11 +75,10 @@ class Parts:
     last: tuple[float, ...]
 
 
-# The first holds below `CURVES_EFFECTIVE_N`, where more is lost by curves that are not seen than by noise of the
-# last rounds; the second above.
-# Two rounds or more before the look: what a single short step leaves of a steep line looks like curves. Labels of
-# three classes that a line tells nearly without error lost 7, 4 and 2 % of accuracy at epsilon .5, 1 and 4 with
-# one round, and lose 5, 3 and 1 % with two.
+# The first `Parts` hold below `CURVES_EFFECTIVE_N`, where more is lost by curves that are not seen than by noise
+# of the last rounds; the second hold above. Two rounds or more come before the look, because the part of a steep
+# line that a single short step leaves looks like curves. Labels of three classes that a line tells nearly without
+# error lost 7, 4 and 2 % of accuracy at epsilon .5, 1 and 4 with one round, and lose 5, 3 and 1 % with two.
 OF_CLASSES = (Parts((0.09, 0.09), 0.42, (0.4, 0.6)), Parts((0.12, 0.13), 0.3, (0.4, 0.6)))
 OF_NUMBERS = (Parts((0.07, 0.07, 0.08), 0.35, (0.25, 0.3, 0.45)), Parts((0.12, 0.12), 0.25, (0.45, 0.55)))
 
@@ -253,7 +252,7 @@ class CurveSearch:
         counts[curved] = np.where(is_shown[curved], best, 0)
         kept = is_shown[self._levels_of]
         found = Expansion.make(counts, (), 1.0, self._levels_of[kept], self._levels[kept], LEVEL_WEIGHT)
-        # Entries of what was not chosen are dropped, the others are divided by their factors.
+        # Entries of features that were not chosen are dropped, the others are divided by their factors.
         chosen = wide.order < counts[wide.owner]
         ratio = 1.0 / np.concatenate([np.ones(d), WEIGHTS[wide.order[chosen]], np.ones(kept.sum() + 1)])
         place = np.concatenate([np.ones(d, bool), chosen, kept, [True]])

@@ -3,7 +3,7 @@
 The method is ours (`DPLogisticRegression` has its description). Stages: magnitudes and moments of the columns,
 class counts, the Gram matrix, gradients, and a recalibration of the scores or of their intercepts alone. Each
 gradient is turned into a step by the inverse of (Gram matrix x covariance of the classes), and the step is shrunk
-by what is known of its noise.
+by the known variance of its noise.
 """
 
 import math
@@ -180,7 +180,7 @@ class _Steps(Steps):
         self._loss, self.theta = loss, _start(rows, loss, frequency)
         self._of_classes, self._between = _between(frequency)
         self._damped = (1.0 - DEFAULTS.classes.damping) * self._between + DEFAULTS.classes.damping / 2
-        # Between a typical gradient at the frequencies and that of a record of the rarest class.
+        # The clip lies between a typical gradient at the frequencies and one of a record of the rarest class.
         square = float(frequency @ frequency)
         rarest = float((1.0 - 2.0 * frequency + square).max())
         self._clip = DEFAULTS.classes.clip * ((1.0 - square) * rarest) ** 0.25
@@ -199,7 +199,7 @@ class _Steps(Steps):
         self._curved = np.outer(self._values, self._damped) + self._alpha
 
     def signal(self) -> tuple[float, float]:
-        """Variance of the scores times the one of the labels, and how much of it may be noise."""
+        """Variance of the scores times the variance of the labels, and the part of it that may be noise."""
         d = self.rows.n_features
         gram, coef = self.gram[:d, :d], self.theta[:d]
         if self._binary:
@@ -246,7 +246,7 @@ class _Steps(Steps):
         self.theta = self.theta - self._of_step(self._vectors @ step)
 
     def _of_step(self, step: np.ndarray) -> np.ndarray:
-        """Coefficients of a step along the principal directions of the classes; of two, those of the second."""
+        """Coefficients of a step along the principal directions of the classes; of two, of the second."""
         moved = step @ self._of_classes.T
         return np.asarray(moved[:, 1] - moved[:, 0] if self._binary else moved)
 

@@ -144,8 +144,8 @@ def standardize(
     -----
     **Privacy.** Of d columns: power-of-two bin counts (`magnitude_counts`), second moments of the rows (u, 1),
     scaled down to a public norm (`second_moment`), for a shifted window counts (`column_counts`) and a histogram.
-    Which columns get shifted windows is decided by what was released. A value is cut at the ends of its column's
-    window before anything else: these are public or released, so a row's contribution is a function of the row.
+    Earlier releases decide which columns get shifted windows. A value is cut at the ends of its column's window
+    before anything else: these are public or released, so a row's contribution is a function of the row.
     """
     d = records.n_features
     centered = records.shape.fit_intercept and records.shape.container == "dense"
@@ -179,7 +179,7 @@ def _taken_as_standardized(columns: Columns, found: "ColumnWindows") -> np.ndarr
     if usual.mean() < DEFAULTS.columns.standardized_part:
         return chosen
     half_width = columns.half_width[columns.seen]
-    # Windows of 1 and more may be those of dummies that nobody standardized.
+    # A window of 1 and more may belong to a dummy variable that nobody standardized.
     free = ~found.is_given[columns.seen]
     taken = columns.seen[
         free & (usual | ((scale > DEFAULTS.columns.standardized_min_deviation) & (half_width < 1.0)))
@@ -241,8 +241,8 @@ class ColumnWindows:
         Both pieces of evidence are normal and independent where the column is empty. Their norm is larger than
         `sure_evidence` with a rate below 1e-5, with all power-of-two bins and shapes that were looked at. Of a
         column with few cells that are not 0, the mean square in a window that is too low shows these cells at its
-        ends, wherever the window is. So below the usual power-of-two bins it counts for `max_low_evidence` at
-        most, and power-of-two bin counts must show 5.2 standard deviations themselves.
+        ends, wherever the window is: below the usual power-of-two bins it counts for `max_low_evidence` at most,
+        and power-of-two bin counts must show 5.2 standard deviations themselves.
         """
         defaults = DEFAULTS.columns
         log2_bin = np.log2(np.where(np.isfinite(self.half_width), self.half_width, 1.0) / defaults.margin)

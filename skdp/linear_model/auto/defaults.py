@@ -276,7 +276,7 @@ class StepDefaults:
     first_variances: tuple[float, ...] = number(tuple(2.0**k for k in range(-4, 4)), "expected variance of a step",
         "wider: weak and strong signals are told apart, and noise is believed more", SUITE)
     later_variances: tuple[float, ...] = number((0.5, 1.0, 2.0), "expected variance of a step",
-        "wider: later steps depend less on what the first one left", SUITE)
+        "wider: later steps depend less on the error after the first one", SUITE)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 The method is ours (`DPLinearRegression` has its description). Stages: half-widths and moments of the columns, the
 range of the targets, the Gram matrix, gradients, and the mean residual. The first gradients are clipped near their
-typical norm: they have little noise, and are those of a robust regression. The last one is clipped farther out,
-because the mean of a skewed target lies in its tail.
+typical norm: they have little noise, and lead to a robust regression. The last one is clipped farther out, because
+the mean of a skewed target lies in its tail.
 """
 
 import math
@@ -216,7 +216,7 @@ class _Steps(Steps):
         return (1.0 - part) * share
 
     def signal(self) -> tuple[float, float]:
-        """Variance of the predictions, and how much of it may be noise."""
+        """Variance of the predictions, and the part of it that may be noise."""
         d = self.rows.n_features
         return float(self.theta[:d] @ self.gram[:d, :d] @ self.theta[:d]), self._unknown
 
@@ -321,9 +321,9 @@ def _constant(budget: BudgetSplit, records: PrivateRecords, y_bounds: tuple[floa
 def _mean(
     budget: BudgetSplit, rows: PrivateRecords, bound: float, share: float, expected: float = math.inf
 ) -> tuple[float, float]:
-    """Release the mean of the targets, clipped to ``bound``, shrunk by what is known of its noise; and this noise.
+    """Release the mean of the targets, clipped to ``bound`` and shrunk by its known noise; return this noise too.
 
-    ``expected`` is how large it may be expected to be.
+    ``expected`` is the size that the mean may be expected to have.
     """
     session, n = budget.session, rows.n_units
     total = rows.select_targets().column_sums(0.0, bound)

@@ -1,8 +1,8 @@
 """Where values lie: centre and spread of columns, read from a few released histograms.
 
-A unit lies in one bin. So one histogram costs what a single count costs, times sqrt(2) under replace-one, and says
-more than a dozen counts that share the budget. What its noise leaves open is decided by a posterior over a family
-of distributions, which errs upward.
+A unit lies in one bin, and one histogram costs as much as a single count, times sqrt(2) under replace-one, and
+says more than a dozen counts that share the budget. What its noise leaves open is decided by a posterior over a
+family of distributions, which errs upward.
 """
 
 import math
@@ -26,9 +26,9 @@ class Spread:
     center, deviation : ndarray of shape (n_features,)
         Posterior mean of the mean; an upper quantile of the standard deviation, and the doubt about the mean.
     spread : ndarray of shape (n_features,)
-        Logarithm of the likelihood of laws without an atom that fill bins, over that of all others.
+        Logarithm of the likelihood of laws without an atom that fill bins, over the likelihood of all others.
     atom : ndarray of shape (n_features,)
-        The same of laws with an atom, over those without and over laws so narrow that they fill one bin.
+        The same ratio of laws with an atom, over laws without and over laws so narrow that they fill one bin.
     beyond : ndarray of shape (n_features, 2)
         Parts of the values that surely lie below the window, and above it; else 0.
     """
@@ -91,7 +91,7 @@ def released_spread(
 def _at_least_seen(
     parts: np.ndarray, noise: float, mean: np.ndarray, deviation: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means and deviations of what is surely in the bins, where it lies farther apart than the laws say.
+    """Means and deviations of the values that are surely in the bins, where they exceed the spread of the laws.
 
     A column may have two humps, or an atom and a tail. The most likely law then describes the larger part only.
     """

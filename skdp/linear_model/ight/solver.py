@@ -5,7 +5,7 @@ the s largest coefficients (Wang & Gu 2019; Wang 2021, chapter 2, Algorithms 1 a
 
 Privacy: the mean gradient moves by 2G/n when a record is replaced. Noise of standard deviation sigma then costs
 2G^2/(n sigma)^2 in zCDP a step. The proof of Theorem 2.5.2 in Wang (2021) charges half of that, so the published
-variance is half of what its claim needs; here the session computes the noise from the sensitivity.
+variance is half of the variance that its claim needs; here the session computes the noise from the sensitivity.
 """
 
 import math
@@ -35,7 +35,7 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import step_scores
 
 MAX_ITER = 100  # steps
-REFIT_SHARE = 0.3  # share of the refit in the steps, and in what the scales leave of mu^2
+REFIT_SHARE = 0.3  # share of the refit in the steps, and in the mu^2 that the scales leave
 POWER_ITER = 30  # steps of the power method, which needs no budget
 SELECTION_SHARE = 0.5  # share of the choice in the cost of a peeling step
 
@@ -46,7 +46,7 @@ def thresholding(task: Task, s: int, max_iter: int, clip_norm: float) -> tuple[G
     Parameters
     ----------
     task : Task
-        Its budget is that of the steps.
+        Its budget is the share of the steps.
     s : int
         Number of features that keep a coefficient.
 

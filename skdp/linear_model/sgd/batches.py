@@ -34,7 +34,7 @@ def steps_and_batch(task: Task, max_iter: int | None, batch_size: int | None) ->
     Parameters
     ----------
     task : Task
-        Only its session's budget and what is public of its records are read.
+        Only its session's budget and the public numbers of its records are read.
     max_iter, batch_size : int or None
         None where the fit finds the number.
     """

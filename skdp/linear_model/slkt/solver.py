@@ -71,12 +71,12 @@ class SLKTSettings:
 
 @dataclass(frozen=True)
 class Support:
-    """How a private support is found, and what follows from it: public numbers only.
+    """The way to find a private support, and the constants that depend on it: public numbers only.
 
     Attributes
     ----------
     share : float
-        Of the budget, for the support and the point about which the teacher is penalised.
+        Share of the budget for the support and for the point about which the teacher is penalised.
     alpha : float
         The teacher's penalty over R^2 sqrt(z / n) s^(-1/8). It is larger for a better starting point.
     rounds : bool
@@ -164,7 +164,7 @@ def private_transfer(task: Task, transfer: Transfer, settings: SLKTSettings, pla
     Parameters
     ----------
     task : Task
-        Its loss is that of the private support's steps; regression then goes on with the Huber loss.
+        Its loss is minimised by the private support's steps; regression then goes on with the Huber loss.
     """
     gradients, of_support, of_norm, labels = task.budget.split(**plan.shares)
     records, loss, d = task.records, task.loss, task.records.n_features
@@ -376,7 +376,7 @@ def released_row_norm(budget: BudgetSplit, records: PrivateRecords, least: float
     """Release a grid point near the median row norm, to which rows are clipped.
 
     Most rows of sparse data may be empty on a few features, so the median of all rows may be 0. If ``least`` is
-    given, one more count releases how many rows are longer, and the median is that of these.
+    given, one more count releases the number of longer rows, and the median is taken over these rows.
     """
     level = 0.5
     if least:

@@ -28,7 +28,7 @@ from skdp.privacy.statistics import mean_sup_gradient
 MIN_STEPS, MAX_STEPS = 20, 100  # bounds of the number of steps
 REACH = 72.0  # n mu over log p and the root of the number of steps, see `automatic_steps`
 REFIT_STEPS = 40  # steps of a refit
-REFIT_SHARE = 0.2  # of what the scales leave of the budget
+REFIT_SHARE = 0.2  # share of the refit in the budget that the scales leave
 REFIT_SCALES = 0.25  # part of the scales' share that goes to the scale of the restricted rows
 SHORTEST = 8.0  # largest sup norm over the median norm of the restricted rows that is used
 THRESHOLD = 0.9  # threshold over the level that about n_hits of p queries of value 0 reach
@@ -111,7 +111,7 @@ def sparse_erm(task: Task, rule: StepRule, batches: AllRows, settings: Threshold
     Parameters
     ----------
     task : Task
-        Its budget is that of the steps.
+        Its budget is the share of the steps.
     rule : ConstantStep or SparseDistanceOverGradients
     batches : AllRows
         Which rows a step uses, and how many runs one unit pays for.
