@@ -33,7 +33,7 @@ class Advice(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A planned part of the budget: how many releases take it, and for what.
+    """A planned part of the budget: its number of releases and their purpose.
 
     Attributes
     ----------
@@ -241,8 +241,8 @@ class BudgetSplit:
     """A share of a session's mu^2 (with delta = 0: of epsilon), for a method that divides all that it is given.
 
     Shares that the method plans are shares of this share. It releases through ``session``, which admits every
-    plan by itself, so that a wrong share is refused, not overspent. A method can take nothing of what was planned
-    before it. Plans and decisions keep shares, which are public numbers, and never a session.
+    plan by itself, so that a wrong share is refused, not overspent. A method can take nothing of the shares that
+    were planned before it. Plans and decisions keep shares, which are public numbers, and never a session.
 
     Attributes
     ----------
@@ -272,7 +272,7 @@ class BudgetSplit:
     def split(self, **shares: float | None) -> "tuple[BudgetSplit, ...]":
         """Divide by shares of this share: ``scales, steps = budget.split(scales=.1, steps=None)``.
 
-        None, for one of them, is what the other parts leave.
+        None, for one of them, is the rest that the other parts leave.
 
         Raises
         ------

@@ -12,7 +12,7 @@ from skdp.privacy import PublicShape
 
 
 class Records(Protocol):
-    """What a problem holds: anything that says what is public about it."""
+    """The records of a problem: any object with a public shape."""
 
     @property
     def shape(self) -> PublicShape:
@@ -30,7 +30,7 @@ class Problem:
     fitted : dict
         Public fitted attributes, with their trailing underscore.
     leaks : tuple of str
-        Lines for the report on what was taken from the data and is not covered by epsilon.
+        Lines for the report on facts that were taken from the data and that epsilon does not cover.
     plan : FitPlan, default=None
         `PrivateFit` puts it in before `solve`.
     """

@@ -3,13 +3,13 @@
 No message quotes a cell of the data.
 
 scikit-learn's meta-estimators ask the signature of a model's `fit` whether they may hand weights to it. A private
-fit takes weights only where their public bound ``max_weight`` is declared. So the signature of the class names
-``sample_weight`` if its constructor has ``max_weight``, and that of an instance if a bound is declared. Then
-CalibratedClassifierCV and AdaBoostClassifier hand weights to a model that takes them, and BaggingClassifier draws
-rows of one that does not.
+fit takes weights only where their public bound ``max_weight`` is declared: the signature of the class names
+``sample_weight`` if its constructor has ``max_weight``, and the signature of an instance if a bound is declared.
+Then CalibratedClassifierCV and AdaBoostClassifier hand weights to a model that takes them, and BaggingClassifier
+draws rows of one that does not.
 
 The checks of scikit-learn ask a model that takes weights to treat weight 0 as a row that is left out. No private
-fit may: the number of records is public, and so is what the sums are divided by.
+fit may: the number of records is public, and so is the divisor of the sums.
 """
 
 import math
@@ -89,7 +89,7 @@ class WatchedFit:
     owner : type
         The class that has the attribute.
     own : object, default=None
-        Its own `fit`; None is that of its bases.
+        Its own `fit`; None is the `fit` of its bases.
     """
 
     def __init__(self, owner: type, own: object = None) -> None:

@@ -56,7 +56,7 @@ class ColumnFit(PrivateFit[ColumnProblem]):
         return self.bounds is None
 
     def _searches_in(self, problem: ColumnProblem) -> bool:
-        """The same, where it depends on what is public of the table."""
+        """Whether the fit searches for the scale of the columns, where public facts of the table decide."""
         return self._searches()
 
     def _values_per_column(self) -> int:

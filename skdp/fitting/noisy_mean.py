@@ -92,7 +92,7 @@ class Clipping:
     Attributes
     ----------
     norm : float
-        Largest l2 norm of what a unit adds.
+        Largest l2 norm of a unit's addend.
     method : str
         "materialized", "ghost", "microbatch", "one-by-one" or "projections", as
         `PrivateRecords.gradient_sum` has them.
@@ -174,7 +174,7 @@ class NoisyMean:
         return steps
 
     def facts(self) -> dict[str, object]:
-        """Public numbers for the report, beside those of the clipping."""
+        """Public numbers for the report, besides the facts of the clipping."""
         return {}
 
     def sparsity(self, plan: BatchPlan, adjacency: str, size: int) -> float:
@@ -215,7 +215,7 @@ def clipped_mean(
 
 
 class GradientEstimator:
-    """Makes a `NoisyMean`: the word "mean", and what other objects for ``gradient_estimator=`` inherit.
+    """Makes a `NoisyMean`: the word "mean", and the base of other objects for ``gradient_estimator=``.
 
     Attributes
     ----------

@@ -138,7 +138,7 @@ class _Steps(Declared, BaseEstimator):
 
 @document()
 class SGD(_Steps):
-    """Steps along the released gradient and what is left of earlier ones, for ``optimizer=`` of an estimator.
+    """Steps along the released gradient and a decaying sum of earlier ones, for ``optimizer=`` of an estimator.
 
     Examples
     --------

@@ -97,7 +97,7 @@ def of_signs(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def cut(model: object, found: np.ndarray) -> np.ndarray:
-    """Predictions of a fitted model, cut in place; also those of an array on a device."""
+    """Predictions of a fitted model, cut in place; they may be on a device."""
     bounds = vars(model).get("prediction_bounds_", NOWHERE)
     return found if bounds == NOWHERE else found.clip(*bounds, out=found)
 

@@ -64,9 +64,9 @@ def released_range(budget: BudgetSplit, records: PrivateRecords, *, centered: bo
     """Release the targets' centre and half-width by searches that divide the budget.
 
     The first search finds the size of the targets, an upper quantile of |y|. Their median lies within it, and is
-    searched for on an even grid; then an upper quantile of the distances from that, the half-width. Targets that
-    are far from 0 may be close to each other, and the grid too coarse for them. So both are then searched for once
-    more, on a finer one. This is decided by the released centre, and either way all of it is spent.
+    searched for on an even grid; then an upper quantile of the distances from it, the half-width. Targets that are
+    far from 0 may be close to each other, and the grid too coarse for them: both are then searched for once more,
+    on a finer grid. The released centre decides this, and either way the whole budget is spent.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, ta
 def released_half_width(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
     """Release a number that about 98 % of the targets do not exceed in magnitude.
 
-    The noise of the counts decides how far into the tail the search looks. A shorter half-width is then lengthened
-    to a tail of 2 %, as if the targets were normal.
+    The noise of the counts decides the tail that the search looks for. A shorter half-width is then lengthened to
+    a tail of 2 %, as if the targets were normal.
     """
 
     def count(bound: float) -> BoundedStatistic:

@@ -1,7 +1,7 @@
 """Recalibration: the intercepts and one slope of a finished classifier's scores, fitted on released sums.
 
 Clipped gradients pull probabilities together, and noise blows scores up. Both leave the order of the scores about
-right, and their scale and their means wrong. So the scores z = X coef + intercept of the finished model are the
+right, and their scale and their means wrong: the scores z = X coef + intercept of the finished model become the
 only features of a second, small model: a_k + b z_k, with one intercept a_k a class (one for two classes) and one
 slope b > 0. Noisy counts give a centre and a scale of the scores. Then four rounds each release
 
@@ -10,7 +10,7 @@ slope b > 0. Noisy counts give a centre and a scale of the scores. Then four rou
 u are the scores over their scale, clipped to a ball. |r| is at most 1 for two classes and sqrt(2) for more, so no
 gradient is clipped, and the sums are not biased. p is made of the unclipped scores: where the sum of r vanishes,
 the mean of each probability is the frequency of its class. The rounds are combined with a prior by the known
-noise, so that what the noise hides stays as it was.
+noise, so that a parameter that noise hides stays as it was.
 
 Privacy: the scores are functions of single rows and of the released model (`PrivateRecords.scored`). A row's
 vector is a function of its scores, its label and released numbers. It is clipped, weighted and added by
@@ -135,7 +135,7 @@ class Recalibration:
         self, session: PrivacySession, scored: PrivateRecords, state: "_State", plan: GaussianPlan, last: bool
     ) -> "_State":
         k, shifts = self.n_outputs, self.shifts
-        # The last round's curvature is about that of the round before. Its vector is shorter without it.
+        # The last round's curvature is about the one of the round before. Its vector is shorter without it.
         short = last and k > 1
         statistic = Statistic(k, shifts, state, short=short)
         total = scored.clipped_sum(statistic, self.largest * statistic.bound, size=statistic.size, rowwise=True)
@@ -171,7 +171,7 @@ class _State:
     ) -> "_State":
         """The mean and the covariance after sums with this noise, linearised at the mean.
 
-        ``noise`` is that of the gradient's entries, and ``doubt`` that of the curvature's.
+        ``noise`` is the noise of the gradient's entries, and ``doubt`` the noise of the curvature's entries.
         """
         defaults = DEFAULTS.recalibration
         values, basis = np.linalg.eigh(curvature)

@@ -101,7 +101,7 @@ def released_scales(
     """Release the scales from the median row norm and the median gradient norm at the start.
 
     The norm of a logistic or softmax gradient at 0 follows from the row's. For regression the median of the rows'
-    gradient norms is released too, and for groups that of the groups' gradients. The searches divide the budget.
+    gradient norms is released too, and for groups the median of the groups' norms. The searches divide the budget.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ class StepPlan(Generic[SettingsT]):
     plans: tuple[BatchPlan, ...] = ()
 
     def split(self, budget: BudgetSplit) -> tuple[BudgetSplit, ...]:
-        """The budget of the scales, and that of the steps."""
+        """The budgets of the scales and of the steps."""
         return budget.split(scales=self.scale_share, steps=None)
 
     def decision(self, task: Task, steps: tuple[Step, ...] = (), **sizes: object) -> LinearDecision:

@@ -259,7 +259,7 @@ class Released:
     method : str
         As in `Facts`.
     norms : tuple of (str, float)
-        Parameters that the fit has searched for, and what it released.
+        Parameters that the fit has searched for, and the released numbers.
     half_width : float
         Released unit of the targets, in which gradients are measured.
     huber_threshold : float
@@ -372,8 +372,8 @@ def noise_size(release: Release, shape: PublicShape, adjacency: str, n_coefs: in
         # No mean gradient is longer than the clip norm C, and one release has noise of this length times
         # C / (n mu).
         return factor(adjacency) * math.sqrt(n_coefs)
-    # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are as
-    # large as sqrt(d + 1) of its entries.
+    # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; the eigenvalues of the noise
+    # are as large as sqrt(d + 1) of its entries.
     return float((shape.n_features + 1) ** 1.5)
 
 
@@ -430,14 +430,14 @@ def _of_owners(facts: Facts) -> Iterator[str]:
         yield (
             f"the smallest owner has {owners.smallest} of {facts.shape.n_units} {owners.unit}s. With "
             "weighting='owner' all noise is as large as if every owner were so small: "
-            f"{1 / owners.part:.3g} times that of weighting='record'"
+            f"{1 / owners.part:.3g} times the noise of weighting='record'"
         )
     yield from _noisy_predictions(facts, owners)
     if is_given("larger penalty", owners.penalty):
         yield (
-            f"the proof needs a penalty {owners.penalty:.2g} times that of alpha={owners.alpha:g} for the "
-            f"smallest owner, of {owners.smallest} records: coefficients are about so much too small. Use larger "
-            "owners or a larger epsilon"
+            f"the proof needs a penalty {owners.penalty:.2g} times as large as alpha={owners.alpha:g} for the "
+            f"smallest owner, of {owners.smallest} records: it shrinks the coefficients by about this factor. "
+            "Merge small owners, or use a larger epsilon"
         )
     if owners.default_range:
         yield "y_bounds was not given: targets are clipped to [-1, 1]; give the public range of the targets"
@@ -493,13 +493,13 @@ def _shrunk(facts: Released) -> Iterator[str]:
     elif is_given("shrunk", facts.shrinkage):
         yield (
             "the predictions can hardly be told from noise, so the coefficients were shrunk to "
-            f"{facts.shrinkage:.0%} of what they were, and the model predicts about the released centre of y; use "
+            f"{facts.shrinkage:.0%} of their size, and the model predicts about the released centre of y; use "
             "fewer features, more records or a larger epsilon"
         )
 
 
 def _unscaled(facts: Released) -> Iterator[str]:
-    """Rows are far longer than those of standardized columns, and nothing was learnt from them."""
+    """Rows are far longer than rows of standardized columns, and nothing was learnt from them."""
     nothing = is_given("shrunk", facts.shrinkage) or is_given("no slope", facts.slope_noise)
     if facts.n_features == 1 or not nothing or is_given("norms are noise", facts.effective_n):
         return

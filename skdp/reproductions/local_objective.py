@@ -181,8 +181,8 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
     -----
     **Privacy.** `skdp.privacy.PrivacySession.objective_perturbation` releases each owner's model for the whole
     budget, with the density argument of [Chaudhuri2011]_ and Gaussian noise. Under
-    zero-out a record moves the gradient by half as much. The other owners' models do not
-    depend on a record. So the claim covers whoever sees every owner's model (parallel composition).
+    zero-out a record moves the gradient by half as much. The other owners' models do not depend on a record, and
+    the claim covers whoever sees every owner's model (parallel composition).
 
     {privacy.unprotected}
 

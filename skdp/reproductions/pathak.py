@@ -6,8 +6,8 @@ Lap(2 G / (n_(1) alpha epsilon)) to the average of m minimisers, with n_(1) the 
 What that costs
 ---------------
 Let D = 2 G / (n_(1) alpha) bound what a record moves its owner's minimiser in l2 norm. It moves the average by D
-/ m in l2 norm, and so by at most sqrt(p) D / m in l1 norm, with p parameters. Independent Laplace noise of scale
-b is (l1 norm / b)-differentially private. So noise of the published scale D / epsilon costs
+/ m in l2 norm, and so by at most sqrt(p) D / m in l1 norm, with p parameters. Independent Laplace noise of scale b
+is (l1 norm / b)-differentially private, and noise of the published scale D / epsilon costs
 
     sqrt(p) / m * epsilon.
 

@@ -14,7 +14,7 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
 
     `DPLogisticRegression`, with smooth functions of the columns where a line does not do, and with a few products
     of two columns. Nothing is asked about the data. It is the first choice for tables that no line fits. Where so
-    little can be told from noise that curves would do harm, it is the linear estimator, bit for bit.
+    little can be told from noise that curves would lose accuracy, it is the linear estimator, bit for bit.
 
     The score of a row, the log odds of the second class or the logit of each class, is ``intercept_`` plus the
     contributions of its columns and products. `explain` lists them, `plot_shapes` draws them.
@@ -93,7 +93,7 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
 
     `DPLinearRegression`, with smooth functions of the columns where a line does not do, and with a few products of
     two columns. Nothing is asked about the data. It is the first choice for tables that no line fits. Where so
-    little can be told from noise that curves would do harm, it is the linear estimator, bit for bit.
+    little can be told from noise that curves would lose accuracy, it is the linear estimator, bit for bit.
 
     A prediction is ``intercept_`` plus the contributions of the row's columns and products, cut to
     ``prediction_bounds_``. `explain` lists them, `plot_shapes` draws them.

@@ -70,7 +70,7 @@ class BinDefaults:
     usual: tuple[int, int] = number((-6, 8), "exponents of 2",
         "wider: noise in rare bins counts more; narrower: unusual units need more evidence", UNRECORDED)
     below_usual_factor: float = number(1e-4, "prior probability, relative",
-        "above: windows that are too small, which do most harm; below: tiny columns need more evidence", PERTURBED)
+        "above: too small windows, which cost most accuracy; below: tiny columns need more evidence", PERTURBED)
     above_usual_factor: float = number(1e-2, "prior probability, relative",
         "above: windows that are too large; below: enormous columns need more evidence", PERTURBED)
     below_usual_decay: float = number(1.0, "log prior probability per bin",

@@ -2,8 +2,7 @@
 
 Steps along gradients of rows of which long ones weigh less find a line of the bulk. Where the targets bend,
 as with logarithms of amounts, this line is too steep for the tail, and targets are regressed once more, on the
-prediction alone: a single number has little noise, and rows weigh less only where they lie several deviations
-away.
+prediction alone: a single number has little noise, and only rows several deviations away weigh less.
 """
 
 import math

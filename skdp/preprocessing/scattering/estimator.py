@@ -42,7 +42,7 @@ def _check_image_shape(name: str, value: object) -> None:
 class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
     """Scattering coefficients of images: moduli of Morlet wavelets, averaged over 2**J pixels.
 
-    The wavelets are fixed, as in [Mallat2012]_. So the transform learns nothing, costs no privacy budget, and may
+    The wavelets are fixed, as in [Mallat2012]_: the transform learns nothing, costs no privacy budget, and may
     stand before a private estimator in a ``Pipeline``. Private linear models on these features are level with
     private convolutional nets on small images ([Tramer2021]_).
 
@@ -54,10 +54,10 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
     Notes
     -----
     **Privacy.** `transform` maps each row by itself, to the last bit, and the map follows from the parameters and
-    the shape of the images. So one record decides one row of features and nothing else, and no budget is spent.
-    `fit` looks at the records only to refuse what `transform` would refuse.
+    the shape of the images: one record decides one row of features and nothing else, and no budget is spent. `fit`
+    looks at the records only to refuse what `transform` would refuse.
 
-    The coefficients are those of kymatio 0.3 ([Andreux2020]_), but for its 3.1415 in place of pi: a factor of
+    The coefficients equal the ones of kymatio 0.3 ([Andreux2020]_), but for its 3.1415 in place of pi: a factor of
     3.1415 / pi for each filter that a coefficient has passed. Numbers are float32.
 
     References
