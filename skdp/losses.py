@@ -23,8 +23,8 @@ class Loss(Protocol):
     """What a loss has; inherit from it to write one of your own.
 
     A loss of your own fits where gradients are clipped record by record: the parameter ``loss`` of the
-    estimators that take gradient steps. The clip then bounds what a record adds, whatever the derivative is, so
-    no fact below enters the privacy claim. One thing does: the derivative of a record must follow from that
+    estimators that take gradient steps. The clip then bounds the addend of a record, whatever the derivative is,
+    so no fact below enters the privacy claim. One thing does: the derivative of a record must follow from that
     record alone, to the last bit. The package looks at it with generated records and can prove nothing, and the
     report says "record-wise by the user's declaration". A record adds nothing if its derivative is not finite or
     cannot be computed. Mechanisms that release a minimiser refuse such a loss: there a wrong ``lipschitz`` would
@@ -335,9 +335,9 @@ def is_shipped(loss: object) -> bool:
 def check_loss(loss: Any, words: tuple[str, ...] = ()) -> None:
     """Raise unless ``loss`` is of this module, or has all of `Loss` with one linear predictor and may be used.
 
-    ``words`` are those that the caller takes in place of an object.
+    ``words`` are taken by the caller in place of an object.
 
-    TypeError or ValueError name what is missing; UnsupportedAccounting says that the derivative or the value
+    TypeError or ValueError name the missing part; UnsupportedAccounting says that the derivative or the value
     raises for some numbers, or that a record's number depends on other records.
     """
     if is_shipped(loss):

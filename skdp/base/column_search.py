@@ -24,10 +24,10 @@ from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords
 Array = NDArray[np.float64]
 
 # Grids and questions are choices, made on tables of other seeds, like the defaults of the automatic fits.
-MAGNITUDES = 2.0 ** np.arange(-30, 46, 0.5)  # of |x|
-LINE = np.linspace(-1, 1, 97)  # centres, in magnitudes
-DISTANCES = 2.0 ** np.arange(-10, 3.1, 0.5)  # of |x - centre|, in magnitudes
-QUESTIONS = (9, 7, 7)  # of the searches for magnitude, centre and distance: few, each of them sure
+MAGNITUDES = 2.0 ** np.arange(-30, 46, 0.5)  # grid of |x|
+LINE = np.linspace(-1, 1, 97)  # grid of centres, in magnitudes
+DISTANCES = 2.0 ** np.arange(-10, 3.1, 0.5)  # grid of |x - centre|, in magnitudes
+QUESTIONS = (9, 7, 7)  # numbers of questions for magnitude, centre and distance: few, each of them sure
 PARTS = (0.4, 0.3, 0.3)  # how these three divide their share
 SUREST = 4.0  # largest logarithm of an answer's likelihood ratio
 MIN_TAIL = 3.0  # standard deviations of the noise in an answer: least tail of a window that shall hold nearly all

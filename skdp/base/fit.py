@@ -1,8 +1,8 @@
 """The frame of a private fit.
 
 A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
-what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`. An estimator of your
-own plans in a third, ``releases(budget, shape)``: `FitPlan` shows the plans, and `solve` finds them in
+their public facts. ``solve(session, problem)`` runs the method and returns a `Solution`. An estimator of your own
+plans in a third, ``releases(budget, shape)``: `FitPlan` shows the plans, and `solve` finds them in
 ``problem.releases``.
 
 The order of a private fit: types of containers, parameters, the accountant's reservation, ``read``, the plan
@@ -92,10 +92,10 @@ class FitFrame(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):  
         """Check the parameters together, before anything is read: each by itself is checked by its declaration."""
 
     def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
-        """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
+        """Decide the fit from public numbers, and refuse a fit that cannot be done; nothing is released.
 
         An estimator of your own that has a method ``releases(budget, shape)`` plans its releases there; `solve`
-        finds what it returned in ``problem.releases``.
+        finds the plans in ``problem.releases``.
         """
         return decision_of(self, BudgetSplit(session), problem.records.shape)
 

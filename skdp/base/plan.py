@@ -307,7 +307,7 @@ class BudgetSplit:
         return share * self.share * self.whole
 
     def take(self, share: float, purpose: str, releases: int = 1) -> GaussianPlan:
-        """Plan releases that take this share together, or what is left; later steps have the rest."""
+        """Plan releases that take this share together, or the rest; later steps have the remainder."""
         share = min(share, self.left)  # the last one may be larger by a rounding
         self.left -= share
         return self.plan_gaussian(releases, share, purpose=purpose)

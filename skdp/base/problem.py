@@ -59,7 +59,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """What `solve` returns: what the run released.
+    """The result of `solve`: the released numbers of a run.
 
     Attributes
     ----------

@@ -80,9 +80,9 @@ class _Fits(Protocol):
 class WatchedFit:
     """The attribute `fit` of a class of private fits, which notes who looks at it as `_Fit` does.
 
-    It holds what the class defines, or was given later, whatever that is: a function, a ``partialmethod``, a
-    property. A class that inherits a `fit` which is not watched, from a mixin, has one of these that passes on. It
-    looks for the method of the later bases at each look, so it hides none of them.
+    It holds any object that the class defines, or was given later: a function, a ``partialmethod``, a property. A
+    class that inherits a `fit` which is not watched, from a mixin, has one of these that passes on. It looks for
+    the method of the later bases at each look, so it hides none of them.
 
     Parameters
     ----------

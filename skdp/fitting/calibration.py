@@ -177,8 +177,8 @@ class Slope:
     def factor(self, known: float, largest: float) -> float:
         """Posterior mean of ``known`` plus the slope.
 
-        The mean has the least expected squared error. The prior says that predictions are worth nothing, or about
-        what they say, or something between.
+        The mean has the least expected squared error. The prior holds that predictions should be multiplied by 0,
+        by about 1, or by a number between.
         """
         spread = max(self.doubt / self.square, DEFAULTS.calibration.min_deviation)
         factors, weights = _prior(DEFAULTS.calibration)

@@ -17,7 +17,7 @@ from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
 Array = NDArray[np.float64]
-MOST_VALUES = 64  # of one column that are released, if there are no bins: answers of searches, means, variances
+MOST_VALUES = 64  # most released numbers of a column without bins: answers of searches, means, variances
 
 
 class ColumnProblem(Problem):

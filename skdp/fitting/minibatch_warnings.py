@@ -148,7 +148,7 @@ class ImageFacts:
 
 @dataclass(frozen=True)
 class StepFacts:
-    """Of what the steps release.
+    """Facts of the releases of the steps.
 
     Attributes
     ----------

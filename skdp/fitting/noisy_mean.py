@@ -32,7 +32,7 @@ from skdp.privacy import (
 Vector = NDArray[np.float64]
 # Of rows and targets: the pieces of their gradients.
 PiecesOf = Callable[[Matrix, Vector | None], Sequence[Piece]]
-# Of a mean and its batch: what is released of them.
+# Of a mean and its batch: the released values.
 Release = Callable[[BoundedStatistic, Batch], "Vector | FewEntries"]
 
 
@@ -151,7 +151,7 @@ class NoisyMean:
 
     A plan asks for `releases`, `noise`, `utility` and `facts`, which follow from public numbers; the fit asks for
     the function of `begin` once, and calls it in each step. Another way is a class like this one, which inherits
-    what is the same, and a `GradientEstimator` that makes it.
+    the common methods, and a `GradientEstimator` that makes it.
     """
 
     clipping: Clipping

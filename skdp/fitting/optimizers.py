@@ -302,7 +302,7 @@ class Optimizer:
         return self._kept.output(last)
 
     def of(self, gradient: Vector) -> Vector:
-        """Return what the next step subtracts, after this released gradient."""
+        """Return the change that the next step subtracts, after this released gradient."""
         return self._next_rate() * self._direction(self._smooth(gradient))
 
     def _next_rate(self) -> float:

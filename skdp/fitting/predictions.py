@@ -10,8 +10,8 @@ import numpy as np
 
 from skdp.kernels import is_cupy
 
-NUMBERS = 2**13  # of scores in a block; a choice, not tuned
-ROWS = 2**14  # of scores that become labels at once; a choice
+NUMBERS = 2**13  # scores in a block; a choice, not tuned
+ROWS = 2**14  # rows of scores that become labels at once; a choice
 MAX_LOOPED_CLASSES = 16  # classes up to which one operation a class is faster than a reduction along a short axis
 
 

@@ -14,13 +14,13 @@ from skdp.privacy import BoundedStatistic, PrivateRecords
 from skdp.privacy.statistics import target_count
 
 # The grids and the numbers of searches are choices, not tuned.
-ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # as `GRID`, in eighth powers of two
+ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # norms of rows: `GRID` in eighth powers of two
 EVEN_GRID = np.arange(-48, 49) / 32  # centres, in sizes of targets
 SIZES = 2.0 ** np.arange(-40.0, 45.0) * (1 + 2.0**-7)  # sizes of targets
 HALF_WIDTHS = 2.0 ** (np.arange(-8, 11) / 4)  # half-widths of targets near 0, in sizes
-WIDE_HALF_WIDTHS = 2.0 ** (np.arange(-32, 9) / 4)  # and of targets far from it
+WIDE_HALF_WIDTHS = 2.0 ** (np.arange(-32, 9) / 4)  # half-widths of targets far from 0, in sizes
 RANGE_SEARCHES = 3  # number of searches of `released_range`
-RANGE_QUESTIONS = 10  # of each of them
+RANGE_QUESTIONS = 10  # questions of each of these searches
 SMALLEST_SHARE = 0.05  # least part of mu^2 for all searches of a fit
 
 

@@ -31,7 +31,7 @@ from skdp.kernels.protocols import Matrix
 from skdp.losses import Loss
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
 
-MAX_NORM = 1.0  # of u: the proof of `bound_of` holds for any
+MAX_NORM = 1.0  # largest norm of u; the proof of `bound_of` holds for any
 MAX_SCORE = 1e6  # scales: longer scores are cut, a numerical guard
 # Scales of the scores, in half powers of two, and centres: grids of searches.
 SCALES = 2.0 ** (np.arange(-16, 21) / 2) * (1 + 2.0**-7)
@@ -256,7 +256,7 @@ def plan_recalibration(
     weights: tuple[float, float] = (1.0, 1.0),
     steepest: float | None = None,
 ) -> Recalibration | None:
-    """Plan a recalibration, before the fit; None where its noise would be worse than what it mends.
+    """Plan a recalibration, before the fit; None where its noise would exceed its gain.
 
     The rule reads public numbers. The share grows until the noise of a mean probability is at most `wanted_noise`.
 

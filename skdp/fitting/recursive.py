@@ -1,4 +1,4 @@
-"""Recursive momentum: gradients, and how they changed in the last step (DP-SRM).
+"""Recursive momentum: gradients, and their change in the last step (DP-SRM).
 
 With B_0, B_1, ... fresh batches of expected sizes b0, b, b, ..., g the weight of new gradients, and every v_t
 released::
@@ -60,7 +60,7 @@ WHOLE_BATCH_MODES = ("auto", "materialized", "one-by-one")
 
 @dataclass(frozen=True, kw_only=True)
 class RecursiveMomentum(GradientEstimator):
-    """Momentum that each batch corrects by how its gradients changed in the last step (DP-SRM).
+    """Momentum that each batch corrects by the change of its gradients in the last step (DP-SRM).
 
     It is a value for ``gradient_estimator=`` of nets. Their ``clip_norm`` is the C1 of the notes, their
     ``batch_size`` is b, and their optimizer acts on the released ``v_t``. Give ``optimizer=SGD(momentum=0)``:
@@ -150,8 +150,8 @@ class RecursiveEstimate:
     Parameters
     ----------
     fresh : callable
-        Of an iterate, the one before (None in the first step) and the step: releases what is new in it. It is
-        computed from these two iterates, so both must have been released.
+        Called with an iterate, the one before (None in the first step) and the step; releases the new part,
+        fresh_t. It is computed from these two iterates, so both must have been released.
     momentum : callable
         Of the step: g.
     """

@@ -23,7 +23,7 @@ PRECISION = 11.0
 QUESTIONS = 8  # counts that find a median on the whole grid
 CLIP_FACTOR = 0.5  # clip norm over the median gradient norm at the start
 INTERCEPT = 0.125  # value of the intercept's feature over the median row norm
-SUP_INTERCEPT = 0.5  # the same over the median sup norm, if rows are clipped in that norm
+SUP_INTERCEPT = 0.5  # value of the intercept's feature over the median sup norm, if rows are clipped in that norm
 START = 6.0  # first distance over gradient norm / (smoothness * squared row norm)
 
 

@@ -45,9 +45,9 @@ class Doubt:
         return 0 < abs(total) <= self.sure * noise
 
 
-# For medians. A point whose answer is lost in noise is near the median.
+# Searches for medians use this: a point whose answer is lost in noise is near the median.
 FIRST_DOUBT = Doubt(1.0, again=False)
-AVERAGED = Doubt(1.5, again=True)  # for quantiles
+AVERAGED = Doubt(1.5, again=True)  # searches for quantiles use this
 
 
 def noisy_search(

@@ -38,7 +38,7 @@ from skdp.privacy import (
 )
 
 METHODS = ("exponential", "sparse vector", "uniform")
-LARGEST_THRESHOLD = 1e9  # of DP-AdaFEST, in standard deviations
+LARGEST_THRESHOLD = 1e9  # largest threshold of DP-AdaFEST, in standard deviations
 
 
 def _check_share(share: float) -> None:

@@ -45,9 +45,9 @@ class RandomSparsification(GradientEstimator):
     cooling : bool, default=True
         Whether the part grows linearly from 0 in the first epoch. Else it is ``rate`` in all of them.
     ranked : bool, default=False
-        Whether those entries rest whose sums of released gradients were the smallest in the last epoch. Resting
+        Whether the entries rest whose sums of released gradients were the smallest in the last epoch. Resting
         entries count with noise alone, so that they come back. In the paper this did as well as chance, since the
-        noise decides what is small.
+        noise decides which sums are small.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Warnings that a fit may be of little use: public or released numbers, two functions.
 
 An estimator states facts and decides nothing. `utility_warnings` reads `Facts`, public numbers before the first
-release; `released_warnings` reads `Released`, numbers that the fit has released. Both return what the fit then
-tells its user, in this order. `THRESHOLDS` is the table of numbers at which a warning begins.
+release; `released_warnings` reads `Released`, numbers that the fit has released. Both return the warnings of the
+fit, in their order. `THRESHOLDS` is the table of numbers at which a warning begins.
 """
 
 import math
@@ -456,8 +456,8 @@ def _noisy_predictions(facts: Facts, owners: OwnerFacts) -> Iterator[str]:
     if facts.task == "classes":
         if is_given("noise of scores", owners.noise):
             yield (
-                f"the noise moves the scores by about {owners.noise:.2g}: labels and probabilities are of little "
-                f"use. Use {cures}"
+                f"the noise moves the scores by about {owners.noise:.2g}: labels and probabilities may be mostly "
+                f"noise. Use {cures}"
             )
     elif is_given("noise of predictions", owners.noise, unit=owners.half_width):
         yield (

@@ -179,8 +179,8 @@ def adaptive_ridge(gram: np.ndarray, noise_std: float) -> float:
     """Return the ridge that lifts the smallest eigenvalue above the noise.
 
     The noise has variance s^2 on the diagonal and s^2 / 2 off it. The eigenvalues of such a p x p matrix lie
-    within s sqrt(2 p) as p grows. AdaSSP adds what a lower bound of the smallest eigenvalue lacks to that. The
-    ridge is at least half of it, so that no released eigenvalue below 0 cancels it.
+    within s sqrt(2 p) as p grows. AdaSSP adds the difference between this number and a lower bound of the smallest
+    eigenvalue. The ridge is at least half of it, so that no released eigenvalue below 0 cancels it.
     """
     noise = noise_std * math.sqrt(2.0 * len(gram))
     smallest = float(np.linalg.eigvalsh(gram)[0])

@@ -29,7 +29,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 # All are choices, made on tables of other seeds, like the defaults of the automatic fits.
 WINDOW_SHARE = 0.6  # share of mu^2 for the windows of a standard scaler
 WINDOW_TAIL = 0.012  # part of a normal column outside of its window
-LEAST_VARIANCE = 1e-6  # in units of the squared half-width of the window
+LEAST_VARIANCE = 1e-6  # least released variance over the squared half-width of the window
 # Shares of a quantile scaler: magnitudes, and twice medians and distances; magnitudes and distances.
 SHARES = (0.25, 0.2, 0.15, 0.2, 0.2)
 SHARES_FROM_0 = (0.5, 0.5)
@@ -296,7 +296,7 @@ class DPQuantileScaler(ColumnScaler):
     with_centering: bool = parameter(
         flag(),
         """Whether to subtract the median from dense columns. CSR matrices are never centred, and distances are
-        then those from 0.""",
+        then measured from 0.""",
         default=True,
     )
     bounds = changed(

@@ -37,7 +37,7 @@ REACH = 2.0  # largest first distance, in sqrt(outputs) * gradient norm / curvat
 EVERY, LONGER = 5, 1.1  # every 5 steps the largest distance becomes 1.1 times the largest chosen
 SHORTER = 0.8  # factor of the largest distance when a choice is lost
 LOSS_BOUND = 3.0  # in losses of the zero model
-_LARGEST_GAP = 2.0**20  # in loss bounds: larger differences of penalties are cut to this
+_LARGEST_GAP = 2.0**20  # larger differences of penalties are cut to this number of loss bounds
 _ALMOST_ALL = 1.0 - 2.0**-30  # part that is spent, so that rounded shares do not exceed the total
 
 

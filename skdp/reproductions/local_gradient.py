@@ -51,7 +51,7 @@ class _LocalGradientFit(GradientPerturbationFit):
     def _ratios(self, problem: Problem, clip_norm: float | None = None) -> Sequence[float]:
         """Sensitivity of each owner's message over the largest one: public.
 
-        Gradients are at most G long, so those that weigh w_j change by at most min(C, w_j G) over C.
+        Gradients are at most G long, so a gradient of weight w_j changes by at most min(C, w_j G) over C.
         """
         owners: Any = problem.records
         longest = problem.loss.lipschitz * owners.radius
@@ -88,12 +88,12 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
 
     Notes
     -----
-    **Privacy.** Replacing a record of owner j moves what it sends in a round, the mean gradient of its n_j
-    records over m, by at most ``2 C / (m n_j)``, and half of that under zero-out. T such messages with noise
-    multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``. The messages of the other owners do not depend on
-    the record, given all earlier messages, and the claim covers whoever sees every message (parallel composition).
-    In this process, the session draws the noise of the owner with the largest sensitivity, and the noise of all
-    others is added to the released sum.
+    **Privacy.** Replacing a record of owner j moves its message in a round, the mean gradient of its n_j records
+    over m, by at most ``2 C / (m n_j)``, and half of that under zero-out. T such messages with noise multiplier z
+    are exactly mu-GDP with ``mu = sqrt(T) / z``. The messages of the other owners do not depend on the record,
+    given all earlier messages, and the claim covers whoever sees every message (parallel composition). In this
+    process, the session draws the noise of the owner with the largest sensitivity, and the noise of all others is
+    added to the released sum.
 
     {privacy.unprotected}
 

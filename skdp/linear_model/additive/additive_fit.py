@@ -213,7 +213,7 @@ class AdditiveFit(AutoFit):
 
     # ---------------------------------------------------------------- the scores
 
-    # ---------------------------------------------------------------- what it tells of itself
+    # ---------------------------------------------------------------- shapes, explanations, export
 
     @property
     def shapes_(self) -> tuple[Shape, ...]:

@@ -11,9 +11,9 @@ Privacy
 Every release is one of `Steps.ask` or of `released_gram` at expanded rows. A row's features are a function of this
 row and of public or released numbers alone (`PrivateRecords.expanded`), so a unit adds a gradient in the ball of
 the clip norm G, and a positive semidefinite matrix of trace at most C^2, whatever the features are: the
-sensitivities are the ones of the rounds (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under zero-out
-and add-remove). Which of the releases follow is decided by earlier ones, and all shares add up to at most 1 on
-every path (`BudgetSplit`). Evidence, choices and steps are post-processing.
+sensitivities equal the rounds' sensitivities (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under
+zero-out and add-remove). Earlier releases decide which of them follow, and all shares add up to at most 1 on every
+path (`BudgetSplit`). Evidence, choices and steps are post-processing.
 """
 
 import math
@@ -33,7 +33,7 @@ from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, ac
 # against its eigenvalues, is above the second number. With classes, both limits apply once more to 2 n mu (1 - sum
 # of squared frequencies). K classes have K - 1 scores, and each needs the least effective number.
 MIN_EFFECTIVE_N, MOST_NOISE = 125.0, 0.15
-CURVES_EFFECTIVE_N = 1000.0  # the same, for more than 2 functions of a column, and for products
+CURVES_EFFECTIVE_N = 1000.0  # least units times mu for more than 2 functions of a column, and for products
 FEW_FUNCTIONS = 2
 # Factors of the functions in the wide gradient, where a line's feature has 1.
 WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
@@ -49,7 +49,7 @@ TOP = 8  # columns whose products are looked at
 MOST_PAIRS = TOP * (TOP - 1) // 2
 # Products, and a Gram matrix of more features, take these parts of the steps' budget.
 PAIRS, GRAM = 0.1, 0.1
-# A mean square that is closer to the one of a column of two values tells no third value.
+# A mean square within this distance of the mean square of a two-valued column shows no third value.
 TWO_VALUED = 0.005
 SAFETY_STDS = 3.0  # standard deviations of its noise that are added to this distance
 MAX_COEFFICIENT = 1e60  # the noise of larger coefficients is not computed
@@ -272,7 +272,7 @@ class CurveSearch:
         return np.array([(b, a) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
 
     def _look_at_pairs(self, steps: Steps, asked: "Asked", pairs: np.ndarray, share: float) -> "Asked":
-        """Release a gradient of products at the same model, and add those that show."""
+        """Release a gradient of products at the same model, and add the products that show."""
         every = _with_pairs(asked.features, pairs)
         first = every.n_features - len(pairs)
         mask = np.zeros(every.n_features + 1, dtype=bool)

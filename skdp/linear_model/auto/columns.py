@@ -22,7 +22,7 @@ from skdp.linear_model.auto.windows import narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization, accounting
 from skdp.privacy.statistics import magnitude_counts
 
-MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in a bin, over its squared end
+MEAN_SQUARE = 7.0 / 12.0  # mean square of cells that are uniform in a bin, over the bin's squared end
 
 
 @dataclass
@@ -292,7 +292,7 @@ def _of_the_bulk(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bins at which columns are cut, so that their bulk fills the window: the highest one for most columns.
 
-    Also the evidence for them: at least `sure_evidence` for those that are lower.
+    Also the evidence for them: at least `sure_evidence` for the lower ones.
 
     Of a column with a long tail, or with rare codes, nearly all cells lie far below the highest power-of-two bin.
     The mean square over the squared window is then tiny, and a slope would follow from few cells.

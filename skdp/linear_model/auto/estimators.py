@@ -185,7 +185,7 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     prediction_bounds_: tuple[float, float] = fitted(
         "tuple of (float, float)",
         """Ends to which `predict` is cut: ``y_bounds``, or three half-widths about the centre (two of the other
-        solvers). Where many targets surely lie beyond the window, an end is the one of their highest
-        power-of-two bin. Infinite with ``bounded=False``.""",
+        solvers). Where many targets surely lie beyond the window, the end of their highest power-of-two bin takes
+        its place. Infinite with ``bounded=False``.""",
     )
     shrinkage_: float = fitted(is_set=False)

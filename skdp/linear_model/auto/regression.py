@@ -159,7 +159,7 @@ def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, 
 def _clips(clean: float) -> tuple[float, float]:
     """Clip norms of the robust gradients and of the last one, which grow with ``clean``, n mu / (d + 1)^1.5.
 
-    The less noise there is, the less a clip is worth what it cuts.
+    With less noise, clip less.
     """
     defaults = DEFAULTS.numbers
     near = defaults.clip * (defaults.clip_noise * clean) ** defaults.clip_power
@@ -176,7 +176,8 @@ class _Steps(Steps):
     deviation : float
         Of the residuals; released.
     near, far : float
-        Largest residual that is not cut in a typical row, over that, in all rounds but the last, and in that.
+        Largest residual that is not cut in a typical row, over ``deviation``: in all rounds but the last, and in
+        the last.
     """
 
     _squared = True

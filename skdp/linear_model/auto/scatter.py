@@ -12,7 +12,7 @@ where x is the step, N the noise of the Gram matrix: of a symmetric matrix of no
 on the diagonal and tau^2 elsewhere, Cov(N x) = tau^2 (|x|^2 + x x^T). U is the variance of x over the scales that
 the shrinkage holds for possible. Later steps take back what earlier ones did wrong, and new features start at 0.
 
-Where all coefficients are multiplied by one released slope, what they have of their own direction is replaced: V
+Where all coefficients are multiplied by one released slope, their noise along their own direction is replaced: V
 becomes P V P^T + s^2 theta theta^T with P the projection along theta that is orthogonal in the curvature, and s
 the noise of the slope over the slope.
 

@@ -334,7 +334,7 @@ class Steps(ABC):
 
     @abstractmethod
     def _curvature(self, clip: float) -> np.ndarray:
-        """Curvature along them, with the one of the penalty."""
+        """Curvature along them, with the penalty's curvature."""
 
     @abstractmethod
     def _move(self, step: np.ndarray) -> None:
@@ -363,7 +363,7 @@ class Growth(Protocol):
     """What lets the rows of a fit have more features on the way, where released numbers ask for them."""
 
     def begins(self, columns: Columns, frequency: np.ndarray | None = None) -> bool:
-        """Whether more features are looked for; ``frequency`` is the one of the classes."""
+        """Whether more features are looked for; ``frequency`` is the frequency of the classes."""
 
     def run(self, steps: Steps, share: float) -> None:
         """Spend a share of the budget on all steps, and on looks for more features."""

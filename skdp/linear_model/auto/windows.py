@@ -129,7 +129,7 @@ class Windows:
     Attributes
     ----------
     columns : ndarray of int
-        Those that were not given up; the arrays below are theirs.
+        Columns that were not given up; the arrays below belong to them.
     center, half_width : ndarray
         Four standard deviations to each side.
     spent : float
@@ -241,7 +241,7 @@ def _atoms(n_bins: int, parts: tuple[float, ...]) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _laws(defaults: HistogramDefaults) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Bins' probabilities and half of their squared norm: of the family, of one bin, and of those with an atom."""
+    """Bins' probabilities and half of their squared norm: of the family, of one bin, and of laws with an atom."""
     n_bins = defaults.n_bins
     tables = (_family(defaults)[0], _one_bin(n_bins), _atoms(n_bins, defaults.heavy_atoms))
     return [(table, 0.5 * (table**2).sum(axis=1)) for table in tables]

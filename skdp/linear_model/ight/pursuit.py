@@ -42,18 +42,18 @@ class Rounds:
 
 
 # All chosen on synthetic data of other seeds and on a part held out of IMDb's training data.
-# Shares of the mu^2 that the first scales leave:
-PRIOR_SHARE = 0.005  # for a classifier's first intercept
-SUP_SHARE = 0.01  # for the median sup norm of the gradients at the start
-CLIP_SHARE = 0.015  # for the clip norms from the second round on
-SCALE_SHARE = 0.015  # for the scales of the restricted rows
+# The first four are shares of the mu^2 that the first scales leave.
+PRIOR_SHARE = 0.005  # share for a classifier's first intercept
+SUP_SHARE = 0.01  # share for the median sup norm of the gradients at the start
+CLIP_SHARE = 0.015  # share for the clip norms from the second round on
+SCALE_SHARE = 0.015  # share for the scales of the restricted rows
 # Steps of each fit, shares of the fits, and share of finding features.
 RANKED = Rounds((20, 20, 40), (0.02, 0.02, 0.2), 0.715)
 CHOSEN = Rounds((20, 20, 20, 20, 40), (0.03, 0.03, 0.03, 0.03, 0.14), 0.695)
 # A classifier's residuals shrink little from round to round.
 CHOSEN_BY_CLASSIFIERS = Rounds((20, 40), (0.05, 0.21), 0.695)
 SPREAD = 3.0  # least l2 norm of gradients for Gumbel noise, over sup norm and sqrt(s)
-SUP_CLIP = (0.5, 1.0)  # of regression and classification: sup-norm clip over the median
+SUP_CLIP = (0.5, 1.0)  # sup-norm clip over the median: for regression and classification
 SMALLER = 16.0  # largest factor by which the median gradient norm falls in a round
 NEGLIGIBLE = 2.0**-40  # intercept's feature while features are chosen: it clips no row
 

@@ -65,9 +65,9 @@ def peeling(task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float)
     """Plan the releases of DP-IGHT with a private choice of the support in every step (Cai, Wang & Zhang 2021).
 
     Half of a step's cost chooses s features by one-shot Gumbel noise on |theta - eta gradient|. The other half
-    releases the gradient on these only: noise in s coordinates, not in d. What is kept of a point are these.
+    releases the gradient on these only: noise in s coordinates, not in d. A point keeps these coefficients only.
 
-    Privacy: one unit moves a score by at most eta times what it moves the mean gradient
+    Privacy: one unit moves a score by at most eta times its move of the mean gradient
     (`skdp.privacy.statistics.step_scores`). Each of the s choices costs the epsilon of one bounded-range choice.
     """
     d, budget, records = task.records.n_features, task.budget, task.records
@@ -147,7 +147,7 @@ class Schedule:
     Attributes
     ----------
     first, last : int
-        Steps on all features, and on those that survive.
+        Steps on all features, and on the features that survive.
     clip_share, first_share, last_share : float
         Shares of mu^2 for the scales and for the steps.
     """
@@ -211,7 +211,7 @@ class Thresholding:
 
 
 def solve(task: Task, details: Thresholding) -> Solution:
-    """Release the scales, then take rounds, or noisy steps and those on the features that survive."""
+    """Release the scales, then take rounds, or noisy steps and steps on the features that survive."""
     d, s, settings = task.records.n_features, details.n_kept, details.settings
     plan, budget = details.schedule, task.budget
     scales = scales_of(task, settings, plan)
@@ -297,7 +297,7 @@ def planned_thresholding(task: Task, settings: IGHTSettings, *, from_zero: bool)
 
 
 def scales_of(task: Task, settings: IGHTSettings, plan: Schedule) -> Scales:
-    """The scales: those that the user gave, and released ones."""
+    """The scales: the user's numbers, and released ones."""
     clip_norm, literal = settings.clip_norm, settings.literal
     if clip_norm is not None and literal:
         return Scales(float(clip_norm))

@@ -16,9 +16,9 @@ MAX_ITER = 100  # steps
 # Chosen on hold-outs of the training data of MNIST and Fashion-MNIST: scattering features and pixels.
 BATCH_STEPS = 600  # steps on batches
 LEAST_WORK = 2 * 10**8  # units times parameters from which batches are taken
-LEAST_PART = 1 / 16  # of all units in a batch
-MOST_PART = 1 / 2
-LEAST_NOISE = 2.0  # of a batch's sum, over the clip norm: w, above
+LEAST_PART = 1 / 16  # least part of all units in a batch
+MOST_PART = 1 / 2  # largest part of all units in a batch
+LEAST_NOISE = 2.0  # least noise of a batch's sum over the clip norm: w of the module's docstring
 
 
 def is_long(task: Task) -> bool:

@@ -40,7 +40,7 @@ from skdp.privacy.statistics import ridge_minimizer
 STEPS = 30  # steps that find the private support, if rounds are not used
 ALPHA = 0.67  # penalty over R^2 sqrt(z / n) s^(-1/8)
 LEAST_ALPHA = 1e-4  # penalty over R^2, if there is no noise
-SHORTEST = 0.1  # norm below which a row counts as empty, over that on the support of a row of equal features
+SHORTEST = 0.1  # norm below which a row counts as empty, over its norm on the support if all features are equal
 MOSTLY_EMPTY = 0.25  # part of empty rows above which the median leaves them out
 MOST_EMPTY = 0.95  # largest part of empty rows that is used
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
@@ -108,7 +108,7 @@ class TransferPlan:
     shares: Mapping[str, float]
 
 
-NO_SUPPORT = Support(share=0.0, alpha=0.3)  # of the ridge teacher
+NO_SUPPORT = Support(share=0.0, alpha=0.3)  # constants of the ridge teacher, which needs no support
 
 
 @dataclass(frozen=True)
@@ -323,8 +323,8 @@ def student(inputs: Matrix, labels: np.ndarray, norm: float, s: int, n_features:
     p = inputs.shape[1]
     theta = np.zeros((p, *labels.shape[1:]))
     rule = AcceleratedStep(1.0 / norm**2, theta)
-    # `descend` does not fit: it releases something in each step, and compares thresholded points, not those at
-    # which gradients are taken.
+    # `descend` does not fit: it releases something in each step, and compares thresholded points, where
+    # no gradients are taken.
     for _ in range(STUDENT_STEPS):
         gradient = np.asarray(inputs.T @ (inputs @ theta - labels))
         before, theta = (theta, rule.accept(keep_largest(rule.step(theta, gradient, 0.0), s, n_features)))

@@ -1,9 +1,9 @@
 """Empirical risk minimisation with sparse private gradients (numeric sparse vector).
 
 theta <- theta - eta NumericSparse(mean clipped gradient): a step releases at most ``n_hits`` coordinates of the
-gradient, those that are found above a noisy threshold, and adds noise to no other (Zhang, Mironov and Hejazinia
-2021, Algorithms 1 and 2). Their Theorem 1 is wrong (see `skdp.linear_model.sparse_erm.batches`). Their loop
-from 0 to T makes T + 1 steps; here exactly ``max_iter`` are made and paid for.
+gradient, which are found above a noisy threshold, and adds noise to no other (Zhang, Mironov and Hejazinia 2021,
+Algorithms 1 and 2). Their Theorem 1 is wrong (see `skdp.linear_model.sparse_erm.batches`). Their loop from 0 to T
+makes T + 1 steps; here exactly ``max_iter`` are made and paid for.
 """
 
 import math

@@ -86,9 +86,9 @@ class MomentumFit(StochasticFit):
 class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression by differentially private stochastic recursive momentum.
 
-    DP-SRM of [Wang2021]_ steps along a released estimate of the gradient. Each minibatch corrects the
-    estimate by how its gradients changed since the last step. The momentum moves the estimate towards the new
-    gradients. Few passes over the data suffice.
+    DP-SRM of [Wang2021]_ steps along a released estimate of the gradient. Each minibatch corrects the estimate by
+    the change of its gradients since the last step. The momentum moves the estimate towards the new gradients. Few
+    passes over the data suffice.
 
     {guarantee}
 

@@ -34,7 +34,7 @@ from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
 from skdp.privacy.statistics import recursive_gradient
 
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and spambase (docs/theory/recursive_momentum.rst).
-PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
+PASSES, EXACT_PASSES = 4.0, 20.0  # passes over the data, including the first batch
 STEPS = 1.65  # planned steps over `precision`
 LEAST_STEPS, MOST_STEPS = 20, 2000  # bounds of the planned steps
 LEAST_BATCH = 16  # least number of units of a batch, if that allows the least number of steps
@@ -290,7 +290,7 @@ def recursive_momentum(task: Task, plan: MomentumPlan) -> Solution:
 def largest_norm(scales: Scales, loss: Loss) -> float:
     """Norm of a median unit's gradient where its label is the least likely: 1 or sqrt(2) times its rows.
 
-    The released median is that at theta = 0, where every label is as likely.
+    The released median is taken at theta = 0, where every label is as likely.
     """
     factor = 2.0 if loss.n_outputs == 1 else math.sqrt(2.0 / (1.0 - 1.0 / loss.n_outputs))
     return factor * scales.clip_norm / CLIP_FACTOR

@@ -20,7 +20,7 @@ from skdp.base.user_tables import refuse_weights, validate_table
 from skdp.kernels import is_cupy
 
 MOST_SCALES, MOST_ANGLES = 10, 64
-MAX_PIXEL = 1e15  # of a pixel, so that no square of a sum over an image overflows float32
+MAX_PIXEL = 1e15  # largest pixel, so that no square of a sum over an image overflows float32
 LEAST_GROUP = 3  # paths of a group
 # Added to a group's variance, as a share of the mean square of the record: groups of rounding errors stay small.
 FLOOR = 1e-3

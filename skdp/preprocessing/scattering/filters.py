@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 SIGMA = 0.8  # width of the envelope at the finest scale, in pixels
-FREQUENCY = 0.75 * np.pi  # of the wave at the finest scale, in radians a pixel
+FREQUENCY = 0.75 * np.pi  # frequency of the wave at the finest scale, in radians a pixel
 SLANT = 4.0  # over the number of angles: the narrower the angles, the longer the envelope
 
 
