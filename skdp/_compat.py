@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-# Packages through which a fit may be called, by a Pipeline or a search. A warning at their lines is of no use.
+# Packages through which a fit may be called, by a Pipeline or a search. A warning names the caller's line instead.
 _PASSED_OVER = frozenset(
     (
         *("skdp", "sklearn", "joblib", "multiprocessing", "concurrent", "threading", "distributed"),

@@ -446,7 +446,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
             small = 10.0 ** -len(str(10 * shape.n_units - 1))
             yield Advice(
                 f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
-                f"publishes one whole {shape.unit} would pass; use delta={small:g} or less",
+                f"publishes one whole {shape.unit} would satisfy this guarantee; use delta={small:g} or less",
                 UserWarning,
             )
 

@@ -379,8 +379,8 @@ class SinglePrecision(Optimizer):
             inside = self._advance(gradient)
         if not inside:
             raise FloatingPointError(
-                f"the parameters overflowed in step {self._taken}: use a smaller learning_rate. What was released "
-                "before stays paid for"
+                f"the parameters overflowed in step {self._taken}: use a smaller learning_rate. Releases "
+                "before this step stay paid for"
             )
         self.here.flags.writeable = False
         self._kept.add(self._theta)

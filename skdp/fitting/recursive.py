@@ -136,8 +136,8 @@ class RecursiveMomentum(GradientEstimator):
         norm = self.engine(Clipping(CLIP_NORM if clip_norm is None else clip_norm)).norm
         if norm < LEAST_CLIP:
             raise ValueError(
-                "what a record may add to a sum must be at least 2**-29; momentum and the clip norms give "
-                f"{norm:g}"
+                "the bound of a record's addend, by momentum and the clip norms, must be at least 2**-29, got "
+                f"{norm:g}: give a larger clip_norm or clip_diff_norm"
             )
 
     def engine(self, clipping: Clipping) -> "RecursiveMean":

@@ -478,7 +478,7 @@ def _tiny(facts: Released) -> Iterator[str]:
             scaled = ", and scale y by public numbers, because a loss of your own is in units of y" if own else ""
             yield (
                 f"the released {name} is {what} ({released:.1g}): unless the data are on such a scale, more than "
-                f"half of the rows may be empty{zeros}, and the coefficients are of no use; give {name}= as a "
+                f"half of the rows may be empty{zeros}, and the coefficients mostly noise; give {name}= as a "
                 f"public number{scaled}"
             )
 

@@ -170,12 +170,12 @@ class DPStandardScaler(ColumnScaler):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not (self.with_mean or self.with_std):
-            raise ValueError("with_mean=False and with_std=False leave nothing to do")
+            raise ValueError("with_mean=False and with_std=False leave nothing to do: make one of them True")
 
     def _read_shape(self, records: PrivateRecords) -> None:
         super()._read_shape(records)
         if records.shape.container == "csr" and not self.with_std:
-            raise ValueError("CSR matrices are never centred: with_std=False leaves nothing to do")
+            raise ValueError("CSR matrices are never centred: with_std=False leaves nothing to do: use True")
 
     def _decide(self, session: PrivacySession, problem: ColumnProblem) -> Decision:
         centered = self._centers(problem.records, self.with_mean)
