@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 class Loss(Protocol):
-    """What a loss has; inherit from it to write one of your own.
+    """The interface of a loss; inherit from it to write one of your own.
 
     A loss of your own fits where gradients are clipped record by record: the parameter ``loss`` of the
     estimators that take gradient steps. The clip then bounds the addend of a record, whatever the derivative is,
@@ -53,7 +53,7 @@ class Loss(Protocol):
 
     @property
     def name(self) -> str:
-        """For messages and reports."""
+        """Name in messages and reports."""
 
     @property
     def smoothness(self) -> float:
@@ -86,7 +86,7 @@ class Loss(Protocol):
 
     @property
     def start_sup_norm(self) -> float | None:
-        """The same in the sup norm."""
+        """Sup norm of the derivative at z = 0 where it is the same for every y, else None."""
         return None
 
     @property
@@ -310,7 +310,7 @@ PROBES = 64  # generated records at which a loss of the user's own is looked at
 # Linear predictors among them that are far from 0, or no numbers.
 EXTREME_SCORES = np.array([0.0, -0.0, 1e3, -1e3, 1e300, -1e300, np.inf, -np.inf, np.nan])
 _SHIPPED = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
-# What a loss of the user's own must give: the other facts have a default.
+# A loss of the user's own must give these: the other facts have a default.
 _REQUIRED = {
     "name": "a word for messages and reports",
     "smoothness": "a bound on the second derivative in z, which sizes the steps: a public number that you prove",

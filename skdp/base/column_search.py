@@ -35,7 +35,7 @@ MAGNITUDE_TAIL, DISTANCE_TAIL = 0.15, 0.3  # least part of the values that a sea
 
 
 class Present(NamedTuple):
-    """How many values and units there are, as shares of the public number of units; public or released.
+    """Numbers of values and of units, as shares of the public number of units; public or released.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ EVERY = Present()
 
 @dataclass(frozen=True)
 class Window:
-    """Of each column a centre and a half-width; made of released and public numbers.
+    """A centre and a half-width of each column, made of released and public numbers.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ def released_points(
 
 
 def _medians(weights: Array) -> NDArray[np.int64]:
-    """Of each column (and level) the first point up to which the weights add up to half of all."""
+    """The first point, of each column (and level), up to which the weights add up to half of all."""
     below = np.cumsum(np.exp(weights - weights.max(axis=0)), axis=0)
     return np.minimum((below < 0.5 * below[-1]).sum(axis=0), len(weights) - 1)
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Parameter:
-    """What is declared of a parameter besides its name and annotation.
+    """The declaration of a parameter, besides its name and annotation.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class _Fixed:
 
 @dataclass(frozen=True)
 class Attribute:
-    """What is declared of a fitted attribute besides its name and annotation; see `fitted`."""
+    """The declaration of a fitted attribute, besides its name and annotation; see `fitted`."""
 
     words: str
     text: str

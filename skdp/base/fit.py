@@ -427,7 +427,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
             raise ValueError("a plan needs the size of at least one owner, got none")
         for size in sizes:
             check_number("n_groups" if self.unit == "group" else "n_records", size, Integral, low=1)
-        # How many records an owner has is private where the owner is the unit.
+        # The number of an owner's records is private where the owner is the unit.
         return (1,) * len(sizes) if self._of_owners else tuple(map(int, sizes))
 
     def _plans_inside(self, made: FitPlan) -> tuple[FitPlan, ...]:
@@ -455,7 +455,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
         return {}
 
     def _assumptions(self, problem: ProblemT) -> tuple[str, ...]:
-        """What the claim rests on besides the usual."""
+        """Assumptions of the claim, besides the usual ones."""
         return ()
 
     def _post_processing(self, solution: Solution) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def steps_of(plans: object) -> tuple[Step, ...]:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a family of estimators decides from public numbers.
+    """The decision of a family of estimators from public numbers.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Budgeted(Protocol):
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What a fit does with data of a shape; it holds public numbers only.
+    """The plan of a fit for data of a shape; it holds public numbers only.
 
     Attributes
     ----------

@@ -283,7 +283,7 @@ def _without_cells(text: str, estimator: BaseEstimator, X: ArrayLike, y: ArrayLi
         )
     if "inhomogeneous" in text:
         return "X must be a table: every row needs one number for each feature"
-    # How many rows there are is private where groups are the unit, and under add-remove.
+    # The number of rows is private where groups are the unit, and under add-remove.
     if "inconsistent numbers of samples" in text:
         return "Found input variables with inconsistent numbers of samples: X and y need one entry a row"
     if text.startswith("y should be a 1d array"):

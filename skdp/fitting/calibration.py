@@ -168,7 +168,7 @@ class CalibrationMoments:
 
 @dataclass(frozen=True)
 class Slope:
-    """What was released of a slope: a moment, the standard deviation of its noise, and the moment to divide by."""
+    """The released numbers of a slope: a moment, the deviation of its noise, and the moment to divide by."""
 
     cross: float
     doubt: float

@@ -193,7 +193,7 @@ def _effective_n(session: PrivacySession, n_units: int) -> float:
 
 @dataclass(frozen=True)
 class TargetUnits:
-    """How a private regression starts and closes, in public numbers.
+    """The first and the last releases of a private regression, in public numbers.
 
     Centre and half-width of y are released first. The fit sees centred targets, and its coefficients are
     calibrated (`skdp.fitting.calibration`). The centre is added to the intercept in the end. With very few

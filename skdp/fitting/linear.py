@@ -44,7 +44,7 @@ else:
 
 
 def count_assumption(problem: Problem) -> tuple[str, ...]:
-    """What the bound of a minimiser's rounding errors assumes if ``n_public`` is given."""
+    """The assumption of the bound of a minimiser's rounding errors if ``n_public`` is given."""
     if problem.records.shape.n_public is None:
         return ()
     kind = problem.records.shape.unit

@@ -173,7 +173,7 @@ class DistanceOverGradients:
 
 
 class SparseDistanceOverGradients(DistanceOverGradients):
-    """The same without momentum, for noise in a few coordinates of each gradient.
+    """`DistanceOverGradients` without momentum, for noise in a few coordinates of each gradient.
 
     With E_t the variance of the noise of g_t summed over its coordinates, which replaces ``d sd^2``::
 

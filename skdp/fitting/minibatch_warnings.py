@@ -17,7 +17,7 @@ SMALLEST_SIDE = 8  # from which so many columns are rather an image than a table
 
 @dataclass(frozen=True)
 class NetFacts:
-    """Of a net.
+    """Facts of a net.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class NetFacts:
 
 @dataclass(frozen=True)
 class WordFacts:
-    """Of a table of words: its signal as in `NetFacts`, and whether it is the smallest table there can be.
+    """Facts of a table of words: its signal as in `NetFacts`, and whether it is the smallest table there can be.
 
     Of a private vocabulary also the groups that need a word which is their only one, and most words of a group.
     """
@@ -101,7 +101,7 @@ class WordFacts:
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """Of images: their public shape and the type of their numbers, as they were given.
+    """Facts of images: their public shape and the type of their numbers, as they were given.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class ImageFacts:
     high: float | None
 
     def told(self) -> Iterator[str]:
-        """What they tell."""
+        """Warnings of these facts."""
         (height, width, channels), dtype = self.shape, self.dtype
         if height in CHANNELS_FIRST and height < min(width, channels):
             yield (
@@ -184,7 +184,7 @@ class StepFacts:
     batch_size: int = 1
 
     def told(self, are_common: bool) -> Iterator[str]:
-        """What they tell; a step may change the vectors of very common tokens only."""
+        """Warnings of these facts; a step may change the vectors of very common tokens only."""
         if self.is_one_epoch:
             yield (
                 "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "

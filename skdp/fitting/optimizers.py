@@ -1,4 +1,4 @@
-"""What is done with released gradients: momentum, Adam, schedules, averages, Laplacian smoothing.
+"""Post-processing of released gradients: momentum, Adam, schedules, averages, Laplacian smoothing.
 
 The gradients are private already, so all of this is post-processing and costs no budget. The rules here are step
 rules of `skdp.fitting.loop.descend`.
@@ -66,7 +66,7 @@ def sum_of_squares(schedule: str, n_iter: int) -> float:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a step follows from the released gradients.
+    """The step that follows from the released gradients.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class _Steps(Declared, BaseEstimator):
 
     @property
     def _decay(self) -> float:
-        """What `Rule` calls momentum."""
+        """The momentum of `Rule`."""
         raise NotImplementedError
 
     def rule(self, schedule: str, average: float | None) -> Rule:
@@ -343,7 +343,7 @@ class Optimizer:
 
 
 class SinglePrecision(Optimizer):
-    """The same where gradients are computed in float32: of nets and word vectors.
+    """An `Optimizer` for gradients that are computed in float32: of nets and word vectors.
 
     The parameters are kept in float64 and change in place. The gradient is taken at ``here``, their rounding to
     float32, which is read-only: no layer keeps numbers in it.

@@ -1,4 +1,4 @@
-"""What scores become: labels, probabilities of classes, and numbers that are cut to bounds.
+"""Predictions from scores: labels, probabilities of classes, and numbers that are cut to bounds.
 
 Loops run over blocks of rows that stay in the cache.
 """

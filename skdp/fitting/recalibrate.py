@@ -150,7 +150,7 @@ class Recalibration:
 
 @dataclass(frozen=True)
 class _State:
-    """What is believed of the parameters: a class's logit is a_k + beta z_k / scale, and ``mean`` is (a, beta)."""
+    """The posterior of the parameters: a class's logit is a_k + beta z_k / scale, and ``mean`` is (a, beta)."""
 
     scale: float
     mean: np.ndarray

@@ -254,7 +254,7 @@ def corrected(
 
 
 def factors(parts: Sequence[Floats], clip_norm: float) -> NDArray[np.float64]:
-    """What shortens each record's vector to the clip norm; NaN where a norm is not a number.
+    """Return the factors that shorten each record's vector to the clip norm; NaN where a norm is not a number.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class TablePair:
-    """The same of a table of which a record touches few rows: the entries of these rows alone.
+    """A `Pair` of a table of which a record touches few rows: the entries of these rows alone.
 
     Attributes
     ----------
@@ -312,7 +312,7 @@ class TablePair:
 
 
 def pair_of(now: Piece, before: Piece) -> Pair | TablePair:
-    """Of the pieces of one tensor at two points."""
+    """Return the gradients of one tensor, and their change, from its pieces at two points."""
     if not isinstance(now, SparseRows) or not isinstance(before, SparseRows):
         gradient = now.dense()
         return Pair(gradient, gradient - before.dense())

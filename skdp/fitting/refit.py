@@ -26,7 +26,7 @@ SHRINK = 2.0
 
 @dataclass(frozen=True)
 class Refit:
-    """What the steps on the found features may spend.
+    """The budget of the steps on the found features.
 
     Attributes
     ----------

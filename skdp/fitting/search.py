@@ -25,7 +25,7 @@ TYPICAL, SUREST, CERTAIN = 0.3, 4.0, 100.0
 
 @dataclass(frozen=True)
 class Doubt:
-    """When an answer is lost in its noise, and the reaction of a search.
+    """The rule for an answer that is lost in its noise.
 
     Attributes
     ----------

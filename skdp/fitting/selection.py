@@ -48,7 +48,7 @@ def _check_share(share: float) -> None:
 
 
 class Selection(GradientEstimator):
-    """What `SparseSelection` and `AdaFEST` have in common."""
+    """The common methods of `SparseSelection` and `AdaFEST`."""
 
     partitions = False
     full_batches = False

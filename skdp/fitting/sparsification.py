@@ -106,7 +106,7 @@ class RandomSparsification(GradientEstimator):
 
 
 def chosen_sparsity(noise_std: float, clip_norm: float, size: int) -> float:
-    """What ``rate="auto"`` is.
+    """Return the rate of ``rate="auto"``.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Problem(problem.Problem):
 
     @property
     def center(self) -> float:
-        """What was subtracted from the targets."""
+        """The released or public number that was subtracted from the targets."""
         return 0.0 if self.target is None else float(self.target.center)
 
 
@@ -124,7 +124,7 @@ def _table_tags(estimator: BaseEstimator, tags: Tags) -> Tags:
 
 
 def _inferred(estimator: object) -> tuple[str, ...]:
-    """What a private fit says of a label set that it reads from y; an exact fit promises nothing."""
+    """The warning of a private fit that reads its label set from y; an exact fit promises nothing."""
     if not isinstance(estimator, fit.PrivateFit):
         return ()
     warn_user(
@@ -447,13 +447,13 @@ def relative_weights(class_weight: Any, classes: np.ndarray) -> np.ndarray | Non
 
 
 def expected_weight(estimator: object, problem: "Problem") -> float:
-    """What a record weighs on the average, if the weights balance the classes; from public numbers."""
+    """The average weight of a record, if the weights balance the classes; from public numbers."""
     found = relative_weights(getattr(estimator, "class_weight", None), np.asarray(problem.fitted["classes_"]))
     return 1.0 if found is None else min(1.0, found.size * float(found.min()))
 
 
 def _seen_in(scratch: object) -> dict[str, object]:
-    """What validation has marked: ``n_features_in_`` and ``feature_names_in_``."""
+    """The attributes that validation sets: ``n_features_in_`` and ``feature_names_in_``."""
     return {name: value for name, value in vars(scratch).items() if name.endswith("_in_")}
 
 

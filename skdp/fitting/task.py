@@ -278,11 +278,11 @@ class Task:
 
     @property
     def session(self) -> PrivacySession:
-        """What releases statistics."""
+        """The session, which releases statistics."""
         return self.budget.session
 
     def rescaled(self, value: float) -> "Task":
-        """The same with another value of the intercept's feature; `to_user` turns iterates back."""
+        """This task with another value of the intercept's feature; `to_user` turns iterates back."""
         records = self.records.with_intercept(value)
         before = intercept_factor(self.records) / intercept_factor(records)
         return replace(self, records=records, theta=scaled_intercept(self.theta, before))

@@ -157,7 +157,7 @@ SMALLEST = 8.0 * float(GRID[0])  # largest scale that follows from the first poi
 
 @dataclass(frozen=True)
 class OwnerFacts:
-    """Of the records of several owners.
+    """Facts of the records of several owners.
 
     Attributes
     ----------
@@ -291,7 +291,7 @@ class Released:
 
 
 def utility_warnings(facts: Facts) -> tuple[Advice, ...]:
-    """What public numbers say, before anything is spent."""
+    """Warnings from public numbers, before anything is spent."""
     told: list[str] = []
     net, words, steps = facts.net, facts.words, facts.steps
     if facts.images is not None:
@@ -314,7 +314,7 @@ def utility_warnings(facts: Facts) -> tuple[Advice, ...]:
 
 
 def released_warnings(facts: Released) -> tuple[Advice, ...]:
-    """What released numbers say, after the fit."""
+    """Warnings from released numbers, after the fit."""
     told = (*_tiny(facts), *_shrunk(facts), *_unscaled(facts), *_clipped(facts), *_outside(facts))
     return tuple(Advice(text, UtilityWarning) for text in told)
 

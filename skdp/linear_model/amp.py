@@ -113,7 +113,7 @@ class Minimum:
 
 
 class PerturbedFit(LinearFit):
-    """What classifier and regressor share."""
+    """The common fit of classifier and regressor."""
 
     row_norm: Auto = parameter(
         real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),
@@ -145,7 +145,7 @@ class PerturbedFit(LinearFit):
 
     @property
     def _searches(self) -> int:
-        """How many quantiles are released first."""
+        """Number of quantiles that are released first."""
         return int(given(self.row_norm) is None)
 
     def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:

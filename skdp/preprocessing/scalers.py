@@ -84,7 +84,7 @@ class ColumnScaler(AffineTransformer, ColumnFit):
 
 @dataclass(frozen=True, eq=False)
 class StandardDecision:
-    """What a standard scaler decides.
+    """The decision of a standard scaler.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ def _deviation(
 
 @dataclass(frozen=True, eq=False)
 class QuantileDecision:
-    """What a quantile scaler decides.
+    """The decision of a quantile scaler.
 
     Attributes
     ----------

@@ -63,7 +63,7 @@ class Setting:
 
     @property
     def of_owner(self) -> float:
-        """What a replaced record changes in its owner's mean gradient: 2G / n_(1)."""
+        """Largest change of an owner's mean gradient by a replaced record: 2G / n_(1)."""
         return 2.0 * self.lipschitz / self.smallest
 
 

@@ -1,4 +1,4 @@
-"""What the fits of additive classifiers and regressors share."""
+"""The common fit of additive classifiers and regressors."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -139,7 +139,7 @@ class AdditiveFit(AutoFit):
         return problem.fitted.get("feature_names_in_")
 
     def _signs(self, problem: Problem) -> np.ndarray:
-        """Of every column: 1 for rising, -1 for falling, 0 for any shape."""
+        """Return the sign of every column: 1 for rising, -1 for falling, 0 for any shape."""
         check_monotone_classes(self.monotone, problem.loss.n_outputs)
         shape, names = problem.records.shape, self._names(problem)
         return monotone_signs(self.monotone, shape.n_features, names, self.categories)
@@ -387,7 +387,7 @@ class AdditiveFit(AutoFit):
         return linear_regression(self, coef, intercept[0])
 
     def _outputs(self, class_: object) -> tuple[str, list[tuple[int, str]] | None]:
-        """What contributions are, and which classes are drawn: None where there is one output."""
+        """Return the unit of contributions, and the drawn classes: None where there is one output."""
         classes = self._labels()
         if classes is None or classes.size == 2:
             if class_ is not None:

@@ -52,7 +52,7 @@ class Curves:
         return np.concatenate([made.owner, made.levels_of, pairs]).astype(np.int64)
 
     def scores(self, X: Array) -> Array:
-        """What the added features add to the score of each row; a row's bits depend on the row alone.
+        """The contribution of the added features to the score of each row; a row's bits depend on the row alone.
 
         Parameters
         ----------

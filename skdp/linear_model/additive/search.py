@@ -104,7 +104,7 @@ def too_little(name: str, effective_n: float, n_columns: int, n_scores: int = 1)
 
 @dataclass(frozen=True)
 class Asked:
-    """What released gradients at one model ask for.
+    """The features that released gradients at one model ask for.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What each column and each pair of columns adds to the score of an additive model, with known noise."""
+"""Contributions of columns and of pairs of columns to the score of an additive model, with known noise."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shape:
-    """What one column adds to the score, as a function of its value.
+    """The contribution of one column to the score, as a function of its value.
 
     Everything in it is public or released: knots come from released or public windows and scales, never from
     cells. For three or more classes values have a last axis for the classes.

@@ -258,7 +258,7 @@ class _Steps(Steps):
         return matching_C(float(variance), curvature, noise, self.rows.n_units)
 
     def variance(self, theta: np.ndarray) -> np.ndarray:
-        """Of two classes the one of the second class's log odds."""
+        """Known covariances of the scores' coefficients; of two classes, of the second class's log odds."""
         of, agreement = self._of_classes, self._agreement(theta)
         along = covariances(self._moves, agreement)
         # Each class has its score; of two classes the log odds are twice the second one's.

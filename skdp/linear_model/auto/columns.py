@@ -27,7 +27,7 @@ MEAN_SQUARE = 7.0 / 12.0  # mean square of cells that are uniform in a bin, over
 
 @dataclass
 class Columns:
-    """What is released of the columns.
+    """The released facts of the columns.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Columns:
 
     @property
     def n_seen(self) -> int:
-        """How many columns are seen."""
+        """Number of columns that are seen."""
         return int(np.isfinite(self.half_width).sum())
 
     def attributes(self) -> dict[str, np.ndarray]:

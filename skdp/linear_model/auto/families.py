@@ -1,4 +1,4 @@
-"""What the automatic fit runs for classes, and for numbers."""
+"""The methods of the automatic fit for classes and for numbers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

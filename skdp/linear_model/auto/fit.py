@@ -129,7 +129,7 @@ class AutoFit(LinearFit):
         return () if log is None else (MovedIntercepts(log),)
 
     def _growth(self, session: PrivacySession, problem: Problem) -> Growth | None:
-        """What lets the rows of the method of moments have more features on the way."""
+        """The `Growth` that adds features to the rows of the method of moments on the way."""
         return None
 
     def _size(self, problem: Problem) -> int:

@@ -1,4 +1,4 @@
-"""What the method of moments decides from public numbers, before its first release."""
+"""The decisions of the method of moments from public numbers, before its first release."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What weights the strengths of the shrinkage get: the evidence, or the evidence and Stein's risk (``C="auto"``).
+"""Weights of the strengths of the shrinkage: the evidence, or the evidence and Stein's risk (``C="auto"``).
 
 A step is the mean of shrunk steps, one for each variance that a normal prior may have. Both rules read released
 gradients and their known noise only, so the releases of a fit are the same whatever C is.

@@ -1,4 +1,4 @@
-"""How far released coefficients scatter over draws of the privacy noise, as far as this is known.
+"""The scatter of released coefficients over draws of the privacy noise, as far as it is known.
 
 A step takes theta to theta - K H^-1 g, along the eigenvectors of the Gram matrix and the directions of the
 outputs: g is the released gradient, H the curvature that the step assumes, K the part that the shrinkage keeps.

@@ -302,7 +302,7 @@ class Steps(ABC):
 
     @abstractmethod
     def before_a_look(self, share: float) -> tuple[float, float]:
-        """What is left of a share after the releases before a gradient, and the clip of this gradient."""
+        """The rest of a share after the releases before a gradient, and the clip of this gradient."""
 
     # ---------------------------------------------------------------- given by subclasses
 
@@ -360,7 +360,7 @@ class Steps(ABC):
 
 
 class Growth(Protocol):
-    """What lets the rows of a fit have more features on the way, where released numbers ask for them."""
+    """Adds features to the rows of a fit on the way, where released numbers ask for them."""
 
     def begins(self, columns: Columns, frequency: np.ndarray | None = None) -> bool:
         """Whether more features are looked for; ``frequency`` is the frequency of the classes."""

@@ -1,4 +1,4 @@
-"""Where values lie: centre and spread of columns, read from a few released histograms.
+"""Centre and spread of the values of columns, read from a few released histograms.
 
 A unit lies in one bin, and one histogram costs as much as a single count, times sqrt(2) under replace-one, and
 says more than a dozen counts that share the budget. What its noise leaves open is decided by a posterior over a
@@ -19,7 +19,7 @@ from skdp.privacy import PrivateRecords
 
 @dataclass(frozen=True)
 class Spread:
-    """What a released histogram says of each column.
+    """The facts of each column that a released histogram shows.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ def _one_bin(n_bins: int) -> np.ndarray:
 
 
 def _atoms(n_bins: int, parts: tuple[float, ...]) -> np.ndarray:
-    """Of each law with an atom in the unit window the bins' probabilities."""
+    """Return the bins' probabilities for each law with an atom in the unit window."""
     others = np.zeros((4, n_bins + 2))
     others[0, 0] = others[1, -1] = 1.0
     others[2, [0, -1]] = 0.5

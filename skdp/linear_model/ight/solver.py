@@ -142,7 +142,7 @@ class IGHTSettings:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How steps and budget are divided, from public numbers.
+    """The division of steps and budget, from public numbers.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Thresholding:
-    """How a fit runs, from public numbers.
+    """The plan of a fit, from public numbers.
 
     Attributes
     ----------

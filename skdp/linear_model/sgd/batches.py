@@ -1,4 +1,4 @@
-"""How many steps on how large batches "auto" takes, from public numbers.
+"""The number of steps and the batch size of "auto", from public numbers.
 
 Full batches have the least noise for a budget, and their fit has a mu. For most tables their time does not matter.
 A wide and long table needs more steps than there is time for on full batches. Poisson batches then serve: with w

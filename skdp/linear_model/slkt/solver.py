@@ -96,7 +96,7 @@ class Support:
 
 @dataclass(frozen=True)
 class TransferPlan:
-    """How a support is found, and the shares, from public numbers.
+    """The plan of the support and of the shares, from public numbers.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ def planned_transfer(task: Task, settings: SLKTSettings) -> LinearDecision:
 
 @dataclass(frozen=True)
 class Teacher:
-    """How the teacher is fitted.
+    """The fit of the teacher.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ BELIEVED = 0.5  # a released value below this part of the threshold is a false a
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What the sparse steps need besides the task and the step rule.
+    """Numbers of the sparse steps, besides the task and the step rule.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ def norms_between(largest: float, s: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class SparseSteps:
-    """How a fit runs, from public numbers; ``n_hits`` entries of ``n_iter`` gradients are released at most."""
+    """The plan of a fit, from public numbers; ``n_hits`` entries of ``n_iter`` gradients are released at most."""
 
     settings: SparseERMSettings
     shares: Mapping[str, float]

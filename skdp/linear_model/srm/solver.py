@@ -231,7 +231,7 @@ def estimates(
 
 @dataclass(frozen=True)
 class MomentumPlan(StepPlan[SRMSettings]):
-    """How the steps are taken; ``seen`` is `precision`."""
+    """The constants of the steps; ``seen`` is `precision`."""
 
     schedule: Schedule = field(kw_only=True)
     seen: float = field(kw_only=True)

@@ -25,7 +25,7 @@ PENALISED = real(low=1e-50, high=MAX_PENALTY_WEIGHT, word="auto")
 
 
 class _TwoStageFit(LinearFit):
-    """What the two estimators share: run, report."""
+    """The run and the report of the two estimators."""
 
     n_nonzero_coefs: int | None = parameter(
         integer(low=1, none=True),

@@ -243,7 +243,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
         return shape
 
     def _finish(self) -> Callable[[np.ndarray], np.ndarray]:
-        """What is done with the coefficients of some records."""
+        """Return the post-processing of the coefficients of some records."""
         from skdp.preprocessing.scattering.loops import group_normalize, unit_rows
 
         rows, columns, paths = self.output_shape_

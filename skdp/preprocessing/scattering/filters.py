@@ -15,7 +15,7 @@ SLANT = 4.0  # over the number of angles: the narrower the angles, the longer th
 
 @dataclass(frozen=True)
 class Filters:
-    """What a transform of images of one size multiplies with.
+    """The factors of a transform of images of one size.
 
     Attributes
     ----------
