@@ -260,7 +260,7 @@ def keep_largest(theta: np.ndarray, s: int, n_features: int) -> np.ndarray:
 # Gives the gradient at a point in an iteration (an array, or what else the step rule takes), and the size of its
 # noise in the unit of the step rule; 0 where the rule does not read it.
 GradientAt = Callable[[np.ndarray, int], tuple[Any, float]]
-# What is kept of a point.
+# Keeps a part of a point.
 Project = Callable[[np.ndarray], np.ndarray]
 
 

@@ -30,9 +30,9 @@ from skdp.privacy import (
 )
 
 Vector = NDArray[np.float64]
-# Of rows and targets: the pieces of their gradients.
+# Called with rows and targets; returns the pieces of their gradients.
 PiecesOf = Callable[[Matrix, Vector | None], Sequence[Piece]]
-# Of a mean and its batch: the released values.
+# Called with a mean and its batch; returns the released values.
 Release = Callable[[BoundedStatistic, Batch], "Vector | FewEntries"]
 
 

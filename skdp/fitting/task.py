@@ -145,7 +145,7 @@ def start_point(
     return theta
 
 
-# Of the iteration and a released iterate.
+# Called with the iteration and a released iterate.
 Monitor = Callable[[int, np.ndarray], object]
 
 T = TypeVar("T")

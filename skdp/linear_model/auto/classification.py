@@ -216,7 +216,7 @@ class _Steps(Steps):
         return share, 1.0
 
     def clip_norm(self, clip: float, square: float) -> float:
-        """In units of a residual's typical norm under the frequencies."""
+        """The clip norm, in units of a residual's typical norm under the frequencies."""
         return clip * self._clip * math.sqrt(square) / self._doubled
 
     def outputs(self, gradient: np.ndarray) -> np.ndarray:
@@ -229,7 +229,7 @@ class _Steps(Steps):
 
     @property
     def spread(self) -> np.ndarray:
-        """Of the classes' indicators."""
+        """Variance of the classes' indicators at the released frequencies."""
         return self._between
 
     def _both(self, gradient: np.ndarray) -> np.ndarray:
@@ -258,7 +258,7 @@ class _Steps(Steps):
         return matching_C(float(variance), curvature, noise, self.rows.n_units)
 
     def variance(self, theta: np.ndarray) -> np.ndarray:
-        """Known covariances of the scores' coefficients; of two classes, of the second class's log odds."""
+        """Covariance over the known noise; of two classes, for the second class's log odds."""
         of, agreement = self._of_classes, self._agreement(theta)
         along = covariances(self._moves, agreement)
         # Each class has its score; of two classes the log odds are twice the second one's.

@@ -242,7 +242,7 @@ class _Steps(Steps):
         return self.rescaled(share), self.near
 
     def clip_norm(self, clip: float, square: float) -> float:
-        """In units of the deviation of the residuals."""
+        """The clip norm, in units of the deviation of the residuals."""
         return clip * math.sqrt(square) * self.deviation
 
     def outputs(self, gradient: np.ndarray) -> np.ndarray:
@@ -255,7 +255,7 @@ class _Steps(Steps):
 
     @property
     def spread(self) -> np.ndarray:
-        """Of the residuals."""
+        """Variance of the residuals, by their released deviation."""
         return np.array([self.deviation**2])
 
     def _turned(self, gradient: np.ndarray) -> np.ndarray:
@@ -271,12 +271,12 @@ class _Steps(Steps):
         return float(_inside(clip) * self._values @ unknown[:, 0])
 
     def _matching_C(self, scale: float, curvature: float, noise: float) -> float:
-        """Both in units of the residuals."""
+        """The C that matches a variance and a noise, both in units of the residuals."""
         variance = float(self._variance.mean()) / self.deviation**2
         return matching_C(scale * variance, curvature, noise / self.deviation, self.rows.n_units)
 
     def variance(self, theta: np.ndarray) -> np.ndarray:
-        """In squared units of the targets."""
+        """Covariance over the known noise, in squared units of the targets."""
         along, one = covariances(self._moves, np.ones(1)), np.ones(1)
         if self._slope is None:
             return np.asarray(along[0])

@@ -355,7 +355,7 @@ class Steps(ABC):
         Parameters
         ----------
         theta : ndarray of the shape of ``theta``
-            After what came after the last round, which multiplied all coefficients by one factor.
+            Coefficients after the closing releases, which multiply all of them by one factor.
         """
 
 
