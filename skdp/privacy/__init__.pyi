@@ -45,7 +45,6 @@ from .pieces import Piece as Piece
 from .pieces import SparseRows as SparseRows
 from .pieces import Vectors as Vectors
 from .records import PrivateRecords as PrivateRecords
-from .report import CardCheck as CardCheck
 from .report import PrivacyReport as PrivacyReport
 from .report import verify_card as verify_card
 from .report.purposes import meaning_of as meaning_of

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from typing import cast
 
@@ -11,6 +12,7 @@ from skdp.privacy.report.curves import ReportState
 # Fields that cards and reports of older versions may lack.
 _YOUNG = frozenset({"post_processing", "rechecked"})
 _TEXTS = frozenset({"adjacency", "unit", "guarantee", "accountant", "noise"})
+_MOST = sys.float_info.max  # an integer of JSON may be larger
 _WORDS = frozenset({"name", "purpose", "sampling"})  # of a row; all else in it is a number or a flag
 
 
@@ -88,11 +90,13 @@ def _text(name: str, value: object) -> str:
 
 
 def _number(name: str, value: object) -> float:
-    """A number, or one of the texts that stand for what JSON has no number for."""
-    if value in ("inf", "-inf", "nan"):
-        return float(str(value))
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{name} must be a number, got {value!r}.")
+    """A number, or the text that stands for infinity, which is no number of JSON."""
+    if value == "inf":
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value:
+        raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
+    if value > _MOST and value != math.inf:
+        raise ValueError(f"{name} must be a number that is a float, got one of {len(str(value))} digits.")
     return float(value)
 
 
@@ -106,6 +110,6 @@ def _row(row: object) -> dict[str, object]:
             found[key] = _text(key, value)
         elif value == "inf":
             found[key] = math.inf
-        elif not isinstance(value, bool | int | float):
-            raise ValueError(f"{key} of a {row['name']!r} row must be a number, got {value!r}.")
+        elif not isinstance(value, bool | int | float) or (value > _MOST and value != math.inf):
+            raise ValueError(f"{key} of a {row['name']!r} row must be a number, got {str(value)[:20]!r}.")
     return found
