@@ -17,8 +17,8 @@ from skdp.multiparty.release import Release, laplace_epsilon, make_release
 from skdp.multiparty.rounds import automatic_rounds
 from skdp.privacy import PrivacySession, factor
 
-# The last of so many equal parts of the iterates: their mean is the result. On each of the four data sets that
-# `rounds` names its gap was below that of the last iterate, by 2 to 15 %.
+# Equal parts of the iterates, of which the mean of the last part is the result. On each of the four data sets that
+# `rounds` names, the gap of the mean was 2 to 15 % below the gap of the last iterate.
 KEPT = 4
 
 

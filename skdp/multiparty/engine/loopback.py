@@ -123,7 +123,7 @@ class LoopbackEngine:
 
     @property
     def surplus(self) -> float:
-        """Standard deviation of all servers' Gaussian noise over that of the honest ones."""
+        """Standard deviation of the Gaussian noise of all servers over the noise of the honest servers."""
         return share_surplus(self.n_servers, self.n_servers - self.threshold)
 
     def ready(self, opening: Opening) -> None:
@@ -261,7 +261,7 @@ class LoopbackEngine:
             share_std(scale, self.n_servers - self.threshold)
 
     def _lay(self, laplace: bool, n_values: int, scale: float) -> None:
-        """Lay the noise of `rounds` openings where that of the next one is not laid."""
+        """Lay the noise of `rounds` openings, unless the noise of the next opening is laid already."""
         if self._failed:
             raise RuntimeError(_FAILED)
         if not self._laid[laplace, n_values, scale]:

@@ -1,6 +1,6 @@
 """Carries mpyc's messages over links: mpyc runs in a thread and an event loop of its own.
 
-So an error of mpyc, which stops its loop, stops nothing else, and long computations do not hold up the links.
+An error of mpyc, which stops its loop, thus stops nothing else, and long computations do not hold up the links.
 """
 
 import asyncio
@@ -124,8 +124,8 @@ class Post:
 class _Box:
     """What mpyc takes for a connection: messages by its label. Lives in mpyc's thread.
 
-    In the two protocols that are used, servers send each other messages of one length under one label. So a
-    message of another length than one's own is the peer's error, and is found before mpyc reads it.
+    In the two protocols that are used, servers send each other messages of one length under one label. A message
+    of another length than one's own is the peer's error, and is found before mpyc reads it.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, put: Callable[[bytes], None]) -> None:

@@ -224,7 +224,7 @@ def _allow_files(needed: int) -> None:
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed += 256  # for what else is open; a choice, not tuned
+    needed += 256  # for all other open files; a choice, not tuned
     if soft != resource.RLIM_INFINITY and soft < needed:
         if hard != resource.RLIM_INFINITY and hard < needed:
             raise ValueError(

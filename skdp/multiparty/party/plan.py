@@ -1,7 +1,7 @@
 """The plan: everything public that the parties of a run agree on before any of them reads a record.
 
-`skdp.multiparty.party` says what happens to it, step by step. It is not the `skdp.base.plan.FitPlan` that each
-party's fit then makes.
+`skdp.multiparty.party` describes its use, step by step. It is not the `skdp.base.plan.FitPlan` that each party's
+fit then makes.
 
 A plan is a TOML file. It is public and complete: the estimator and its parameters, the columns with their
 public bounds, the classes, the number of units of every owner, the budget, the servers, addresses,
@@ -138,12 +138,12 @@ class Plan:
 def make_estimator(
     name: str, parameters: Mapping[str, object], classes: Sequence[object] | None, **more: object
 ) -> "MultipartyFit":
-    """An unfitted estimator, from what a plan says of it.
+    """An unfitted estimator, from its name and parameters in a plan.
 
     Raises
     ------
     PlanError
-        If the name is not that of an estimator of several owners.
+        If no estimator of several owners has this name.
     """
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
     if classes is not None:
@@ -177,7 +177,7 @@ def parse_plan(document: Mapping[str, object]) -> Plan:
     Raises
     ------
     PlanError
-        Names the key, and says what it must be.
+        Names the key and its valid values.
     """
     top = TomlTable("the plan", document)
     plan_id, version = top.name("id"), top.text("skdp")

@@ -1,8 +1,8 @@
 """A party's own records, read from a file and checked against the plan.
 
-Every check is of one record, or of the public number of units. A message names the column and what kind of thing
-is wrong, how many rows have it and which is the first, but never a cell. Numbers of rows are private too: a
-message is for the owner's own terminal. The other parties get a code that says "its data do not fit the plan".
+Every check is of one record, or of the public number of units. A message names the column, the kind of error, the
+number of rows that have it and the first of them, but never a cell. Numbers of rows are private too: a message is
+for the owner's own terminal. The other parties get a code that says "its data do not fit the plan".
 """
 
 import csv

@@ -5,9 +5,9 @@ it is compared, too: a party whose software or mathematical library computes som
 than the servers draw. Each party announces its terms to the servers, and each server to all owners, when the data
 are read and before the first noise is laid.
 
-Two machines may differ in the last digits of a logarithm. So the width of the grid, the scale and the sensitivity
-may differ by `TOLERANCE`, relatively. The servers then draw noise of the largest scale that anybody announced:
-each party's claim, which counts its own scale, holds. All other terms must be equal.
+The width of the grid, the scale and the sensitivity may differ by `TOLERANCE`, relatively, because two machines
+may differ in the last digits of a logarithm. The servers then draw noise of the largest scale that anybody
+announced: each party's claim, which counts its own scale, holds. All other terms must be equal.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _LETTERS = 16  # of the digest of the sources: 64 bits find every mistake
 
 @cache
 def software() -> str:
-    """Version of skdp and a digest of its source files: what draws the noise, and what computes the claim.
+    """Version of skdp and a digest of its source files: the code that draws the noise and computes the claim.
 
     Returns
     -------

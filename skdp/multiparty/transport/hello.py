@@ -1,4 +1,4 @@
-"""The first frame of a connection: protocol, version of skdp, hash of the plan, and what the connection is for."""
+"""The first frame of a connection: protocol, version of skdp, hash of the plan, purpose of the connection."""
 
 import struct
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ class BaseLink:
     deadline : float
         Seconds that `receive` waits for a frame; inf waits for ever.
     names : mapping of int to str, default={}
-        Names of all parties by number, for what a peer reports.
+        Names of all parties by number, for a peer's reports.
     """
 
     def __init__(self, peer: str, index: int, *, deadline: float, names: Mapping[int, str] | None = None) -> None:

@@ -1,11 +1,11 @@
 """Mutual TLS 1.3 between parties that know each other by pinned certificates.
 
-A party's number is that of its certificate's SHA-256 fingerprint in the plan, on both sides of a connection.
+A party's number is the place of its certificate's SHA-256 fingerprint in the plan, on both sides of a connection.
 What a party says about itself decides nothing. A connecting party trusts one certificate, the expected one. An
-accepting party trusts those of the plan, and looks up the fingerprint of the one that was shown.
+accepting party trusts the certificates of the plan, and looks up the fingerprint of the one that was shown.
 
-Who connects to whom: every owner connects to every server; of two servers the one with the larger number connects
-to the other as a server too. So between two servers there are three connections, each with one purpose.
+Every owner connects to every server; of two servers the one with the larger number connects to the other as a
+server too. Between two servers there are thus three connections, each with one purpose.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Pinned(Protocol):
 
 @dataclass(frozen=True)
 class Identity:
-    """Who this process is, and what it must have in common with all others.
+    """Who this process is, and the values that it must share with all others.
 
     Attributes
     ----------
