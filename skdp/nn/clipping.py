@@ -86,7 +86,7 @@ class Projections(Declared, BaseEstimator):
 
 
 def clipping_of(way: str | Microbatch | Projections, norm: float, network: Network, whole_norms: bool) -> Clipping:
-    """What ``clipping=`` says for a net; "auto" takes ghost norms only if those of whole gradients serve."""
+    """The clipping of a net by ``clipping=``; "auto" takes ghost norms only if norms of whole gradients serve."""
     if not isinstance(way, str):
         return way.of(norm, network)
     layers = ("ghost" if way == "ghost" else "materialized",) * len(network.sequential.layers)

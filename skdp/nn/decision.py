@@ -101,8 +101,8 @@ def decide(model: "NetFit", session: PrivacySession, problem: Problem) -> Decisi
     run = sized_batches(model, shape, size)
     *_, rest = BudgetSplit(session).split(**shares, steps=None)
     batches = _planned(model, session, shape, method, run, size, rest.share)
-    # Ready layers treat each row by itself, but a BLAS may round it by its place. One by one, rows stay at
-    # their positions in what else is computed of them, if their number is public.
+    # Ready layers treat each row by itself, but a BLAS may round it by its place. With "one-by-one", rows stay at
+    # their positions in all other computations, if their number is public.
     positions_stay = method.clipping.method == "one-by-one" and shape.n_records is not None
     if has_other_layers(network.sequential) or not positions_stay:
         require_batch_independence(network, method.clipping.layers, shape.dtype, shape.device)

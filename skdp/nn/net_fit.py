@@ -1,4 +1,4 @@
-"""The fit of a net: parameters, the solver, and what the report says; `skdp.nn.decision` decides."""
+"""The fit of a net: parameters, the solver, and the texts of the report; `skdp.nn.decision` decides."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -73,14 +73,14 @@ class NetFit(NetParameters):
 
     @abstractmethod
     def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
-        """The net, built for inputs of this shape: (n_features,), or that of an image."""
+        """The net, built for inputs of this shape: (n_features,), or the shape of an image."""
 
     @abstractmethod
     def _loss(self, problem: Problem) -> NetLoss:
         """Of `skdp.nn.losses`."""
 
     def _targets(self, session: PrivacySession, problem: Problem) -> Targets:
-        """How stored targets become those of the loss; it may release their range."""
+        """The map from stored targets to targets of the loss; it may release their range."""
         return Targets()
 
     def _shares(self, session: PrivacySession, problem: Problem) -> dict[str, float]:
@@ -108,7 +108,7 @@ class NetFit(NetParameters):
         return None
 
     def _after(self, session: PrivacySession, problem: Problem, task: NetTask, flat: Array) -> dict[str, object]:
-        """Last releases, and what is kept of them."""
+        """Last releases, and the attributes that they give."""
         return {}
 
     def _table(self, X: object, seen: Mapping[str, object]) -> object:
@@ -206,7 +206,7 @@ class NetFit(NetParameters):
         """Predict as the model whose `save` wrote the file.
 
         The parameters, the scale of inputs, and the classes or the scale of targets are replaced. ``privacy_``
-        stays the report of this model's own fit: that of the other model is not in the file.
+        stays the report of this model's own fit: the file does not hold the other model's report.
 
         Parameters
         ----------

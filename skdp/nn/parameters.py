@@ -53,7 +53,7 @@ class NetParameters(MinibatchFit[Problem]):
     input_range: tuple[ArrayLike, ArrayLike] | None = parameter(
         described("tuple of (low, high)", lambda name, given: check_bounds(given, name=name)),
         """Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled
-        to [0, 1], those of images to [-1, 1]. None releases a window for each column, for at least 10 % of the
+        to [0, 1], or to [-1, 1] for images. None releases a window for each column, for at least 10 % of the
         budget (of mu^2), and scales it to [-1, 1].""",
         default=None,
     )

@@ -13,9 +13,9 @@ from skdp.nn.layout import MORE, npz_file
 if TYPE_CHECKING:
     from skdp.nn.net_fit import NetFit
 
-CALIBRATION = "calibration_"  # which one of two fits of the same kind may lack
+CALIBRATION = "calibration_"  # of two fits of the same kind, one may have it and the other not
 INPUTS = ("center", "scale", "bounds", "shape")
-# Attributes that a model may have, and what makes them of an array.
+# Attributes that a model may have, and the function that makes each from an array.
 KEPT: dict[str, Callable[[np.ndarray], object]] = {
     "classes_": np.asarray,
     "target_center_": float,

@@ -42,7 +42,7 @@ SPREAD = 0.1  # of the parameters with which layers of users are looked at; a ch
 
 @dataclass(frozen=True)
 class Targets:
-    """How stored targets become those of the loss; released or public numbers.
+    """The map from stored targets to targets of the loss; released or public numbers.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class NetTask:
     inputs : Inputs
     targets : Targets
     start : ndarray of shape (n_parameters,)
-        All parameters, also those of frozen layers.
+        All parameters, frozen layers included.
     """
 
     network: Network
@@ -114,9 +114,8 @@ class NetTask:
         return flat
 
     def record_outputs(self, parameters: NDArray[np.float32], X: Matrix) -> Vector:
-        """Outputs of private rows: calls get 64 rows and one thread of BLAS, as in `require_batch_independence`.
-
-        So a call's shapes tell nothing of how many rows there are, which groups keep private.
+        """Outputs of private rows: calls get 64 rows and one thread of BLAS, as in `require_batch_independence`. A
+        call's shapes then tell nothing of the number of rows, which groups keep private.
         """
         from skdp.kernels import one_blas_thread
 
@@ -191,10 +190,10 @@ def require_batch_independence(
 ) -> None:
     """Refuse a net or a machine for which a row's gradient, or its outputs, depend on more than this row.
 
-    `PrivateRecords.gradient_sum` rests on the former, the last releases of `skdp.nn.calibration` on the latter. A
-    layer can mix rows in its outputs alone, such as one whose backward is 0. The rows and the targets are made up.
-    Nets of ready layers are looked at once. Layers of users are looked at in every fit: they may change, and equal
-    ones may do other things.
+    `PrivateRecords.gradient_sum` rests on the gradients, the last releases of `skdp.nn.calibration` on the
+    outputs. A layer can mix rows in its outputs alone, such as one whose backward is 0. The rows and the targets
+    are made up. Nets of ready layers are looked at once. Layers of users are looked at in every fit: they may
+    change, and two that compare as equal may compute other things.
 
     Parameters
     ----------
