@@ -229,7 +229,7 @@ def sum_cbow_gradients(
     ends : ndarray of int64 of shape (n_units,)
         Where the rows of each unit end.
     vectors : ndarray of float32 of shape (n_words, size) or (2 * n_words, size)
-        Of the words in one table; or the vectors of words in a context, then those of targets and negatives.
+        Of the words in one table; or the vectors of words in a context, then the vectors of targets and negatives.
     n_words : int
     negatives : tuple (int, ndarray of uint64, ndarray of int64)
         How many negatives a window draws, and the alias table they are drawn from. One that is the target

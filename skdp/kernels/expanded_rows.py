@@ -1,8 +1,8 @@
 """Compiled loops that add features to rows of standardized cells: smooth functions, one-hots and products.
 
 Privacy: a row's features are a function of this row and of public or released numbers alone. Each operation is
-rounded by itself, in an order that is written here: no library's sine, no product of matrices, and nothing that is
-added over rows or over columns. So a row's bits do not depend on its place, on other rows or on the block.
+rounded by itself, in an order that is written here: no library's sine, no product of matrices, and no sum over
+rows or over columns. A row's bits thus do not depend on its place, on other rows or on the block.
 """
 
 import numpy as np

@@ -274,7 +274,7 @@ def several_derivatives(code, parameter, z, target, weight):
 
 @inner_jit
 def target_of(y, i, point):
-    """Target of row i; of what was given for several points, that of one of them."""
+    """Target of row i; where targets differ between points, the target at ``point``."""
     if y.ndim == 1:
         return y[i]
     return y[i, point]

@@ -12,7 +12,7 @@ REPEATED = 256  # cells that a loop works on at once where rows are shorter; a c
 
 
 class LazyTable(ABC):
-    """A table of float64 whose rows are made while they are read, each of one row of what is stored."""
+    """A table of float64 whose rows are made while they are read, each from one stored row."""
 
     @property
     @abstractmethod

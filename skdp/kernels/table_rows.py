@@ -60,8 +60,8 @@ def merge_table_rows(
 ) -> tuple[Integers, NDArray[np.floating]]:
     """Add what a record has for equal rows, in the order of positions; return new arrays of the same shapes.
 
-    Each row then occurs once in a record. All other positions hold -1 and zeros, also those of rows that are not
-    in 0, ..., ``n_table`` - 1.
+    Each row then occurs once in a record. All other positions hold -1 and zeros, also where the row is not in 0,
+    ..., ``n_table`` - 1.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class Evaluation(Mapping[str, ReleasedScore]):
         return len(self._scores)
 
     def _about(self) -> str:
-        """One line on what was evaluated and how."""
+        """One line on the evaluated model and the method."""
         raise NotImplementedError
 
     def _rows(self) -> list[tuple[str, str, str, str]]:

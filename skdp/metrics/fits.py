@@ -53,7 +53,7 @@ class EvaluationProblem(Problem):
 
 
 class EvaluationFit(PrivateFit[EvaluationProblem]):
-    """What all evaluations share: the parameters of privacy, and what the claim rests on."""
+    """Base of all evaluations: the parameters of privacy, and the assumptions of the claim."""
 
     model: BaseEstimator | None = parameter(described("estimator"), "A fitted model, or None.", default=None)
     answers_: Floats = fitted()
@@ -71,7 +71,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
 
     @property
     def _ledger_name(self) -> str:
-        """Name of what is released, for the report and the accountant's ledger."""
+        """Name of the release, for the report and the accountant's ledger."""
         return f"evaluate({name_of(self.model)})"
 
     def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
@@ -194,17 +194,17 @@ class TwoClassTable(EvaluationFit):
         return edges
 
     def _usual_threshold(self, plain: float) -> float:
-        """The threshold of ``predict``: the model's own, if it was tuned or fixed, or that of all other models."""
+        """The threshold of ``predict``: the model's own, if it was tuned or fixed, else ``plain``."""
         return own_threshold(self.model, plain)
 
     def _with_threshold(self, edges: Floats, at: float) -> Floats:
-        """Given edges and the threshold, so that counts at it are exact: those of what the model predicts."""
+        """Given edges and the threshold, so that counts at it are the exact counts of the model's predictions."""
         probability = self._check_model() == "predict_proba"
         inner = 0.0 < at < 1.0 if probability else math.isfinite(at)
         return np.union1d(edges, [at]) if inner else edges
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
-        """Find the cell of each row by its score and its label; it is what the record is from here on."""
+        """Find the cell of each row by its score and its label; from here on the record is its cell."""
         count_rows(X, y)
         second = class_codes(y, self._labels()) == 1
         scores = self._scores(X)

@@ -8,8 +8,8 @@ A record is in one cell of each of these tables:
 * the bin of the probability that the model gave its true class;
 * with ``ovr=True``, for each class: the bin of that class's probability x whether the record is of that class.
 
-Each table's strategy has sensitivity 1. So j tables that are released together have l2 sensitivity sqrt(j). That
-is why tables for single classes are an option: 10 classes make every score's noise 2.1 times as large.
+Each table's strategy has sensitivity 1, and j tables that are released together have l2 sensitivity sqrt(j).
+Tables for single classes are therefore an option: 10 classes make every score's noise 2.1 times as large.
 """
 
 import math
@@ -141,7 +141,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         return noisy.by_gradient(float(part.mean()), gradient.ravel() / k)
 
     def _sizes(self, table: Floats, name: str) -> tuple[Floats, Floats]:
-        """The number of units of each class, and what a recall, or F1, of it is divided by."""
+        """The number of units of each class, and the denominator of its recall or F1."""
         k = len(self.classes_)
         true, called = table.reshape(k, k).sum(axis=1), table.reshape(k, k).sum(axis=0)
         return true, true if name == "recall" else true + called
@@ -267,7 +267,7 @@ class ManyClassTables(EvaluationFit):
         return self._solution(records, *released_once(session, sums, self._purpose))
 
     def _matrices(self) -> list[Integers]:
-        """The strategy of each table; that of the confusion matrix is a multiple of the counts."""
+        """The strategy of each table; for the confusion matrix it is a multiple of the counts."""
         k, adjacency = len(classes_of(self.model)), self.adjacency
         flat = round(1.0 / (GRID * (math.sqrt(2.0) if adjacency == "replace-one" else 1.0)))
         return [

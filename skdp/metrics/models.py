@@ -49,7 +49,7 @@ def kind_of(model: object) -> str:
 
 
 def name_of(model: object) -> str:
-    """Return the name of the model's class, for texts; of a pipeline that of its last step."""
+    """Return the name of the model's class, for texts; for a pipeline the class of its last step."""
     return type(model.steps[-1][1] if isinstance(model, Pipeline) else model).__name__
 
 
@@ -198,7 +198,7 @@ def _at_once(model: BaseEstimator, method: str, X: Any) -> int | None:
         with rows_alone():
             check_batch_independence(function, int(X.shape[1]))
     except Exception:
-        # A place matters, or the model refuses generated rows, such as those of categories that it does not know.
+        # A place matters, or the model refuses generated rows, such as rows with categories that it does not know.
         return 1
     return AT_ONCE
 

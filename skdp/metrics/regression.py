@@ -107,7 +107,7 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
     It is a mapping from the name of a score to a `ReleasedScore`: "r2", "mean_squared_error",
     "root_mean_squared_error", "mean_absolute_error" and "mean_error", the mean of target less prediction. Targets
     outside of ``y_window`` and residuals outside of ``residual_window`` count as its nearer end. Values and
-    intervals are those of such clipped numbers: rare large errors weigh less than in scikit-learn's scores.
+    intervals are computed from clipped numbers: rare large errors weigh less than in scikit-learn's scores.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ SPREAD_SHARE = 0.04  # of squares for sampling variances; bounds in their place 
 COUNT_SHARE = 0.05  # of the number of units, where it is private; as of the statistics' searches
 CAUTION = 2.0  # noise standard deviations by which a search takes fewer units than were counted
 TAIL = 0.005  # part of a normal column that lies outside of its window
-MAX_CENTRE = 12.0  # half-widths from 0, from which on a search's centres, 1/48 of that apart, are too coarse
+MAX_CENTRE = 12.0  # half-widths from 0; beyond it a search's centres, 1/48 of the distance apart, are too coarse
 N_BINS = 10  # of mean errors by prediction; a choice
 
 NAMES = ("u", "u2", "v", "v2", "abs")
@@ -131,7 +131,7 @@ class Residuals(EvaluationFit):
     def _counted(
         self, session: PrivacySession, records: PrivateRecords, made: ResidualDecision
     ) -> tuple[Counted, Present]:
-        """The number of units, and what a search takes of it. The number is released where it is private:
+        """The number of units, and the number that a search uses. The number is released where it is private:
         ``n_public`` may be some percent off, and means would be, too."""
         column = records.restricted([0])
         if not made.counts:

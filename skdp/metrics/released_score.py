@@ -1,4 +1,4 @@
-"""What a released score is: a number, what its noise may have done to it, and what it says of the population."""
+"""A released score: a number, an interval for its noise, and an interval for the population."""
 
 from dataclasses import dataclass
 
@@ -50,7 +50,7 @@ class ReleasedScore(Released):
 def released_score(
     found: Estimate, privacy: PrivacyReport, bounds: tuple[float, float] | None = None
 ) -> ReleasedScore:
-    """A score with its intervals and what it cost."""
+    """A score with its intervals and its report."""
     return ReleasedScore(
         found.value, found.noise_std, privacy, bounds,
         noise_interval=found.noise_interval, interval=found.interval,

@@ -21,7 +21,7 @@ from skdp.metrics import workloads
 
 # Of the entries of a released strategy; a choice: a coarser grid costs accuracy, a finer one a larger file.
 GRID = 2.0**-12
-TOTAL = 0.5  # weight of the number of units, where it is not public; as that of the other counts
+TOTAL = 0.5  # weight of the number of units, where it is not public; as the weight of the other counts
 UNSHIPPED_ROUNDS = 60  # of strategies that are not shipped: within 2 %, in two seconds at most
 ROUNDS = 150  # of the fixed point: the objective is then within 1 % of the least; a choice
 KINDS = {

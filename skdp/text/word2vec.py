@@ -253,7 +253,7 @@ class DPWord2Vec(WordParameters):
     # ---------------------------------------------------------------- uses of the vectors
 
     def most_similar(self, word: str, topn: int = 10) -> list[tuple[str, float]]:
-        """List the words whose vectors have the largest cosines with that of ``word``.
+        """List the words whose vectors have the largest cosines with the vector of ``word``.
 
         Parameters
         ----------

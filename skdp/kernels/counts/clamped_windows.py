@@ -146,7 +146,7 @@ def _mean(summed, size, scale, limit):
 
 @jit
 def _of_zeros(windows, scale, limit, values, zeros, records):
-    """Write the value of a zero in each column, and what a record or a group of zeros adds."""
+    """Write the value of a zero in each column, and the sums over a record or a group of zeros."""
     center, half_width, around, squares = windows
     for j in range(values.size):
         v = _value(0.0, center[j], half_width[j], around[j], squares)

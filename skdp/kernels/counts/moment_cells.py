@@ -85,7 +85,7 @@ def moment_sums(
 
 
 def _csr(X: SparseMatrix, members: GroupRows | None, numbers: object, cells: MomentCells, total: Integers) -> None:
-    """Of stored values how much they add beyond zeros; then what zeros add."""
+    """Add the surplus of stored values over zeros, then the sums over zeros."""
     table, zeros, there = csr_arrays(X), np.empty((2, X.shape[1]), dtype=np.int64), cells.there
     _of_zeros(numbers, zeros)
     if members is None:

@@ -50,7 +50,7 @@ class CpuKernel(GradientKernel):
 
     @abstractmethod
     def _pass(self, kind: str, rows: Rows, members: GroupRows | None) -> Pass:
-        """The compiled pass of one kind over all units, or those of ``rows``; a row is one without ``members``."""
+        """The compiled pass of one kind over all units, or of ``rows``; a row is one without ``members``."""
 
     def clipped_sum(
         self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None

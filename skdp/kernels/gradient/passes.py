@@ -19,10 +19,10 @@ from skdp.kernels.threads import n_threads, run_blocks
 BLOCK_COST, SMALL_BLOCK_COST = 2**20, 2**18
 MOST_BLOCKS, FEW_BLOCKS = 64, 8
 
-# So many entries of chosen rows are copied together: of rows as many as stay in the second-level cache, of columns
-# as many as a batch has, because neighbours in a column lie in one line of the cache.
+# Entries of chosen rows that are copied together: of rows as many as stay in the second-level cache, of columns as
+# many as a batch has, because neighbours in a column lie in one line of the cache.
 ROW_ENTRIES, COLUMN_ENTRIES = 2**15, 2**20
-# So many cells of a `LazyTable` are made together: they take half a megabyte of a second-level cache of one.
+# Cells of a `LazyTable` that are made together: they take half a megabyte of a second-level cache of one megabyte.
 MADE_ENTRIES = 2**16
 
 Arguments: TypeAlias = tuple[object, ...]  # of a compiled pass
@@ -44,7 +44,7 @@ class Pass:
     shape : tuple of int
         Layout of one theta.
     sum_shape : tuple of int
-        Layout of what it sums.
+        Layout of the sum.
     cost : float
         Multiply-adds of all units.
     """
@@ -278,7 +278,7 @@ class Total:
         self.extras = Extras(run)
 
     def workspace(self, slot: int, units: int) -> tuple[Floats, Arguments]:
-        """Accumulator with room for ``units`` more units, and what else the pass needs."""
+        """Accumulator with room for ``units`` more units, and the other arguments of the pass."""
         if slot not in self.accumulators:
             self.accumulators[slot] = np.zeros(self.run.sum_shape)
             self.counts[slot] = 0

@@ -61,7 +61,7 @@ def _around(x, start, count):
 
 @jit
 def _four(x, heads, tails, out, r, g):
-    """Both passes over four lanes with what precedes and follows them; tells which are finite."""
+    """Both passes over four lanes with the entries before and after them; tells which are finite."""
     start = (0.0, 0.0, 0.0, 0.0)
     states = _up(start, heads, heads, r, g)
     states = _up(states, x, out, r, g)

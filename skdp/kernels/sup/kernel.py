@@ -53,8 +53,8 @@ class SupGradientKernel(ABC):
 
     1. If N is a normal number, N >= a (1 - u), and the second argument of the minimum gives for the computed
        product ``|t q_k x~_j| <= b C (1 - 2**-40) (1 + u)**6 < b C (1 - 2**-41)``: the margin, b C, N, the quotient
-       and two products are rounded. A c_k that is subnormal is off by at most 2**-1074 and changes the product
-       by at most 2**-50. So where b C >= 2**-8 the product stays below b C; where b C is smaller it is below 1
+       and two products are rounded. A c_k that is subnormal is off by at most 2**-1074 and changes the product by
+       at most 2**-50. Where b C >= 2**-8 the product therefore stays below b C; where b C is smaller it is below 1
        and is cut to 0.
     2. If N is subnormal or 0, a < 2**-1021, and t <= b / unit <= 2**500 makes every product less than 1.
     3. Cutting toward zero never enlarges: every integer is at most b C in absolute value. (To the nearest would

@@ -14,7 +14,7 @@ from skdp.kernels.row_factors import clip_scale
 
 @inner_jit
 def sup_factors(code, parameter, z, top, target, weight, balance, limit, inverse_unit):
-    """Replace the predictors ``z`` of a row by what multiplies it, in units; False drops the row.
+    """Replace the predictors ``z`` of a row by the row's factors, in units; False drops the row.
 
     ``top`` is the row's largest absolute entry. Products that are not finite drop the row.
     """

@@ -1,9 +1,9 @@
 """Sup-norm clipped gradient sums along a path of vertices of the l1 ball, kept up to date lazily.
 
-A Frank-Wolfe step theta <- (1 - gamma) theta + gamma r e_jk changes the linear predictors of the rows with
-x_j != 0, and shrinks all others by a public factor. So predictors are stored up to one common factor, and a step
-looks only at the rows that it touches. It replaces the integers that these rows add. The sums are those that
-would be added up anew, without drift (Raff, Khanna & Lu 2023 update floating-point scores instead).
+A Frank-Wolfe step theta <- (1 - gamma) theta + gamma r e_jk changes the linear predictors of the rows with x_j !=
+0, and shrinks all others by a public factor. Predictors are stored up to one common factor, so that a step looks
+only at the rows that it touches. It replaces the integers that these rows add. The sums are the same as if they
+were added up anew, without drift (Raff, Khanna & Lu 2023 update floating-point scores instead).
 """
 
 from abc import ABC, abstractmethod
@@ -55,7 +55,7 @@ class VertexKernel(ABC):
 
     @abstractmethod
     def _read(self, X: Matrix) -> None:
-        """Keep the arrays of X, and what finds the rows of a column."""
+        """Keep the arrays of X, and an index from columns to rows."""
 
     @abstractmethod
     def _tops(self, start: float) -> Floats:
